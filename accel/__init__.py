@@ -1,0 +1,1 @@
+"""The hardware: configuration, energy and area."""

@@ -1,0 +1,1 @@
+"""Ground floor: error types with locations, safe YAML with line numbers, provenance."""

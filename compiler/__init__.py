@@ -1,0 +1,1 @@
+"""Problems to programs: so far the mapping, shared by search and (later) code generation."""

@@ -1,0 +1,150 @@
+"""Mappings: how one problem runs on one accelerator, and the least hardware that holds it.
+
+Levels: 0 registers of the processing elements, 1 accumulator, 2 scratchpad, 3 DRAM. A temporal factor
+at level l is a loop that runs *over* tiles kept at level l; spatial factors spread one dimension over
+the rows of the array (inside level 1) and K over its columns (inside level 2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from common.errors import InputError
+from workloads.problem import DIMS, Problem
+
+Dataflow = Literal["WS", "OS"]
+
+LEVELS = ("registers", "accumulator", "scratchpad", "dram")
+#: Dimension spread over the rows of the array; columns always take K.
+ROW_DIM: dict[Dataflow, str] = {"WS": "C", "OS": "P"}
+#: Loops that may run at level 0, that is, while the stationary operand stays in the registers.
+REGISTER_DIMS: dict[Dataflow, tuple[str, ...]] = {"WS": ("P", "Q", "N"), "OS": ("R", "S", "C")}
+#: Dimensions that index each tensor.
+RELEVANT = {"W": ("R", "S", "C", "K"), "I": ("R", "S", "P", "Q", "C", "N"), "O": ("P", "Q", "K", "N")}
+#: Tensors kept at each level, by dataflow.
+KEEPS: dict[Dataflow, tuple[str, str, str, str]] = {
+    "WS": ("W", "O", "WI", "WIO"),
+    "OS": ("O", "O", "WI", "WIO"),
+}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """The least hardware that holds a mapping.
+
+    Attributes:
+        rows, columns: array extent used.
+        accumulator_words: 32-bit words per array column.
+        scratchpad_words: 8-bit words as an unpadded count (the `reference` rule).
+        scratchpad_rows: scratchpad rows of `dim` bytes, every tensor block padded to a row (the
+            `gemmini` rule).
+    """
+
+    rows: int
+    columns: int
+    accumulator_words: int
+    scratchpad_words: int
+    scratchpad_rows: int
+
+    @property
+    def dim(self) -> int:
+        """Least array side; 2 is the least that the hardware has."""
+        return max(2, self.rows, self.columns)
+
+    def accumulator_kib(self, dim: int) -> float:
+        """Accumulator capacity on an array of side `dim` (4-byte words, a column each)."""
+        return dim * self.accumulator_words * 4 / 1024
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One problem on one accelerator.
+
+    Attributes:
+        dataflow: stationary operand, weight (WS) or output (OS).
+        rows, columns: spatial factors of `ROW_DIM[dataflow]` and of K.
+        temporal: factors [level][dimension], dimensions in the order of `DIMS`.
+        order: per level the loop order, innermost first, a permutation of `DIMS`.
+        buffering: copies of the (W, I, O) tiles held so that the next is moved while this one is used;
+            W and I in the scratchpad, O in the accumulator.
+    """
+
+    dataflow: Dataflow
+    rows: int
+    columns: int
+    temporal: tuple[tuple[int, ...], ...]
+    order: tuple[str, str, str, str]
+    buffering: tuple[int, int, int] = (1, 1, 1)
+
+    def __post_init__(self) -> None:
+        if self.dataflow not in ROW_DIM:
+            raise InputError(f"dataflow must be WS or OS, not {self.dataflow!r}")
+        if len(self.temporal) != 4 or any(len(level) != len(DIMS) for level in self.temporal):
+            raise InputError("a mapping has 4 levels of 7 temporal factors")
+        if min(self.rows, self.columns, *(f for level in self.temporal for f in level)) < 1:
+            raise InputError("mapping factors must be at least 1")
+        for level, order in enumerate(self.order):
+            if sorted(order) != sorted(DIMS):
+                raise InputError(f"loop order of level {level} must be a permutation of {''.join(DIMS)}")
+        allowed = REGISTER_DIMS[self.dataflow]
+        for name, factor in zip(DIMS, self.temporal[0], strict=True):
+            if factor > 1 and name not in allowed:
+                raise InputError(
+                    f"level 0 cannot loop over {name} with dataflow {self.dataflow}",
+                    hint=f"allowed there: {', '.join(allowed)}",
+                )
+        if len(self.buffering) != 3 or any(copies not in (1, 2) for copies in self.buffering):
+            raise InputError("buffering gives 1 or 2 copies for each of W, I and O")
+
+    def factor(self, name: str, level: int) -> int:
+        """Temporal factor of one dimension at one level."""
+        return self.temporal[level][DIMS.index(name)]
+
+    def tile(self, level: int) -> dict[str, int]:
+        """Extent of each dimension of the tile at `level`, spatial factors inside it included."""
+        extent = {name: math.prod(self.temporal[m][d] for m in range(level + 1)) for d, name in enumerate(DIMS)}
+        if level >= 1:
+            extent[ROW_DIM[self.dataflow]] *= self.rows
+        if level >= 2:
+            extent["K"] *= self.columns
+        return extent
+
+    @property
+    def padded_bounds(self) -> tuple[int, ...]:
+        """Loop bounds the mapping executes: at least those of the problem."""
+        tile = self.tile(3)
+        return tuple(tile[name] for name in DIMS)
+
+    def check(self, problem: Problem) -> None:
+        """Raise InputError unless the factors cover the problem's bounds."""
+        for name, padded, bound in zip(DIMS, self.padded_bounds, problem.bounds, strict=True):
+            if padded < bound:
+                raise InputError(f"factors of {name} multiply to {padded}, less than its bound {bound}")
+
+
+def requirement(mapping: Mapping, problem: Problem) -> Requirement:
+    """Least hardware for `mapping` (design: used by search and compiler alike).
+
+    Source of the capacities: method specification section 3 (words), with the copies of
+    `mapping.buffering`; `scratchpad_rows` pads every W row (one per r, s, c) and every I row (one per
+    pixel) to whole array rows as the instruction set's addressing does.
+    """
+    t1, t2 = mapping.tile(1), mapping.tile(2)
+    copies_w, copies_i, copies_o = mapping.buffering
+    pixels = (
+        t2["N"]
+        * ((t2["P"] - 1) * problem.stride_w + (t2["R"] - 1) * problem.dilation_w + 1)
+        * ((t2["Q"] - 1) * problem.stride_h + (t2["S"] - 1) * problem.dilation_h + 1)
+    )
+    w_rows = t2["R"] * t2["S"] * t2["C"]
+    rows_of_c = mapping.rows if mapping.dataflow == "WS" else mapping.columns
+    return Requirement(
+        rows=mapping.rows,
+        columns=mapping.columns,
+        accumulator_words=copies_o * t1["P"] * t1["Q"] * t1["K"] * t1["N"],
+        scratchpad_words=copies_w * w_rows * t2["K"] + copies_i * pixels * t2["C"],
+        scratchpad_rows=copies_w * w_rows * -(-t2["K"] // mapping.columns)
+        + copies_i * pixels * -(-t2["C"] // rows_of_c),
+    )

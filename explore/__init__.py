@@ -1,0 +1,1 @@
+"""The search: design space, cost models, searchers, study store, importance, reports."""

@@ -1,0 +1,113 @@
+"""What a search produces: candidates, their costs, and the record of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from accel.config import Accelerator
+from compiler.mapping import Mapping
+from workloads.network import Task
+
+Source = Literal["predicted", "measured"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of a workload (or of one layer) on one accelerator.
+
+    Attributes:
+        latency_cycles, energy_pj: totals, repetition counts and weights included.
+        area_mm2: of the accelerator.
+        source: where the numbers come from.
+    """
+
+    latency_cycles: float
+    energy_pj: float
+    area_mm2: float
+    source: Source = "predicted"
+
+    @property
+    def energy_uj(self) -> float:
+        """Energy in microjoules."""
+        return self.energy_pj * 1e-6
+
+    @property
+    def edp(self) -> float:
+        """Energy-delay product in microjoule-cycles, the unit of published results."""
+        return self.energy_uj * self.latency_cycles
+
+    @property
+    def edap(self) -> float:
+        """Energy-delay-area product, microjoule-cycle-mm2."""
+        return self.edp * self.area_mm2
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """Predicted cost of *one run* of one task under its mapping (multiply by `task.count` for the total).
+
+    Attributes:
+        accesses: words read and written at levels 0 (registers), 1 (accumulator), 2 (scratchpad), 3 (DRAM).
+        latency_terms: cycles each resource needs; the latency is the largest:
+            (compute, accumulator, scratchpad, dram).
+        energy_terms_pj: (mac, registers, accumulator, scratchpad, dram).
+        macs: multiply-accumulates executed, padding included.
+    """
+
+    latency_cycles: float
+    energy_pj: float
+    macs: float
+    accesses: tuple[float, float, float, float]
+    latency_terms: tuple[float, float, float, float]
+    energy_terms_pj: tuple[float, float, float, float, float]
+
+    @property
+    def bottleneck(self) -> str:
+        """The resource that sets the latency."""
+        names = ("compute", "accumulator", "scratchpad", "dram")
+        return names[max(range(4), key=lambda i: self.latency_terms[i])]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A design point found by a search.
+
+    Attributes:
+        accelerator: the hardware.
+        tasks: the workload's unique problems with counts, as searched.
+        mappings: one for each task, same order.
+        cost: of the whole workload.
+        samples: problem-mapping evaluations spent when it was found.
+        objective: the scalar that the search minimised for it (lower is better).
+        front: True while no other candidate of the study dominates it.
+    """
+
+    accelerator: Accelerator
+    tasks: tuple[Task, ...]
+    mappings: tuple[Mapping, ...]
+    cost: Cost
+    samples: int
+    objective: float
+    front: bool = True
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """One line of a study's history, written when a batch of evaluations is done.
+
+    Attributes:
+        batch: number of the batch, from 0.
+        evaluations: problem-mapping evaluations spent so far (a gradient counts as three).
+        seconds: search time so far, interruptions excluded.
+        best_objective: of the best feasible candidate so far; None before the first.
+        phase: what the searcher was doing, for progress display (e.g. `descent`, `local search`).
+        details: searcher-specific numbers.
+    """
+
+    batch: int
+    evaluations: int
+    seconds: float
+    best_objective: float | None
+    phase: str
+    details: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Cost models: anything that turns design points into costs."""

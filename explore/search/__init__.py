@@ -1,0 +1,1 @@
+"""Search algorithms, one a file, behind the interface of `explore.search.base`."""

@@ -1,0 +1,87 @@
+"""The interface every searcher implements. One searcher is one file in this folder, registered below."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from common.errors import InputError, did_you_mean
+from explore.candidate import Candidate
+from explore.objective import Objective
+from explore.space import DesignSpace
+from workloads.network import Task
+
+#: A searcher's snapshot: plain arrays (never pickled objects), stored with every batch for resuming.
+State = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class SearchSetup:
+    """All a searcher needs to know, and all that determines its result.
+
+    Attributes:
+        tasks: unique problems with weights.
+        space: hardware choices, rules and constraints.
+        objective: what to minimise.
+        evaluations: budget in problem-mapping evaluations (a gradient counts as three); None when only
+            time limits the search.
+        seed: all randomness comes from it.
+    """
+
+    tasks: tuple[Task, ...]
+    space: DesignSpace
+    objective: Objective
+    evaluations: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What one call of `Searcher.step` did: new candidates worth keeping, and where it stands."""
+
+    candidates: Sequence[Candidate]
+    evaluations: int
+    phase: str
+    done: bool
+    details: dict[str, float]
+
+
+class Searcher(Protocol):
+    """A search algorithm as a sequence of batches.
+
+    `step` must be deterministic given the set-up and the state, spend no more evaluations than the budget
+    leaves, and take around a second at most, since a batch is the unit of saving and of interruption.
+    `state` and `restore` must round-trip: stepping after a restore gives what stepping on would have.
+    """
+
+    def __init__(self, setup: SearchSetup) -> None: ...
+
+    def step(self) -> BatchResult: ...
+
+    def state(self) -> State: ...
+
+    def restore(self, state: State) -> None: ...
+
+
+#: name -> (module, class, one-line description). A new searcher is one file and one line here.
+SEARCHERS: dict[str, tuple[str, str, str]] = {
+    "gradient": ("explore.search.gradient", "GradientSearch", "one-loop gradient descent, then exact combination and local search (default)"),
+    "random": ("explore.search.random", "RandomSearch", "random mappings, hardware inferred (one loop)"),
+    "bayesian": ("explore.search.bayesian", "BayesianSearch", "Bayesian optimisation over hardware, random mappings inside (Optuna)"),
+    "genetic": ("explore.search.genetic", "GeneticSearch", "genetic algorithm over hardware and mappings (Optuna)"),
+    "two-loop": ("explore.search.two_loop", "TwoLoopSearch", "random hardware x random mappings (published baseline)"),
+    "dosa": ("explore.search.dosa", "DosaSearch", "plain gradient descent in the style of DOSA (published baseline)"),
+}
+
+
+def make_searcher(name: str, setup: SearchSetup) -> Searcher:
+    """The searcher registered as `name`. Raises InputError for an unknown name."""
+    if name not in SEARCHERS:
+        raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
+    module, cls, _ = SEARCHERS[name]
+    searcher: Searcher = getattr(importlib.import_module(module), cls)(setup)
+    return searcher

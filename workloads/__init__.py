@@ -1,0 +1,1 @@
+"""Networks in: built-in definitions, ONNX, torch.export, layer tables."""

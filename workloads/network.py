@@ -1,0 +1,147 @@
+"""A network: a graph of tensor problems and host operators, with repetition counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from workloads.problem import Problem
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value in the graph; `shape` in elements (NCHW for images, ... x features otherwise)."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def words(self) -> int:
+        """Number of elements."""
+        words = 1
+        for size in self.shape:
+            words *= size
+        return words
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A node. `problem` is set for tensor operators; all others run on the host core.
+
+    Attributes:
+        name: unique within the network.
+        kind: e.g. `conv2d`, `linear`, `matmul`, `softmax`, `layernorm`, `relu`, `add`, `maxpool`.
+        inputs: names of the tensors read (activations only, not weights).
+        output: the tensor written.
+        problem: loop bounds if the accelerator runs it, else None.
+        weight_words: trained parameters held by the operator, biases included.
+        fused: True when the accelerator does it on the way out of its accumulator (bias, ReLU, requantisation,
+            max-pooling, residual addition), so that it costs the host nothing.
+        repeat: how many times the node is executed (e.g. 12 identical transformer blocks are kept as
+            one block repeated 12 times).
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    output: Tensor
+    problem: Problem | None = None
+    weight_words: int = 0
+    fused: bool = False
+    repeat: int = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """A unique problem of a network and how often it runs (the w_i of the EDP formula).
+
+    `operators` names the nodes it stands for. `count` may be fractional once networks are weighted.
+    """
+
+    network: str
+    problem: Problem
+    count: float
+    operators: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Short label for tables."""
+        first = self.operators[0] if self.operators else str(self.problem)
+        return f"{first} (+{len(self.operators) - 1})" if len(self.operators) > 1 else first
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """An operator of an imported model that has no cost here; the rest is still explored."""
+
+    operator: str
+    node: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph in topological order.
+
+    Attributes:
+        name: what reports call it.
+        inputs: tensors fed from outside.
+        operators: the nodes; the edges are the tensor names.
+        unsupported: operators that an importer could not cost.
+        source: the file or the built-in definition it came from.
+    """
+
+    name: str
+    inputs: tuple[Tensor, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    unsupported: tuple[Unsupported, ...] = ()
+    source: str = "built-in"
+    options: dict[str, int | str] = field(default_factory=dict, hash=False)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Unique problems with counts, in order of first appearance."""
+        found: dict[Problem, tuple[float, list[str]]] = {}
+        for op in self.operators:
+            if op.problem is None:
+                continue
+            count, names = found.get(op.problem, (0, []))
+            found[op.problem] = (count + op.repeat, [*names, op.name])
+        return tuple(Task(self.name, p, c, tuple(names)) for p, (c, names) in found.items())
+
+    @property
+    def host_operators(self) -> tuple[Operator, ...]:
+        """Operators that neither are tensor problems nor ride on one."""
+        return tuple(op for op in self.operators if op.problem is None and not op.fused)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one run."""
+        return sum(op.problem.macs * op.repeat for op in self.operators if op.problem)
+
+    @property
+    def weight_words(self) -> int:
+        """Trained parameters."""
+        return sum(op.weight_words * op.repeat for op in self.operators)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is explored: a mix of networks; a weight says how often its network runs in the mix."""
+
+    networks: tuple[Network, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, networks: Sequence[Network], weights: Sequence[float] | None = None) -> Workload:
+        """A mix with unit weights unless given."""
+        return cls(tuple(networks), tuple(weights or [1.0] * len(networks)))
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks, counts multiplied by the network's weight."""
+        return tuple(
+            Task(task.network, task.problem, task.count * weight, task.operators)
+            for network, weight in zip(self.networks, self.weights, strict=True)
+            for task in network.tasks
+        )
