@@ -1,0 +1,283 @@
+"""The reference analytical cost model: access counts, latency and energy of batches of mappings.
+
+Source: method specification section 3 (it reproduces published Timeloop results), extended to the
+output-stationary dataflow by the same counting rules. One implementation serves gradients (real-valued
+factors) and exact evaluation (whole factors, exact up to 2^53), on CPU and GPU, in any float type.
+
+Arrays are laid out with the batch last, so that each operation runs over contiguous memory. Loop
+dimensions are ordered as in `AXES`, which makes the dimensions of W and of O contiguous slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from compiler.mapping import Mapping
+from workloads.problem import Problem
+
+#: Order of loop dimensions inside batches: W is indexed by the first four, O by the last four.
+AXES = ("R", "S", "C", "K", "P", "Q", "N")
+_W, _O, _REDUCTION, _PIXELS = slice(0, 4), slice(3, 7), slice(0, 3), slice(4, 7)
+_R, _S, _C, _K, _P, _Q, _N = range(7)
+#: A relaxed loop shorter than this reuses like no loop at all; whole factors are on the safe side of it.
+_LOOP = 1.5
+_NONE = 64  # rank of a loop that does not exist
+
+
+@dataclass(frozen=True)
+class ProblemBatch:
+    """Shapes of a batch of problems; every field has the batch's shape (B,) or broadcasts with it."""
+
+    stride_w: Tensor
+    stride_h: Tensor
+    dilation_w: Tensor
+    dilation_h: Tensor
+    groups: Tensor
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], dtype: torch.dtype = torch.float64) -> ProblemBatch:
+        """One entry a problem."""
+        names = ("stride_w", "stride_h", "dilation_w", "dilation_h", "groups")
+        return cls(*(torch.tensor([getattr(p, n) for p in problems], dtype=dtype) for n in names))
+
+    def take(self, index: Tensor) -> ProblemBatch:
+        """The problems at `index`."""
+        return ProblemBatch(
+            self.stride_w[index],
+            self.stride_h[index],
+            self.dilation_w[index],
+            self.dilation_h[index],
+            self.groups[index],
+        )
+
+    def to(self, device: torch.device | str) -> ProblemBatch:
+        """A copy on `device`."""
+        return ProblemBatch(*(getattr(self, n).to(device) for n in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class MappingBatch:
+    """A batch of mappings of shape (B,).
+
+    Attributes:
+        temporal: (4, 7, B) factors by level and dimension (`AXES` order), real and positive.
+        rows, columns: (B,) spatial factors: C (weight-stationary) or P (output-stationary), and K.
+        rank: (3, 7, B) small integers: place of each loop in the order of levels 1, 2, 3, 0 innermost.
+        output_stationary: (B,) booleans, or None when all are weight-stationary.
+        copies: (3, B) buffer copies of W, I, O; None for single buffers.
+    """
+
+    temporal: Tensor
+    rows: Tensor
+    columns: Tensor
+    rank: Tensor
+    output_stationary: Tensor | None = None
+    copies: Tensor | None = None
+
+    @classmethod
+    def of(cls, mappings: Sequence[Mapping], dtype: torch.dtype = torch.float64) -> MappingBatch:
+        """From mapping objects."""
+        from workloads.problem import DIMS
+
+        permutation = [DIMS.index(axis) for axis in AXES]
+        temporal = torch.tensor([m.temporal for m in mappings], dtype=dtype).reshape(-1, 4, 7)
+        rank = torch.tensor(
+            [[[order.index(axis) for axis in AXES] for order in m.order[1:]] for m in mappings],
+            dtype=torch.int8,
+        ).reshape(-1, 3, 7)
+        stationary = torch.tensor([m.dataflow == "OS" for m in mappings])
+        return cls(
+            temporal=temporal[:, :, permutation].permute(1, 2, 0).contiguous(),
+            rows=torch.tensor([m.rows for m in mappings], dtype=dtype),
+            columns=torch.tensor([m.columns for m in mappings], dtype=dtype),
+            rank=rank.permute(1, 2, 0).contiguous(),
+            output_stationary=stationary if bool(stationary.any()) else None,
+            copies=torch.tensor([m.buffering for m in mappings], dtype=dtype).reshape(-1, 3).T.contiguous(),
+        )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a mapping does and needs, independent of the accelerator it runs on; all (B,).
+
+    Attributes:
+        macs: multiply-accumulates executed, padding and groups included.
+        a0, a1, a2, a3: words accessed at registers, accumulator, scratchpad, DRAM.
+        rows, columns: array extent used.
+        accumulator_words: 32-bit words a column must hold.
+        scratchpad_words: bytes the scratchpad must hold, unpadded.
+        scratchpad_rows: array-wide rows it must hold when every block is padded to whole rows.
+    """
+
+    macs: Tensor
+    a0: Tensor
+    a1: Tensor
+    a2: Tensor
+    a3: Tensor
+    rows: Tensor
+    columns: Tensor
+    accumulator_words: Tensor
+    scratchpad_words: Tensor
+    scratchpad_rows: Tensor
+
+    def stacked(self) -> Tensor:
+        """All fields as one (10, B) tensor."""
+        return torch.stack([getattr(self, name) for name in self.__dataclass_fields__])
+
+
+def _product(factors: Tensor) -> Tensor:
+    """Product over the first axis (torch.prod has a slow and memory-hungry backward)."""
+    result = factors[0]
+    for factor in factors[1:]:
+        result = result * factor
+    return result
+
+
+def _reuse(factors: Tensor, rank: Tensor, relevant: slice, irrelevant: slice) -> Tensor:
+    """Iterations that pass before a tensor's tile changes: the product of the irrelevant loops inside the
+    innermost relevant one.
+
+    Args:
+        factors: (levels, 7, B) temporal factors, innermost level first.
+        rank: (levels, 7, B) places, made unique across levels by the caller.
+    """
+    first = rank[:, relevant].masked_fill(factors[:, relevant] < _LOOP, _NONE).flatten(0, 1).amin(0)
+    kept = torch.where(rank[:, irrelevant] < first, factors[:, irrelevant], 1.0)
+    return _product(kept.flatten(0, 1))
+
+
+def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
+    """Access counts and capacity needs of a batch (method specification section 3).
+
+    Differentiable in `mapping.temporal`, `rows` and `columns`; exact for whole numbers.
+    """
+    t = mapping.temporal
+    rows, columns = mapping.rows, mapping.columns
+    os = mapping.output_stationary
+    level = torch.arange(3, dtype=mapping.rank.dtype, device=t.device).view(3, 1, 1) * 7
+    rank = mapping.rank + level
+
+    row_c = rows if os is None else torch.where(os, 1.0, rows)
+    tile1 = list((t[0] * t[1]).unbind(0))
+    tile1[_C] = tile1[_C] * row_c
+    if os is not None:
+        tile1[_P] = tile1[_P] * torch.where(os, rows, 1.0)
+    tile2 = list((torch.stack(tile1) * t[2]).unbind(0))
+    tile2[_K] = tile2[_K] * columns
+
+    dram = _product(t[3])
+    dram_pixels, dram_reduction = _product(t[3, _PIXELS]), _product(t[3, _REDUCTION])
+    level2 = _product(t[2])
+    inner = _product(t[0])
+    macs = inner * _product(t[1]) * level2 * dram * rows * columns
+    out = tile2[_K] * tile2[_P] * tile2[_Q] * tile2[_N] * dram_pixels * t[3, _K]
+
+    # Level 0: the stationary operand is refilled by every loop from its first relevant one outward.
+    stationary_fills = macs / inner / _reuse(t[1:], rank, _W, _PIXELS)
+    if os is not None:
+        os_fills = macs / inner / _reuse(t[1:], rank, _O, _REDUCTION)
+        stationary_fills = torch.where(os, os_fills, stationary_fills)
+    # Level 1: partial sums leave the accumulator and come back.
+    o1 = tile1[_K] * tile1[_P] * tile1[_Q] * tile1[_N]
+    o_fills = o1 * columns * level2 * dram / _reuse(t[2:], rank[1:], _O, _REDUCTION)
+    # Level 2, weights and inputs.
+    w2 = tile2[_R] * tile2[_S] * tile2[_C] * tile2[_K]
+    w_fills = w2 * dram / _reuse(t[3:], rank[2:], _W, _PIXELS)
+
+    exists = t[3] >= _LOOP
+    place = rank[2].masked_fill(~exists, _NONE)
+    first_i = torch.minimum(place[:3].amin(0), place[4:].amin(0))
+    k_reuse = torch.where(rank[2, _K] < first_i, t[3, _K], 1.0)
+    # The innermost loop that moves the window brings only the union of the windows it sweeps.
+    slide_r, slide_s = (torch.where(place[d] == first_i, t[3, d], 1.0) for d in (_R, _S))
+    slide_p, slide_q = (torch.where(place[d] == first_i, t[3, d], 1.0) for d in (_P, _Q))
+    none = first_i == _NONE
+    slide = torch.where(none, 1.0, slide_r * slide_s * slide_p * slide_q)
+    depth = tile2[_C] * tile2[_N]
+    width = (tile2[_P] - 1) * problem.stride_w + (tile2[_R] - 1) * problem.dilation_w + 1
+    height = (tile2[_Q] - 1) * problem.stride_h + (tile2[_S] - 1) * problem.dilation_h + 1
+    swept_w = (tile2[_P] * slide_p - 1) * problem.stride_w + (tile2[_R] * slide_r - 1) * problem.dilation_w + 1
+    swept_h = (tile2[_Q] * slide_q - 1) * problem.stride_h + (tile2[_S] * slide_s - 1) * problem.dilation_h + 1
+    i2 = depth * width * height
+    swept = torch.where(none, i2, torch.minimum(depth * swept_w * swept_h, i2 * slide))
+    i_fills = swept * (dram / slide / k_reuse)
+
+    # Partial sums reach the accumulator once a row of the array is done (WS) or once a register is drained (OS).
+    updates = macs / rows
+    operands = stationary_fills
+    if os is not None:
+        operands = torch.where(os, updates, stationary_fills)
+        updates = torch.where(os, stationary_fills, updates)
+
+    copies = mapping.copies
+    if copies is None:
+        copies_w = copies_i = copies_o = 1.0
+    else:
+        copies_w, copies_i, copies_o = copies[0], copies[1], copies[2]
+    lanes_c = rows if os is None else torch.where(os, columns, rows)
+    pixel_rows = tile2[_N] * width * height
+    groups = problem.groups
+    return Counts(
+        macs=macs * groups,
+        a0=(macs + stationary_fills) * groups,
+        a1=(2 * updates - out + o_fills) * groups,
+        a2=(macs / columns + operands + i_fills + w_fills) * groups,
+        a3=(w_fills + i_fills + 2 * o_fills - out) * groups,
+        rows=rows,
+        columns=columns,
+        accumulator_words=copies_o * o1,
+        scratchpad_words=copies_w * w2 + copies_i * i2,
+        scratchpad_rows=copies_w * (w2 / columns) + copies_i * pixel_rows * _ceil(tile2[_C] / lanes_c),
+    )
+
+
+def _ceil(x: Tensor) -> Tensor:
+    """Ceiling in the forward direction, identity in the backward one."""
+    return x + (torch.ceil(x - 1e-9) - x).detach()
+
+
+def latency_terms(counts: Counts, dim: Tensor | float, dram_bytes_per_cycle: float = 8.0) -> Tensor:
+    """Cycles each resource is busy: (compute, accumulator, scratchpad, DRAM), shape (4, B).
+
+    Transfers and computation overlap, so a mapping's latency is the largest of the four.
+    """
+    return torch.stack(
+        [
+            counts.macs / (counts.rows * counts.columns),
+            counts.a1 / (2 * counts.columns),
+            counts.a2 / (2 * dim),
+            counts.a3 / dram_bytes_per_cycle,
+        ]
+    )
+
+
+class EnergyLaw(Protocol):
+    """Energy per access in pJ; `accel.energy.EnergyTable` is one."""
+
+    mac_pj: float
+    register_pj: float
+    dram_pj: float
+
+    def accumulator_pj(self, accumulator_kib: Tensor, dim: Tensor) -> Tensor: ...
+
+    def scratchpad_pj(self, scratchpad_kib: Tensor) -> Tensor: ...
+
+
+def energy_terms(
+    counts: Counts, dim: Tensor, accumulator_kib: Tensor, scratchpad_kib: Tensor, energy: EnergyLaw
+) -> Tensor:
+    """Energy in pJ by component: (MAC, registers, accumulator, scratchpad, DRAM), shape (5, B)."""
+    return torch.stack(
+        [
+            energy.mac_pj * counts.macs,
+            energy.register_pj * counts.a0,
+            energy.accumulator_pj(accumulator_kib, dim) * counts.a1,
+            energy.scratchpad_pj(scratchpad_kib) * counts.a2,
+            energy.dram_pj * counts.a3,
+        ]
+    )
