@@ -1,0 +1,254 @@
+"""YAML into pydantic models, with errors in a user's words: file, line, column, the value, what is allowed."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from common.document import Path_, YamlDoc, load_yaml, parse_yaml, path_text
+from common.errors import InputError, did_you_mean
+
+__all__ = ["YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "list": "a list",
+    "tuple": "a list",
+    "set": "a list",
+    "frozen_set": "a list",
+    "dict": "a mapping of keys to values",
+    "model": "a mapping of keys to values",
+    "model_attributes": "a mapping of keys to values",
+    "dataclass": "a mapping of keys to values",
+    "finite": "a finite number",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+    "multiple_of": ("multiple_of", "a multiple of"),
+}
+
+
+def parse_model(model: type[Model], doc: YamlDoc, at: Path_ = ()) -> Model:
+    """Validate the part of `doc` at path `at` as `model`, strictly (`true` is no number, `"1"` no digit).
+
+    Raises InputError for the most useful of the errors: unknown keys first, since a misspelt key explains
+    the missing one, then the first in the file.
+    """
+    try:
+        data = doc.get(at)
+    except KeyError:
+        raise InputError(f"missing key '{path_text(at)}'", location=doc.location(at)) from None
+    if data is None:
+        what = f"'{path_text(at)}' is empty" if at else "the file is empty"
+        raise InputError(what, location=doc.location(at), hint=_keys_hint(model))
+    try:
+        # JSON mode is strict about types yet lets lists become tuples
+        return model.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise _explain(model, doc, at, error) from None
+    except InputError as error:
+        if error.location is not None:
+            raise
+        raise InputError(error.message, location=doc.location(at), hint=error.hint) from error
+
+
+def _keys_hint(model: type[BaseModel]) -> str:
+    return "allowed keys: " + ", ".join(_keys(model))
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _explain(model: type[BaseModel], doc: YamlDoc, at: Path_, error: ValidationError) -> InputError:
+    found: list[tuple[Path_, ErrorDetails]] = []
+    for details in error.errors(include_url=False):
+        found.append((_doc_path(doc, at, details), details))
+    # of the branches of a union, the one that got further into the document is the one that was meant
+    found = [
+        (path, d)
+        for path, d in found
+        if d["type"] == "extra_forbidden"
+        or not any(len(p) > len(path) and p[: len(path)] == path and o["type"] != "missing" for p, o in found)
+    ]
+
+    def order(item: tuple[Path_, ErrorDetails]) -> tuple[int, int, int]:
+        place = doc.location(item[0])
+        rank = {"extra_forbidden": 0, "missing": 2}.get(item[1]["type"], 1)
+        return rank, place.line or 0, place.column or 0
+
+    path, details = min(found, key=order)
+    return _message(model, doc, at, path, details)
+
+
+def _doc_path(doc: YamlDoc, at: Path_, details: ErrorDetails) -> Path_:
+    """The error's location without the steps that pydantic adds for unions, tags and functions."""
+    path = at
+    loc = details["loc"]
+    for i, part in enumerate(loc):
+        try:
+            doc.get((*path, part))
+        except KeyError:
+            if details["type"] == "missing" and i == len(loc) - 1:
+                path = (*path, part)
+            continue
+        path = (*path, part)
+    return path
+
+
+def _message(
+    model: type[BaseModel], doc: YamlDoc, at: Path_, path: Path_, details: ErrorDetails
+) -> InputError:
+    kind: str = details["type"]
+    context: dict[str, Any] = details.get("ctx") or {}
+    here = doc.location(path)
+    annotations = list(_annotations(model, path[len(at) :]))
+    name = _subject(path)
+    if kind == "extra_forbidden":
+        keys = [k for m in _models(_annotations(model, path[len(at) : -1])) for k in _keys(m)]
+        return InputError(
+            f"unknown key '{path[-1]}'",
+            location=doc.location(path, key=True),
+            hint=did_you_mean(str(path[-1]), keys),
+        )
+    if kind == "missing":
+        return InputError(
+            f"missing key '{path[-1]}'",
+            location=doc.location(path[:-1]),
+            hint=_allowed(annotations) or f"add '{path[-1]}: ...' here",
+        )
+    value = doc.get(path)
+    shown = _show(value)
+    if kind in ("literal_error", "enum"):
+        choices = list(_choices(annotations)) or [str(context.get("expected", ""))]
+        return InputError(f"{name} cannot be {shown}", location=here, hint=did_you_mean(str(value), choices))
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return InputError(
+            f"{name} must be {words} {context[key]}, not {shown}", location=here, hint=_allowed(annotations)
+        )
+    if kind in ("value_error", "assertion_error"):
+        return InputError(
+            str(context.get("error", details["msg"])), location=here, hint=_allowed(annotations)
+        )
+    if kind in ("too_short", "too_long", "string_too_short", "string_too_long"):
+        length = "at least" if "short" in kind else "at most"
+        bound = context.get("min_length", context.get("max_length"))
+        unit = "character" if kind.startswith("string") else "entry"
+        plural = unit if bound == 1 else {"character": "characters", "entry": "entries"}[unit]
+        return InputError(f"{name} must have {length} {bound} {plural}, not {shown}", location=here)
+    for prefix, wanted in _KINDS.items():
+        if kind.startswith(prefix + "_") and kind.split("_")[-1] in (
+            "type",
+            "parsing",
+            "float",
+            "number",
+            "size",
+        ):
+            return InputError(
+                f"{name} must be {wanted}, not {shown}", location=here, hint=_allowed(annotations)
+            )
+    text = details["msg"].removeprefix("Input ").removeprefix("should ").removeprefix("Should ")
+    return InputError(
+        f"{name} is wrong: it should {text}, not {shown}", location=here, hint=_allowed(annotations)
+    )
+
+
+def _subject(path: Path_) -> str:
+    if not path:
+        return "the content"
+    return f"'{path[-1]}'" if isinstance(path[-1], str) else f"entry {path[-1] + 1} of {_subject(path[:-1])}"
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "empty"
+    text = json.dumps(value) if isinstance(value, (bool, dict, list)) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _annotations(model: Any, path: Path_) -> Iterator[Any]:
+    """The types that a model gives the value at `path`, `Annotated` kept, union members one by one."""
+    todo: list[tuple[Any, Path_]] = [(model, path)]
+    while todo:
+        kind, rest = todo.pop(0)
+        origin = get_origin(kind)
+        if origin is Annotated and (rest or get_origin(get_args(kind)[0]) in (Union, types.UnionType)):
+            todo.insert(0, (get_args(kind)[0], rest))
+        elif origin in (Union, types.UnionType):
+            todo[:0] = [(member, rest) for member in get_args(kind)]
+        elif not rest:
+            yield kind
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            for name, info in kind.model_fields.items():
+                if rest[0] in (name, info.alias):
+                    inner = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+                    todo.append((inner, rest[1:]))
+        elif isinstance(rest[0], int) and origin in (list, tuple, set, frozenset):
+            todo.append((get_args(kind)[0], rest[1:]))
+        elif isinstance(rest[0], str) and origin is dict:
+            todo.append((get_args(kind)[1], rest[1:]))
+
+
+def _plain(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _models(annotations: Iterator[Any]) -> Iterator[type[BaseModel]]:
+    for kind in map(_plain, annotations):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield kind
+
+
+def _choices(annotations: list[Any]) -> Iterator[str]:
+    for kind in map(_plain, annotations):
+        if get_origin(kind) is Literal:
+            yield from map(str, get_args(kind))
+
+
+def _allowed(annotations: list[Any]) -> str | None:
+    """`allowed: 2 to 128` and the like, from the annotations' bounds."""
+    parts = []
+    for kind in annotations:
+        plain = _plain(kind)
+        if get_origin(plain) is Literal:
+            parts.append(", ".join(map(str, get_args(plain))))
+        elif isinstance(plain, type) and issubclass(plain, BaseModel):
+            parts.append("a mapping of " + ", ".join(_keys(plain)))
+        elif plain in (int, float, bool, str):
+            parts.append(_range(plain, get_args(kind)[1:] if get_origin(kind) is Annotated else ()))
+        elif get_origin(plain) in (list, tuple):
+            inner = _allowed([get_args(plain)[0]])
+            parts.append("a list, each entry " + inner.removeprefix("allowed: ") if inner else "a list")
+    parts = list(dict.fromkeys(parts))
+    return "allowed: " + ", or ".join(parts) if parts else None
+
+
+def _range(kind: type, metadata: tuple[Any, ...]) -> str:
+    bounds: dict[str, Any] = {}
+    for item in (part for m in metadata for part in (m.metadata if isinstance(m, FieldInfo) else (m,))):
+        for name in ("ge", "gt", "le", "lt", "multiple_of"):
+            if getattr(item, name, None) is not None:
+                bounds[name] = getattr(item, name)
+    noun = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
+    if "ge" in bounds and "le" in bounds:
+        text = f"{noun} from {bounds['ge']} to {bounds['le']}"
+    else:
+        words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+        limits = [f"{word} {bounds[key]}" for key, word in words.items() if key in bounds]
+        text = " ".join([noun, " and ".join(limits)]).strip()
+    return text + (f", a multiple of {bounds['multiple_of']}" if "multiple_of" in bounds else "")
