@@ -1,0 +1,335 @@
+"""Mappings as rows of whole numbers, the form in which searchers change them by the thousand.
+
+A genome row holds, for one problem: dataflow (0 WS, 1 OS), rows, columns, the tile factors of levels 1, 2
+and 3 over `AXES`, and an index into `DRAM_ORDERS`. Two choices that can never lose are fixed: loops that the
+stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from compiler.mapping import REGISTER_DIMS, Dataflow, Mapping
+from explore.cost.reference import AXES, Counts, MappingBatch, ProblemBatch, access_counts
+from workloads.problem import DIMS, Problem
+
+Genomes = NDArray[np.int64]
+
+#: Loop orders over DRAM, innermost first, that differ in what they reuse: which tensor stays (W under P, Q, N;
+#: I under K; O under R, S, C) and which loop slides the input window. The first three are the published ones.
+DRAM_ORDERS = (
+    "PQNRSCK",
+    "KRSPQCN",
+    "RSCKPQN",
+    "QPNRSCK",
+    "NPQRSCK",
+    "KPQNRSC",
+    "KQPNRSC",
+    "KSRPQCN",
+    "KCRSPQN",
+    "SRCKPQN",
+    "CRSKPQN",
+)
+#: Order at levels 1 and 2: partial sums stay in the accumulator as long as they can.
+INNER_ORDER = "RSCPQNK"
+
+FLOW, ROWS, COLUMNS, ORDER = 0, 1, 2, 24
+T1, T2, T3 = slice(3, 10), slice(10, 17), slice(17, 24)
+WIDTH = 25
+FLOWS: tuple[Dataflow, Dataflow] = ("WS", "OS")
+C_AXIS, K_AXIS, P_AXIS = AXES.index("C"), AXES.index("K"), AXES.index("P")
+#: Axis spread over the rows of the array, by dataflow.
+ROW_AXIS = np.array([C_AXIS, P_AXIS])
+
+_REGISTER = np.array([[axis in REGISTER_DIMS[flow] for axis in AXES] for flow in FLOWS])
+_INNER_RANK = torch.tensor([INNER_ORDER.index(axis) for axis in AXES], dtype=torch.int8)
+_DRAM_RANK = torch.tensor([[order.index(axis) for axis in AXES] for order in DRAM_ORDERS], dtype=torch.int8)
+
+
+class ProblemSet:
+    """The problems of a search as arrays: `bounds` (n, 7) in `AXES` order, and their shapes as tensors."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        self.bounds = np.array(
+            [[p.bounds[DIMS.index(axis)] for axis in AXES] for p in problems], dtype=np.int64
+        )
+        self.batch = ProblemBatch.of(problems)
+        self.groups = np.array([p.groups for p in problems], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+
+def assemble(
+    flow: Tensor | None,
+    rows: Tensor,
+    columns: Tensor,
+    t1: Tensor,
+    t2: Tensor,
+    t3: Tensor,
+    order: Tensor,
+    groups: Tensor | None,
+) -> MappingBatch:
+    """A mapping batch from factors (whole or relaxed).
+
+    Args:
+        flow: (B,) booleans, True for output-stationary; None if none is.
+        rows, columns: (B,) spatial factors.
+        t1, t2, t3: (7, B) temporal factors of levels 1 (level 0 included), 2 and 3.
+        order: (B,) indices into `DRAM_ORDERS`.
+        groups: (B,) repetitions of the whole nest when tiles that change are to be double-buffered; None for
+            single buffers.
+    """
+    register = torch.from_numpy(_REGISTER)
+    if flow is None:
+        inside = register[0].view(7, 1)
+    else:
+        inside = torch.where(flow, register[1].view(7, 1), register[0].view(7, 1))
+    one = torch.ones((), dtype=t1.dtype)
+    rank = torch.stack([_INNER_RANK.view(7, 1).expand(7, len(rows))] * 2 + [_DRAM_RANK[order].T])
+    copies = None
+    if groups is not None:
+        outer2 = t3.unbind(0)
+        r, s, c, k, p, q, n = outer2
+        _, _, _, k2, p2, q2, n2 = t2.unbind(0)
+        # A tile that never changes needs no second copy; between one and two the need is relaxed linearly.
+        copies = torch.stack(
+            [
+                (groups * r * s * c * k).clamp(1, 2),
+                (groups * r * s * c * p * q * n).clamp(1, 2),
+                (groups * k * p * q * n * k2 * p2 * q2 * n2).clamp(1, 2),
+            ]
+        )
+    return MappingBatch(
+        temporal=torch.stack([torch.where(inside, t1, one), torch.where(inside, one, t1), t2, t3]),
+        rows=rows,
+        columns=columns,
+        rank=rank,
+        output_stationary=flow,
+        copies=copies,
+    )
+
+
+def count(problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, double_buffer: bool) -> Counts:
+    """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row."""
+    factors = torch.from_numpy(np.ascontiguousarray(genomes.T)).to(torch.float64)
+    flow = torch.from_numpy(genomes[:, FLOW] == 1)
+    index = torch.from_numpy(task)
+    shape = problems.batch.take(index)
+    batch = assemble(
+        flow if bool(flow.any()) else None,
+        factors[ROWS],
+        factors[COLUMNS],
+        factors[T1],
+        factors[T2],
+        factors[T3],
+        torch.from_numpy(genomes[:, ORDER].copy()),
+        shape.groups if double_buffer else None,
+    )
+    return access_counts(shape, batch)
+
+
+def tighten(genomes: Genomes, bounds: NDArray[np.int64]) -> None:
+    """Shrink factors in place, outermost first, so that they just cover `bounds` (B, 7)."""
+    index = np.arange(len(genomes))
+    spatial = np.ones_like(bounds)
+    row_axis = ROW_AXIS[genomes[:, FLOW]]
+    spatial[index, row_axis] = genomes[:, ROWS]
+    spatial[:, K_AXIS] *= genomes[:, COLUMNS]
+    t1, t2 = genomes[:, T1], genomes[:, T2]
+    t3 = genomes[:, T3] = -(-bounds // (spatial * t1 * t2))
+    t2 = genomes[:, T2] = -(-bounds // (spatial * t1 * t3))
+    t1 = genomes[:, T1] = -(-bounds // (spatial * t2 * t3))
+    spatial = -(-bounds // (t1 * t2 * t3))
+    genomes[:, ROWS] = spatial[index, row_axis]
+    genomes[:, COLUMNS] = spatial[:, K_AXIS]
+
+
+def needs(
+    problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, double_buffer: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Capacity a mapping needs, without counting its accesses: (accumulator words a column, scratchpad bytes
+    unpadded, scratchpad rows), each (B,). Feasibility is checked with this before an evaluation is spent."""
+    g = genomes.astype(np.float64)
+    weight_stationary = genomes[:, FLOW] == 0
+    index = np.arange(len(g))
+    tile1 = g[:, T1].copy()
+    tile1[index, ROW_AXIS[genomes[:, FLOW]]] *= g[:, ROWS]
+    tile2 = tile1 * g[:, T2]
+    tile2[:, K_AXIS] *= g[:, COLUMNS]
+    r, s, c, k, p, q, n = tile2.T
+    shape = problems.batch
+    stride_w, stride_h, dilation_w, dilation_h, groups = (
+        getattr(shape, name).numpy()[task]
+        for name in ("stride_w", "stride_h", "dilation_w", "dilation_h", "groups")
+    )
+    pixels = n * ((p - 1) * stride_w + (r - 1) * dilation_w + 1) * ((q - 1) * stride_h + (s - 1) * dilation_h + 1)
+    o1 = tile1[:, 3:7].prod(1)
+    copies_w = copies_i = copies_o = np.ones(len(g))
+    if double_buffer:
+        t3 = g[:, T3]
+        copies_w = np.clip(groups * t3[:, 0:4].prod(1), 1, 2)
+        copies_i = np.clip(groups * t3[:, 0:3].prod(1) * t3[:, 4:7].prod(1), 1, 2)
+        copies_o = np.clip(groups * t3[:, 3:7].prod(1) * g[:, T2][:, 3:7].prod(1), 1, 2)
+    lanes = np.where(weight_stationary, g[:, ROWS], g[:, COLUMNS])
+    words = copies_w * r * s * c * k + copies_i * pixels * c
+    rows = copies_w * r * s * c * (k / g[:, COLUMNS]) + copies_i * pixels * np.ceil(c / lanes - 1e-9)
+    return copies_o * o1, words, rows
+
+
+def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
+    """One genome row as a mapping object."""
+    flow = FLOWS[int(genome[FLOW])]
+    inside = _REGISTER[int(genome[FLOW])]
+    t1, t2, t3 = genome[T1], genome[T2], genome[T3]
+    levels = [np.where(inside, t1, 1), np.where(inside, 1, t1), t2, t3]
+    place = [AXES.index(name) for name in DIMS]
+    copies = (1, 1, 1)
+    if double_buffer:
+        changes = (
+            groups * t3[0:4].prod(),
+            groups * t3[0:3].prod() * t3[4:7].prod(),
+            groups * t3[3:7].prod() * t2[3:7].prod(),
+        )
+        copies = tuple(2 if change > 1 else 1 for change in changes)  # type: ignore[assignment]
+    return Mapping(
+        dataflow=flow,
+        rows=int(genome[ROWS]),
+        columns=int(genome[COLUMNS]),
+        temporal=tuple(tuple(int(level[i]) for i in place) for level in levels),
+        order=(INNER_ORDER, INNER_ORDER, INNER_ORDER, DRAM_ORDERS[int(genome[ORDER])]),
+        buffering=copies,
+    )
+
+
+def trivial(count_: int, flow: int = 0) -> Genomes:
+    """Genome rows of all ones (every loop at DRAM once tightened)."""
+    genomes = np.ones((count_, WIDTH), dtype=np.int64)
+    genomes[:, FLOW] = flow
+    genomes[:, ORDER] = 0
+    return genomes
+
+
+def mutate(
+    genomes: Genomes,
+    bounds: NDArray[np.int64],
+    dim: NDArray[np.int64],
+    flows: Sequence[int],
+    rng: np.random.Generator,
+) -> Genomes:
+    """A random neighbour of each row: one to three elementary moves, then tightened.
+
+    A move transfers a factor of one dimension between two levels, changes a factor by one, changes the DRAM
+    order, or changes the dataflow. Spatial factors stay within `dim` (B,).
+    """
+    rows = genomes.copy()
+    size = len(rows)
+    moves = 1 + (rng.random(size) < 0.55) + (rng.random(size) < 0.3)
+    axis_weight = np.where(bounds > 1, np.log2(bounds) + 1.0, 0.0)
+    idle = axis_weight.sum(1) == 0
+    axis_weight[idle, K_AXIS] = 1.0
+    chance = np.cumsum(axis_weight, 1) / axis_weight.sum(1, keepdims=True)
+    for turn in range(3):
+        active = moves > turn
+        axis = (rng.random(size)[:, None] > chance).sum(1).clip(0, 6)
+        kind = rng.random(size)
+        reorder = active & (kind < 0.08)
+        rows[reorder, ORDER] = rng.integers(0, len(DRAM_ORDERS), int(reorder.sum()))
+        flip = active & (kind >= 0.08) & (kind < 0.10)
+        if len(flows) > 1 and flip.any():
+            _change_flow(rows, flip, bounds, dim)
+        _move_factor(rows, active & (kind >= 0.10), axis, rng)
+    _clip_spatial(rows, dim)
+    tighten(rows, bounds)
+    return rows
+
+
+def _clip_spatial(rows: Genomes, dim: NDArray[np.int64]) -> None:
+    np.minimum(rows[:, ROWS], dim, out=rows[:, ROWS])
+    np.minimum(rows[:, COLUMNS], dim, out=rows[:, COLUMNS])
+
+
+def _change_flow(rows: Genomes, where: NDArray[np.bool_], bounds: NDArray[np.int64], dim: NDArray[np.int64]) -> None:
+    """Swap the dataflow: the old row dimension goes on in time, the new one is spread over the rows."""
+    index = np.flatnonzero(where)
+    old_axis = ROW_AXIS[rows[index, FLOW]]
+    rows[index, 3 + old_axis] *= rows[index, ROWS]
+    rows[index, FLOW] = 1 - rows[index, FLOW]
+    new_axis = ROW_AXIS[rows[index, FLOW]]
+    spread = np.minimum(bounds[index, new_axis], dim[index])
+    rows[index, ROWS] = spread
+    rows[index, 3 + new_axis] = -(-rows[index, 3 + new_axis] // spread)
+
+
+def _move_factor(rows: Genomes, where: NDArray[np.bool_], axis: NDArray[np.int64], rng: np.random.Generator) -> None:
+    """Transfer a factor of `axis` between two of (array, level 1, 2, 3), or change one by a single step."""
+    index = np.flatnonzero(where)
+    if not len(index):
+        return
+    axis = axis[index]
+    size = len(index)
+    spatial = np.where(axis == K_AXIS, COLUMNS, np.where(axis == ROW_AXIS[rows[index, FLOW]], ROWS, -1))
+    place = np.stack([np.where(spatial >= 0, spatial, 3 + axis), 3 + axis, 10 + axis, 17 + axis], 1)
+    source = rng.integers(0, 4, size)
+    target = (source + rng.integers(1, 4, size)) % 4
+    one = np.arange(size)
+    a, b = place[one, source], place[one, target]
+    factor = rng.choice(np.array([2, 2, 2, 3, 4, 5, 7, 8]), size)
+    step = rng.random(size) < 0.3
+    value_a, value_b = rows[index, a], rows[index, b]
+    factor = np.minimum(factor, np.maximum(value_a, 1))
+    # A large factor is also tried whole, so that a loop can leave a level in one move.
+    whole = rng.random(size) < 0.15
+    factor = np.where(whole, value_a, factor)
+    moved_a = -(-value_a // factor)
+    moved_b = value_b * factor
+    nudged = np.maximum(1, value_a + rng.choice(np.array([-1, 1]), size))
+    # After a single step the outermost factor is recomputed by tightening.
+    rows[index, a] = np.where(step, nudged, moved_a)
+    rows[index, b] = np.where(step, value_b, np.where(a == b, rows[index, b], moved_b))
+    outer = 17 + axis
+    rows[index, outer] = np.where(step & (a != outer), 1, rows[index, outer])
+
+
+def random_genomes(
+    bounds: NDArray[np.int64],
+    dim: NDArray[np.int64],
+    flows: Sequence[int],
+    rng: np.random.Generator,
+    orders: int = 3,
+) -> Genomes:
+    """Random mappings: every dimension is split over array and levels by factors drawn log-uniformly.
+
+    Args:
+        bounds: (B, 7) loop bounds.
+        dim: (B,) array sides the spatial factors must fit.
+        orders: how many of `DRAM_ORDERS` to draw from.
+    """
+    size = len(bounds)
+    rows = trivial(size)
+    rows[:, FLOW] = rng.choice(np.asarray(flows), size)
+    rows[:, ORDER] = rng.integers(0, orders, size)
+    index = np.arange(size)
+    row_axis = ROW_AXIS[rows[:, FLOW]]
+
+    def draw(limit: NDArray[np.int64]) -> NDArray[np.int64]:
+        power: NDArray[np.float64] = np.log(limit + 0.999) * rng.random(limit.shape)
+        return np.exp(power).astype(np.int64).clip(1, None)
+
+    rows[:, ROWS] = draw(np.minimum(bounds[index, row_axis], dim))
+    rows[:, COLUMNS] = draw(np.minimum(bounds[:, K_AXIS], dim))
+    spatial = np.ones_like(bounds)
+    spatial[index, row_axis] = rows[:, ROWS]
+    spatial[:, K_AXIS] *= rows[:, COLUMNS]
+    left = -(-bounds // spatial)
+    rows[:, T1] = draw(left)
+    left = -(-left // rows[:, T1])
+    rows[:, T2] = draw(left)
+    tighten(rows, bounds)
+    return rows
