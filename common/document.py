@@ -164,13 +164,12 @@ class _Builder:
         self.total = 0
 
     def fail(self, message: str, event: yaml.Event, hint: str | None = None) -> InputError:
-        mark = event.start_mark
-        return InputError(message, location=Location(self.name, mark.line + 1, mark.column + 1), hint=hint)
+        return InputError(message, location=Location(self.name, *_start(event)), hint=hint)
 
-    def node(self, value: Any, event: yaml.Event) -> _Node:
-        if getattr(event, "tag", None) not in (None, "!"):
+    def node(self, value: Any, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> _Node:
+        if event.tag not in (None, "!"):
             raise self.fail(f"the tag {event.tag} is not allowed", event, "write plain values without tags")
-        return _Node(value, event.start_mark.line + 1, event.start_mark.column + 1)
+        return _Node(value, *_start(event))
 
     def add(self, node: _Node, event: yaml.Event) -> None:
         """Put a finished or just opened node into its parent."""
@@ -205,7 +204,7 @@ class _Builder:
         parent.children[key] = node
         parent.value[key] = node.value
 
-    def open(self, value: Any, event: yaml.Event) -> None:
+    def open(self, value: Any, event: yaml.CollectionStartEvent) -> None:
         if len(self.stack) >= MAX_DEPTH:
             raise self.fail(f"values are nested more than {MAX_DEPTH} deep", event)
         node = self.node(value, event)
@@ -245,6 +244,12 @@ class _Builder:
         if node.children and len(self.stack) + _depth(node) > MAX_DEPTH:
             raise self.fail(f"values are nested more than {MAX_DEPTH} deep", event)
         self.add(node, event)
+
+
+def _start(event: yaml.Event) -> tuple[int, int]:
+    """Line and column of an event, from 1."""
+    mark = event.start_mark
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 def _depth(node: _Node) -> int:

@@ -36,9 +36,7 @@ class BacoError(Exception):
         hint: what to do about it.
     """
 
-    def __init__(
-        self, message: str, *, location: Location | None = None, hint: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.location = location

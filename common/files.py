@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from common.errors import InputError, Location, StorageError
@@ -91,10 +92,8 @@ def atomic_write(path: str | Path, data: bytes | str) -> None:
         raise storage_error(error, path) from error
     finally:
         if temporary is not None:
-            try:
+            with suppress(OSError):  # the error on its way up is the one that matters
                 os.unlink(temporary)
-            except OSError:
-                pass  # the error on its way up is the one that matters
 
 
 def output_folder(path: str | Path) -> Path:
@@ -157,9 +156,6 @@ def _sync_folder(folder: Path) -> None:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
         return  # not a folder one may open: the content is safe, only the crash guarantee is weaker
-    try:
+    with suppress(OSError):  # some network file systems refuse to sync a folder
         os.fsync(handle)
-    except OSError:
-        pass  # some network file systems refuse to sync a folder
-    finally:
-        os.close(handle)
+    os.close(handle)
