@@ -1,0 +1,33 @@
+"""Options written behind a network's name: `llama2_7b:seq=2048,phase=decode`, `model.onnx:batch=4`."""
+
+from __future__ import annotations
+
+import re
+
+from common.errors import InputError
+
+#: Extents and counts above this are typing errors, not networks.
+LARGEST = 2**31 - 1
+
+
+def split_options(text: str, spec: str) -> dict[str, str]:
+    """`a=1,b=x` as a dict. Raises InputError naming the faulty part of `spec`."""
+    options: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"'{part.strip()}' in '{spec}' is not an option", hint="write NAME=VALUE,NAME=VALUE")
+        if name in options:
+            raise InputError(f"'{spec}' gives the option '{name}' twice")
+        options[name] = value
+    return options
+
+
+def whole_number(name: str, value: str) -> int:
+    """A positive whole number up to `LARGEST`. Raises InputError naming the option."""
+    if not re.fullmatch(r"[0-9]+", value) or not value.isascii():
+        raise InputError(f"{name} must be a whole number of at least 1, not '{value[:40]}'")
+    number = int(value) if len(value) <= len(str(LARGEST)) else LARGEST + 1
+    if not 1 <= number <= LARGEST:
+        raise InputError(f"{name} must be from 1 to {LARGEST}, not {value[:40]}")
+    return number
