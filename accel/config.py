@@ -1,0 +1,247 @@
+"""The accelerator configuration: one frozen object that every part of the product takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from accel.area import area_mm2
+from accel.energy import EnergyTable
+from common.errors import InputError, did_you_mean
+from common.provenance import stable_hash
+from common.yaml import load_yaml, parse_model
+
+__all__ = ["Accelerator", "Features"]
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Features(BaseModel):
+    """Optional features; what is off is absent from the hardware. Defaults: Gemmini's defaultConfig."""
+
+    model_config = _STRICT
+
+    loop_ws: bool = Field(True, description="LOOP_WS: unroller of tiled matrix products")
+    loop_conv: bool = Field(True, description="LOOP_CONV_WS: unroller of tiled convolutions (has_loop_conv)")
+    training_convs: bool = Field(
+        True, description="transposed and dilated convolutions of training (has_training_convs)"
+    )
+    depthwise_convs: bool = Field(True, description="depthwise convolutions in LOOP_CONV_WS (has_dw_convs)")
+    first_layer: bool = Field(
+        True, description="pixel repeats for few input channels (has_first_layer_optimizations)"
+    )
+    max_pool: bool = Field(True, description="max-pooling on the way out (has_max_pool)")
+    activations: bool = Field(True, description="ReLU on the way out (has_nonlinear_activations)")
+    normalizations: bool = Field(False, description="softmax, layer norm and GELU (has_normalizations)")
+    mvin_scale: bool = Field(True, description="float32 scaling of scratchpad loads (mvin_scale_args)")
+    mvin_scale_acc: bool = Field(
+        False, description="float32 scaling of accumulator loads (mvin_scale_acc_args)"
+    )
+    accumulator_scale: bool = Field(
+        True, description="float32 scaling of accumulator results (acc_scale_args)"
+    )
+    read_small_width: bool = Field(
+        True, description="scaled accumulator results of input width (acc_read_small_width)"
+    )
+    read_full_width: bool = Field(
+        True, description="raw accumulator results of full width (acc_read_full_width)"
+    )
+    preload_d: bool = Field(
+        True, description="bias of a matrix product from local memory (off: hardcode_d_to_garbage_addr)"
+    )
+    write_to_scratchpad: bool = Field(
+        True, description="matrix products may end in the scratchpad (ex_write_to_spad)"
+    )
+
+
+class Accelerator(BaseModel):
+    """One hardware configuration (design vocabulary: *accelerator*).
+
+    What Gemmini itself would refuse is allowed here and listed by `gemmini_problems`, since published
+    comparisons use such points. Defaults are those of Gemmini's defaultConfig unless a description says
+    otherwise. Invalid fields raise pydantic's ValidationError here; `from_yaml` and `replace` turn it into
+    an InputError for the user.
+    """
+
+    model_config = _STRICT
+
+    name: str = Field(
+        "custom",
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        description="label; has no influence on anything computed",
+    )
+    dim: int = Field(ge=2, le=128, description="rows and columns of the array")
+    dataflow: Literal["WS", "OS", "both"] = Field(
+        "both", description="weight-stationary, output-stationary, or selectable by command"
+    )
+    scratchpad_kib: int = Field(ge=1, le=1 << 20, description="scratchpad capacity, KiB")
+    accumulator_kib: int = Field(
+        ge=1, le=1 << 20, description="accumulator capacity, KiB, shared out evenly to the columns"
+    )
+    scratchpad_banks: int = Field(4, ge=1, le=64, description="scratchpad banks")
+    accumulator_banks: int = Field(2, ge=1, le=4, description="accumulator banks")
+    input_bits: Literal[8, 16, 32] = Field(8, description="bits of a signed input or weight element")
+    accumulator_bits: Literal[8, 16, 32] = Field(32, description="bits of a signed accumulator element")
+    partial_sum_bits: int = Field(
+        32, ge=8, le=32, description="bits of a partial sum inside the array (Gemmini: 20)"
+    )
+    tile_rows: int = Field(
+        1, ge=1, le=128, description="rows and columns of elements between pipeline registers; divides dim"
+    )
+    dma_bits: Literal[32, 64, 128, 256, 512] = Field(128, description="width of the memory port, bits")
+    dma_max_bytes: Literal[8, 16, 32, 64, 128] = Field(64, description="largest memory request, bytes")
+    dma_requests: int = Field(16, ge=1, le=256, description="memory requests in flight")
+    load_queue: int = Field(8, ge=1, le=64, description="commands queued before the load controller")
+    execute_queue: int = Field(8, ge=1, le=64, description="commands queued before the execute controller")
+    store_queue: int = Field(2, ge=1, le=64, description="commands queued before the store controller")
+    load_entries: int = Field(8, ge=1, le=64, description="reservation-station entries, loads")
+    execute_entries: int = Field(16, ge=1, le=64, description="reservation-station entries, execution")
+    store_entries: int = Field(4, ge=1, le=64, description="reservation-station entries, stores")
+    counters: int = Field(8, ge=0, le=64, description="performance counters; 0 removes them")
+    clock_mhz: float = Field(1000.0, gt=0, le=100_000, description="clock frequency, MHz")
+    dram_bytes_per_cycle: float = Field(
+        8.0, gt=0, le=65_536, description="DRAM bandwidth, bytes per accelerator cycle"
+    )
+    features: Features = Field(default_factory=Features, description="optional features: true or false")
+    energy: EnergyTable = Field(default_factory=EnergyTable, description="energy constants, pJ")
+
+    @model_validator(mode="after")
+    def _check(self) -> Accelerator:
+        if self.dim % self.tile_rows:
+            raise ValueError(f"tile_rows must divide dim: {self.dim} is no multiple of {self.tile_rows}")
+        if self.accumulator_bits < self.input_bits:
+            raise ValueError(
+                f"accumulator_bits ({self.accumulator_bits}) must be at least input_bits ({self.input_bits})"
+            )
+        if not self.input_bits <= self.partial_sum_bits <= self.accumulator_bits:
+            raise ValueError(
+                f"partial_sum_bits ({self.partial_sum_bits}) must lie between input_bits ({self.input_bits})"
+                f" and accumulator_bits ({self.accumulator_bits})"
+            )
+        if self.dma_bits > 8 * self.dma_max_bytes:
+            raise ValueError(
+                f"dma_max_bytes ({self.dma_max_bytes}) must hold at least one transfer of"
+                f" dma_bits ({self.dma_bits} bits = {self.dma_bits // 8} bytes)"
+            )
+        return self
+
+    @property
+    def dataflows(self) -> tuple[Literal["WS", "OS"], ...]:
+        """Dataflows the array can run."""
+        return ("WS", "OS") if self.dataflow == "both" else (self.dataflow,)
+
+    @property
+    def scratchpad_rows(self) -> int:
+        """Whole scratchpad rows of `dim` input elements (ISA specification 3.1)."""
+        return self.scratchpad_kib * 8192 // (self.dim * self.input_bits)
+
+    @property
+    def accumulator_rows(self) -> int:
+        """Whole accumulator rows of `dim` elements, that is, entries of each column (ISA 3.1)."""
+        return self.accumulator_kib * 8192 // (self.dim * self.accumulator_bits)
+
+    @property
+    def area_mm2(self) -> float:
+        """Predicted area (`accel.area`), which knows 8-bit inputs and 32-bit accumulation only."""
+        return float(area_mm2(self.dim, self.accumulator_kib, self.scratchpad_kib))
+
+    @property
+    def config_hash(self) -> str:
+        """16 hexadecimal digits over all fields but `name`, equal on every platform and in every process."""
+        return stable_hash(self.model_dump(mode="json", exclude={"name"}))
+
+    def gemmini_problems(self) -> list[str]:
+        """Why Gemmini's generator would refuse this point, one sentence a reason; empty when it would not.
+
+        Source: `spec/gemmini-isa.md` 3.1 and the elaboration constraints of
+        `spec/gemmini-microarchitecture.md` section 11.
+        """
+        found = []
+        if not _power_of_two(self.dim):
+            found.append(f"dim must be a power of two, not {self.dim}")
+        found += self._bank_problems(
+            "scratchpad", self.scratchpad_kib, self.scratchpad_banks, self.input_bits
+        )
+        found += self._bank_problems(
+            "accumulator", self.accumulator_kib, self.accumulator_banks, self.accumulator_bits
+        )
+        if self.scratchpad_banks < 2:
+            found.append(f"scratchpad_banks must be at least 2, not {self.scratchpad_banks}")
+        rows = max(self.scratchpad_rows, self.accumulator_rows)
+        if rows > 1 << 25:
+            found.append(f"a local address holds at most {1 << 25} rows, the larger memory has {rows}")
+        if self.scratchpad_rows // self.dim - 2 < self.accumulator_rows // self.dim:
+            found.append(
+                f"the scratchpad must have at least {2 * self.dim} rows more than the accumulator's"
+                f" {self.accumulator_rows}, not {self.scratchpad_rows} in all"
+            )
+        for name in ("load_entries", "execute_entries", "store_entries"):
+            if not _power_of_two(getattr(self, name)):
+                found.append(f"{name} must be a power of two, not {getattr(self, name)}")
+        if self.execute_queue < 3:
+            found.append(f"execute_queue must be at least 3, not {self.execute_queue}")
+        return found
+
+    def _bank_problems(self, memory: str, kib: int, banks: int, bits: int) -> list[str]:
+        rows, rest = divmod(kib * 8192, banks * self.dim * bits)
+        if rest or not _power_of_two(rows):
+            exact = f"{kib * 8192 / (banks * self.dim * bits):g}"
+            return [
+                f"rows of a {memory} bank must be a power of two, not {exact} ({kib} KiB in {banks} banks)"
+            ]
+        if rows % self.dim:
+            return [f"rows of a {memory} bank must be a multiple of dim ({self.dim}), not {rows}"]
+        return []
+
+    def replace(self, **changes: Any) -> Accelerator:
+        """A validated copy with other values. Raises InputError for an unknown field or a bad value."""
+        known = type(self).model_fields
+        for name in changes:
+            if name not in known:
+                raise InputError(f"an accelerator has no field '{name}'", hint=did_you_mean(name, known))
+        try:
+            return Accelerator.model_validate({**self.model_dump(), **changes})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(map(str, first["loc"]))
+            reason = first["msg"].removeprefix("Value error, ")
+            raise InputError(f"{field}: {reason}" if field else reason) from None
+
+    def to_yaml(self) -> str:
+        """The configuration as a commented file that `from_yaml` reads back to an equal object."""
+        lines = [f"# Accelerator configuration, hash {self.config_hash} (baco)"]
+        lines += _yaml_lines(self, "")
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Accelerator:
+        """Read a configuration file; fields left out take their defaults.
+
+        Raises InputError with file, line and column for anything wrong with it.
+        """
+        return parse_model(cls, load_yaml(path))
+
+
+def _power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+def _yaml_lines(model: BaseModel, indent: str) -> list[str]:
+    lines = []
+    for name, info in type(model).model_fields.items():
+        value = getattr(model, name)
+        if isinstance(value, BaseModel):
+            lines += ["", f"{indent}{name}:  # {info.description}", *_yaml_lines(value, indent + "  ")]
+            continue
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        elif isinstance(value, str):
+            text = f'"{value}"'  # the pattern of `name` leaves nothing to escape
+        else:
+            text = repr(value)
+        lines.append(f"{indent}{name}: {text}".ljust(34) + f" # {info.description}")
+    return lines

@@ -1,0 +1,51 @@
+"""Energy per operation and access: the constants of the reference model, and the laws they enter."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: A Python number, numpy array or torch tensor: the laws are plain arithmetic.
+Number = TypeVar("Number")
+
+
+class EnergyTable(BaseModel):
+    """Energy constants, all in pJ.
+
+    Source of the defaults: `spec/baco.md` section 3, which gives the constants of the published Timeloop
+    evaluation to the digits needed to reproduce it (thesis Table 6.3 prints them rounded).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    mac_pj: float = Field(
+        0.5608, ge=0, description="pJ per multiply-accumulate (thesis Table 6.3 prints 0.561)"
+    )
+    register_pj: float = Field(
+        0.48746, ge=0, description="pJ per access of a register of the array (Table 6.3 prints 0.487)"
+    )
+    accumulator_base_pj: float = Field(
+        1.94, ge=0, description="pJ per accumulator access, part that is independent of capacity (Table 6.3)"
+    )
+    accumulator_pj_per_kib: float = Field(
+        0.1005, ge=0, description="pJ per accumulator access and KiB of the column's memory (Table 6.3)"
+    )
+    scratchpad_base_pj: float = Field(
+        0.49, ge=0, description="pJ per scratchpad access, part that is independent of capacity (Table 6.3)"
+    )
+    scratchpad_pj_per_kib: float = Field(
+        0.02513, ge=0, description="pJ per scratchpad access and KiB of capacity (Table 6.3 prints 0.025)"
+    )
+    dram_pj: float = Field(100.0, ge=0, description="pJ per DRAM access of one word (Table 6.3)")
+
+    def accumulator_pj(self, accumulator_kib: Number, dim: Number) -> Number:
+        """Energy of one accumulator access in pJ; arguments and result of any one broadcastable shape.
+
+        Every column of the array has its own memory, hence the capacity divided by `dim`.
+        """
+        return self.accumulator_base_pj + self.accumulator_pj_per_kib * accumulator_kib / dim  # type: ignore[operator, no-any-return]
+
+    def scratchpad_pj(self, scratchpad_kib: Number) -> Number:
+        """Energy of one scratchpad access in pJ; the result has the shape of the argument."""
+        return self.scratchpad_base_pj + self.scratchpad_pj_per_kib * scratchpad_kib  # type: ignore[operator, no-any-return]
