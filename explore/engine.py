@@ -1,0 +1,370 @@
+"""The loop that runs a searcher, keeps every batch in a study, and can be interrupted and resumed.
+
+A *sample* is one design point, that is, one mapping for every task: a budget of n samples is n x tasks
+problem-mapping evaluations (one with gradient counts as three). With a budget in samples nothing depends on
+the clock, so that the same seed, versions and budget give the same study, interrupted or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Literal, Protocol
+
+from common.errors import InfeasibleError, InputError, Location, StorageError
+from common.files import output_folder
+from common.provenance import Provenance, stable_hash, versions
+from explore.candidate import BatchSummary, Candidate
+from explore.infeasible import infeasible_error
+from explore.objective import Objective
+from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
+from explore.serialize import Json, task_to_json, workload_to_json
+from explore.space import DesignSpace
+from explore.study import FILE_NAME, Study
+from workloads.network import Workload
+
+#: Samples spent unless the user says otherwise.
+DEFAULT_SAMPLES = 5000
+#: A searcher that neither spends nor finds anything for so many batches in a row is broken, not thinking.
+_MOST_IDLE_BATCHES = 1000
+
+Stopped = Literal["budget", "time", "converged", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may spend in total, earlier sessions of a resumed study included.
+
+    Attributes:
+        samples: design points; None when only time limits.
+        evaluations: the same in problem-mapping evaluations.
+        time_limit: seconds of search; None when only samples limit.
+    """
+
+    samples: int | None
+    evaluations: int | None
+    time_limit: float | None
+
+
+class Progress(Protocol):
+    """Who wants to see a search advance (the command line's display)."""
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """A batch has been recorded."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a search ended; everything else is in the study.
+
+    Attributes:
+        path: the study's file.
+        setup: what was searched.
+        best: least objective.
+        front: Pareto front in `Objective.front_metrics`.
+        evaluations: problem-mapping evaluations spent, all sessions.
+        seconds: search time, all sessions.
+        stopped: `budget` or `time` used up, `converged` (the searcher had nothing left to do),
+            or `interrupted` by the user.
+        resumed: True when an earlier session was continued.
+        notes: what the user should know, as given to `Progress.note`.
+    """
+
+    path: Path
+    setup: SearchSetup
+    best: Candidate
+    front: tuple[Candidate, ...]
+    evaluations: int
+    seconds: float
+    stopped: Stopped
+    resumed: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """True when the user ended the search before its budget was used."""
+        return self.stopped == "interrupted"
+
+
+class _StopRequest:
+    """Within the block, a first SIGINT or SIGTERM only sets `requested`; a second stops at once.
+
+    Signal handlers belong to the main thread; in another one the block changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> _StopRequest:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def describe_setup(
+    workload: Workload, space: DesignSpace, objective: Objective, searcher: str, seed: int
+) -> Json:
+    """What determines a study's result, budget and versions apart, as plain JSON.
+
+    The space is kept as YAML and the networks as whole graphs, so that a report needs no other file.
+    """
+    return {
+        "workload": workload_to_json(workload),
+        "tasks": [task_to_json(task) for task in workload.tasks],
+        "space": space.to_yaml(),
+        "space_name": space.name,
+        "space_hash": space.space_hash,
+        "objective": str(objective),
+        "searcher": searcher,
+        "seed": int(seed),
+    }
+
+
+def run_exploration(
+    workload: Workload,
+    space: DesignSpace,
+    objective: Objective,
+    searcher: str = "gradient",
+    samples: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    *,
+    out: Path,
+    resume: bool = False,
+    progress: Progress | None = None,
+    command: str | None = None,
+) -> Outcome:
+    """Search, keeping every batch in `out`/study.sqlite, until the budget is used, or SIGINT or SIGTERM comes.
+
+    A first signal lets the current batch finish and be recorded; a second raises KeyboardInterrupt at once,
+    and the study holds all batches before. Either way `resume` continues.
+
+    Args:
+        searcher: a name in `explore.search.base.SEARCHERS`.
+        samples: design points in total. By default `DEFAULT_SAMPLES`, or no limit when `time_limit` is given;
+            when resuming, what the study was given last.
+        time_limit: seconds of search in total, interruptions excluded; checked between batches.
+        out: folder of the study, created when missing.
+        resume: continue the study in `out`, or start one if there is none. A finished study goes on when it
+            gets a larger budget, and is returned as it is otherwise.
+        command: the command line to reproduce the study; by default this process's.
+
+    Raises:
+        InputError: nothing to explore, a bad budget, an unknown searcher, or settings that differ from those
+            of the study to resume.
+        InfeasibleError: no feasible candidate was found; names the binding constraint.
+        StorageError: a study is in `out` and `resume` is False, or it is damaged, locked, or cannot be written.
+    """
+    if not workload.tasks:
+        raise InputError("the networks have no operator that the accelerator could run")
+    if samples is not None and samples < 1:
+        raise InputError(f"--samples must be at least 1, not {samples}")
+    if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
+        raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
+    notes: list[str] = []
+
+    def note(text: str) -> None:
+        notes.append(text)
+        if progress is not None:
+            progress.note(text)
+
+    record = describe_setup(workload, space, objective, searcher, seed)
+    provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
+    path = output_folder(out) / FILE_NAME
+    study = _study_to_resume(path, record, resume, note)
+    with contextlib.ExitStack() as stack:
+        if study is not None:
+            stack.enter_context(study)
+        sessions = study.sessions() if study is not None else []
+        budget = _budget(sessions, samples, time_limit, len(workload.tasks))
+        setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed)
+        if study is not None and study.done and not _larger(budget, sessions):
+            return _outcome(study, setup, "converged", resumed=True, notes=notes)
+        stop = stack.enter_context(_StopRequest())
+        start = time.monotonic()
+        # The searcher comes before the study, so that settings it refuses leave nothing behind.
+        engine = make_searcher(searcher, setup)
+        if study is None:
+            study = stack.enter_context(Study.create(path, record, provenance.to_dict()))
+        study.begin_session(
+            {**provenance.to_dict(), "samples": budget.samples, "time_limit": budget.time_limit}
+        )
+        stopped = _search(study, engine, budget, stop, progress, start)
+        return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes)
+
+
+def _study_to_resume(path: Path, record: Json, resume: bool, note: Callable[[str], None]) -> Study | None:
+    """The study at `path` if it is to be resumed with the settings it was made with; None if there is none."""
+    if not path.exists():
+        if resume:
+            note(f"there is no study in {path.parent} yet: starting one")
+        return None
+    if not resume:
+        raise StorageError(
+            "a study is already here",
+            location=Location(str(path)),
+            hint="continue it with --resume, or choose another --out",
+        )
+    study = Study.open(path)
+    try:
+        differences = _differences(study, record)
+        if differences:
+            raise InputError(
+                "the study was made with other settings: " + "; ".join(differences),
+                location=Location(str(path)),
+                hint=f"resume with the study's own settings ({study.provenance['command']}), "
+                "or choose another --out",
+            )
+        made, now = study.provenance["versions"], versions()
+        changed = [
+            f"{name} {made.get(name, 'absent')} -> {now.get(name, 'absent')}"
+            for name in sorted({*made, *now})
+            if made.get(name) != now.get(name)
+        ]
+        if changed:
+            note(
+                "versions have changed since the study was started, so its result may differ from that of an "
+                f"uninterrupted run ({', '.join(changed)})"
+            )
+    except BaseException:
+        study.close()
+        raise
+    return study
+
+
+def _differences(study: Study, record: Json) -> list[str]:
+    """What keeps a study from being resumed with the settings of `record`, in words."""
+    found = []
+    if [task_to_json(task) for task in study.tasks] != record["tasks"]:
+        theirs, ours = (
+            ", ".join(f"{network['name']} x{weight:g}" for network, weight in zip(*pair, strict=True))
+            for pair in ((w["networks"], w["weights"]) for w in (study.setup["workload"], record["workload"]))
+        )
+        same = " (same names, other problems or counts)" if theirs == ours else ""
+        found.append(f"network is {theirs} in the study, {ours} now{same}")
+    if study.setup["space_hash"] != record["space_hash"]:
+        theirs, ours = (f"{r['space_name']} ({r['space_hash']})" for r in (study.setup, record))
+        found.append(f"space is {theirs} in the study, {ours} now")
+    for name in ("objective", "searcher", "seed"):
+        if study.setup[name] != record[name]:
+            found.append(f"{name} is {study.setup[name]} in the study, {record[name]} now")
+    return found
+
+
+def _budget(sessions: list[Json], samples: int | None, time_limit: float | None, tasks: int) -> Budget:
+    """The budget asked for, else that of the study's last session, else the default."""
+    if samples is None and time_limit is None:
+        if sessions:
+            samples, time_limit = sessions[-1]["samples"], sessions[-1]["time_limit"]
+        else:
+            samples = DEFAULT_SAMPLES
+    return Budget(samples, None if samples is None else samples * tasks, time_limit)
+
+
+def _larger(budget: Budget, sessions: list[Json]) -> bool:
+    """Whether a search that said it was done within its last budget may go on."""
+    before = sessions[-1]["samples"] if sessions else None
+    return before is not None and (budget.samples is None or budget.samples > before)
+
+
+def _search(
+    study: Study,
+    searcher: Searcher,
+    budget: Budget,
+    stop: _StopRequest,
+    progress: Progress | None,
+    start: float,
+) -> Stopped:
+    """Step the searcher until something ends the search; `start` is when this session's clock began."""
+    evaluations, seconds_before = 0, 0.0
+    state = study.state()
+    if state is not None:
+        searcher.restore(state)
+        last = study.summaries()[-1]
+        evaluations, seconds_before = last.evaluations, last.seconds
+    idle = 0
+    while True:
+        seconds = seconds_before + time.monotonic() - start
+        if budget.evaluations is not None and evaluations >= budget.evaluations:
+            return "budget"
+        if budget.time_limit is not None and seconds >= budget.time_limit:
+            return "time"
+        if stop.requested:
+            return "interrupted"
+        result = searcher.step()
+        idle = 0 if result.candidates or result.evaluations > evaluations else idle + 1
+        if idle > _MOST_IDLE_BATCHES and not result.done:
+            raise RuntimeError(f"{type(searcher).__name__} makes no progress in phase '{result.phase}'")
+        evaluations = result.evaluations
+        summary = _summary(study, result, seconds_before + time.monotonic() - start)
+        study.record(summary, result.candidates, searcher.state(), done=result.done)
+        if progress is not None:
+            progress.update(summary, budget)
+        if result.done:
+            spent = budget.evaluations is not None and evaluations >= budget.evaluations
+            return "budget" if spent else "converged"
+
+
+def _summary(study: Study, result: BatchResult, seconds: float) -> BatchSummary:
+    scores = [study.objective.scalar(candidate.cost) for candidate in result.candidates]
+    if study.best_objective is not None:
+        scores.append(study.best_objective)
+    return BatchSummary(
+        batch=study.batches,
+        evaluations=result.evaluations,
+        seconds=seconds,
+        best_objective=min(scores, default=None),
+        phase=result.phase,
+        details=dict(result.details),
+    )
+
+
+def _outcome(
+    study: Study, setup: SearchSetup, stopped: Stopped, *, resumed: bool, notes: list[str]
+) -> Outcome:
+    summaries = study.summaries()
+    evaluations = summaries[-1].evaluations if summaries else 0
+    best = study.best()
+    if best is None:
+        if stopped == "interrupted":
+            raise InfeasibleError(
+                f"interrupted before any feasible design was found, in {evaluations:,} evaluations",
+                hint="continue with --resume",
+            )
+        raise infeasible_error(
+            setup.space.constraints, summaries[-1].details if summaries else {}, evaluations
+        )
+    return Outcome(
+        path=study.path,
+        setup=setup,
+        best=best,
+        front=tuple(study.front()),
+        evaluations=evaluations,
+        seconds=summaries[-1].seconds,
+        stopped=stopped,
+        resumed=resumed,
+        notes=tuple(notes),
+    )

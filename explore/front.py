@@ -1,0 +1,51 @@
+"""Pareto fronts: which points no other dominates, and which to keep when they are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def nondominated(points: Floats) -> NDArray[np.int64]:
+    """Indices, ascending, of the rows of `points` (n, metrics; lower is better) that no other row dominates.
+
+    Of equal rows the first is kept.
+    """
+    if not len(points):
+        return np.empty(0, dtype=np.int64)
+    # In lexicographic order nothing is dominated by what comes after it.
+    unique, first = np.unique(points, axis=0, return_index=True)
+    kept = np.empty_like(unique)
+    chosen: list[int] = []
+    for row, index in zip(unique, first, strict=True):
+        if not (kept[: len(chosen)] <= row).all(axis=1).any():
+            kept[len(chosen)] = row
+            chosen.append(int(index))
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def thin(points: Floats, limit: int, *, always: Iterable[int] = ()) -> NDArray[np.int64]:
+    """Indices, ascending, of at most `limit` rows of `points` (n, metrics) that cover the front evenly.
+
+    The best row of every metric and the rows `always` stay, even if they are more than `limit`; then the row
+    farthest from all chosen ones is added again and again (distances in logarithms, each metric scaled to its
+    range), ties going to the first. Depends on nothing but the arguments.
+    """
+    if len(points) <= limit:
+        return np.arange(len(points), dtype=np.int64)
+    scaled = np.log(np.maximum(points, np.finfo(np.float64).tiny))
+    low, high = scaled.min(axis=0), scaled.max(axis=0)
+    scaled = (scaled - low) / np.where(high > low, high - low, 1.0)
+    chosen = list(dict.fromkeys([int(i) for i in points.argmin(axis=0)] + [int(i) for i in always]))
+    distance = np.full(len(points), np.inf)
+    for index in chosen:
+        distance = np.minimum(distance, ((scaled - scaled[index]) ** 2).sum(axis=1))
+    while len(chosen) < limit:
+        index = int(distance.argmax())
+        chosen.append(index)
+        distance = np.minimum(distance, ((scaled - scaled[index]) ** 2).sum(axis=1))
+    return np.array(sorted(set(chosen)), dtype=np.int64)

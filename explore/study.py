@@ -1,0 +1,491 @@
+"""The study: the persistent, resumable record of one search, in one SQLite file.
+
+Every batch is one transaction: its summary, the candidates worth keeping and the searcher's snapshot. When
+`Study.record` has returned, the batch is on the disk; a process killed later loses none of it.
+
+What is kept of the candidates: the best of a batch that improved the objective, and the members of the
+Pareto front in `Objective.front_metrics`. A front member dominated later loses its flag, and goes unless it
+was an improvement. A front of more than `FRONT_LIMIT` members is thinned evenly (`explore.front.thin`), the
+best in each metric and in the objective always staying. So a study stays small however long the search is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import BacoError, StorageError
+from explore._store import CHECKPOINT_BYTES, Store, damaged, storage_errors
+from explore.candidate import BatchSummary, Candidate
+from explore.front import nondominated, thin
+from explore.objective import Objective, metric
+from explore.search.base import State
+from explore.serialize import (
+    Json,
+    candidate_from_json,
+    candidate_to_json,
+    summary_from_json,
+    summary_to_json,
+    task_from_json,
+    workload_from_json,
+)
+from workloads.network import Task, Workload
+
+_T = TypeVar("_T")
+
+#: Most members a study keeps of its Pareto front.
+FRONT_LIMIT = 512
+#: Name of the study's file in an output folder.
+FILE_NAME = "study.sqlite"
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE sessions (number INTEGER PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE batches (batch INTEGER PRIMARY KEY, evaluations INTEGER NOT NULL, seconds REAL NOT NULL,
+    best_objective REAL, phase TEXT NOT NULL, details TEXT NOT NULL, done INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE candidates (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, config_hash TEXT NOT NULL,
+    accelerator TEXT NOT NULL, mappings TEXT NOT NULL, latency_cycles REAL NOT NULL, energy_pj REAL NOT NULL,
+    area_mm2 REAL NOT NULL, source TEXT NOT NULL, samples INTEGER NOT NULL, objective REAL NOT NULL,
+    improved INTEGER NOT NULL, front INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), batch INTEGER NOT NULL, arrays BLOB NOT NULL,
+    digest TEXT NOT NULL);
+"""
+_CANDIDATE = (
+    "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
+    "objective, improved"
+)
+_BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
+
+
+def _digest(*values: object) -> str:
+    """Checksum of a row: SQLite notices a torn page, but not a changed digit."""
+    digest = hashlib.sha256()
+    for value in values:
+        digest.update(value if isinstance(value, bytes) else repr(value).encode())
+        digest.update(b"|")
+    return digest.hexdigest()[:16]
+
+
+def _dump(data: object) -> str:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+
+
+def pack_state(state: State) -> bytes:
+    """A searcher's arrays as an .npz archive: no pickles, and equal states give equal bytes.
+
+    Raises TypeError for arrays of Python objects.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(state):
+            array = np.asanyarray(state[name])
+            if array.dtype.hasobject:
+                raise TypeError(f"the searcher's state '{name}' holds Python objects, not numbers")
+            member = io.BytesIO()
+            np.lib.format.write_array(member, array, allow_pickle=False)
+            # A fixed date: an archive's usual time stamp would make equal states differ.
+            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+            archive.writestr(entry, member.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=1)
+    return buffer.getvalue()
+
+
+def unpack_state(data: bytes) -> State:
+    """Inverse of `pack_state`. Raises ValueError for malformed data."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"no snapshot of a searcher: {error}") from error
+
+
+@dataclass
+class _Kept:
+    """Front members as the next batch needs them: row ids, whether they were improvements, their metrics."""
+
+    ids: NDArray[np.int64]
+    improved: NDArray[np.bool_]
+    points: NDArray[np.float64]
+
+
+class Study:
+    """The record of one search. Use `create` or `open`; a study is also a context manager.
+
+    Attributes:
+        path: the file.
+        provenance: where the study comes from: versions, seed, hashes, command.
+        setup: what determines the result (see `explore.engine.describe_setup`).
+        tasks: the workload's unique problems, as searched.
+        objective: what is minimised.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.path = store.path
+        try:
+            with store.snapshot("opening it"):
+                self.verify()
+                self._trusted("its set-up", self._load_setup)
+                self._trusted("its front", self._load_front)
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def create(cls, path: Path, setup_record: Json, provenance: Json) -> Study:
+        """A new, empty study in the (existing) folder of `path`; complete or not there at all.
+
+        Args:
+            setup_record: plain JSON with at least `tasks` (see `task_to_json`) and `objective` (text).
+            provenance: plain JSON.
+
+        Raises StorageError when a study is already there or the folder cannot be written.
+        """
+        setup = {key: value for key, value in setup_record.items() if key != "tasks"}
+        rows: list[tuple[str, tuple[object, ...]]] = []
+        for key, value in (("setup", _dump(setup)), ("provenance", _dump(provenance))):
+            rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, _digest(key, value))))
+        for position, task in enumerate(setup_record["tasks"]):
+            text = _dump(task)
+            rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, _digest(position, text))))
+        return cls(Store.create(Path(path), _SCHEMA, rows))
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool = False) -> Study:
+        """The study at `path`, verified.
+
+        With `read_only` nothing is written and another process may go on exploring. Raises StorageError when
+        it is missing, damaged (naming what), of another format version, or already being written.
+        """
+        return cls(Store(Path(path), read_only=read_only))
+
+    # ------------------------------------------------------------------ writing
+
+    def record(
+        self, summary: BatchSummary, candidates: Sequence[Candidate], state: State, *, done: bool = False
+    ) -> None:
+        """Keep one batch. When this returns, the batch survives whatever happens to the process.
+
+        Args:
+            summary: its `batch` must be the next one.
+            candidates: feasible design points; those not worth keeping are dropped (see the module).
+            state: the searcher's snapshot after the batch.
+            done: the searcher has nothing left to do within its budget.
+
+        Raises StorageError when the disk is full or fails; the study then is what it was before.
+        """
+        expected = self.batches
+        if summary.batch != expected:
+            raise ValueError(f"batch {summary.batch} recorded where {expected} was expected")
+        points = self._points(candidates)
+        improvement = self._improvement(candidates)
+        old = self._kept
+        everything = np.concatenate([old.points, points])
+        front = nondominated(everything)
+        if len(front) > FRONT_LIMIT:
+            best = improvement + len(old.ids) if improvement is not None else self._best_position
+            always = np.flatnonzero(front == best) if best is not None else ()
+            front = front[thin(everything[front], FRONT_LIMIT, always=always)]
+        on_front = np.zeros(len(everything), dtype=bool)
+        on_front[front] = True
+        blob = pack_state(state)
+        inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
+        with self._store.transaction("recording a batch") as connection:
+            left = [i for i in range(len(old.ids)) if not on_front[i]]
+            connection.executemany(
+                "UPDATE candidates SET front = 0 WHERE id = ?", [(int(old.ids[i]),) for i in left]
+            )
+            connection.executemany(
+                "DELETE FROM candidates WHERE id = ?",
+                [(int(old.ids[i]),) for i in left if not old.improved[i]],
+            )
+            next_id = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
+            for index, candidate in enumerate(candidates):
+                position, improved = len(old.ids) + index, index == improvement
+                if on_front[position] or improved:
+                    row = self._candidate_row(next_id, summary.batch, candidate, improved)
+                    values = (*row, int(on_front[position]), _digest(*row))
+                    connection.execute(
+                        f"INSERT INTO candidates ({_CANDIDATE}, front, digest) VALUES ({_marks(values)})",
+                        values,
+                    )
+                    inserted.append((position, next_id, improved))
+                    next_id += 1
+            record = summary_to_json(summary)
+            batch = (
+                record["batch"],
+                record["evaluations"],
+                record["seconds"],
+                record["best_objective"],
+                record["phase"],
+                _dump(record["details"]),
+                int(done),
+            )
+            connection.execute(
+                f"INSERT INTO batches ({_BATCH}, digest) VALUES ({_marks(batch)}, ?)",
+                (*batch, _digest(*batch)),
+            )
+            connection.execute(
+                "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)",
+                (record["batch"], blob, _digest(record["batch"], blob)),
+            )
+        ids = {position: row_id for position, row_id, _ in inserted}
+        improved_at = {position for position, _, improved in inserted if improved}
+        self._kept = _Kept(
+            ids=np.array([old.ids[i] if i < len(old.ids) else ids[int(i)] for i in front], dtype=np.int64),
+            improved=np.array(
+                [old.improved[i] if i < len(old.ids) else int(i) in improved_at for i in front], bool
+            ),
+            points=everything[front],
+        )
+        if improvement is not None:
+            self._best_id = ids[len(old.ids) + improvement]
+            self.best_objective = self.objective.scalar(candidates[improvement].cost)
+        self.batches, self.done = summary.batch + 1, done
+        self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
+
+    def begin_session(self, record: Json) -> None:
+        """Note that a process starts to work on the study (command, budget, versions)."""
+        text = _dump(record)
+        with self._store.transaction("starting a session") as connection:
+            number = connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
+            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (number, text, _digest(number, text)))
+
+    def _points(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        names = self.objective.front_metrics
+        points = np.array(
+            [[metric(candidate.cost, name) for name in names] for candidate in candidates], dtype=np.float64
+        ).reshape(len(candidates), len(names))
+        for candidate, point in zip(candidates, points, strict=True):
+            if not np.isfinite(point).all() or not np.isfinite(candidate.objective):
+                raise ValueError(f"a candidate's cost is not finite: {candidate.cost}")
+            if candidate.tasks != self.tasks or len(candidate.mappings) != len(self.tasks):
+                raise ValueError("a candidate's tasks are not those of the study")
+        return points
+
+    def _improvement(self, candidates: Sequence[Candidate]) -> int | None:
+        """Index of the batch's best candidate if it beats the best so far."""
+        scores = [self.objective.scalar(candidate.cost) for candidate in candidates]
+        if not scores:
+            return None
+        index = int(np.argmin(scores))
+        return index if self.best_objective is None or scores[index] < self.best_objective else None
+
+    @property
+    def _best_position(self) -> int | None:
+        found = np.flatnonzero(self._kept.ids == self._best_id)
+        return int(found[0]) if len(found) else None
+
+    @staticmethod
+    def _candidate_row(row_id: int, batch: int, candidate: Candidate, improved: bool) -> tuple[object, ...]:
+        record = candidate_to_json(candidate)
+        cost = record["cost"]
+        return (
+            row_id,
+            batch,
+            candidate.accelerator.config_hash,
+            _dump(record["accelerator"]),
+            _dump(record["mappings"]),
+            cost["latency_cycles"],
+            cost["energy_pj"],
+            cost["area_mm2"],
+            cost["source"],
+            record["samples"],
+            record["objective"] + 0.0,  # SQLite keeps no sign of zero
+            int(improved),
+        )
+
+    # ------------------------------------------------------------------ reading
+
+    def best(self) -> Candidate | None:
+        """The candidate with the least objective (its first metric), the earliest of equals; None before any."""
+        found = self._select("WHERE improved = 1 ORDER BY id DESC LIMIT 1")
+        return found[0] if found else None
+
+    def front(self, metrics: Sequence[str] | None = None) -> list[Candidate]:
+        """Candidates that no kept one dominates in `metrics`, ascending in the first of them.
+
+        Without `metrics`, the front the study maintains, in `Objective.front_metrics`. In other metrics the
+        front is that of the candidates kept, which may lack some that were dominated in the study's own.
+        """
+        if metrics is None:
+            names = tuple(self.objective.front_metrics)
+            members = self._select("WHERE front = 1 ORDER BY id")
+        else:
+            names = tuple(metrics)
+            everyone = self.candidates()
+            points = np.array([[metric(c.cost, name) for name in names] for c in everyone], dtype=np.float64)
+            members = [everyone[i] for i in nondominated(points.reshape(len(everyone), len(names)))]
+        return sorted(members, key=lambda c: tuple(metric(c.cost, name) for name in names))
+
+    def candidates(self) -> list[Candidate]:
+        """All candidates kept, in the order they were found."""
+        return self._select("ORDER BY id")
+
+    def summaries(self) -> list[BatchSummary]:
+        """One summary a batch, in order."""
+        names = ("batch", "evaluations", "seconds", "best_objective", "phase", "details")
+        found = []
+        for *values, details in self._rows(f"SELECT {', '.join(names)} FROM batches ORDER BY batch"):
+            data = dict(zip(names, [*values, json.loads(details)], strict=True))
+            found.append(self._trusted(f"batch {values[0]}", partial(summary_from_json, data)))
+        return found
+
+    def state(self) -> State | None:
+        """The searcher's snapshot after the last batch; None before the first."""
+        rows = self._rows("SELECT arrays FROM snapshot")
+        return self._trusted("the searcher's snapshot", lambda: unpack_state(rows[0][0])) if rows else None
+
+    def sessions(self) -> list[Json]:
+        """The record of every process that worked on the study, in order."""
+        return [json.loads(text) for (text,) in self._rows("SELECT record FROM sessions ORDER BY number")]
+
+    def workload(self) -> Workload:
+        """The networks explored, as whole graphs."""
+        return self._trusted("the networks", lambda: workload_from_json(self.setup["workload"]))
+
+    def verify(self) -> None:
+        """Check the whole file: pages, checksums of all rows, and that the parts fit together.
+
+        Raises StorageError naming the damaged part.
+        """
+        problem = self._rows("PRAGMA quick_check(1)")[0][0]
+        if problem != "ok":
+            raise damaged(self.path, str(problem))
+        columns = {
+            "meta": ("key", "value"),
+            "tasks": ("position", "task"),
+            "sessions": ("number", "record"),
+            "batches": tuple(_BATCH.split(", ")),
+            "candidates": tuple(_CANDIDATE.split(", ")),
+            "snapshot": ("batch", "arrays"),
+        }
+        with self._store.snapshot("verifying it"):
+            for table, names in columns.items():
+                for *values, stored in self._rows(
+                    f"SELECT {', '.join(names)}, digest FROM {table} ORDER BY 1"
+                ):
+                    if _digest(*values) != stored:
+                        raise damaged(self.path, f"the checksum of {table} row {values[0]!r} does not match")
+            keys = {key for (key,) in self._rows("SELECT key FROM meta")}
+            if keys != {"setup", "provenance"}:
+                raise damaged(self.path, "its set-up or provenance is missing")
+            numbers = [number for (number,) in self._rows("SELECT batch FROM batches ORDER BY batch")]
+            if numbers != list(range(len(numbers))):
+                raise damaged(self.path, "batches are missing from its history")
+            snapshots = [number for (number,) in self._rows("SELECT batch FROM snapshot")]
+            if snapshots != numbers[-1:]:
+                raise damaged(self.path, "the searcher's snapshot is not that of the last batch")
+            later = self._rows("SELECT id FROM candidates WHERE batch NOT IN (SELECT batch FROM batches)")
+            if later:
+                raise damaged(self.path, f"candidate {later[0][0]} belongs to no recorded batch")
+
+    def _load_setup(self) -> None:
+        meta = {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM meta")}
+        self.provenance: Json = meta["provenance"]
+        self.setup: Json = meta["setup"]
+        rows = self._rows("SELECT task FROM tasks ORDER BY position")
+        self.tasks: tuple[Task, ...] = tuple(task_from_json(json.loads(text)) for (text,) in rows)
+        self.objective = Objective.parse(self.setup["objective"])
+
+    def _load_front(self) -> None:
+        """Read what `record` needs to know of the batches before."""
+        rows = self._rows("SELECT id, improved FROM candidates WHERE front = 1 ORDER BY id")
+        members = self._select("WHERE front = 1 ORDER BY id")
+        self.best_objective: float | None = None
+        self._kept = _Kept(
+            ids=np.array([row[0] for row in rows], dtype=np.int64),
+            improved=np.array([row[1] for row in rows], dtype=bool),
+            points=self._points(members),
+        )
+        self._best_id: int | None = None
+        best = self.best()
+        if best is not None:
+            self.best_objective = self.objective.scalar(best.cost)
+            self._best_id = self._rows("SELECT max(id) FROM candidates WHERE improved = 1")[0][0]
+        last = self._rows("SELECT count(*), max(batch) FROM batches")[0]
+        self.batches: int = last[0]
+        self.done = bool(last[0]) and bool(
+            self._rows("SELECT done FROM batches ORDER BY batch DESC LIMIT 1")[0][0]
+        )
+
+    def _select(self, clause: str) -> list[Candidate]:
+        found = []
+        for row in self._rows(f"SELECT {_CANDIDATE}, front FROM candidates {clause}"):
+            found.append(self._trusted(f"candidate {row[0]}", partial(self._candidate, row)))
+        return found
+
+    def _candidate(self, row: tuple[Any, ...]) -> Candidate:
+        (
+            _,
+            _,
+            config_hash,
+            accelerator,
+            mappings,
+            latency,
+            energy,
+            area,
+            source,
+            samples,
+            objective,
+            _,
+            front,
+        ) = row
+        cost = {"latency_cycles": latency, "energy_pj": energy, "area_mm2": area, "source": source}
+        data = {
+            "accelerator": json.loads(accelerator),
+            "mappings": json.loads(mappings),
+            "cost": cost,
+            "samples": samples,
+            "objective": objective,
+            "front": bool(front),
+        }
+        candidate = candidate_from_json(data, self.tasks)
+        if candidate.accelerator.config_hash != config_hash:
+            raise ValueError(
+                f"its accelerator has hash {candidate.accelerator.config_hash}, not {config_hash}"
+            )
+        return candidate
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        with storage_errors(self.path, "reading it"):
+            return self._store.connection.execute(query).fetchall()
+
+    def _trusted(self, what: str, read: Callable[[], _T]) -> _T:
+        """The result of `read`, whose failure means that `what` is damaged."""
+        try:
+            return read()
+        except StorageError:
+            raise
+        except BacoError as error:
+            raise damaged(self.path, f"{what}: {error.message}") from error
+        except (KeyError, ValueError, TypeError) as error:
+            raise damaged(self.path, f"{what}: {error}") from error
+
+    def close(self) -> None:
+        """Give the file back; harmless when repeated."""
+        self._store.close()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _marks(values: Sequence[object]) -> str:
+    """Placeholders for `values` in an SQL statement."""
+    return ", ".join("?" * len(values))
