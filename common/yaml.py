@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -42,8 +42,12 @@ _BOUNDS = {
 }
 
 
-def parse_model(model: type[Model], doc: YamlDoc, at: Path_ = ()) -> Model:
+def parse_model(
+    model: type[Model], doc: YamlDoc, at: Path_ = (), *, defaults: Mapping[str, Any] | None = None
+) -> Model:
     """Validate the part of `doc` at path `at` as `model`, strictly (`true` is no number, `"1"` no digit).
+
+    `defaults` are used for keys that the document does not give, nested mappings key by key.
 
     Raises InputError for the most useful of the errors: unknown keys first, since a misspelt key explains
     the missing one, then the first in the file.
@@ -57,13 +61,23 @@ def parse_model(model: type[Model], doc: YamlDoc, at: Path_ = ()) -> Model:
         raise InputError(what, location=doc.location(at), hint=_keys_hint(model))
     try:
         # JSON mode is strict about types yet lets lists become tuples
-        return model.model_validate_json(json.dumps(data), strict=True)
+        merged = _merge(defaults, data) if defaults and isinstance(data, dict) else data
+        return model.model_validate_json(json.dumps(merged), strict=True)
     except ValidationError as error:
         raise _explain(model, doc, at, error) from None
     except InputError as error:
         if error.location is not None:
             raise
         raise InputError(error.message, location=doc.location(at), hint=error.hint) from error
+
+
+def _merge(defaults: Mapping[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    merged = {**defaults, **data}
+    for key, value in data.items():
+        below = defaults.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            merged[key] = _merge(below, value)
+    return merged
 
 
 def _keys_hint(model: type[BaseModel]) -> str:
@@ -131,7 +145,10 @@ def _message(
             location=doc.location(path[:-1]),
             hint=_allowed(annotations) or f"add '{path[-1]}: ...' here",
         )
-    value = doc.get(path)
+    try:
+        value = doc.get(path)
+    except KeyError:
+        value = details["input"]  # of a default
     shown = _show(value)
     if kind in ("literal_error", "enum"):
         choices = list(_choices(annotations)) or [str(context.get("expected", ""))]

@@ -1,0 +1,466 @@
+"""The design space: which accelerators a search may choose from, and the constraints on designs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from common.errors import InfeasibleError, InputError, Location, did_you_mean
+from common.provenance import stable_hash
+from common.yaml import YamlDoc, load_yaml, parse_model
+from explore.constraints import UNITS, Constraints
+from explore.hardware import Bools, HardwarePoints, Ints, area, legal_bank, member
+from explore.space_file import MAX_KIB, SEARCHED, Flow, Range, Rules, SpaceFile, WeightedNetwork
+
+SPACES_FOLDER = Path(__file__).parent / "spaces"
+_BANK_RULE = "gemmini rules want the rows of a bank to be a power of two and a multiple of dim"
+#: Spaces with more combinations of choices than this are not enumerated.
+MAX_POINTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class DesignSpace:
+    """A design space (design vocabulary).
+
+    Attributes:
+        name: what reports call it; no part of its hash.
+        rules: `gemmini` (power-of-two sides and banks) or `reference` (any).
+        base: accelerator that gives the values of what is not searched.
+        dim, scratchpad_kib, accumulator_kib: allowed values, ascending. With the `gemmini` rules a pair of
+            side and capacity must be legal too: ask `legal`.
+        dataflows: allowed stationary operands.
+        double_buffer: tiles that change are held twice.
+        constraints: upper bounds.
+        networks: the workload that the file itself names, if any.
+        doc: the YAML document it was read from, for error locations.
+    """
+
+    name: str
+    rules: Rules
+    base: Accelerator
+    dim: tuple[int, ...]
+    scratchpad_kib: tuple[int, ...]
+    accumulator_kib: tuple[int, ...]
+    dataflows: tuple[Flow, ...]
+    double_buffer: bool
+    constraints: Constraints = field(default_factory=Constraints)
+    networks: tuple[WeightedNetwork, ...] = ()
+    doc: YamlDoc | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def enumerable(self) -> bool:
+        """Whether `hardware` can list the points."""
+        return len(self.dim) * len(self.scratchpad_kib) * len(self.accumulator_kib) <= MAX_POINTS
+
+    def hardware(self) -> HardwarePoints:
+        """All legal accelerators that satisfy the bounds on area and SRAM.
+
+        Raises InputError when there are too many to list (see `enumerable`).
+        """
+        points = self.rule_points()
+        return points.take(self._within_bounds(points))
+
+    def rule_points(self) -> HardwarePoints:
+        """All accelerators that the rules and choices allow, constraints not considered. Raises InputError."""
+        if not self.enumerable:
+            raise InputError(f"the space '{self.name}' has too many hardware points to list")
+        grids = np.meshgrid(
+            *(np.array(v, dtype=np.int64) for v in (self.dim, self.scratchpad_kib, self.accumulator_kib)),
+            indexing="ij",
+        )
+        dim, scratchpad, accumulator = (grid.ravel() for grid in grids)
+        keep = self.legal(dim, accumulator, scratchpad)
+        dim, scratchpad, accumulator = dim[keep], scratchpad[keep], accumulator[keep]
+        return HardwarePoints(dim, accumulator, scratchpad, area(dim, accumulator, scratchpad))
+
+    def legal(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
+        """Whether the choices and rules allow each accelerator (constraints are not considered).
+
+        Arguments broadcast; capacities that are no whole KiB are illegal.
+        """
+        allowed = member(dim, self._choices[0])
+        allowed &= member(accumulator_kib, self._choices[1]) & member(scratchpad_kib, self._choices[2])
+        if self.rules == "gemmini":
+            allowed &= self.legal_scratchpad(dim, scratchpad_kib) & self.legal_accumulator(
+                dim, accumulator_kib
+            )
+            allowed &= self._deeper_scratchpad(dim, accumulator_kib, scratchpad_kib)
+        return allowed
+
+    def allowed(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
+        """`legal`, and within the bounds on area and SRAM."""
+        d, a, s = np.broadcast_arrays(dim, accumulator_kib, scratchpad_kib)
+        points = HardwarePoints(d, a, s, area(d, a, s))
+        return self.legal(d, a, s) & self._within_bounds(points)
+
+    def legal_scratchpad(self, dim: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
+        """Gemmini's rule: rows of a scratchpad bank are a power of two and a multiple of `dim`."""
+        return legal_bank(dim, scratchpad_kib, self.base.scratchpad_banks, self.base.input_bits)
+
+    def legal_accumulator(self, dim: ArrayLike, accumulator_kib: ArrayLike) -> Bools:
+        """Gemmini's rule: rows of an accumulator bank are a power of two and a multiple of `dim`."""
+        return legal_bank(dim, accumulator_kib, self.base.accumulator_banks, self.base.accumulator_bits)
+
+    def _deeper_scratchpad(
+        self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike
+    ) -> Bools:
+        """Gemmini's rule: the scratchpad has at least two blocks of `dim` rows more than the accumulator."""
+        d = np.asarray(dim, dtype=np.int64)
+        scratchpad = np.asarray(scratchpad_kib, dtype=np.int64) * 8192 // (d * self.base.input_bits) // d
+        accumulator = (
+            np.asarray(accumulator_kib, dtype=np.int64) * 8192 // (d * self.base.accumulator_bits) // d
+        )
+        return np.asarray(scratchpad >= accumulator + 2)
+
+    def accelerator(self, dim: int, accumulator_kib: int, scratchpad_kib: int) -> Accelerator:
+        """The configuration of one point; everything else comes from `base`."""
+        dim, accumulator_kib, scratchpad_kib = int(dim), int(accumulator_kib), int(scratchpad_kib)
+        return self.base.replace(
+            name=f"{dim}x{dim}-{scratchpad_kib}-{accumulator_kib}",
+            dim=dim,
+            accumulator_kib=accumulator_kib,
+            scratchpad_kib=scratchpad_kib,
+            dataflow="both" if len(self.dataflows) > 1 else self.dataflows[0],
+        )
+
+    @cached_property
+    def space_hash(self) -> str:
+        """Hash of all that determines what may be found: everything but names and the preferred mix."""
+        base = self.base.model_dump(mode="json", exclude={"name", *SEARCHED})
+        content = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        for name in ("name", "networks", "doc"):
+            del content[name]
+        constraints = self.constraints.model_dump(mode="json", exclude_none=True)
+        return stable_hash({**content, "base": base, "constraints": constraints})
+
+    def constrain(self, source: str = "--constraint", **bounds: float) -> DesignSpace:
+        """The space with further bounds (a looser one than present does not loosen it).
+
+        Args:
+            source: where the bounds come from, for messages.
+            bounds: by the names of `Constraints`.
+
+        Raises InputError for a bad bound, InfeasibleError when no accelerator is left.
+        """
+        merged = self.constraints.model_dump()
+        for name, value in bounds.items():
+            if name not in merged or name == "networks":
+                known = [n for n in merged if n != "networks"]
+                raise InputError(
+                    f"unknown constraint '{name}'", location=Location(source), hint=did_you_mean(name, known)
+                )
+            if not (np.isfinite(value) and value > 0):
+                raise InputError(
+                    f"the bound on {name} must be a positive number, not {value}", location=Location(source)
+                )
+            merged[name] = min(value, merged[name] or value)
+        space = dataclasses.replace(self, constraints=Constraints.model_validate(merged))
+        check_feasible(space, Location(source))
+        return space
+
+    def locate(self, *path: str | int) -> Location | None:
+        """Place in the file of the value at `path`, if it came from one."""
+        return self.doc.location(path) if self.doc else None
+
+    def to_yaml(self) -> str:
+        """A file that `load_space` reads back as an equal space."""
+        preset = load_accelerator("gemmini-default").model_dump(mode="json")
+        lines = [
+            "# baco design space",
+            f"name: {json.dumps(self.name)}",
+            f"rules: {self.rules}",
+            "base: gemmini-default",
+        ]
+        fixed = _difference(self.base.model_dump(mode="json", exclude={"name", *SEARCHED}), preset)
+        if fixed:
+            lines.append(f"fixed: {json.dumps(fixed)}")
+        for name in ("dim", "scratchpad_kib", "accumulator_kib"):
+            lines.append(f"{name}: {_choices_text(getattr(self, name))}")
+        lines.append(f"dataflows: [{', '.join(self.dataflows)}]")
+        lines.append(f"double_buffer: {json.dumps(self.double_buffer)}")
+        bounds = self.constraints.model_dump(mode="json", exclude_none=True)
+        bounds = {name: bound for name, bound in bounds.items() if bound != {}}
+        lines.append(f"constraints: {json.dumps(bounds)}")
+        if self.networks:
+            mix = [network.model_dump(mode="json") for network in self.networks]
+            lines.append(f"networks: {json.dumps(mix)}")
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def _choices(self) -> tuple[Ints, Ints, Ints]:
+        values = (self.dim, self.accumulator_kib, self.scratchpad_kib)
+        return tuple(np.array(v, dtype=np.int64) for v in values)  # type: ignore[return-value]
+
+    def _within_bounds(self, points: HardwarePoints) -> Bools:
+        within = np.ones(points.dim.shape, dtype=bool)
+        for name, bound in self.constraints.hardware_only.items():
+            within &= getattr(points, name) <= bound
+        return within
+
+
+def space_names() -> list[str]:
+    """Names of the spaces that come with baco."""
+    return sorted(path.stem for path in SPACES_FOLDER.glob("*.yaml"))
+
+
+def load_space(name_or_path: str | Path) -> DesignSpace:
+    """A named space, or one from a YAML file.
+
+    Raises InputError for an unknown name or a malformed file, InfeasibleError when no accelerator satisfies
+    the rules and the bounds on area and SRAM.
+    """
+    text = str(name_or_path)
+    if text in space_names():
+        return read_space(load_yaml(SPACES_FOLDER / f"{text}.yaml"))
+    path = Path(text)
+    if not path.suffix and path.name == text and not path.exists():
+        raise InputError(
+            f"unknown space '{text}'", hint=did_you_mean(text, space_names()) + ", or a YAML file"
+        )
+    return read_space(load_yaml(path), folder=path.parent)
+
+
+def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
+    """The space that a document describes; file names in it are looked up in `folder` first.
+
+    Raises as `load_space` does.
+    """
+    file = parse_model(SpaceFile, doc)
+    try:
+        base = load_accelerator(_beside(folder, file.base))
+    except InputError as error:
+        if error.location is not None and Path(error.location.file).is_file():
+            raise  # it is about the content of that file
+        raise InputError(error.message, location=doc.location(("base",)), hint=error.hint) from None
+    for key in file.fixed:
+        if key in SEARCHED:
+            raise InputError(
+                f"'{key}' is searched and cannot be fixed",
+                location=doc.location(("fixed", key), key=True),
+                hint=f"give the one value as '{'dataflows' if key == 'dataflow' else key}: [...]'",
+            )
+    if file.fixed:
+        base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
+    space = DesignSpace(
+        name=file.name,
+        rules=file.rules,
+        base=base,
+        dim=_values(file.dim),
+        scratchpad_kib=_values(file.scratchpad_kib),
+        accumulator_kib=_values(file.accumulator_kib),
+        dataflows=tuple(flow for flow in get_args(Flow) if flow in file.dataflows),
+        double_buffer=file.double_buffer,
+        constraints=file.constraints,
+        networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
+        doc=doc,
+    )
+    space = _keep_legal(space, file)
+    check_feasible(space)
+    if space.rules == "gemmini":
+        _check_base(space)
+    return space
+
+
+def _check_base(space: DesignSpace) -> None:
+    """Refuse a base that Gemmini cannot have whatever is chosen for the rest."""
+    points = space.rule_points()
+    one = space.accelerator(points.dim[0], points.accumulator_kib[0], points.scratchpad_kib[0])
+    problems = one.gemmini_problems()
+    if problems:
+        raise InputError(
+            f"the fixed part of the accelerator is not legal for Gemmini: {problems[0]}",
+            location=space.locate("fixed"),
+            hint="change it, or use 'rules: reference'",
+        )
+
+
+def _values(choice: list[int] | Range) -> tuple[int, ...]:
+    return choice.values if isinstance(choice, Range) else tuple(sorted(set(choice)))
+
+
+def _beside(folder: Path | None, spec: str) -> str:
+    """A file that a space names is looked for beside the space first, like an include."""
+    if folder is not None and (folder / spec.split(":")[0]).is_file():
+        return str(folder / spec)
+    return spec
+
+
+def _keep_legal(space: DesignSpace, file: SpaceFile) -> DesignSpace:
+    """Drop illegal values of ranges; refuse those that a list gives one by one."""
+    gemmini, step = space.rules == "gemmini", space.base.tile_rows
+    known_dims = [d for d in range(2, 129) if d % step == 0 and not (gemmini and d & (d - 1))]
+    legal_dims = [d for d in space.dim if d in known_dims]
+    rules = ["a power of two"] if gemmini else []
+    rules += [f"a multiple of tile_rows ({step})"] if step > 1 else []
+    _refuse(space, "dim", file.dim, legal_dims, known_dims, f"it must be {' and '.join(rules)}")
+    kept: dict[str, Any] = {"dim": tuple(legal_dims)}
+    if not gemmini:
+        return dataclasses.replace(space, dim=tuple(legal_dims))
+    sides = np.array(legal_dims)
+    for name, rule in (
+        ("scratchpad_kib", space.legal_scratchpad),
+        ("accumulator_kib", space.legal_accumulator),
+    ):
+        values = np.array(getattr(space, name))
+        legal = values[rule(sides[:, None], values[None, :]).any(0)].tolist()
+        known = _legal_capacities(legal_dims, rule)
+        _refuse(
+            space,
+            name,
+            getattr(file, name),
+            legal,
+            known,
+            f"{_BANK_RULE} ({_list(legal_dims)})",
+        )
+        kept[name] = tuple(legal)
+    return dataclasses.replace(space, **kept)
+
+
+def _refuse(
+    space: DesignSpace,
+    name: str,
+    given: list[int] | Range,
+    legal: list[int],
+    known: list[int],
+    why: str,
+) -> None:
+    """Raise for an illegal entry of a list, or a range without a legal value, naming the nearest."""
+    if isinstance(given, Range):
+        if not legal:
+            ends = (given.min, given.max)
+            near = min(known, key=lambda v: min(abs(v - e) for e in ends)) if known else None
+            raise InfeasibleError(
+                f"no value of '{name}' from {given.min} to {given.max} is legal: {why}",
+                location=space.locate(name),
+                hint=f"nearest feasible value: {near}" if near else None,
+            )
+        return
+    for i, value in enumerate(given):
+        if value not in legal:
+            near = min(known, key=lambda v: (abs(v - value), v)) if known else None
+            raise InfeasibleError(
+                f"'{name}' cannot be {value}: {why}",
+                location=space.locate(name, i),
+                hint=f"nearest feasible value: {near}" if near else None,
+            )
+
+
+def check_feasible(space: DesignSpace, source: Location | None = None) -> None:
+    """Raise InfeasibleError when no accelerator satisfies rules, choices and the bounds on area and SRAM.
+
+    The message names the binding constraint, the excess, and the nearest feasible value. `source` is where
+    bounds that the file does not set come from.
+    """
+    if space.enumerable:
+        points = space.rule_points()
+    else:
+        # area and SRAM only grow with each value, so the least of all decides (no rules couple the values)
+        least = [np.array([min(v)]) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)]
+        points = HardwarePoints(least[0], least[1], least[2], area(*least))
+    if not len(points):
+        raise _no_legal_pair(space)
+    bounds = space.constraints.hardware_only
+    ratio = {name: getattr(points, name) / bound for name, bound in bounds.items()}
+
+    def left_without(names: list[str]) -> Bools:
+        rest = [ratio[name] <= 1 for name in bounds if name not in names]
+        return np.asarray(np.logical_and.reduce([np.ones(len(points), dtype=bool), *rest]))
+
+    if left_without([]).any():
+        return
+    # a bound binds if without it some accelerator is left; else all of them do together
+    binding = [name for name in bounds if left_without([name]).any()][:1] or list(bounds)
+    excess = np.max([ratio[name] for name in binding], axis=0)
+    best = int(np.argmin(np.where(left_without(binding), excess, np.inf)))
+    reached = {name: _ceil(float(getattr(points, name)[best])) for name in binding}
+    raise InfeasibleError(
+        "no design is feasible: "
+        + " and ".join(
+            f"{name} may be {bounds[name]:g} {UNITS[name]}, but the nearest legal design has {reached[name]:g} "
+            f"{UNITS[name]} ({ratio[name][best] - 1:.3%} too much)"
+            for name in binding
+        ),
+        location=_bound_location(space, binding[0]) or source,
+        hint=f"nearest feasible value: {', '.join(f'{n}: {v:g}' for n, v in reached.items())} (dim "
+        f"{points.dim[best]}, scratchpad {points.scratchpad_kib[best]} KiB, accumulator "
+        f"{points.accumulator_kib[best]} KiB)",
+    )
+
+
+def _bound_location(space: DesignSpace, name: str) -> Location | None:
+    """Where the file sets a bound; None when the bound in force comes from elsewhere."""
+    if space.doc is None:
+        return None
+    path = ("constraints", name)
+    try:
+        in_file = space.doc.get(path)
+    except KeyError:
+        return None
+    return space.doc.location(path) if in_file == getattr(space.constraints, name) else None
+
+
+def _no_legal_pair(space: DesignSpace) -> InfeasibleError:
+    """Each value is legal for some side, but no side has a scratchpad and an accumulator that fit it."""
+    capacities = np.array(_legal_capacities(space.dim, space.legal_scratchpad))
+    wider = dataclasses.replace(space, scratchpad_kib=tuple(capacities.tolist()))
+    found = wider.rule_points().scratchpad_kib
+    given = np.array(space.scratchpad_kib)
+    distance = np.abs(np.log2(found[:, None] / given[None, :])).min(1)
+    return InfeasibleError(
+        f"no combination of dim, scratchpad_kib and accumulator_kib is legal: {_BANK_RULE}, and the scratchpad "
+        "to have two blocks of dim rows more than the accumulator",
+        location=space.locate("scratchpad_kib"),
+        hint=f"nearest feasible value: scratchpad_kib: {found[distance.argmin()]}" if len(found) else None,
+    )
+
+
+def _legal_capacities(sides: Sequence[int], rule: Callable[[Ints, Ints], Bools]) -> list[int]:
+    """All capacities up to the largest that can be asked for that are legal for some of `sides`."""
+    universe = np.arange(1, MAX_KIB + 1)
+    legal = rule(np.array(sides)[:, None], universe[None, :]).any(0)
+    return [int(kib) for kib in universe[legal]]
+
+
+def _list(values: list[int]) -> str:
+    texts = [str(v) for v in values]
+    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])
+
+
+def _ceil(value: float) -> float:
+    """Up to four significant digits, so that the number shown is itself feasible."""
+    unit = 10.0 ** (np.floor(np.log10(value)) - 3)
+    return float(np.ceil(value / unit) * unit)
+
+
+def _difference(values: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """What must be said of `values` to a reader who knows `base`; nested mappings key by key."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            if inner := _difference(value, base[key]):
+                found[key] = inner
+        elif value != base.get(key):
+            found[key] = value
+    return found
+
+
+def _choices_text(values: tuple[int, ...]) -> str:
+    """The shortest of a list and a range."""
+    first, last, step = values[0], values[-1], values[1] - values[0] if len(values) > 1 else 1
+    if len(values) > 3 and first & (first - 1) == 0:
+        powers = Range(min=first, max=last, powers_of=2)
+        if powers.values == values:
+            return json.dumps(powers.model_dump(exclude_none=True))
+    if len(values) > 3 and tuple(range(first, last + 1, step)) == values:
+        return json.dumps({"min": first, "max": last, "step": step})
+    return json.dumps(list(values))
