@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 ALPHA = 0.2
 BETA = 2.0
+_STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency")
 
 
 class ImportanceEstimator:
@@ -89,3 +90,12 @@ class ImportanceEstimator:
         for _ in range(units):
             granted[int(np.argmax(gain / (1.0 + granted)))] += 1
         return granted
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """Snapshot."""
+        return {f"importance.{name}": getattr(self, name).copy() for name in _STATE}
+
+    def restore(self, state: dict[str, NDArray[np.float64]]) -> None:
+        """Undo `state`."""
+        for name in _STATE:
+            setattr(self, name, state[f"importance.{name}"].copy())

@@ -66,6 +66,7 @@ def task_to_json(task: Task) -> Json:
         "problem": problem_to_json(task.problem),
         "count": float(task.count),
         "operators": list(task.operators),
+        "weight": float(task.weight),
     }
 
 
@@ -77,6 +78,7 @@ def task_from_json(data: Json) -> Task:
         problem_from_json(data["problem"]),
         float(data["count"]),
         tuple(data["operators"]),
+        float(data["weight"]),
     )
 
 

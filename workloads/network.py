@@ -55,13 +55,15 @@ class Operator:
 class Task:
     """A unique problem of a network and how often it runs (the w_i of the EDP formula).
 
-    `operators` names the nodes it stands for. `count` may be fractional once networks are weighted.
+    `operators` names the nodes it stands for. In a mix, `count` includes the `weight` of the network, so that
+    `count / weight` is the number of runs in one run of the network.
     """
 
     network: str
     problem: Problem
     count: float
     operators: tuple[str, ...] = ()
+    weight: float = 1.0
 
     @property
     def name(self) -> str:
@@ -141,7 +143,7 @@ class Workload:
     def tasks(self) -> tuple[Task, ...]:
         """All tasks, counts multiplied by the network's weight."""
         return tuple(
-            Task(task.network, task.problem, task.count * weight, task.operators)
+            Task(task.network, task.problem, task.count * weight, task.operators, weight)
             for network, weight in zip(self.networks, self.weights, strict=True)
             for task in network.tasks
         )

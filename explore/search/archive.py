@@ -1,0 +1,267 @@
+"""Evaluated mappings of every task, and what they cost on any hardware point.
+
+Access counts do not depend on capacities, so one evaluation of a mapping serves all accelerators that can
+hold it. The archive keeps, for each task, the mappings that are best on some hardware point under some
+weighing of energy against latency; scans over hardware points are then plain arithmetic on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from explore.combine import Chain, chain
+from explore.cost.reference import Counts
+from explore.search.base import State
+from explore.search.genome import WIDTH, Genomes, ProblemSet, count, needs
+from explore.space import DesignSpace
+from workloads.network import Task
+
+Floats = NDArray[np.float64]
+
+#: Columns of an archive entry's cost data.
+_BASE, _A1, _A2, _FIXED, _SIDE, _ACC, _SP = range(7)
+_SLOT_BITS = 13
+#: Odd multipliers that fingerprint a row.
+_MIX = np.random.default_rng(0).integers(0, 2**63, WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Hardware points as arrays of shape (H,): array side, KiB, KiB."""
+
+    dim: Floats
+    accumulator_kib: Floats
+    scratchpad_kib: Floats
+
+    def __len__(self) -> int:
+        return len(self.dim)
+
+    def take(self, index: NDArray[np.int64]) -> Hardware:
+        """The points at `index`."""
+        return Hardware(self.dim[index], self.accumulator_kib[index], self.scratchpad_kib[index])
+
+    def row(self, i: int) -> tuple[float, float, float]:
+        """One point."""
+        return float(self.dim[i]), float(self.accumulator_kib[i]), float(self.scratchpad_kib[i])
+
+    @classmethod
+    def of(cls, points: Sequence[tuple[float, float, float]]) -> Hardware:
+        """From rows."""
+        table = np.array(points, dtype=np.float64).reshape(-1, 3)
+        return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Totals of the best combinations found for hardware points under a range of weighings.
+
+    Attributes:
+        energy, latency: (H, G) network totals by weighing; infinite where a task does not fit.
+        network_energy, network_latency: (H, G, networks) by network, repetitions without mix weights.
+    """
+
+    energy: Floats
+    latency: Floats
+    network_energy: Floats
+    network_latency: Floats
+
+
+class Archive:
+    """Evaluated mappings by task.
+
+    Args:
+        tasks: the workload's tasks.
+        space: gives the buffering rule, the capacity rule and the technology.
+    """
+
+    def __init__(self, tasks: Sequence[Task], space: DesignSpace) -> None:
+        self.tasks = tuple(tasks)
+        self.problems = ProblemSet([task.problem for task in tasks])
+        self.counts = np.array([task.count for task in tasks], dtype=np.float64)
+        self.space = space
+        self.base: Accelerator = space.base
+        self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in tasks]
+        self.data: list[Floats] = [np.zeros((7, 0)) for _ in tasks]
+        self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
+        self.networks = sorted({task.network for task in tasks})
+        #: Mix weight of each network.
+        self.mix_weights = np.array(
+            [next(task.weight for task in tasks if task.network == name) for name in self.networks]
+        )
+        self._member = np.array([[task.network == name for task in tasks] for name in self.networks], dtype=float)
+
+    @property
+    def double_buffer(self) -> bool:
+        """Whether tiles that change are held twice."""
+        return self.space.double_buffer
+
+    def requirement(self, task: NDArray[np.int64], genomes: Genomes) -> tuple[Floats, Floats, Floats]:
+        """Array side, accumulator words a column, and scratchpad need (bytes, or rows under `gemmini` rules)."""
+        acc, words, rows = needs(self.problems, task, genomes, self.double_buffer)
+        side = genomes[:, 1:3].max(1).astype(np.float64)
+        return side, acc, rows if self.space.rules == "gemmini" else words
+
+    def fits(self, task: NDArray[np.int64], genomes: Genomes, hardware: Hardware) -> NDArray[np.bool_]:
+        """Whether row i fits hardware point i (broadcasting a single point)."""
+        side, acc, sp = self.requirement(task, genomes)
+        return (
+            (side <= hardware.dim)
+            & (acc * hardware.dim * 4 / 1024 <= hardware.accumulator_kib)
+            & (self.scratchpad_kib(sp, hardware.dim) <= hardware.scratchpad_kib)
+        )
+
+    def scratchpad_kib(self, need: Floats, dim: Floats) -> Floats:
+        """KiB for a scratchpad need on an array of side `dim`."""
+        return need * dim / 1024 if self.space.rules == "gemmini" else need / 1024
+
+    def fresh(self, task: NDArray[np.int64], genomes: Genomes) -> NDArray[np.bool_]:
+        """True for rows not tried lately (their first occurrence); they are remembered as tried.
+
+        The memory is a fixed table of fingerprints a task, newest wins: it stays small enough to be saved
+        with every batch, and a forgotten row only costs a second evaluation.
+        """
+        with np.errstate(over="ignore"):
+            mixed = (genomes.astype(np.uint64) * _MIX).sum(1, dtype=np.uint64)
+            mixed ^= mixed >> np.uint64(29)
+            mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        slot = (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
+        mark = (mixed & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        result = self._tried[task, slot] != mark
+        _, first = np.unique(np.stack([task.astype(np.uint64), mixed]), axis=1, return_index=True)
+        once = np.zeros(len(genomes), dtype=np.bool_)
+        once[first] = True
+        self._tried[task, slot] = mark
+        return result & once
+
+    def add(self, task: NDArray[np.int64], genomes: Genomes) -> Counts:
+        """Evaluate rows (one evaluation each) and keep them."""
+        counts = count(self.problems, task, genomes, self.double_buffer)
+        sp_need = counts.scratchpad_rows if self.space.rules == "gemmini" else counts.scratchpad_words
+        energy = self.base.energy
+        fixed = np.maximum.reduce(
+            [
+                (counts.macs / (counts.rows * counts.columns)).numpy(),
+                (counts.a1 / (2 * counts.columns)).numpy(),
+                (counts.a3 / self.base.dram_bytes_per_cycle).numpy(),
+            ]
+        )
+        base = energy.mac_pj * counts.macs + energy.register_pj * counts.a0 + energy.dram_pj * counts.a3
+        table = np.stack(
+            [
+                base.numpy(),
+                counts.a1.numpy(),
+                counts.a2.numpy(),
+                fixed,
+                np.maximum(counts.rows.numpy(), counts.columns.numpy()),
+                counts.accumulator_words.numpy(),
+                sp_need.numpy(),
+            ]
+        )
+        for t in np.unique(task):
+            mine = task == t
+            self.genomes[t] = np.concatenate([self.genomes[t], genomes[mine]])
+            self.data[t] = np.concatenate([self.data[t], table[:, mine]], axis=1)
+        return counts
+
+    def costs(self, layer: int, hardware: Hardware) -> tuple[Floats, Floats]:
+        """Energy (pJ) and latency (cycles) of one run of every entry of `layer` on every point, (H, n);
+        infinite where the entry does not fit."""
+        d = self.data[layer]
+        dim = hardware.dim[:, None]
+        energy = self.base.energy
+        accumulator_pj = np.asarray(energy.accumulator_pj(hardware.accumulator_kib, hardware.dim))[:, None]
+        scratchpad_pj = np.asarray(energy.scratchpad_pj(hardware.scratchpad_kib))[:, None]
+        fits = (
+            (d[_SIDE] <= dim)
+            & (d[_ACC] * dim * 4 / 1024 <= hardware.accumulator_kib[:, None])
+            & (self.scratchpad_kib(d[_SP], dim) <= hardware.scratchpad_kib[:, None])
+        )
+        pj = np.where(fits, d[_BASE] + accumulator_pj * d[_A1] + scratchpad_pj * d[_A2], np.inf)
+        cycles = np.where(fits, np.maximum(d[_FIXED], d[_A2] / (2 * dim)), np.inf)
+        return pj, cycles
+
+    def scan(self, hardware: Hardware, weighings: Floats, prune: bool = False) -> Scan:
+        """Best totals for every hardware point and every weighing (cycles per pJ, (H, G)).
+
+        With `prune`, entries that were chosen nowhere are dropped afterwards (those that need least capacity
+        stay, so that small hardware never becomes infeasible)."""
+        shape = weighings.shape
+        network_e = np.zeros((*shape, len(self.networks)))
+        network_l = np.zeros((*shape, len(self.networks)))
+        points = np.arange(shape[0])
+        for layer in range(len(self.tasks)):
+            pj, cycles = self.costs(layer, hardware)
+            if pj.shape[1] == 0:
+                network_e[:], network_l[:] = np.inf, np.inf
+                continue
+            used = np.zeros(pj.shape[1], dtype=np.bool_)
+            members = np.flatnonzero(self._member[:, layer])
+            for g in range(shape[1]):
+                best = (weighings[:, g, None] * pj + cycles).argmin(1)
+                chosen_e, chosen_l = pj[points, best], cycles[points, best]
+                used[best[np.isfinite(chosen_e)]] = True
+                network_e[:, g, members] += (self.counts[layer] * chosen_e)[:, None]
+                network_l[:, g, members] += (self.counts[layer] * chosen_l)[:, None]
+            if prune:
+                data = self.data[layer]
+                used[np.lexsort((data[_SP], data[_ACC]))[0]] = True
+                used[np.lexsort((data[_ACC], data[_SP]))[0]] = True
+                self.genomes[layer] = self.genomes[layer][used]
+                self.data[layer] = data[:, used]
+        return Scan(network_e.sum(2), network_l.sum(2), network_e, network_l)
+
+    def chain(self, point: tuple[float, float, float], latency_scale: Floats | None = None) -> Chain | None:
+        """Exact Pareto chain of the network on one hardware point; None if a task does not fit.
+
+        Args:
+            point: (dim, accumulator KiB, scratchpad KiB).
+            latency_scale: (tasks,) multiplies latencies while combining, to favour single networks.
+        """
+        hardware = Hardware.of([point])
+        energies, latencies = [], []
+        for layer in range(len(self.tasks)):
+            pj, cycles = self.costs(layer, hardware)
+            energies.append(pj[0])
+            latencies.append(cycles[0])
+        if latency_scale is None:
+            return chain(energies, latencies, self.counts)
+        scaled = [t * s for t, s in zip(latencies, latency_scale, strict=True)]
+        merged = chain(energies, scaled, self.counts)
+        if merged is None:
+            return None
+        latency = sum(c * t[merged.choice[:, i]] for i, (c, t) in enumerate(zip(self.counts, latencies, strict=True)))
+        return Chain(merged.energy, np.asarray(latency), merged.choice)
+
+    def totals(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Energy and latency of each network for one choice, (networks,) each."""
+        hardware = Hardware.of([point])
+        pairs = [
+            (pj[0, k], cycles[0, k])
+            for layer, k in enumerate(choice)
+            for pj, cycles in [self.costs(layer, hardware)]
+        ]
+        e, t = (np.array(column) * self.counts for column in zip(*pairs, strict=True))
+        return self._member @ e, self._member @ t
+
+    def state(self) -> State:
+        """Snapshot of the entries and of what was tried."""
+        return {
+            "archive.rows": np.concatenate(self.genomes),
+            "archive.sizes": np.array([len(g) for g in self.genomes]),
+            "archive.tried": self._tried.copy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Undo `state`; costs are recomputed (and not counted again)."""
+        self._tried = state["archive.tried"].copy()
+        edges = np.cumsum(state["archive.sizes"])[:-1]
+        self.genomes = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
+        self.data = [np.zeros((7, 0)) for _ in self.tasks]
+        for layer, rows in enumerate(np.split(state["archive.rows"], edges)):
+            if len(rows):
+                self.add(np.full(len(rows), layer, dtype=np.int64), rows)

@@ -1,0 +1,317 @@
+"""Relaxed mappings: real-valued factors that move by gradient descent, many starts in one batch.
+
+Variables are logarithms of the factors of the array and of levels 1 and 2; the DRAM factor is the loop bound
+divided by them (method specification section 4). One start is a mapping for every task plus the accelerator
+inferred from them: a fixed array side, and capacities that are the (smooth) maximum over tasks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accel.area import area_mm2
+from explore.cost.reference import access_counts, energy_terms, latency_terms
+from explore.search.base import State
+from explore.search.genome import (
+    COLUMNS,
+    DRAM_ORDERS,
+    FLOW,
+    K_AXIS,
+    ORDER,
+    ROW_AXIS,
+    ROWS,
+    T1,
+    T2,
+    Genomes,
+    ProblemSet,
+    assemble,
+    tighten,
+    trivial,
+)
+from explore.space import DesignSpace
+
+Floats = NDArray[np.float64]
+
+#: Exponent of the smooth maximum over tasks: large enough to be near the maximum, small enough that every
+#: large task feels the pull and not the largest alone.
+_MAX_POWER = 12.0
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Exponents of the scalarised objective E^energy · L^latency · A^area, one value a start, (S,)."""
+
+    energy: Floats
+    latency: Floats
+    area: Floats
+
+
+class RelaxedStarts:
+    """A batch of S starts on n tasks, with the state of the Adam optimiser.
+
+    Args:
+        problems: the tasks' problems.
+        counts: (n,) repetitions.
+        space: technology, capacity rule, buffering, limits.
+        dim: (S,) array side of each start.
+        flow: (S, n) dataflow of each mapping.
+        order: (S, n) DRAM order of each mapping.
+        log_factors: (S, n, 16) logarithms: rows, columns, 7 factors of level 1, 7 of level 2.
+        weights: what each start minimises.
+    """
+
+    def __init__(
+        self,
+        problems: ProblemSet,
+        counts: Floats,
+        space: DesignSpace,
+        dim: Floats,
+        flow: NDArray[np.int64],
+        order: NDArray[np.int64],
+        log_factors: Floats,
+        weights: Weights,
+    ) -> None:
+        self.problems = problems
+        self.space = space
+        self.counts = torch.from_numpy(counts)
+        self.dim = dim
+        self.flow = flow
+        self.order = order
+        self.weights = weights
+        self.x = torch.from_numpy(log_factors.copy())
+        self.first = torch.zeros_like(self.x)
+        self.second = torch.zeros_like(self.x)
+        self.steps = 0
+        starts, tasks = flow.shape
+        self._bounds = torch.from_numpy(np.log(problems.bounds.astype(np.float64)))
+        self._shape = problems.batch.take(torch.arange(tasks).repeat(starts))
+        self._side = torch.from_numpy(np.log(dim)).view(-1, 1).expand(starts, tasks)
+        self.project()
+
+    @property
+    def size(self) -> int:
+        """Problem-mapping evaluations in one forward pass."""
+        return int(self.flow.size)
+
+    def _row_mask(self) -> Tensor:
+        axes = torch.from_numpy(ROW_AXIS[self.flow])
+        return torch.nn.functional.one_hot(axes, 7).to(torch.float64)
+
+    def project(self) -> None:
+        """Back to the feasible box: factors at least 1, array factors within the side, products within the
+        bounds (so that the DRAM factor is at least 1)."""
+        with torch.no_grad():
+            x = self.x.clamp_(min=0.0)
+            x[..., 0] = torch.minimum(x[..., 0], self._side)
+            x[..., 1] = torch.minimum(x[..., 1], self._side)
+            mask = self._row_mask()
+            spatial = x[..., 0:1] * mask
+            spatial[..., K_AXIS] += x[..., 1]
+            total = spatial + x[..., 2:9] + x[..., 9:16]
+            scale = torch.where(total > self._bounds, self._bounds / total.clamp(min=1e-9), 1.0)
+            x[..., 0] *= (scale * mask).sum(-1)
+            x[..., 1] *= scale[..., K_AXIS]
+            x[..., 2:9] *= scale
+            x[..., 9:16] *= scale
+
+    def loss(self, x: Tensor) -> Tensor:
+        """Logarithm of the scalarised objective of each start, (S,). Constraint on area as a penalty."""
+        starts, tasks = self.flow.shape
+        flat = x.reshape(starts * tasks, 16).T
+        rows, columns = flat[0].exp(), flat[1].exp()
+        t1, t2 = flat[2:9].exp(), flat[9:16].exp()
+        mask = self._row_mask().reshape(-1, 7).T
+        log_spatial = flat[0] * mask
+        log_spatial = log_spatial + flat[1] * torch.nn.functional.one_hot(torch.tensor(K_AXIS), 7).view(7, 1)
+        bounds = self._bounds.repeat(starts, 1).T
+        t3 = (bounds - log_spatial - flat[2:9] - flat[9:16]).clamp(min=0.0).exp()
+        flow = torch.from_numpy(self.flow.reshape(-1) == 1)
+        batch = assemble(
+            flow if bool(flow.any()) else None,
+            rows,
+            columns,
+            t1,
+            t2,
+            t3,
+            torch.from_numpy(self.order.reshape(-1)),
+            self._shape.groups if self.space.double_buffer else None,
+        )
+        c = access_counts(self._shape, batch)
+        dim = torch.from_numpy(self.dim)
+        need = c.scratchpad_rows if self.space.rules == "gemmini" else c.scratchpad_words
+        acc_words = _smooth_max(c.accumulator_words.view(starts, tasks))
+        sp_need = _smooth_max(need.view(starts, tasks))
+        acc_kib = (dim * acc_words * 4 / 1024).clamp(min=float(self.space.accumulator_kib[0]))
+        sp_kib = (sp_need * dim if self.space.rules == "gemmini" else sp_need) / 1024
+        sp_kib = sp_kib.clamp(min=float(self.space.scratchpad_kib[0]))
+
+        def each(per_start: Tensor) -> Tensor:
+            return per_start.view(-1, 1).expand(starts, tasks).reshape(-1)
+
+        base = self.space.base
+        latency = latency_terms(c, each(dim), base.dram_bytes_per_cycle).amax(0).view(starts, tasks)
+        energy = energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0).view(starts, tasks)
+        log_e = (energy @ self.counts).log()
+        log_l = (latency @ self.counts).log()
+        area = area_mm2(dim, acc_kib, sp_kib)
+        w = self.weights
+        loss = torch.from_numpy(w.energy) * log_e + torch.from_numpy(w.latency) * log_l
+        loss = loss + torch.from_numpy(w.area) * area.log()
+        limit = self.space.constraints.area_mm2
+        if limit is not None:
+            loss = loss + 3.0 * (area.log() - math.log(limit)).clamp(min=0.0)
+        over_acc = (acc_kib / self.space.accumulator_kib[-1]).log().clamp(min=0.0)
+        over_sp = (sp_kib / self.space.scratchpad_kib[-1]).log().clamp(min=0.0)
+        result: Tensor = loss + 3.0 * (over_acc + over_sp)
+        return result
+
+    def descend(self, rate: float) -> Floats:
+        """One projected Adam step of every start; costs three evaluations a mapping. Returns losses (S,)."""
+        x = self.x.detach().requires_grad_()
+        losses = self.loss(x)
+        (gradient,) = torch.autograd.grad(losses.sum(), x)
+        # Layers differ in their share of the objective by orders of magnitude; Adam's scaling lets all move.
+        self.steps += 1
+        self.first.mul_(0.9).add_(gradient, alpha=0.1)
+        self.second.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
+        m = self.first / (1 - 0.9**self.steps)
+        v = self.second / (1 - 0.99**self.steps)
+        with torch.no_grad():
+            self.x = self.x - rate * m / (v.sqrt() + 1e-12)
+        self.project()
+        values: Floats = losses.detach().numpy()
+        return values
+
+    def rounded(self, variant: int = 0) -> tuple[NDArray[np.int64], Genomes]:
+        """Valid whole-number mappings nearest to the relaxed ones, spatial first, then inner to outer.
+
+        Args:
+            variant: 0 rounds every factor to the nearest whole number, 1 rounds to a divisor of what is left.
+
+        Returns:
+            (S·n,) task of each row, and the rows, start by start.
+        """
+        starts, tasks = self.flow.shape
+        genomes = trivial(starts * tasks)
+        genomes[:, FLOW] = self.flow.reshape(-1)
+        genomes[:, ORDER] = self.order.reshape(-1)
+        task = np.tile(np.arange(tasks), starts)
+        bounds = self.problems.bounds[task]
+        side = np.repeat(self.dim, tasks)
+        factors = np.exp(self.x.reshape(-1, 16).numpy())
+        index = np.arange(len(genomes))
+        row_axis = ROW_AXIS[genomes[:, FLOW]]
+        left = bounds.copy()
+        snap = _nearest_divisor if variant else _nearest
+
+        def settle(value: Floats, axis_left: NDArray[np.int64], limit: Floats) -> NDArray[np.int64]:
+            return snap(value, axis_left, np.minimum(axis_left, limit.astype(np.int64)))
+
+        genomes[:, ROWS] = settle(factors[:, 0], left[index, row_axis], side)
+        left[index, row_axis] = -(-left[index, row_axis] // genomes[:, ROWS])
+        genomes[:, COLUMNS] = settle(factors[:, 1], left[:, K_AXIS], side)
+        left[:, K_AXIS] = -(-left[:, K_AXIS] // genomes[:, COLUMNS])
+        for place, columns in ((T1, slice(2, 9)), (T2, slice(9, 16))):
+            values = factors[:, columns]
+            chosen = np.stack(
+                [settle(values[:, a], left[:, a], left[:, a].astype(np.float64)) for a in range(7)], 1
+            )
+            genomes[:, place] = chosen
+            left = -(-left // chosen)
+        tighten(genomes, bounds)
+        return task, genomes
+
+    def set_order(self, order: NDArray[np.int64]) -> None:
+        """Change the DRAM orders, (S, n)."""
+        self.order = order
+
+    def state(self) -> State:
+        """Snapshot."""
+        return {
+            "relaxed.x": self.x.numpy().copy(),
+            "relaxed.first": self.first.numpy().copy(),
+            "relaxed.second": self.second.numpy().copy(),
+            "relaxed.steps": np.array(self.steps),
+            "relaxed.dim": self.dim.copy(),
+            "relaxed.flow": self.flow.copy(),
+            "relaxed.order": self.order.copy(),
+            "relaxed.weights": np.stack([self.weights.energy, self.weights.latency, self.weights.area]),
+        }
+
+    @classmethod
+    def from_state(cls, problems: ProblemSet, counts: Floats, space: DesignSpace, state: State) -> RelaxedStarts:
+        """Undo `state`."""
+        starts = cls(
+            problems,
+            counts,
+            space,
+            state["relaxed.dim"],
+            state["relaxed.flow"],
+            state["relaxed.order"],
+            state["relaxed.x"],
+            Weights(*state["relaxed.weights"]),
+        )
+        starts.x = torch.from_numpy(state["relaxed.x"].copy())
+        starts.first = torch.from_numpy(state["relaxed.first"].copy())
+        starts.second = torch.from_numpy(state["relaxed.second"].copy())
+        starts.steps = int(state["relaxed.steps"])
+        return starts
+
+
+def _smooth_max(values: Tensor) -> Tensor:
+    """Maximum over the last axis, smoothed so that all near-maximal entries get a gradient; (S,).
+
+    A weighted mean with weights v^p, so never above the true maximum."""
+    scaled = values / values.detach().amax(-1, keepdim=True)
+    weight = scaled**_MAX_POWER
+    return (values * weight).sum(-1) / weight.sum(-1)
+
+
+def _nearest(value: Floats, left: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.clip(np.rint(value).astype(np.int64), 1, limit)
+
+
+def _nearest_divisor(value: Floats, left: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The divisor of `left` not above `limit` that is nearest to `value` in ratio."""
+    result = np.ones_like(left)
+    for n in np.unique(left):
+        divisors = np.array([d for d in range(1, math.isqrt(int(n)) + 1) if n % d == 0])
+        divisors = np.unique(np.concatenate([divisors, n // divisors]))
+        mine = np.flatnonzero(left == n)
+        distance = np.abs(np.log(divisors)[None, :] - np.log(np.maximum(value[mine], 1e-9))[:, None])
+        distance[divisors[None, :] > limit[mine][:, None]] = np.inf
+        result[mine] = divisors[distance.argmin(1)]
+    return result
+
+
+def random_log_factors(
+    problems: ProblemSet, dim: Floats, flow: NDArray[np.int64], rng: np.random.Generator
+) -> Floats:
+    """Starting points: the array filled, the reduction kept inside, pixels and channels tiled at random;
+    (S, n, 16)."""
+    starts, tasks = flow.shape
+    x = np.zeros((starts, tasks, 16))
+    log_bounds = np.log(problems.bounds.astype(np.float64))
+    side = np.log(dim)[:, None]
+    row_axis = ROW_AXIS[flow]
+    row_bound = np.take_along_axis(np.broadcast_to(log_bounds, (starts, tasks, 7)), row_axis[..., None], 2)[..., 0]
+    x[..., 0] = np.minimum(row_bound, side)
+    x[..., 1] = np.minimum(log_bounds[:, K_AXIS], side)
+    left = np.broadcast_to(log_bounds, (starts, tasks, 7)).copy()
+    np.put_along_axis(left, row_axis[..., None], (row_bound - x[..., 0])[..., None], 2)
+    left[..., K_AXIS] = log_bounds[:, K_AXIS] - x[..., 1]
+    share = rng.random((starts, tasks, 7))
+    # Reduction loops inside the accumulator tile spare partial sums; the rest is drawn.
+    share[..., 0:3] = 0.6 + 0.4 * share[..., 0:3]
+    x[..., 2:9] = share * left
+    x[..., 9:16] = rng.random((starts, tasks, 7)) * (left - x[..., 2:9])
+    return x
+
+
+ALL_ORDERS = np.arange(len(DRAM_ORDERS))

@@ -1,0 +1,291 @@
+"""From an archive of mappings to accelerators: which hardware points are worth having, and with what mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.area import area_mm2
+from explore.candidate import Candidate, Cost
+from explore.constraints import Constraints
+from explore.front import nondominated, thin
+from explore.objective import Objective, metric
+from explore.search.archive import Archive, Hardware
+from explore.search.focus import Focus
+from explore.search.genome import to_mapping
+
+Floats = NDArray[np.float64]
+
+#: Weighings of energy against latency that a scan tries, relative to each point's own latency/energy ratio.
+WEIGHINGS = np.array([1e-5, 0.05, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 20.0, 1e5])
+#: Steps of capacity around an elite when the space has too many points to scan them all.
+_STEPS = np.array([0.5, 0.63, 0.75, 0.84, 0.92, 0.96, 1.0, 1.04, 1.1, 1.26, 1.6, 2.2])
+
+
+@dataclass(frozen=True)
+class Elite:
+    """A hardware point, the focus it is good for, and its best choice of mappings.
+
+    Attributes:
+        point: (dim, accumulator KiB, scratchpad KiB).
+        choice: (tasks,) archive entries; valid until the archive is pruned.
+        value: the focus's scalarised objective, violations included.
+        violation: largest relative excess over a constraint, 0 when feasible, with the constraint's name.
+    """
+
+    point: tuple[float, float, float]
+    choice: NDArray[np.int64]
+    energy: float
+    latency: float
+    value: float
+    violation: float
+    violated: str
+
+
+class Selector:
+    """Scans hardware points for a set of focuses."""
+
+    def __init__(self, archive: Archive, objective: Objective, focuses: Sequence[Focus]) -> None:
+        self.archive = archive
+        self.space = archive.space
+        self.objective = objective
+        self.focuses = list(focuses)
+        self.points: Hardware | None = None
+        if self.space.enumerable:
+            legal = self.space.hardware()
+            self.points = Hardware(
+                np.asarray(legal.dim, dtype=np.float64),
+                np.asarray(legal.accumulator_kib, dtype=np.float64),
+                np.asarray(legal.scratchpad_kib, dtype=np.float64),
+            )
+        self._dims = np.array(self.space.dim, dtype=np.float64)
+        self._acc = np.array(self.space.accumulator_kib, dtype=np.float64)
+        self._sp = np.array(self.space.scratchpad_kib, dtype=np.float64)
+        self.ratio = 1e-2
+
+    # -- hardware points ---------------------------------------------------------------------------------
+
+    def allowed(self, hardware: Hardware) -> NDArray[np.bool_]:
+        """Points of the space that keep the bounds on area and SRAM."""
+        return np.asarray(
+            self.space.allowed(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib), dtype=np.bool_
+        )
+
+    def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats) -> Hardware:
+        """The least allowed values that are not below the given ones (the largest where none is)."""
+
+        def up(allowed: Floats, value: Floats) -> Floats:
+            return allowed[np.searchsorted(allowed, value - 1e-9).clip(0, len(allowed) - 1)]
+
+        return Hardware(up(self._dims, dim), up(self._acc, acc_kib), up(self._sp, sp_kib))
+
+    def least(self, choice: NDArray[np.int64]) -> tuple[float, float, float]:
+        """The least hardware that holds the chosen mappings (one-loop inference)."""
+        a = self.archive
+        chosen = np.stack([a.data[i][4:7, k] for i, k in enumerate(choice)])
+        side = max(2.0, float(chosen[:, 0].max()))
+        dim = float(self.snap(np.array([side]), np.ones(1), np.ones(1)).dim[0])
+        acc = float(chosen[:, 1].max()) * dim * 4 / 1024
+        sp = float(a.scratchpad_kib(chosen[:, 2].max(), np.array(dim)))
+        # Bank rules may ask for more than the mappings do: take the least legal point at or above.
+        snapped = self.snap(np.array([dim]), np.array([acc]), np.array([sp]))
+        if self.points is None or self.allowed(snapped)[0]:
+            return snapped.row(0)
+        p = self.points
+        above = np.flatnonzero((p.dim == dim) & (p.accumulator_kib >= acc) & (p.scratchpad_kib >= sp))
+        if not len(above):
+            return snapped.row(0)
+        best = above[np.argmin(p.accumulator_kib[above] + p.scratchpad_kib[above])]
+        return p.row(int(best))
+
+    def pool(self, around: Sequence[Elite]) -> Hardware:
+        """Points to scan: all of a small space, else a neighbourhood of the elites."""
+        if self.points is not None:
+            return self.points
+        rows = []
+        for dim, acc, sp in {e.point for e in around}:
+            near = self._dims[np.abs(np.log(self._dims / dim)) < 0.4]
+            dims = np.unique(np.concatenate([[dim], near[:: max(1, len(near) // 5)]]))
+            grid = np.stack(np.meshgrid(dims, acc * _STEPS, sp * _STEPS, indexing="ij"), -1).reshape(-1, 3)
+            # A larger array needs proportionally more accumulator for the same tiles.
+            grid[:, 1] *= grid[:, 0] / dim
+            rows.append(grid)
+        if not rows:
+            seeds = np.stack(np.meshgrid(self._dims[::8], [8, 32, 128, 512.0], [32, 128, 512, 2048.0]), -1)
+            rows.append(seeds.reshape(-1, 3))
+        table = np.concatenate(rows)
+        snapped = self.snap(table[:, 0], table[:, 1], table[:, 2])
+        unique = np.unique(np.stack([snapped.dim, snapped.accumulator_kib, snapped.scratchpad_kib], 1), axis=0)
+        hardware = Hardware(unique[:, 0].copy(), unique[:, 1].copy(), unique[:, 2].copy())
+        return hardware.take(np.flatnonzero(self.allowed(hardware)))
+
+    # -- choices -----------------------------------------------------------------------------------------
+
+    def excess(self, energy: Floats, latency: Floats, network_e: Floats, network_l: Floats) -> tuple[Floats, list[str]]:
+        """Relative excess over each mapping-dependent constraint, (..., constraints), and their names."""
+        limits: Constraints = self.space.constraints
+        names: list[str] = []
+        ratios: list[Floats] = []
+
+        def bound(name: str, value: Floats, limit: float | None) -> None:
+            if limit is not None:
+                names.append(name)
+                ratios.append(value / limit - 1)
+
+        bound("latency_cycles", latency, limits.latency_cycles)
+        bound("energy_uj", energy * 1e-6, limits.energy_uj)
+        if limits.power_mw is not None:
+            with np.errstate(invalid="ignore"):
+                power = np.where(np.isfinite(latency), energy / latency, np.inf)
+            bound("power_mw", power * self.archive.base.clock_mhz * 1e-3, limits.power_mw)
+        weights = self.archive.mix_weights
+        for network, own in limits.networks.items():
+            i = self.archive.networks.index(network)
+            bound(f"networks.{network}.latency_cycles", network_l[..., i] / weights[i], own.latency_cycles)
+            bound(f"networks.{network}.energy_uj", network_e[..., i] / weights[i] * 1e-6, own.energy_uj)
+        if not ratios:
+            return np.zeros((*energy.shape, 0)), names
+        return np.stack(ratios, -1), names
+
+    def choose(self, point: tuple[float, float, float], focus: Focus) -> Elite | None:
+        """The best exact combination on one point; None if a task does not fit it."""
+        scale: Floats | None = None
+        best: Elite | None = None
+        for _ in range(6):
+            chain = self.archive.chain(point, scale)
+            if chain is None:
+                return None
+            area = np.full(len(chain.energy), float(area_mm2(*point)))
+            value = focus.value(chain.energy, chain.latency, area)
+            limits = self.space.constraints
+            if not limits.any_on_mappings:
+                k = int(value.argmin())
+                return self._elite(point, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, "")
+            totals = [self.archive.totals(point, c) for c in chain.choice]
+            excess, names = self.excess(
+                chain.energy, chain.latency, np.stack([t[0] for t in totals]), np.stack([t[1] for t in totals])
+            )
+            worst = excess.max(1).clip(min=0.0)
+            k = int(np.lexsort((value, worst))[0])
+            name = names[int(excess[k].argmax())] if worst[k] > 0 else ""
+            penalised = value[k] + 10 * np.log1p(worst[k]) + (1e3 if worst[k] > 0 else 0.0)
+            found = self._elite(
+                point, chain.choice[k], chain.energy[k], chain.latency[k], penalised, float(worst[k]), name
+            )
+            if best is None or found.value < best.value:
+                best = found
+            broken = [n.split(".")[1] for n, x in zip(names, excess[k], strict=True) if x > 0 and "latency" in n and "." in n]
+            if not broken:
+                break
+            # A network that is too slow counts its cycles double in the combination until it is not.
+            scale = np.ones(len(self.archive.tasks)) if scale is None else scale
+            scale = scale * np.array([2.0 if t.network in broken else 1.0 for t in self.archive.tasks])
+        return best
+
+    @staticmethod
+    def _elite(
+        point: tuple[float, float, float],
+        choice: NDArray[np.int64],
+        energy: float,
+        latency: float,
+        value: float,
+        violation: float,
+        violated: str,
+    ) -> Elite:
+        return Elite(point, choice, float(energy), float(latency), float(value), violation, violated)
+
+    def scan(self, around: Sequence[Elite], keep: Sequence[int], prune: bool = True) -> list[list[Elite]]:
+        """Elites for every focus, best first.
+
+        Args:
+            around: previous elites (where a large space is scanned).
+            keep: how many elites to keep for each focus.
+            prune: drop archive entries of no use on any point scanned.
+        """
+        hardware = self.pool(around)
+        weighings = np.broadcast_to(self.ratio * WEIGHINGS, (len(hardware), len(WEIGHINGS)))
+        scan = self.archive.scan(hardware, weighings, prune=prune)
+        area = np.asarray(area_mm2(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib))[:, None]
+        excess, _ = self.excess(scan.energy, scan.latency, scan.network_energy, scan.network_latency)
+        penalty = np.zeros(scan.energy.shape)
+        if excess.shape[-1]:
+            worst = np.nan_to_num(excess.max(-1), posinf=1e6).clip(min=0.0)
+            penalty = 10 * np.log1p(worst) + np.where(worst > 0, 1e3, 0.0)
+        result: list[list[Elite]] = []
+        for focus, number in zip(self.focuses, keep, strict=True):
+            value = (focus.value(scan.energy, scan.latency, np.broadcast_to(area, scan.energy.shape)) + penalty).min(1)
+            order = np.argsort(value, kind="stable")[: 2 * number]
+            chosen: dict[tuple[float, float, float], Elite] = {}
+            for h in order:
+                if not np.isfinite(value[h]):
+                    continue
+                elite = self.choose(hardware.row(int(h)), focus)
+                if elite is None:
+                    continue
+                # The mappings may need less than the point has: then the smaller one is better for free.
+                least = self.least(elite.choice)
+                if least != elite.point and self.allowed(Hardware.of([least]))[0]:
+                    smaller = self.choose(least, focus)
+                    if smaller is not None and smaller.value <= elite.value:
+                        elite = smaller
+                chosen.setdefault(elite.point, elite)
+            best = sorted(chosen.values(), key=lambda e: (e.value, e.point))
+            result.append(best[:number])
+        leaders = [elites[0] for elites in result if elites]
+        if leaders:
+            self.ratio = leaders[0].latency / leaders[0].energy
+        return result
+
+    # -- candidates --------------------------------------------------------------------------------------
+
+    def candidate(self, elite: Elite, samples: int) -> Candidate:
+        """An elite as a design point."""
+        dim, acc, sp = (int(v) for v in elite.point)
+        a = self.archive
+        cost = Cost(elite.latency, elite.energy, float(area_mm2(*elite.point)))
+        mappings = tuple(
+            to_mapping(a.genomes[i][k], a.tasks[i].problem.groups, a.double_buffer)
+            for i, k in enumerate(elite.choice)
+        )
+        return Candidate(
+            accelerator=self.space.accelerator(dim, acc, sp),
+            tasks=a.tasks,
+            mappings=mappings,
+            cost=cost,
+            samples=samples,
+            objective=self.objective.scalar(cost),
+        )
+
+    def front(self, around: Sequence[Elite], samples: int, limit: int) -> list[Candidate]:
+        """Non-dominated design points over all points scanned, at most `limit`, evenly spread."""
+        hardware = self.pool(around)
+        weighings = np.broadcast_to(self.ratio * WEIGHINGS, (len(hardware), len(WEIGHINGS)))
+        scan = self.archive.scan(hardware, weighings)
+        area = np.asarray(area_mm2(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib))
+        excess, _ = self.excess(scan.energy, scan.latency, scan.network_energy, scan.network_latency)
+        feasible = np.isfinite(scan.energy)
+        if excess.shape[-1]:
+            feasible &= (np.nan_to_num(excess, nan=1.0) <= 0).all(-1)
+        h, g = np.nonzero(feasible)
+        if not len(h):
+            return []
+        costs = [Cost(scan.latency[i, j], scan.energy[i, j], area[i]) for i, j in zip(h, g, strict=True)]
+        table = np.array([[metric(c, m) for m in self.objective.front_metrics] for c in costs])
+        kept = nondominated(table)
+        kept = kept[thin(table[kept], limit)]
+        result = []
+        for k in kept:
+            point = hardware.row(int(h[k]))
+            chosen = [
+                int((weighings[0, g[k]] * pj[0] + cycles[0]).argmin())
+                for layer in range(len(self.archive.tasks))
+                for pj, cycles in [self.archive.costs(layer, Hardware.of([point]))]
+            ]
+            elite = self._elite(
+                point, np.array(chosen), float(scan.energy[h[k], g[k]]), float(scan.latency[h[k], g[k]]), 0.0, 0.0, ""
+            )
+            result.append(self.candidate(elite, samples))
+        return result
