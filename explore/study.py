@@ -12,9 +12,7 @@ best in each metric and in the objective always staying. So a study stays small 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import BacoError, StorageError
+from explore._snapshot import pack_state, unpack_state
 from explore._store import CHECKPOINT_BYTES, Store, damaged, storage_errors
 from explore.candidate import BatchSummary, Candidate
 from explore.front import nondominated, thin
@@ -82,34 +81,6 @@ def _dump(data: object) -> str:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=True)
 
 
-def pack_state(state: State) -> bytes:
-    """A searcher's arrays as an .npz archive: no pickles, and equal states give equal bytes.
-
-    Raises TypeError for arrays of Python objects.
-    """
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(state):
-            array = np.asanyarray(state[name])
-            if array.dtype.hasobject:
-                raise TypeError(f"the searcher's state '{name}' holds Python objects, not numbers")
-            member = io.BytesIO()
-            np.lib.format.write_array(member, array, allow_pickle=False)
-            # A fixed date: an archive's usual time stamp would make equal states differ.
-            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            archive.writestr(entry, member.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=1)
-    return buffer.getvalue()
-
-
-def unpack_state(data: bytes) -> State:
-    """Inverse of `pack_state`. Raises ValueError for malformed data."""
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise ValueError(f"no snapshot of a searcher: {error}") from error
-
-
 @dataclass
 class _Kept:
     """Front members as the next batch needs them: row ids, whether they were improvements, their metrics."""
@@ -128,11 +99,19 @@ class Study:
         setup: what determines the result (see `explore.engine.describe_setup`).
         tasks: the workload's unique problems, as searched.
         objective: what is minimised.
+        batches: number of batches recorded.
+        done: the searcher had nothing left to do after the last batch.
+        best_objective: of the best candidate; None before the first.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.path = store.path
+        self.batches = 0
+        self.done = False
+        self.best_objective: float | None = None
+        self._best_id: int | None = None
+        self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
             with store.snapshot("opening it"):
                 self.verify()
@@ -403,19 +382,17 @@ class Study:
         """Read what `record` needs to know of the batches before."""
         rows = self._rows("SELECT id, improved FROM candidates WHERE front = 1 ORDER BY id")
         members = self._select("WHERE front = 1 ORDER BY id")
-        self.best_objective: float | None = None
         self._kept = _Kept(
             ids=np.array([row[0] for row in rows], dtype=np.int64),
             improved=np.array([row[1] for row in rows], dtype=bool),
             points=self._points(members),
         )
-        self._best_id: int | None = None
         best = self.best()
         if best is not None:
             self.best_objective = self.objective.scalar(best.cost)
             self._best_id = self._rows("SELECT max(id) FROM candidates WHERE improved = 1")[0][0]
         last = self._rows("SELECT count(*), max(batch) FROM batches")[0]
-        self.batches: int = last[0]
+        self.batches = last[0]
         self.done = bool(last[0]) and bool(
             self._rows("SELECT done FROM batches ORDER BY batch DESC LIMIT 1")[0][0]
         )
@@ -427,35 +404,19 @@ class Study:
         return found
 
     def _candidate(self, row: tuple[Any, ...]) -> Candidate:
-        (
-            _,
-            _,
-            config_hash,
-            accelerator,
-            mappings,
-            latency,
-            energy,
-            area,
-            source,
-            samples,
-            objective,
-            _,
-            front,
-        ) = row
-        cost = {"latency_cycles": latency, "energy_pj": energy, "area_mm2": area, "source": source}
+        named = dict(zip((*_CANDIDATE.split(", "), "front"), row, strict=True))
         data = {
-            "accelerator": json.loads(accelerator),
-            "mappings": json.loads(mappings),
-            "cost": cost,
-            "samples": samples,
-            "objective": objective,
-            "front": bool(front),
+            "accelerator": json.loads(named["accelerator"]),
+            "mappings": json.loads(named["mappings"]),
+            "cost": {key: named[key] for key in ("latency_cycles", "energy_pj", "area_mm2", "source")},
+            "samples": named["samples"],
+            "objective": named["objective"],
+            "front": bool(named["front"]),
         }
         candidate = candidate_from_json(data, self.tasks)
-        if candidate.accelerator.config_hash != config_hash:
-            raise ValueError(
-                f"its accelerator has hash {candidate.accelerator.config_hash}, not {config_hash}"
-            )
+        found, expected = candidate.accelerator.config_hash, named["config_hash"]
+        if found != expected:
+            raise ValueError(f"its accelerator has hash {found}, not {expected}")
         return candidate
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
