@@ -18,13 +18,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar, cast
 
 __all__ = ["AreaLaw", "area_mm2"]
 
-#: A Python number, numpy array or torch tensor.
+#: A Python number, numpy array or torch tensor: the law is plain arithmetic.
 Number = TypeVar("Number")
 
 #: Rows below which the memory generator behind the published areas no longer shrinks a scratchpad.
@@ -54,44 +52,54 @@ class AreaLaw:
 
     def array_mm2(self, dim: Number) -> Number:
         """Area of the array."""
-        return self.element_mm2 * dim * dim  # type: ignore[operator, no-any-return]
+        side: Any = dim
+        return cast(Number, self.element_mm2 * side * side)
 
     def accumulator_mm2(self, dim: Number, accumulator_kib: Number) -> Number:
         """Area of the accumulator memories of all columns."""
-        side: Any = _array(dim)
-        words = _array(accumulator_kib) * 256 / side
-        return side * _piecewise(words, self.accumulator_knots, self.accumulator_slopes)  # type: ignore[no-any-return]
+        side: Any = dim
+        capacity: Any = accumulator_kib
+        words = capacity * 256 / side
+        return cast(Number, side * _piecewise(words, self.accumulator_knots, self.accumulator_slopes))
 
     def scratchpad_mm2(self, dim: Number, scratchpad_kib: Number) -> Number:
         """Area of the scratchpad."""
-        side: Any = _array(dim)
-        given, least = _array(scratchpad_kib) * 1024, side * MIN_SCRATCHPAD_ROWS
-        size = (given + least + abs(given - least)) / 2
+        side: Any = dim
+        capacity: Any = scratchpad_kib
+        least = side * MIN_SCRATCHPAD_ROWS
+        size = least + _positive(capacity * 1024 - least)
         law = _piecewise(size, self.scratchpad_knots, self.scratchpad_slopes)
-        return law + self.wiring_mm2 * side * size  # type: ignore[no-any-return]
+        return cast(Number, law + self.wiring_mm2 * side * size)
 
     def __call__(self, dim: Number, accumulator_kib: Number, scratchpad_kib: Number) -> Number:
         """Area in mm2; see `area_mm2`."""
+        array: Any = self.array_mm2(dim)
         accumulator: Any = self.accumulator_mm2(dim, accumulator_kib)
-        return self.array_mm2(dim) + accumulator + self.scratchpad_mm2(dim, scratchpad_kib)  # type: ignore[no-any-return]
+        return cast(Number, array + accumulator + self.scratchpad_mm2(dim, scratchpad_kib))
 
 
-def _array(value: Any) -> Any:
-    """Numbers as numpy scalars (which can clip); integer arrays and tensors stay what they are."""
-    return np.float64(value) if isinstance(value, (int, float)) else value
+def _positive(x: Any) -> Any:
+    """max(x, 0) by arithmetic that numbers, arrays and tensors share; its derivative at 0 is 1/2."""
+    return (x + abs(x)) / 2
 
 
 def _piecewise(x: Any, knots: tuple[float, ...], slopes: tuple[float, ...]) -> Any:
-    """Integral from 0 to x of the slopes between 0, the knots and infinity."""
-    total = slopes[0] * x.clip(0, knots[0])
-    for low, high, slope in zip(knots, knots[1:], slopes[1:], strict=False):
-        total = total + slope * (x.clip(low, high) - low)
-    return total + slopes[-1] * (x.clip(knots[-1], None) - knots[-1])
+    """Integral from 0 to x of the slopes between 0, the knots and infinity.
+
+    Written so that a derivative taken exactly at a knot (capacities are mostly powers of two, as the knots
+    are) is the mean of the slopes beside it.
+    """
+    total = slopes[0] * x
+    for knot, before, after in zip(knots, slopes[:-1], slopes[1:], strict=True):
+        total = total + (after - before) * _positive(x - knot)
+    return total
 
 
 def _load() -> AreaLaw:
-    record = json.loads(resources.files(__package__).joinpath("area.json").read_text())["coefficients"]
-    return AreaLaw(**{key: tuple(v) if isinstance(v, list) else v for key, v in record.items()})
+    text = resources.files(__package__).joinpath("area.json").read_text(encoding="utf-8")
+    coefficients: dict[str, Any] = json.loads(text)["coefficients"]
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in coefficients.items()}
+    return AreaLaw(**values)
 
 
 #: The law with the committed coefficients.
@@ -106,7 +114,7 @@ def area_mm2(dim: Number, accumulator_kib: Number, scratchpad_kib: Number) -> Nu
             torch tensors of any one broadcastable shape; relaxed (fractional) values are accepted.
 
     Returns:
-        The area, with the shape of the arguments; differentiable for torch (piecewise in the capacities).
+        The area, with the shape of the arguments; differentiable for torch (its derivative jumps at knots).
 
     The mean error against the published areas is stated, with cross-validation, in `area.json`; see the
     module's text for the law and its source.

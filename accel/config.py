@@ -157,8 +157,8 @@ class Accelerator(BaseModel):
     def gemmini_problems(self) -> list[str]:
         """Why Gemmini's generator would refuse this point, one sentence a reason; empty when it would not.
 
-        Source: `spec/gemmini-isa.md` 3.1 and the elaboration constraints of
-        `spec/gemmini-microarchitecture.md` section 11.
+        Source: ISA specification 3.1 and the elaboration constraints of the timing page, section 11.
+        Element widths are powers of two by their types, so what Gemmini asks of them always holds.
         """
         found = []
         if not _power_of_two(self.dim):
@@ -191,10 +191,10 @@ class Accelerator(BaseModel):
         if rest or not _power_of_two(rows):
             exact = f"{kib * 8192 / (banks * self.dim * bits):g}"
             return [
-                f"rows of a {memory} bank must be a power of two, not {exact} ({kib} KiB in {banks} banks)"
+                f"rows of each {memory} bank must be a power of two, not {exact} ({kib} KiB in {banks} banks)"
             ]
         if rows % self.dim:
-            return [f"rows of a {memory} bank must be a multiple of dim ({self.dim}), not {rows}"]
+            return [f"rows of each {memory} bank must be a multiple of dim ({self.dim}), not {rows}"]
         return []
 
     def replace(self, **changes: Any) -> Accelerator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,7 @@ Number = TypeVar("Number")
 class EnergyTable(BaseModel):
     """Energy constants, all in pJ.
 
-    Source of the defaults: `spec/baco.md` section 3, which gives the constants of the published Timeloop
+    Source of the defaults: method specification section 3, which gives the constants of the published Timeloop
     evaluation to the digits needed to reproduce it (thesis Table 6.3 prints them rounded).
     """
 
@@ -44,8 +44,10 @@ class EnergyTable(BaseModel):
 
         Every column of the array has its own memory, hence the capacity divided by `dim`.
         """
-        return self.accumulator_base_pj + self.accumulator_pj_per_kib * accumulator_kib / dim  # type: ignore[operator, no-any-return]
+        capacity: Any = accumulator_kib
+        return cast(Number, self.accumulator_base_pj + self.accumulator_pj_per_kib * capacity / dim)
 
     def scratchpad_pj(self, scratchpad_kib: Number) -> Number:
         """Energy of one scratchpad access in pJ; the result has the shape of the argument."""
-        return self.scratchpad_base_pj + self.scratchpad_pj_per_kib * scratchpad_kib  # type: ignore[operator, no-any-return]
+        capacity: Any = scratchpad_kib
+        return cast(Number, self.scratchpad_base_pj + self.scratchpad_pj_per_kib * capacity)

@@ -25,8 +25,10 @@ from common.files import atomic_write
 
 Floats = npt.NDArray[np.float64]
 
+#: Words per column and bytes where slopes may change. More knots follow the jumps of the memory generator
+#: behind the data more closely, but predict configurations left out less well.
 ACCUMULATOR_KNOTS = (16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0)
-SCRATCHPAD_KNOTS = (4096.0, 16384.0, 131072.0, 524288.0)
+SCRATCHPAD_KNOTS = (16384.0, 131072.0, 524288.0)
 #: Weight of changes of slope against errors: just enough to decide slopes that the data leave open.
 SMOOTHNESS = 1e-4
 #: Typical size of each kind of coefficient; scaling by it conditions the linear programme.
@@ -104,14 +106,15 @@ def fit(rows: Floats) -> AreaLaw:
     solution = linprog(cost, constraints, bounds, bounds=(0, None))
     if not solution.success:
         raise InputError(f"the areas cannot be fitted: {solution.message}")
-    theta = [float(f"{value:.6g}") for value in solution.x[:p]]
+    scales = [ELEMENT_SCALE, *[WORD_SCALE] * len(edges), *[BYTE_SCALE] * (p - len(edges) - 2), WIRING_SCALE]
+    theta = [float(f"{x * scale:.6g}") for x, scale in zip(solution.x[:p], scales, strict=True)]
     return AreaLaw(
-        element_mm2=theta[0] * ELEMENT_SCALE,
+        element_mm2=theta[0],
         accumulator_knots=ACCUMULATOR_KNOTS,
-        accumulator_slopes=tuple(t * WORD_SCALE for t in theta[1:first_byte]),
+        accumulator_slopes=tuple(theta[1:first_byte]),
         scratchpad_knots=SCRATCHPAD_KNOTS,
-        scratchpad_slopes=tuple(t * BYTE_SCALE for t in theta[first_byte:-1]),
-        wiring_mm2=theta[-1] * WIRING_SCALE,
+        scratchpad_slopes=tuple(theta[first_byte:-1]),
+        wiring_mm2=theta[-1],
     )
 
 

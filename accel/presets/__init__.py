@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 
 from accel.config import Accelerator
-from common.errors import InputError, Location, did_you_mean
+from common.errors import InputError, did_you_mean
 
 __all__ = ["load_accelerator", "preset_names"]
 
@@ -28,13 +29,10 @@ def load_accelerator(name_or_path: str | Path) -> Accelerator:
     if text in names:
         with resources.as_file(resources.files(__package__) / f"{text}.yaml") as path:
             return Accelerator.from_yaml(path)
-    looks_like_path = (
-        isinstance(name_or_path, Path) or Path(text).suffix or "/" in text or Path(text).exists()
-    )
-    if looks_like_path:
+    # os.path.exists, unlike Path.exists, is merely false for names that no file can have
+    looks_like_path = isinstance(name_or_path, Path) or "/" in text or Path(text).suffix in (".yaml", ".yml")
+    if text and (looks_like_path or os.path.exists(text)):
         return Accelerator.from_yaml(name_or_path)
     raise InputError(
-        f"no accelerator '{text}': it is neither a preset nor a file",
-        location=Location(text) if text else None,
-        hint=did_you_mean(text, names),
+        f"no accelerator '{text}': it is neither a preset nor a file", hint=did_you_mean(text, names)
     )
