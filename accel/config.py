@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from accel.area import area_mm2
 from accel.energy import EnergyTable
@@ -15,6 +16,7 @@ from common.yaml import load_yaml, parse_model
 
 __all__ = ["Accelerator", "Features"]
 
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -71,7 +73,7 @@ class Accelerator(BaseModel):
         "custom",
         min_length=1,
         max_length=64,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        json_schema_extra={"pattern": f"^{_NAME}$"},
         description="label; has no influence on anything computed",
     )
     dim: int = Field(ge=2, le=128, description="rows and columns of the array")
@@ -108,6 +110,16 @@ class Accelerator(BaseModel):
     )
     features: Features = Field(default_factory=Features, description="optional features: true or false")
     energy: EnergyTable = Field(default_factory=EnergyTable, description="energy constants, pJ")
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, value: str) -> str:
+        # it ends up in file names, comments of generated Verilog and YAML
+        if not re.fullmatch(_NAME, value):
+            raise ValueError(
+                "name must start with a letter or digit, and go on with letters, digits, '.', '_', '+' and '-'"
+            )
+        return value
 
     @model_validator(mode="after")
     def _check(self) -> Accelerator:

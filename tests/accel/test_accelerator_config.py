@@ -273,7 +273,11 @@ def test_yaml_explains_every_line() -> None:
             ":1:1",
             "tile_rows must divide dim",
         ),
-        ("dim: 16\nscratchpad_kib: 4\naccumulator_kib: 4\nname: a b\n", ":4:7", "name"),
+        (
+            "dim: 16\nscratchpad_kib: 4\naccumulator_kib: 4\nname: a b\n",
+            ":4:7",
+            "name must start with a letter",
+        ),
         ("dim: [16\n", "", "not valid YAML"),
         ("", "", "empty"),
     ],
