@@ -63,7 +63,7 @@ CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), batch INTEGER NO
 """
 _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
-    "objective, improved"
+    "objective, improved, front"
 )
 _BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
 
@@ -182,13 +182,16 @@ class Study:
         inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
         with self._store.transaction("recording a batch") as connection:
             left = [i for i in range(len(old.ids)) if not on_front[i]]
-            connection.executemany(
-                "UPDATE candidates SET front = 0 WHERE id = ?", [(int(old.ids[i]),) for i in left]
-            )
-            connection.executemany(
-                "DELETE FROM candidates WHERE id = ?",
-                [(int(old.ids[i]),) for i in left if not old.improved[i]],
-            )
+            for i in left:
+                row_id = (int(old.ids[i]),)
+                if old.improved[i]:
+                    query = f"SELECT {_CANDIDATE} FROM candidates WHERE id = ?"
+                    digest = _digest(*connection.execute(query, row_id).fetchone()[:-1], 0)
+                    connection.execute(
+                        "UPDATE candidates SET front = 0, digest = ? WHERE id = ?", (digest, *row_id)
+                    )
+                else:
+                    connection.execute("DELETE FROM candidates WHERE id = ?", row_id)
             next_id = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
             for index, candidate in enumerate(candidates):
                 position, improved = len(old.ids) + index, index == improvement
@@ -399,12 +402,12 @@ class Study:
 
     def _select(self, clause: str) -> list[Candidate]:
         found = []
-        for row in self._rows(f"SELECT {_CANDIDATE}, front FROM candidates {clause}"):
+        for row in self._rows(f"SELECT {_CANDIDATE} FROM candidates {clause}"):
             found.append(self._trusted(f"candidate {row[0]}", partial(self._candidate, row)))
         return found
 
     def _candidate(self, row: tuple[Any, ...]) -> Candidate:
-        named = dict(zip((*_CANDIDATE.split(", "), "front"), row, strict=True))
+        named = dict(zip(_CANDIDATE.split(", "), row, strict=True))
         data = {
             "accelerator": json.loads(named["accelerator"]),
             "mappings": json.loads(named["mappings"]),

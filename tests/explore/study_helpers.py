@@ -54,14 +54,18 @@ def small_space(**constraints: float) -> DesignSpace:
     )
 
 
-def setup(seed: int = 0, samples: int | None = 40, objective: str = "edp", **constraints: float) -> SearchSetup:
+def setup(
+    seed: int = 0, samples: int | None = 40, objective: str = "edp", **constraints: float
+) -> SearchSetup:
     """A search of the small workload."""
     tasks = small_workload().tasks
     budget = None if samples is None else samples * len(tasks)
     return SearchSetup(tasks, small_space(**constraints), Objective.parse(objective), budget, seed)
 
 
-def batches(count: int, seed: int = 0, objective: str = "edp") -> list[tuple[BatchSummary, list[Candidate], Any]]:
+def batches(
+    count: int, seed: int = 0, objective: str = "edp"
+) -> list[tuple[BatchSummary, list[Candidate], Any]]:
     """The first `count` batches of the fake searcher, as `Study.record` takes them."""
     searcher = FakeSearch(setup(seed, None, objective))
     found, best = [], None
