@@ -8,29 +8,27 @@ the host read through addresses. Whether an operator is fused follows from `work
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import product
 
-from common.errors import InputError, Location, did_you_mean
-from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, KINDS, Ride
-from workloads.network import Network, Operator, Tensor, Unsupported
+from common.errors import did_you_mean
+from workloads.graph import Graph
+from workloads.kinds import KINDS
+from workloads.network import Tensor
 from workloads.problem import Problem
 from workloads.shapes import (
     Pair,
     broadcast,
-    pair,
-    paddings,
     transposed_phases,
     transposed_size,
     window_count,
 )
 
-#: Counts stay exact in float64, which the cost models use.
-EXACT = 2**53
+#: An activation, or the shape of a constant.
+Operand = Tensor | tuple[int, ...]
 
 
-class GraphBuilder:
+class GraphBuilder(Graph):
     """Builds a `Network`, operator by operator, in topological order.
 
     Args:
@@ -40,68 +38,6 @@ class GraphBuilder:
 
     Every method raises InputError, located at the file (or network) and operator, when shapes do not fit.
     """
-
-    def __init__(
-        self, name: str, source: str = "built-in", options: Mapping[str, int | str] | None = None
-    ) -> None:
-        self.name = name
-        self.source = source
-        self.options = dict(options or {})
-        self._inputs: list[Tensor] = []
-        self._operators: list[Operator] = []
-        self._names: set[str] = set()
-        self._tensors: set[str] = set()
-        self._counters: dict[str, int] = {}
-        self._scope: list[str] = []
-        self._repeat = 1
-        self._rides: dict[str, tuple[Ride, bool]] = {}
-
-    # Structure
-
-    def input(self, name: str, shape: Sequence[int]) -> Tensor:
-        """A tensor fed from outside."""
-        if name in self._tensors:
-            raise self.error("two inputs of this name", name)
-        tensor = Tensor(name, self._shape(shape, name))
-        self._inputs.append(tensor)
-        self._tensors.add(name)
-        return tensor
-
-    @contextmanager
-    def scope(self, prefix: str) -> Iterator[None]:
-        """Prefix the names of the operators added inside."""
-        self._scope.append(prefix)
-        try:
-            yield
-        finally:
-            self._scope.pop()
-
-    def repeat(self, count: int, block: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """`count` executions of the same block, each feeding the next; kept as one block repeated.
-
-        The block's output must have the shape of its input, or it could not feed the next.
-        """
-        if count < 1:
-            raise self.error(f"a block must run at least once, not {count} times")
-        outer, self._repeat = self._repeat, self._repeat * count
-        try:
-            y = block(x)
-        finally:
-            self._repeat = outer
-        if y.shape != x.shape and count > 1:
-            raise self.error(f"a repeated block turns {x.shape} into {y.shape}, so it cannot feed itself")
-        return y
-
-    def build(self, unsupported: Sequence[Unsupported] = ()) -> Network:
-        """The finished network."""
-        return Network(
-            self.name, tuple(self._inputs), tuple(self._operators), tuple(unsupported), self.source, self.options
-        )
-
-    def error(self, message: str, node: str | None = None, hint: str | None = None) -> InputError:
-        """An error located at an operator of this network."""
-        where = self.name if self.source == "built-in" else self.source
-        return InputError(message, location=Location(where, node=node), hint=hint)
 
     # Tensor operators
 
@@ -135,9 +71,10 @@ class GraphBuilder:
         groups: int = 1,
         bias: bool = False,
         name: str | None = None,
+        shared: bool = False,
     ) -> Tensor:
         """1-D convolution of x (N, C, L) to (N, channels, L'); `padding` may be (before, after)."""
-        return self._conv(1, x, channels, kernel, stride, padding, dilation, groups, bias, name, False)
+        return self._conv(1, x, channels, kernel, stride, padding, dilation, groups, bias, name, shared)
 
     def _conv(
         self,
@@ -158,21 +95,38 @@ class GraphBuilder:
         kernels, strides, pads, dilations = self._window(name, rank, x, kernel, stride, padding, dilation)
         batch, depth, *size = x.shape
         if groups < 1 or depth % groups or channels % groups:
-            raise self.error(f"{groups} groups do not divide {depth} input and {channels} output channels", name)
-        out = [
-            window_count(size[i], kernels[i], strides[i], pads[i], dilations[i]) for i in range(rank)
-        ]
+            raise self.error(
+                f"{groups} groups do not divide {depth} input and {channels} output channels", name
+            )
+        out = [window_count(size[i], kernels[i], strides[i], pads[i], dilations[i]) for i in range(rank)]
         if min(out) < 1:
-            raise self.error(f"a kernel of {kernels} (dilation {dilations}) does not fit into {tuple(size)}", name)
+            raise self.error(
+                f"a kernel of {kernels} (dilation {dilations}) does not fit into {tuple(size)}", name
+            )
         # Height before width in shapes; P, R belong to the width and Q, S to the height.
-        extra = {} if rank == 1 else {
-            "S": kernels[0], "Q": out[0], "stride_h": strides[0], "dilation_h": dilations[0],
-        }
-        problem = self._problem(
-            name, R=kernels[-1], P=out[-1], C=depth // groups, K=channels // groups, N=batch,
-            stride_w=strides[-1], dilation_w=dilations[-1], groups=groups, **extra,
+        extra = (
+            {}
+            if rank == 1
+            else {
+                "S": kernels[0],
+                "Q": out[0],
+                "stride_h": strides[0],
+                "dilation_h": dilations[0],
+            }
         )
-        weights = 0 if shared else problem.weight_words + (channels if bias else 0)
+        problem = self._problem(
+            name,
+            R=kernels[-1],
+            P=out[-1],
+            C=depth // groups,
+            K=channels // groups,
+            N=batch,
+            stride_w=strides[-1],
+            dilation_w=dilations[-1],
+            groups=groups,
+            **extra,
+        )
+        weights = (0 if shared else problem.weight_words) + (channels if bias else 0)
         return self._add(name, kind, (x,), (batch, channels, *out), problem, weights)
 
     def conv_transpose2d(
@@ -188,6 +142,7 @@ class GraphBuilder:
         bias: bool = False,
         name: str | None = None,
         rank: int = 2,
+        shared: bool = False,
     ) -> Tensor:
         """Transposed convolution of x (N, C, H, W), or (N, C, L) with rank 1, as ordinary convolutions.
 
@@ -201,7 +156,9 @@ class GraphBuilder:
         extra_out = self._numbers(name, "output padding", output_padding, rank, least=0)
         batch, depth, *size = x.shape
         if groups < 1 or depth % groups or channels % groups:
-            raise self.error(f"{groups} groups do not divide {depth} input and {channels} output channels", name)
+            raise self.error(
+                f"{groups} groups do not divide {depth} input and {channels} output channels", name
+            )
         out = [
             transposed_size(size[i], kernels[i], strides[i], pads[i], dilations[i], extra_out[i])
             for i in range(rank)
@@ -209,15 +166,15 @@ class GraphBuilder:
         if min(out) < 1:
             raise self.error(f"padding leaves nothing of the output: {tuple(out)}", name)
         taps = math.prod(kernels)
-        weights = taps * depth * (channels // groups) + (channels if bias else 0)
+        weights = (0 if shared else taps * depth * (channels // groups)) + (channels if bias else 0)
         shape = (batch, channels, *out)
         common = {"C": depth // groups, "N": batch, "groups": groups}
         if kernels == strides and not any(map(sum, pads)) and not any(extra_out) and set(dilations) == {1}:
             height = {} if rank == 1 else {"Q": size[0]}
             problem = self._problem(name, P=size[-1], K=channels // groups * taps, **height, **common)
             return self._add(name, kind, (x,), shape, problem, weights)
-        if math.prod(strides) > 4096:
-            raise self.error(f"strides {strides} are too large for a transposed convolution", name)
+        if max(*strides, *kernels) > 4096:
+            raise self.error(f"kernel {kernels} or stride {strides} is too large", name)
         axes = [
             transposed_phases(out[i], kernels[i], strides[i], pads[i][0], dilations[i]) for i in range(rank)
         ]
@@ -225,12 +182,23 @@ class GraphBuilder:
         parts = []
         for number, phases in enumerate(combined):
             part = name if len(combined) == 1 else f"{name}.phase{number}"
-            height = {} if rank == 1 else {
-                "S": phases[0].taps, "Q": phases[0].outputs, "dilation_h": phases[0].dilation,
-            }
+            height = (
+                {}
+                if rank == 1
+                else {
+                    "S": phases[0].taps,
+                    "Q": phases[0].outputs,
+                    "dilation_h": phases[0].dilation,
+                }
+            )
             problem = self._problem(
-                part, R=phases[-1].taps, P=phases[-1].outputs, dilation_w=phases[-1].dilation,
-                K=channels // groups, **height, **common,
+                part,
+                R=phases[-1].taps,
+                P=phases[-1].outputs,
+                dilation_w=phases[-1].dilation,
+                K=channels // groups,
+                **height,
+                **common,
             )
             part_shape = (batch, channels, *(phase.outputs for phase in phases))
             if len(combined) == 1:
@@ -257,34 +225,38 @@ class GraphBuilder:
             raise self.error("a scalar has no features", name)
         *lead, depth = x.shape
         problem = self._problem(name, P=math.prod(lead), C=depth, K=features)
-        weights = 0 if shared else problem.weight_words + (features if bias else 0)
+        weights = (0 if shared else problem.weight_words) + (features if bias else 0)
         return self._add(name, "linear", (x,), (*lead, features), problem, weights)
 
-    def matmul(self, a: Tensor, b: Tensor, name: str | None = None, weight_words: int = 0) -> Tensor:
+    def matmul(self, a: Operand, b: Operand, name: str | None = None, weight_words: int = 0) -> Tensor:
         """Matrix product a (..., M, K) x b (..., K, N) with broadcast leading dimensions and 1-D operands as
-        in numpy. A batched GEMM is one problem with a group for each batch element; a second operand that
-        all elements share makes one GEMM of all rows."""
+        in numpy; a bare shape stands for a constant operand. A batched GEMM is one problem with a group for
+        each batch element; a second operand that all elements share makes one GEMM of all rows."""
         name = self._name("matmul", name)
-        if not a.shape or not b.shape:
+        left, right = (x.shape if isinstance(x, Tensor) else x for x in (a, b))
+        if not left or not right:
             raise self.error("a scalar cannot be multiplied as a matrix", name)
-        left = a.shape if len(a.shape) > 1 else (1, *a.shape)
-        right = b.shape if len(b.shape) > 1 else (*b.shape, 1)
-        if left[-1] != right[-2]:
-            raise self.error(f"matrices {a.shape} and {b.shape} do not fit: {left[-1]} against {right[-2]}", name)
+        rows, cols = left[-2:-1], right[-1:] if len(right) > 1 else ()
+        inner = right[-2] if len(right) > 1 else right[0]
+        if left[-1] != inner:
+            raise self.error(f"matrices {left} and {right} do not fit: {left[-1]} against {inner}", name)
         try:
             lead = broadcast(left[:-2], right[:-2])
         except ValueError as error:
-            raise self.error(f"matrices {a.shape} and {b.shape}: {error}", name) from None
-        rows, groups = left[-2], math.prod(lead)
-        if math.prod(right[:-2]) == 1:
-            rows, groups = rows * groups, 1
-        problem = self._problem(name, P=rows, C=left[-1], K=right[-1], groups=groups)
-        shape = lead
-        shape += (left[-2],) if len(a.shape) > 1 else ()
-        shape += (right[-1],) if len(b.shape) > 1 else ()
-        kind = "linear" if weight_words else "matmul"
-        inputs = tuple(t for t in (a, b) if t.name in self._tensors)
-        return self._add(name, kind, inputs, shape, problem, weight_words)
+            raise self.error(f"matrices {left} and {right}: {error}", name) from None
+        batch = math.prod(lead)
+        shared = math.prod(right[:-2]) == 1
+        problem = self._problem(
+            name,
+            P=math.prod(rows) * (batch if shared else 1),
+            C=inner,
+            K=math.prod(cols),
+            groups=1 if shared else batch,
+        )
+        constant = not (isinstance(a, Tensor) and isinstance(b, Tensor))
+        inputs = tuple(x for x in (a, b) if isinstance(x, Tensor))
+        kind = "linear" if constant else "matmul"
+        return self._add(name, kind, inputs, (*lead, *rows, *cols), problem, weight_words)
 
     def layer(self, problem: Problem, name: str | None = None, repeat: int = 1) -> Tensor:
         """A tensor operator known only by its loop bounds (a row of a layer table), with inputs of its own."""
@@ -341,7 +313,9 @@ class GraphBuilder:
         """Sum of two tensors (a residual)."""
         return self.op("add", (a, b), name=name)
 
-    def concat(self, tensors: Sequence[Tensor], axis: int, weights: int = 0, name: str | None = None) -> Tensor:
+    def concat(
+        self, tensors: Sequence[Tensor], axis: int, weights: int = 0, name: str | None = None
+    ) -> Tensor:
         """Tensors side by side along `axis`: producers write into one block."""
         name = self._name("concat", name)
         first = tensors[0].shape
@@ -350,9 +324,13 @@ class GraphBuilder:
         axis %= len(first)
         rest = {(*t.shape[:axis], *t.shape[axis + 1 :]) for t in tensors}
         if len(rest) > 1 or any(len(t.shape) != len(first) for t in tensors):
-            raise self.error("cannot join " + ", ".join(str(t.shape) for t in tensors) + f" along {axis}", name)
+            raise self.error(
+                "cannot join " + ", ".join(str(t.shape) for t in tensors) + f" along {axis}", name
+            )
         total = sum(t.shape[axis] for t in tensors)
-        return self._add(name, "concat", tuple(tensors), (*first[:axis], total, *first[axis + 1 :]), None, weights)
+        return self._add(
+            name, "concat", tuple(tensors), (*first[:axis], total, *first[axis + 1 :]), None, weights
+        )
 
     def pool(
         self,
@@ -372,7 +350,8 @@ class GraphBuilder:
             name, rank, x, kernel, kernel if stride is None else stride, padding, dilation
         )
         out = tuple(
-            window_count(x.shape[2 + i], kernels[i], strides[i], pads[i], dilations[i], ceil) for i in range(rank)
+            window_count(x.shape[2 + i], kernels[i], strides[i], pads[i], dilations[i], ceil)
+            for i in range(rank)
         )
         if min(out) < 1:
             raise self.error(f"a window of {kernels} does not fit into {x.shape[2:]}", name)
@@ -399,127 +378,3 @@ class GraphBuilder:
     def embedding(self, indices: Tensor, rows: int, features: int, name: str | None = None) -> Tensor:
         """Rows of a trained table: indices (...) to (..., features)."""
         return self.op("embedding", (indices,), (*indices.shape, features), rows * features, name)
-
-    # Views: same tensor, another shape
-
-    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
-        """The same elements in another shape; one extent may be -1."""
-        known = math.prod(n for n in shape if n != -1)
-        full = tuple(x.words // known if n == -1 and known else n for n in shape)
-        if math.prod(full) != x.words:
-            raise self.error(f"{x.shape} cannot be reshaped to {tuple(shape)}", x.name)
-        return Tensor(x.name, full)
-
-    def transpose(self, x: Tensor, axes: Sequence[int]) -> Tensor:
-        """Dimensions in another order."""
-        if sorted(axes) != list(range(len(x.shape))):
-            raise self.error(f"{tuple(axes)} does not reorder the dimensions of {x.shape}", x.name)
-        return Tensor(x.name, tuple(x.shape[a] for a in axes))
-
-    def view(self, x: Tensor, shape: Sequence[int]) -> Tensor:
-        """A part (slice, crop) or expansion of a tensor under a shape of its own."""
-        return Tensor(x.name, self._shape(shape, x.name))
-
-    # Inner workings
-
-    def _name(self, kind: str, name: str | None) -> str:
-        if name is None:
-            base = ".".join([*self._scope, kind])
-            number = self._counters.get(base, 0)
-            while (candidate := f"{base}{number}") in self._names:
-                number += 1
-            self._counters[base] = number + 1
-            return candidate
-        full = ".".join([*self._scope, name])
-        if full in self._names:
-            raise self.error("two operators of this name", full)
-        return full
-
-    def _shape(self, shape: Sequence[int], node: str) -> tuple[int, ...]:
-        result = tuple(int(size) for size in shape)
-        if any(size < 1 for size in result):
-            raise self.error(f"shape {result} has an extent below 1", node)
-        if math.prod(result) > EXACT:
-            raise self.error(f"shape {result} is beyond the exact range (2^53 elements)", node)
-        return result
-
-    def _numbers(self, node: str, what: str, value: Pair, count: int, least: int) -> tuple[int, ...]:
-        try:
-            numbers = pair(value, count)
-        except ValueError as error:
-            raise self.error(f"{what}: {error}", node) from None
-        if min(numbers) < least:
-            raise self.error(f"{what} {numbers} must be at least {least}", node)
-        return numbers
-
-    def _window(
-        self, node: str, rank: int, x: Tensor, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
-    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-        if rank < 1 or len(x.shape) != rank + 2:
-            raise self.error(f"needs {max(rank, 1) + 2} dimensions (batch, channels, space), not {x.shape}", node)
-        try:
-            pads = paddings(padding, rank)
-        except ValueError as error:
-            raise self.error(f"padding: {error}", node) from None
-        if min(min(p) for p in pads) < 0:
-            raise self.error(f"padding {padding} is negative", node)
-        return (
-            self._numbers(node, "kernel", kernel, rank, 1),
-            self._numbers(node, "stride", stride, rank, 1),
-            pads,
-            self._numbers(node, "dilation", dilation, rank, 1),
-        )
-
-    def _problem(self, node: str, **bounds: int) -> Problem:
-        try:
-            problem = Problem(**bounds)
-        except InputError as error:
-            raise self.error(error.message, node, error.hint) from None
-        return self._exact(node, problem)
-
-    def _exact(self, node: str, problem: Problem) -> Problem:
-        words = max(problem.weight_words, problem.input_words, problem.output_words)
-        if words > EXACT:
-            raise self.error(f"a tensor of {words:.3g} elements is beyond the exact range (2^53)", node)
-        return problem
-
-    def _add(
-        self,
-        name: str,
-        kind: str,
-        inputs: tuple[Tensor, ...],
-        shape: Sequence[int],
-        problem: Problem | None = None,
-        weights: int = 0,
-    ) -> Tensor:
-        output = Tensor(name, self._shape(shape, name))
-        for x in inputs:
-            if x.name not in self._tensors:
-                raise self.error(f"reads '{x.name}', which nothing produces", name)
-        fused = problem is None and self._fuse(kind, inputs, output)
-        if problem is not None:
-            self._rides[name] = (Ride.LINEAR, kind.startswith("conv"))
-        self._names.add(name)
-        self._tensors.add(name)
-        self._operators.append(
-            Operator(name, kind, tuple(x.name for x in inputs), output, problem, weights, fused, self._repeat)
-        )
-        return output
-
-    def _fuse(self, kind: str, inputs: tuple[Tensor, ...], output: Tensor) -> bool:
-        if kind in ADDRESSING_KINDS:
-            return True
-        if kind not in FUSIBLE:
-            return False
-        allowed, leaves = FUSIBLE[kind]
-        for x in inputs:
-            ride, of_conv = self._rides.get(x.name, (None, False))
-            if ride not in allowed or ride is None or (kind == "maxpool" and not (of_conv and len(x.shape) == 4)):
-                continue
-            # A residual must have the shape of the result it is added to.
-            if kind == "add" and x.shape != output.shape:
-                continue
-            state = ride if leaves is None or (ride is Ride.POOLED) else leaves
-            self._rides[output.name] = (state, of_conv)
-            return True
-        return False

@@ -13,7 +13,9 @@ from workloads.network import Network
 from workloads.networks import NETWORKS
 from workloads.options import split_options, whole_number
 
-_FILE = re.compile(r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL)
+_FILE = re.compile(
+    r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
+)
 _FILE_HINT = "a file is MODEL.onnx, CODE.py:FUNCTION, TABLE.csv[:NAME] or TABLE.yaml"
 
 
@@ -75,7 +77,8 @@ def describe(network: Network) -> dict[str, Any]:
         "problems": len(network.tasks),
         "host_kinds": host_kinds,
         "unsupported": [
-            {"operator": item.operator, "node": item.node, "reason": item.reason} for item in network.unsupported
+            {"operator": item.operator, "node": item.node, "reason": item.reason}
+            for item in network.unsupported
         ],
     }
 
@@ -97,7 +100,9 @@ def _unknown(spec: str, name: str) -> InputError:
     if os.path.isdir(spec):
         return InputError(f"'{spec}' is a folder, not a network", hint=_FILE_HINT)
     if os.path.exists(spec) or os.sep in spec or re.search(r"\.[A-Za-z]\w*$", name):
-        return InputError(f"'{spec[:200]}' is not a kind of file that networks are read from", hint=_FILE_HINT)
+        return InputError(
+            f"'{spec[:200]}' is not a kind of file that networks are read from", hint=_FILE_HINT
+        )
     known = did_you_mean(name, NETWORKS)
     return InputError(f"unknown network '{name[:200]}'", hint=f"{known}; {_FILE_HINT}")
 

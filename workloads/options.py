@@ -16,7 +16,9 @@ def split_options(text: str, spec: str) -> dict[str, str]:
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not (name and equals and value):
-            raise InputError(f"'{part.strip()}' in '{spec}' is not an option", hint="write NAME=VALUE,NAME=VALUE")
+            raise InputError(
+                f"'{part.strip()}' in '{spec}' is not an option", hint="write NAME=VALUE,NAME=VALUE"
+            )
         if name in options:
             raise InputError(f"'{spec}' gives the option '{name}' twice")
         options[name] = value

@@ -62,7 +62,9 @@ class Phase:
     dilation: int
 
 
-def transposed_phases(output: int, kernel: int, stride: int, pad_before: int, dilation: int = 1) -> list[Phase]:
+def transposed_phases(
+    output: int, kernel: int, stride: int, pad_before: int, dilation: int = 1
+) -> list[Phase]:
     """Split a 1-D transposed convolution of stride s into s ordinary ones.
 
     Output o reads input (o + pad - r * dilation) / stride for those taps r that divide exactly, so outputs
@@ -86,6 +88,8 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     for axis in range(-rank, 0):
         sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         if len(sizes) > 1:
-            raise ValueError("shapes " + " and ".join(str(tuple(shape)) for shape in shapes) + " do not broadcast")
+            raise ValueError(
+                "shapes " + " and ".join(str(tuple(shape)) for shape in shapes) + " do not broadcast"
+            )
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)

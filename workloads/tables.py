@@ -58,11 +58,15 @@ def load_csv(path: str, name: str | None = None) -> Network:
             )
         name = names[0]
     if name not in names:
-        raise InputError(f"no network '{name}' in this table", location=Location(path), hint=did_you_mean(name, names))
+        raise InputError(
+            f"no network '{name}' in this table", location=Location(path), hint=did_you_mean(name, names)
+        )
     builder = GraphBuilder(name, source=path)
     used: set[str] = set()
     for line, row in rows:
-        values = {key: _number(path, line, key, *row[key]) for key in (*_BOUNDS, "count", "groups") if key in row}
+        values = {
+            key: _number(path, line, key, *row[key]) for key in (*_BOUNDS, "count", "groups") if key in row
+        }
         if row["network"][0] == name:
             label = row["name"][0] if row.get("name", ("", 0))[0] else f"line{line}"
             if label in used:
@@ -129,7 +133,9 @@ def _header(path: str, line: int, names: list[str]) -> list[str]:
             hint=did_you_mean(unknown[0], missing or allowed),
         )
     if missing:
-        raise InputError(f"missing column{'s' * (len(missing) > 1)} {', '.join(missing)}", location=Location(path, line))
+        raise InputError(
+            f"missing column{'s' * (len(missing) > 1)} {', '.join(missing)}", location=Location(path, line)
+        )
     return names
 
 
@@ -177,9 +183,7 @@ class _Conv(_Layer):
     def problem(self) -> Problem:
         """Loop bounds."""
         (sh, sw), (dh, dw) = _two(self.stride), _two(self.dilation)
-        return Problem(
-            self.R, self.S, self.P, self.Q, self.C, self.K, self.N, sw, sh, dw, dh, self.groups
-        )
+        return Problem(self.R, self.S, self.P, self.Q, self.C, self.K, self.N, sw, sh, dw, dh, self.groups)
 
 
 class _Conv1d(_Layer):
@@ -196,7 +200,13 @@ class _Conv1d(_Layer):
     def problem(self) -> Problem:
         """Loop bounds."""
         return Problem(
-            R=self.R, P=self.P, C=self.C, K=self.K, N=self.N, stride_w=self.stride, dilation_w=self.dilation,
+            R=self.R,
+            P=self.P,
+            C=self.C,
+            K=self.K,
+            N=self.N,
+            stride_w=self.stride,
+            dilation_w=self.dilation,
             groups=self.groups,
         )
 
@@ -242,7 +252,11 @@ class _Gemv(_Layer):
 
 
 _TYPES: dict[str, type[_Conv] | type[_Conv1d] | type[_Depthwise] | type[_Gemm] | type[_Gemv]] = {
-    "conv": _Conv, "conv1d": _Conv1d, "depthwise": _Depthwise, "gemm": _Gemm, "gemv": _Gemv,
+    "conv": _Conv,
+    "conv1d": _Conv1d,
+    "depthwise": _Depthwise,
+    "gemm": _Gemm,
+    "gemv": _Gemv,
 }
 
 
@@ -256,7 +270,9 @@ class _Table(BaseModel):
 def load_yaml_table(path: str, rest: str | None = None) -> Network:
     """The network of a YAML layer table. Raises InputError with line and column of what is wrong."""
     if rest is not None:
-        raise InputError(f"a YAML table holds one network; ':{rest}' cannot be chosen", location=Location(path))
+        raise InputError(
+            f"a YAML table holds one network; ':{rest}' cannot be chosen", location=Location(path)
+        )
     doc = load_yaml(path)
     table = parse_model(_Table, doc)
     name = table.name or Path(path).stem
@@ -283,14 +299,20 @@ def _type(
     layer = doc.get(at)
     if not isinstance(layer, dict):
         raise InputError(
-            f"layer {index} must be a mapping of keys to values", location=doc.location(at), hint="e.g. {type: gemm, M: 1, K: 2, N: 3}"
+            f"layer {index} must be a mapping of keys to values",
+            location=doc.location(at),
+            hint="e.g. {type: gemm, M: 1, K: 2, N: 3}",
         )
     if "type" not in layer:
-        raise InputError("missing key 'type'", location=doc.location(at), hint="allowed: " + ", ".join(_TYPES))
+        raise InputError(
+            "missing key 'type'", location=doc.location(at), hint="allowed: " + ", ".join(_TYPES)
+        )
     kind = layer["type"]
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InputError(
-            f"'type' cannot be {str(kind)[:40]!r}", location=doc.location((*at, "type")), hint=did_you_mean(str(kind), _TYPES)
+            f"'type' cannot be {str(kind)[:40]!r}",
+            location=doc.location((*at, "type")),
+            hint=did_you_mean(str(kind), _TYPES),
         )
     return _TYPES[kind]
 

@@ -17,10 +17,14 @@ def bert_base(batch: int = 1, seq: int = 128) -> Network:
     """BERT base encoder with pooler, uncased vocabulary."""
     b = GraphBuilder("bert_base", options={"batch": batch, "seq": seq})
     if seq > POSITIONS:
-        raise b.error(f"seq={seq} is more than the {POSITIONS} positions of BERT", hint=f"at most seq={POSITIONS}")
+        raise b.error(
+            f"seq={seq} is more than the {POSITIONS} positions of BERT", hint=f"at most seq={POSITIONS}"
+        )
 
     def block(x: Tensor) -> Tensor:
-        q, k, v = (split_heads(b, b.linear(x, WIDTH, bias=True, name=n), HEADS) for n in ("query", "key", "value"))
+        q, k, v = (
+            split_heads(b, b.linear(x, WIDTH, bias=True, name=n), HEADS) for n in ("query", "key", "value")
+        )
         y = b.linear(attend(b, q, k, v), WIDTH, bias=True, name="output")
         x = b.layernorm(b.add(y, x, name="add1"), name="norm1")
         y = b.op("gelu", (b.linear(x, HIDDEN, bias=True, name="intermediate"),), name="gelu")

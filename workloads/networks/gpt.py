@@ -13,7 +13,9 @@ def gpt2(batch: int = 1, seq: int = 1024) -> Network:
     """GPT-2 small (124M), one pass over a whole sequence with logits at every position."""
     b = GraphBuilder("gpt2", options={"batch": batch, "seq": seq})
     if seq > POSITIONS:
-        raise b.error(f"seq={seq} is more than the {POSITIONS} positions of GPT-2", hint=f"at most seq={POSITIONS}")
+        raise b.error(
+            f"seq={seq} is more than the {POSITIONS} positions of GPT-2", hint=f"at most seq={POSITIONS}"
+        )
 
     def block(x: Tensor) -> Tensor:
         qkv = b.linear(b.layernorm(x, name="norm1"), 3 * WIDTH, bias=True, name="qkv")

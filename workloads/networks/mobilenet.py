@@ -7,12 +7,25 @@ from workloads.network import Network, Tensor
 
 #: Table 2 of the paper: expansion, output channels, repetitions, first stride.
 STAGES = (
-    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
 )
 
 
 def _conv(
-    b: GraphBuilder, x: Tensor, channels: int, kernel: int, stride: int, groups: int, name: str, act: bool = True
+    b: GraphBuilder,
+    x: Tensor,
+    channels: int,
+    kernel: int,
+    stride: int,
+    groups: int,
+    name: str,
+    act: bool = True,
 ) -> Tensor:
     x = b.conv2d(x, channels, kernel, stride, kernel // 2, groups=groups, name=name)
     x = b.batchnorm(x, name=f"{name}.bn")

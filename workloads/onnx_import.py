@@ -1,0 +1,58 @@
+"""ONNX models as networks. What each operator becomes is in `workloads.onnx_ops`."""
+
+from __future__ import annotations
+
+import math
+
+from common.errors import InputError, Location
+from workloads.network import Network
+from workloads.onnx_load import LoadedModel, load_model
+from workloads.onnx_node import OnnxNode, UnsupportedNodeError
+from workloads.onnx_ops import HANDLERS
+
+#: Operators of the standard and of onnxruntime's extensions are looked up by name alone.
+DOMAINS = ("", "ai.onnx", "com.microsoft")
+
+
+def load_onnx(path: str, rest: str | None = None) -> Network:
+    """The network in an ONNX file; `rest` may set `batch=N` and symbolic dimensions `dim.NAME=N`.
+
+    A batch dimension that is left open becomes 1. Operators that cannot be costed are listed in
+    `Network.unsupported`; their outputs count as inputs from outside.
+
+    Raises:
+        InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
+            or no tensor problem in the graph.
+    """
+    model = load_model(path, rest)
+    try:
+        return _walk(model)
+    except UnicodeDecodeError:
+        raise InputError("this ONNX model is damaged: a name is not text", location=Location(path)) from None
+
+
+def _walk(model: LoadedModel) -> Network:
+    imp = OnnxNode(model)
+    for name, shape in model.inputs:
+        if math.prod(shape):
+            imp.values[name] = imp.builder.input(name, shape)
+    for index, node in enumerate(model.graph.node):
+        imp.enter(index, node)
+        if imp.fold():
+            continue
+        handler = HANDLERS.get(node.op_type) if node.domain in DOMAINS else None
+        try:
+            if handler is None:
+                raise UnsupportedNodeError("")
+            handler(imp)
+        except UnsupportedNodeError as error:
+            imp.reject(str(error))
+    network = imp.builder.build(imp.unsupported)
+    if not network.tasks:
+        listed = ", ".join(f"{u.operator} ({u.node})" for u in network.unsupported[:5])
+        raise InputError(
+            "the model holds no operator that the accelerator runs",
+            location=Location(model.path),
+            hint=f"unsupported: {listed}" if listed else "convolutions and matrix products are needed",
+        )
+    return network
