@@ -197,10 +197,10 @@ class Study:
                 position, improved = len(old.ids) + index, index == improvement
                 if on_front[position] or improved:
                     row = self._candidate_row(next_id, summary.batch, candidate, improved)
-                    values = (*row, int(on_front[position]), _digest(*row))
+                    values = (*row, int(on_front[position]))
                     connection.execute(
-                        f"INSERT INTO candidates ({_CANDIDATE}, front, digest) VALUES ({_marks(values)})",
-                        values,
+                        f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({_marks(values)}, ?)",
+                        (*values, _digest(*values)),
                     )
                     inserted.append((position, next_id, improved))
                     next_id += 1
