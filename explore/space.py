@@ -387,7 +387,7 @@ def check_feasible(space: DesignSpace, source: Location | None = None) -> None:
         "no design is feasible: "
         + " and ".join(
             f"{name} may be {bounds[name]:g} {UNITS[name]}, but the nearest legal design has {reached[name]:g} "
-            f"{UNITS[name]} ({ratio[name][best] - 1:.3%} too much)"
+            f"{UNITS[name]} ({ratio[name][best] - 1:.1%} too much)"
             for name in binding
         ),
         location=_bound_location(space, binding[0]) or source,

@@ -1,0 +1,1 @@
+"""baco: hardware/software co-design exploration for Gemmini-compatible accelerators."""

@@ -1,0 +1,82 @@
+"""`baco bench`: throughput of the cost model, and search-efficiency curves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from baco.commands.root import show_help_if_alone
+
+bench = typer.Typer()
+
+
+@bench.callback(invoke_without_command=True)
+def group(context: typer.Context) -> None:
+    """Measure the cost model and the searchers on this machine."""
+    show_help_if_alone(context)
+
+
+@bench.command("model")
+def model(
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, max=600.0, help="Time to spend on each measurement.")
+    ] = 3.0,
+    device: Annotated[
+        str, typer.Option("--device", help="cpu, cuda, or auto: both where there is a GPU.")
+    ] = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Of the random mappings.")] = 0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: forward_per_s, gradient_per_s and what was measured.")
+    ] = False,
+) -> None:
+    """Evaluations per second of the cost model in float64, random mappings of mixed loop orders."""
+    from explore.bench.model import bench_model
+
+    _print(bench_model(seconds=seconds, device=device, seed=seed), json)
+
+
+@bench.command("search")
+def search(
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network", "-n", help="Repeatable; by default the five networks of the published comparison."
+        ),
+    ] = None,
+    space: Annotated[
+        list[str] | None, typer.Option("--space", help="Repeatable; by default gemmini and reference.")
+    ] = None,
+    searcher: Annotated[
+        list[str] | None, typer.Option("--search", help="Searchers to compare; repeatable; all by default.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each run in design points.")
+    ] = 5000,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Runs of each, with seeds 0, 1, ...")
+    ] = 5,
+    out: Annotated[Path, typer.Option("--out", help="Folder for curves, tables and figures.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Best EDP against samples and against seconds, for each searcher, at an equal budget."""
+    from explore.bench.search import bench_search
+
+    result = bench_search(
+        networks=network, spaces=space, searchers=searcher, samples=samples, seeds=range(seeds), out=out
+    )
+    _print(result, json)
+
+
+def _print(result: dict[str, Any], as_json: bool) -> None:
+    from baco.commands.context import print_json, stdout
+
+    if as_json:
+        print_json(result)
+        return
+    for name, value in result.items():
+        text = f"{value:,.6g}" if isinstance(value, float) else str(value)
+        stdout().print(f"{name}: {text}", markup=False)

@@ -1,0 +1,53 @@
+"""What commands share: the command line they were called with, output streams, number formats."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, TextIO
+
+import typer
+from rich.console import Console
+
+
+def command_of(context: typer.Context) -> str:
+    """The command line as it can be pasted into a shell (set by `baco.main.run`)."""
+    return str(context.find_root().obj or "baco")
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return _console(sys.stdout)
+
+
+def stderr() -> Console:
+    """Where progress and notes go."""
+    return _console(sys.stderr)
+
+
+def _console(stream: TextIO) -> Console:
+    # a file or pipe has no width: lines are kept whole for whatever reads them
+    width = None if stream.isatty() else 240
+    return Console(file=stream, highlight=False, width=width, soft_wrap=width is not None)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def amount(value: float) -> str:
+    """A number of any magnitude for people: 12,345 or 0.0123 or 1.28e+11."""
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.4g}" if abs(value) < 1e5 else f"{value:.4e}"
+
+
+def duration(seconds: float) -> str:
+    """7 s, 3 min 20 s, 2 h 5 min."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

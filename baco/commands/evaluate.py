@@ -1,0 +1,31 @@
+"""`baco evaluate`: predict the cost of given mappings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.csv[.gz]", help="Mappings in the published column format.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="OUT.csv", help="The same rows with predicted.* columns added.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print the error statistics as JSON.")] = False,
+) -> None:
+    """Predict cycles, energy and EDP of mappings; compare with the target columns where there are any.
+
+    Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp).
+    """
+    from baco.commands.context import print_json, stdout
+    from explore.evaluate import evaluate_file
+
+    statistics = evaluate_file(file, out)
+    if json:
+        print_json(statistics.to_dict())
+    else:
+        stdout().print(statistics.text(), markup=False)

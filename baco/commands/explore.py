@@ -1,0 +1,200 @@
+"""`baco explore`: search the design space for the best accelerators of one or several networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from explore.engine import Outcome
+    from explore.space import DesignSpace
+    from workloads.network import Workload
+
+OUTPUT_ROOT = Path("baco-out")
+
+
+def explore(
+    context: typer.Context,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network",
+            "-n",
+            metavar="NAME|FILE",
+            help="A built-in network (see `baco networks`) with options, e.g. bert_base:batch=4; or MODEL.onnx, "
+            "CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml. Repeat it for one accelerator that runs all.",
+        ),
+    ] = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            help="What to minimise: edp, latency, energy, area or edap; a comma list asks for their front.",
+        ),
+    ] = "edp",
+    space: Annotated[
+        str,
+        typer.Option(
+            "--space", metavar="NAME|FILE", help="Design space: gemmini, reference, or a YAML file."
+        ),
+    ] = "gemmini",
+    search: Annotated[
+        str,
+        typer.Option("--search", help="Searcher: gradient, random, bayesian, genetic, two-loop or dosa."),
+    ] = "gradient",
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples", help="Budget in design points (a mapping for each layer); 5000 by default."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Budget in seconds of search.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of all randomness; the same seed, the same result.")
+    ] = 0,
+    area_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--area-limit", metavar="MM2", help="Largest area in mm²; as --constraint area_mm2=MM2."
+        ),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constraint",
+            metavar="NAME=BOUND",
+            help="Upper bound: area_mm2, sram_kib, power_mw, latency_cycles or energy_uj. Repeatable.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder of the study and the report; by default a new one in baco-out/."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the study in --out.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, no summary; errors only.")
+    ] = False,
+) -> None:
+    """Find the best accelerators for a network, and a mapping for each of its layers.
+
+    Example: explore --network resnet50 --objective edp
+    """
+    from baco.commands.context import command_of
+    from explore.engine import run_exploration
+    from explore.objective import Objective
+
+    goal = Objective.parse(objective)
+    design_space = _constrained(space, area_limit, constraint or [])
+    workload = _workload(network or [], design_space)
+    folder = out if out is not None else _default_folder(workload, goal, resume)
+    progress = None
+    if not quiet:
+        from baco.progress import make_progress
+
+        progress = make_progress(len(workload.tasks), str(goal))
+        for one in workload.networks:
+            if one.unsupported:
+                kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
+                more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
+                progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
+    try:
+        outcome = run_exploration(
+            workload,
+            design_space,
+            goal,
+            search,
+            samples,
+            time_limit,
+            seed,
+            out=folder,
+            resume=resume,
+            progress=progress,
+            command=command_of(context),
+        )
+    finally:
+        if progress is not None:
+            progress.close()
+    _finish(outcome, folder, json=json, quiet=quiet)
+
+
+def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
+    from common.errors import InputError, Location
+    from explore.space import load_space
+
+    space = load_space(name)
+    if area_limit is not None:
+        space = space.constrain("--area-limit", area_mm2=area_limit)
+    for text in constraints:
+        key, equals, value = text.partition("=")
+        try:
+            if not equals:
+                raise ValueError
+            bound = float(value)
+        except ValueError:
+            raise InputError(
+                f"'{text}' is not of the form NAME=NUMBER",
+                location=Location("--constraint"),
+                hint="e.g. --constraint power_mw=500",
+            ) from None
+        space = space.constrain("--constraint", **{key.strip(): bound})
+    return space
+
+
+def _workload(specs: list[str], space: DesignSpace) -> Workload:
+    """The networks of the command line, else those that the space names."""
+    from common.errors import InputError
+    from workloads.load import load_network, network_names
+    from workloads.network import Workload
+
+    weights = [1.0] * len(specs)
+    if not specs:
+        specs = [entry.network for entry in space.networks]
+        weights = [entry.weight for entry in space.networks]
+    if not specs:
+        raise InputError(
+            "no network is given",
+            hint=f"add --network NAME; built in: {', '.join(network_names())}; or an ONNX, Python, CSV or YAML file",
+        )
+    if len(set(specs)) < len(specs):
+        twice = next(s for s in specs if specs.count(s) > 1)
+        raise InputError(f"the network '{twice}' is given twice", hint="weights are set in the space file")
+    workload = Workload.of([load_network(spec) for spec in specs], weights)
+    space.constraints.check_networks(
+        [one.name for one in workload.networks], space.locate("constraints", "networks")
+    )
+    return workload
+
+
+def _default_folder(workload: Workload, objective: object, resume: bool) -> Path:
+    """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
+    import re
+
+    names = "+".join(network.name for network in workload.networks)
+    stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
+    folder, number, latest = OUTPUT_ROOT / stem, 1, None
+    while folder.exists():
+        latest, number = folder, number + 1
+        folder = OUTPUT_ROOT / f"{stem}-{number}"
+    return latest if resume and latest is not None else folder
+
+
+def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool) -> None:
+    """Write the report and say what was found."""
+    from explore.report import write_report
+
+    write_report(outcome.path, folder)
+    if json:
+        from baco.commands.context import stdout
+
+        stdout().file.write((folder / "summary.json").read_text(encoding="utf-8").rstrip() + "\n")
+    elif not quiet:
+        from baco.summary import print_outcome
+
+        print_outcome(outcome, folder)

@@ -1,0 +1,35 @@
+"""`baco report`: write the report of a study again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study (the --out of explore).")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write it; by default into the study's folder.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+) -> None:
+    """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
+    from baco.commands.context import stdout
+    from common.errors import InputError, Location
+    from common.files import output_folder
+    from explore.report import write_report
+    from explore.study import FILE_NAME
+
+    study = folder / FILE_NAME if folder.is_dir() else folder
+    if not study.exists():
+        raise InputError(
+            "there is no study here",
+            location=Location(str(folder)),
+            hint=f"a study's folder holds {FILE_NAME}",
+        )
+    target = output_folder(out if out is not None else study.parent)
+    write_report(study, target)
+    if not quiet:
+        stdout().print(f"report: {target / 'report.html'}", markup=False)

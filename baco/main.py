@@ -1,0 +1,148 @@
+"""The command line: `baco` and its shorthand `explore`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from baco.startup import shadow_message
+
+#: Exit codes: a mistake the user can mend, a mistake of ours, an interruption (as shells report it).
+USER_ERROR, INTERNAL_ERROR, INTERRUPTED = 2, 1, 130
+
+
+def main() -> None:
+    """Entry point of `baco`."""
+    sys.exit(run("baco", sys.argv[1:]))
+
+
+def explore_main() -> None:
+    """Entry point of `explore`, which is `baco explore`."""
+    sys.exit(run("explore", sys.argv[1:]))
+
+
+def run(program: str, arguments: list[str]) -> int:
+    """Run one command line and return its exit code; every error becomes one message on standard error.
+
+    Args:
+        program: `baco`, or `explore` for the shorthand.
+        arguments: what follows the program's name.
+    """
+    message = shadow_message()
+    if message:
+        return _fail(message)
+    from common.errors import BacoError
+    from common.provenance import command_line
+
+    command = command_line([program, *arguments])
+    try:
+        code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BacoError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # the reader of our output has left: nothing to tell, and nobody to tell it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERNAL_ERROR
+    except MemoryError:
+        return _fail("there is not enough memory for this\n  hint: explore fewer networks at once")
+    except Exception as error:
+        return _exit_code(error, command)
+
+
+def _app(program: str) -> Callable[..., Any]:
+    import typer
+
+    from baco.commands.bench import bench
+    from baco.commands.doctor import doctor
+    from baco.commands.evaluate import evaluate
+    from baco.commands.explore import explore
+    from baco.commands.networks import networks
+    from baco.commands.report import report
+    from baco.commands.root import root
+
+    app = typer.Typer(
+        name=program,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    if program == "explore":
+        app.command()(explore)
+        return app
+    for command in (explore, evaluate, networks, report, doctor):
+        app.command()(command)
+    app.add_typer(bench, name="bench")
+    app.callback(invoke_without_command=True)(root)
+    return app
+
+
+def _exit_code(error: Exception, command: str) -> int:
+    """Exit code of an exception that is not one of ours, its message printed."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    # typer carries its own copy of click since 0.26, so its exceptions are known by name
+    if "ClickException" in names:
+        return _usage(error)
+    if names & {"Abort"}:
+        return _fail("interrupted", INTERRUPTED)
+    if "Exit" in names:
+        return int(getattr(error, "exit_code", 0))
+    if isinstance(error, OSError) and error.errno is not None:
+        from common.errors import Location
+        from common.files import storage_error
+
+        name = getattr(error, "filename", None)
+        if name is not None:
+            known = storage_error(error, str(name))
+            known.location = Location(str(name))
+            _log(error, command)
+            return _fail(str(known))
+    path = _log(error, command)
+    return _fail(
+        f"internal error: {type(error).__name__}: {_first_line(error)}\n"
+        f"  hint: this is a mistake in baco; please report it with the file {path}",
+        INTERNAL_ERROR,
+    )
+
+
+def _usage(error: Exception) -> int:
+    """A mistake in the command line itself, as the parser found it."""
+    text = error.format_message() if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "baco"
+    text = text[:1].lower() + text[1:].rstrip(".") if not text.startswith("'") else text
+    return _fail(f"{text}\n  hint: see '{path} --help'")
+
+
+def _fail(message: str, code: int = USER_ERROR) -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"error: {message}\n")
+    return code
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["(no message)"])[0][:300]
+
+
+def _log(error: Exception, command: str) -> str:
+    """Write what is needed to find the mistake to a file, and name it."""
+    from common.provenance import platform_record, versions
+
+    text = "".join(traceback.format_exception(error))
+    content = f"{command}\n{versions()}\n{platform_record()}\n\n{text}"
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="baco-error-", suffix=".log", delete=False, encoding="utf-8", errors="replace"
+        ) as file:
+            file.write(content)
+        return file.name
+    except OSError:
+        sys.stderr.write(content)
+        return "(not written: see above)"
