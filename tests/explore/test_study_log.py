@@ -94,21 +94,20 @@ def test_log_overwritten_with_garbage_loses_only_its_tail(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("moment", ["before", "halfway", "copied", "truncated"])
-def test_log_cut_while_it_is_folded_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+def test_log_cut_while_it_is_folded_in(tmp_path: Path, moment: str) -> None:
     """Once newer pages are in the database, older frames replayed from a shortened log would spoil it."""
     expected = prefixes(tmp_path, 10)
     live = tmp_path / "live"
     live.mkdir()
     states: dict[str, Path] = {}
-    # Small enough that the log is folded in every few batches.
-    monkeypatch.setattr(study_module, "CHECKPOINT_BYTES", 60_000)
     with Study.create(live / "s.sqlite", record_of(), PROVENANCE) as study:
-        for batch in batches(8):
-            study.record(*batch)
         store = study._store
+        for batch in batches(8):
+            if batch[0].batch == 3:
+                store.checkpoint()
+            study.record(*batch)
         states["before"] = copy_study(store.path, tmp_path / "before")
         log = (live / "s.sqlite-wal").read_bytes()
-        assert log, "the log was folded in just before: nothing would be tested"
         # The steps of Store.checkpoint, with the process killed after each.
         (live / "s.sqlite-wal.kept").write_bytes(log)
         states["halfway"] = copy_study(store.path, tmp_path / "halfway")
@@ -124,9 +123,27 @@ def test_log_cut_while_it_is_folded_in(tmp_path: Path, monkeypatch: pytest.Monke
         if log_path.stat().st_size > cut:
             os.truncate(log_path, cut)
         kept.append(reopened_is_prefix(path, expected))
+    assert min(kept) >= 3
     assert kept[-1] == 8
     if moment != "before":
         assert set(kept) == {8}, "the copy of the log puts everything back"
+    else:
+        assert len(set(kept)) > 3
+
+
+def test_the_log_is_folded_in_when_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = prefixes(tmp_path, 12)
+    monkeypatch.setattr(study_module, "CHECKPOINT_BYTES", 40_000)
+    path = tmp_path / "s.sqlite"
+    lengths = []
+    with Study.create(path, record_of(), PROVENANCE) as study:
+        for batch in batches(12):
+            study.record(*batch)
+            lengths.append((tmp_path / "s.sqlite-wal").stat().st_size)
+            assert not (tmp_path / "s.sqlite-wal.kept").exists()
+    assert max(lengths) <= 40_000
+    assert lengths.count(0) >= 2
+    assert content(path) == expected[12]
 
 
 def test_a_copy_of_the_log_from_before_is_not_used_again(tmp_path: Path) -> None:
@@ -234,15 +251,14 @@ def test_really_full_disk(tmp_path: Path, tiny_disk: Callable[[int], Path]) -> N
         folder = tiny_disk(kib)
         path = folder / "s.sqlite"
         acknowledged = 0
-        try:
-            with Study.create(path, record_of(), PROVENANCE) as study:
-                for batch in batches(200):
-                    study.record(*batch)
-                    acknowledged += 1
-        except StorageError as error:
-            assert "full" in str(error) or "failed" in str(error)
-            assert error.hint
-        assert acknowledged < 200
+        with (  # noqa: PT012 - which batch the disk takes last is what is measured
+            pytest.raises(StorageError, match=r"full|failed") as caught,
+            Study.create(path, record_of(), PROVENANCE) as study,
+        ):
+            for batch in batches(200):
+                study.record(*batch)
+                acknowledged += 1
+        assert caught.value.hint
         if not path.exists():
             assert acknowledged == 0
             continue
