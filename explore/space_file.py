@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from accel.config import Accelerator
+from common.files import atomic_write
 from explore.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
 Flow = Literal["WS", "OS"]
 
+SCHEMA_PATH = Path(__file__).parent / "spaces" / "space.schema.json"
 #: Largest capacity that can be asked for; 64 MiB on chip is far beyond any.
 MAX_KIB = 1 << 16
 #: Accelerator fields that the space itself decides.
@@ -113,7 +117,7 @@ class SpaceFile(BaseModel):
 
 
 def space_json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of the space file, for editors; the committed copy is `spaces/space.schema.json`."""
+    """JSON Schema (2020-12) of the space file, for editors; committed at `SCHEMA_PATH`."""
     schema = SpaceFile.model_json_schema()
     accelerator = Accelerator.model_json_schema()
     definitions: dict[str, Any] = schema.setdefault("$defs", {})
@@ -127,3 +131,12 @@ def space_json_schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def main() -> None:
+    """Write the committed copy of the schema: `python -m explore.space_file`."""
+    atomic_write(SCHEMA_PATH, json.dumps(space_json_schema(), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

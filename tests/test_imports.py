@@ -1,0 +1,106 @@
+"""The import order of the design: arrows only go down, and there are no cycles of files."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+#: From the top to the ground floor; a package may import itself and what comes after it.
+ORDER = ("baco", "explore", "sim", "compiler", "workloads", "accel", "common")
+
+
+def _files() -> list[Path]:
+    return [path for name in ORDER for path in sorted((ROOT / name).rglob("*.py"))]
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_module(path): path for path in _files()}
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, module) for every import in the file, also those inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: import by the full name, not relatively"
+            assert node.module is not None
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield node.lineno, whole if whole in MODULES else node.module
+
+
+def _violations(files: dict[Path, list[tuple[int, str]]], root: Path) -> list[str]:
+    found = []
+    for path, imports in files.items():
+        own = ORDER.index(path.relative_to(root).parts[0])
+        for line, module in imports:
+            top = module.split(".")[0]
+            if top in ORDER and ORDER.index(top) < own:
+                found.append(f"{path.relative_to(root)}:{line} imports {module}, which is above it")
+            if top == "tests":
+                found.append(f"{path.relative_to(root)}:{line} imports the tests")
+    return found
+
+
+def _cycle(graph: dict[str, set[str]]) -> list[str] | None:
+    """Some cycle of the graph, or None."""
+    state: dict[str, int] = {}
+    for start in graph:
+        trail = [(start, iter(sorted(graph[start])))]
+        if state.get(start):
+            continue
+        state[start] = 1
+        while trail:
+            node, rest = trail[-1]
+            following = next(rest, None)
+            if following is None:
+                state[node] = 2
+                trail.pop()
+            elif state.get(following) == 1:
+                names = [name for name, _ in trail]
+                return [*names[names.index(following) :], following]
+            elif not state.get(following):
+                state[following] = 1
+                trail.append((following, iter(sorted(graph[following]))))
+    return None
+
+
+def test_arrows_only_go_down() -> None:
+    files = {path: list(_imports(path)) for path in _files()}
+    assert len(files) > 20, "the packages were not found"
+    assert _violations(files, ROOT) == []
+
+
+def test_no_cycles_of_files() -> None:
+    graph: dict[str, set[str]] = {
+        module: {target for _, target in _imports(path) if target in MODULES and target != module}
+        for module, path in MODULES.items()
+    }
+    assert _cycle(graph) is None
+
+
+def test_the_check_sees_an_upward_arrow_and_a_cycle() -> None:
+    path = ROOT / "common" / "errors.py"
+    assert _violations({path: [(3, "explore.space")]}, ROOT) == [
+        "common/errors.py:3 imports explore.space, which is above it"
+    ]
+    assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in ROOT.iterdir() if (p / "__init__.py").exists()))
+def test_every_package_has_a_place_in_the_order(name: str) -> None:
+    assert name in ORDER or name == "tests"
+
+
+def test_the_start_up_check_knows_every_package() -> None:
+    from baco.startup import PACKAGES
+
+    assert set(PACKAGES) == {name for name in ORDER if (ROOT / name / "__init__.py").exists()}
