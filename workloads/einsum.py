@@ -45,7 +45,10 @@ def contraction(equation: str, left: tuple[int, ...], right: tuple[int, ...]) ->
     batch = [c for c in a if c in both and c in output]
     inner = [c for c in a if c in both and c not in output]
     rows, cols = [c for c in a if c not in both], [c for c in b if c not in both]
-    product = lambda letters: math.prod(sizes[c] for c in letters)  # noqa: E731
+
+    def product(letters: list[str]) -> int:
+        return math.prod(sizes[c] for c in letters)
+
     lead = (product(batch),) if batch else ()
     return Contraction(
         (*lead, product(rows), product(inner)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
@@ -109,18 +110,10 @@ def _unknown(spec: str, name: str) -> InputError:
 
 def _loader(suffix: str) -> Callable[[str, str | None], Network]:
     # onnx and torch take up to seconds to import: only when such a file is asked for.
-    if suffix == "onnx":
-        from workloads.onnx_import import load_onnx
-
-        return load_onnx
-    if suffix == "py":
-        from workloads.torch_import import load_torch
-
-        return load_torch
-    if suffix == "csv":
-        from workloads.tables import load_csv
-
-        return load_csv
-    from workloads.tables import load_yaml_table
-
-    return load_yaml_table
+    module, function = {
+        "onnx": ("workloads.onnx_import", "load_onnx"),
+        "py": ("workloads.torch_import", "load_torch"),
+        "csv": ("workloads.tables", "load_csv"),
+    }.get(suffix, ("workloads.tables", "load_yaml_table"))
+    loader: Callable[[str, str | None], Network] = getattr(importlib.import_module(module), function)
+    return loader

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import onnx.inliner
 import onnx.shape_inference
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
@@ -169,7 +169,8 @@ def _fix_dimensions(
     inputs = [
         value for value in graph.input if value.name not in constants and value.type.HasField("tensor_type")
     ]
-    leading, others = [], {}
+    leading: list[onnx.TensorShapeProto.Dimension] = []
+    others: dict[str, list[tuple[str, int, onnx.TensorShapeProto.Dimension]]] = {}
     for value in inputs:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:

@@ -71,7 +71,7 @@ class OnnxNode:
         if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
             roots = self.constants[sources[0]].roots if sources else ()
         for output in node.output:
-            known = self.model.shapes.get(output, shape)
+            known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
             self.constants[output] = Constant(known, roots or (output,), value)
         return True
 

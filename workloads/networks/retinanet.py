@@ -17,7 +17,7 @@ WIDTH, ANCHORS, CLASSES = 256, 9, 80
 
 
 def _pyramid(b: GraphBuilder, c3: Tensor, c4: Tensor, c5: Tensor) -> list[Tensor]:
-    levels = []
+    levels: list[Tensor] = []
     above: Tensor | None = None
     for number, stage in ((5, c5), (4, c4), (3, c3)):
         x = b.conv2d(stage, WIDTH, 1, bias=True, name=f"lateral{number}")
@@ -32,9 +32,9 @@ def _pyramid(b: GraphBuilder, c3: Tensor, c4: Tensor, c5: Tensor) -> list[Tensor
 
 def _head(b: GraphBuilder, x: Tensor, outputs: int, final: str | None, shared: bool) -> Tensor:
     for number in range(4):
-        x = b.conv2d(x, WIDTH, 3, padding=1, bias=True, name=f"conv{number}", shared=shared)
+        x = b.conv2d(x, WIDTH, 3, padding=1, bias=not shared, name=f"conv{number}", shared=shared)
         x = b.relu(x, name=f"relu{number}")
-    x = b.conv2d(x, outputs, 3, padding=1, bias=True, name="predict", shared=shared)
+    x = b.conv2d(x, outputs, 3, padding=1, bias=not shared, name="predict", shared=shared)
     return b.op(final, (x,), name=final) if final else x
 
 

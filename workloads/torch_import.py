@@ -1,0 +1,187 @@
+"""PyTorch models as networks, through `torch.export`. What each operator becomes is in `workloads.torch_ops`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import suppress
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Graph, GraphModule, Node
+
+from common.errors import InputError, Location
+from workloads.network import Network, Tensor
+from workloads.torch_load import export
+from workloads.torch_node import Constant, Handler, TorchNode, UnsupportedNodeError, node_shapes
+from workloads.torch_ops import HANDLERS, elementwise, reduction, view
+
+
+def load_torch(path: str, function: str | None = None) -> Network:
+    """The network of the model that `function` in the Python file `path` returns with example inputs.
+
+    The function returns (torch.nn.Module, example_inputs); the inputs are a tensor, a tuple of positional or
+    a dict of keyword arguments, and their shapes are those of the network. Weights may be random or on the
+    meta device. Operators that cannot be costed are listed in `Network.unsupported`.
+
+    Raises:
+        InputError: the file or function fails (with its line), the model cannot be exported, or it holds
+            no tensor problem.
+    """
+    program = _decompose_unknown(export(path, function))
+    imp = TorchNode(path, str(function))
+    for spec, node in zip(program.graph_signature.input_specs, _placeholders(program.graph), strict=True):
+        shapes = node_shapes(node)
+        if spec.kind is InputKind.USER_INPUT and shapes and 0 not in shapes[0]:
+            imp.values[node] = imp.builder.input(imp.builder.unique(node.name), shapes[0])
+        elif spec.kind is not InputKind.USER_INPUT or not shapes:
+            imp.constants[node] = Constant(shapes[0] if shapes else (), (spec.target or node.name,))
+    _walk(imp, program.graph)
+    network = imp.builder.build(imp.unsupported)
+    if not network.tasks:
+        listed = ", ".join(f"{u.operator} ({u.node})" for u in network.unsupported[:5])
+        raise InputError(
+            f"the model of '{function}' holds no operator that the accelerator runs",
+            location=Location(path),
+            hint=f"unsupported: {listed}" if listed else "convolutions and matrix products are needed",
+        )
+    return network
+
+
+def _placeholders(graph: Graph) -> Iterator[Node]:
+    return (node for node in graph.nodes if node.op == "placeholder")
+
+
+def _base_name(target: object) -> str:
+    """`relu` of aten.relu_.default."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return getattr(target, "__name__", str(target))
+    name = target._schema.name.split("::")[-1]
+    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
+
+
+def _handler(target: object) -> Handler | None:
+    """From the table, else by what PyTorch says about the operator: a view, pointwise, a reduction."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return None
+    if target.namespace not in ("aten", "prims", "quantized_decomposed"):
+        return None
+    name = _base_name(target)
+    if name in HANDLERS:
+        return HANDLERS[name]
+    returned = [value.alias_info for value in target._schema.returns]
+    if returned and returned[0] is not None and not returned[0].is_write:
+        return view
+    if torch.Tag.pointwise in target.tags:
+        return elementwise
+    # Older versions of PyTorch have no tag for reductions.
+    tag = getattr(torch.Tag, "reduction", None)
+    return reduction if tag is not None and tag in target.tags else None
+
+
+def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
+    """Break operators without a handler (recurrent layers, fused ones) into those that PyTorch defines them by."""
+    unknown = {
+        node.target
+        for node in program.graph.nodes
+        if node.op == "call_function"
+        and isinstance(node.target, torch._ops.OpOverload)
+        and not _handler(node.target)
+    }
+    if not unknown:
+        return program
+    table = {op: rule for op, rule in torch.export.default_decompositions().items() if op in unknown}
+    # What cannot be broken down is listed as unsupported, so a failure here loses nothing else.
+    with suppress(Exception):
+        return program.run_decompositions(table) if table else program
+    return program
+
+
+def _walk(imp: TorchNode, graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            shapes = node_shapes(node)
+            imp.constants.setdefault(node, Constant(shapes[0] if shapes else (), (str(node.target),)))
+        elif node.op == "call_function":
+            _call(imp, node)
+
+
+def _call(imp: TorchNode, node: Node) -> None:
+    imp.enter(node)
+    if node.target is operator.getitem:
+        _getitem(imp, node)
+        return
+    inner = _subgraph(node)
+    if inner is not None:
+        _inline(imp, node, inner)
+        return
+    if imp.fold() or (not node.users and not node_shapes(node)):
+        return
+    handler = _handler(node.target)
+    try:
+        if any(source not in imp.values and source not in imp.constants for source in node.all_input_nodes):
+            raise UnsupportedNodeError("the shape of one of its inputs is not known")
+        if handler is None:
+            raise UnsupportedNodeError("")
+        handler(imp)
+    except UnsupportedNodeError as error:
+        imp.reject(_operator(node), str(error))
+        return
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and node.args:
+        # In place: whoever reads the argument later reads the result.
+        first = node.args[0]
+        if isinstance(first, Node) and first in imp.values and node in imp.values:
+            imp.values[first] = imp.values[node]
+
+
+def _operator(node: Node) -> str:
+    return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else _base_name(node.target)
+
+
+def _getitem(imp: TorchNode, node: Node) -> None:
+    source = node.args[0]
+    shapes = node_shapes(node)
+    if isinstance(source, Node) and source in imp.values and shapes:
+        imp.values[node] = Tensor(imp.values[source].name, shapes[0])
+    elif isinstance(source, Node) and source in imp.constants:
+        imp.constants[node] = Constant(shapes[0] if shapes else (), imp.constants[source].roots)
+
+
+def _subgraph(node: Node) -> GraphModule | None:
+    """The body of `torch.no_grad` and autocast regions, which export keeps as a graph of their own."""
+    if "wrap_with" not in _base_name(node.target):
+        return None
+    module = node.graph.owning_module
+    for argument in node.args:
+        if isinstance(argument, Node) and argument.op == "get_attr" and module is not None:
+            body = getattr(module, str(argument.target), None)
+            if isinstance(body, GraphModule):
+                return body
+    return None
+
+
+def _inline(imp: TorchNode, node: Node, body: GraphModule) -> None:
+    at = next(
+        i
+        for i, a in enumerate(node.args)
+        if isinstance(a, Node)
+        and a.op == "get_attr"
+        and getattr(node.graph.owning_module, str(a.target), None) is body
+    )
+    for outer, inner in zip(node.args[at + 1 :], _placeholders(body.graph), strict=False):
+        if isinstance(outer, Node) and outer in imp.values:
+            imp.values[inner] = imp.values[outer]
+        elif isinstance(outer, Node) and outer in imp.constants:
+            imp.constants[inner] = imp.constants[outer]
+    _walk(imp, body.graph)
+    results = next(n for n in body.graph.nodes if n.op == "output").args[0]
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    for user in node.users:
+        if user.target is operator.getitem and isinstance(user.args[1], int):
+            result = results[user.args[1]]
+            if isinstance(result, Node) and result in imp.values:
+                imp.values[user] = imp.values[result]
+            elif isinstance(result, Node) and result in imp.constants:
+                imp.constants[user] = imp.constants[result]

@@ -1,0 +1,161 @@
+"""The node at hand during a torch import: what handlers of operators read and write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from common.errors import InputError, Location
+from workloads.builder import GraphBuilder
+from workloads.network import Tensor, Unsupported
+
+
+class UnsupportedNodeError(Exception):
+    """A node without a cost here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A tensor that does not depend on the inputs; `roots` are the parameters it was made from."""
+
+    shape: tuple[int, ...]
+    roots: tuple[str, ...]
+
+
+def node_shapes(node: Node) -> list[tuple[int, ...]]:
+    """Shapes of the tensors a node returns; none for numbers, and for shapes that depend on the data."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return [
+        tuple(v.shape)
+        for v in values
+        if isinstance(v, torch.Tensor) and all(isinstance(size, int) for size in v.shape)
+    ]
+
+
+class TorchNode:
+    """A cursor over an exported graph, `imp` to the handlers of `workloads.torch_ops`.
+
+    Attributes:
+        builder: where operators go.
+        node: the node at hand; `args` its arguments by the names of the operator's schema.
+        name: its unique name, after the module that called it.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        self.path = path
+        self.builder = GraphBuilder(name, source=path)
+        self.values: dict[Node, Tensor] = {}
+        self.constants: dict[Node, Constant] = {}
+        self.unsupported: list[Unsupported] = []
+        self.node: Node
+        self.args: dict[str, Any] = {}
+        self.name = ""
+        self._claimed: set[str] = set()
+
+    def enter(self, node: Node) -> None:
+        """Move to a node."""
+        self.node = node
+        self.name = self.builder.unique(_name(node))
+        self.args = {}
+        if isinstance(node.target, torch._ops.OpOverload):
+            for index, argument in enumerate(node.target._schema.arguments):
+                given = node.args[index] if index < len(node.args) else node.kwargs.get(argument.name)
+                if given is None and argument.has_default_value() and argument.name not in node.kwargs:
+                    given = argument.default_value
+                self.args[argument.name] = given
+
+    def fold(self) -> bool:
+        """Results of constants, and numbers, are constants; True when the node was one."""
+        sources = self.node.all_input_nodes
+        if any(source in self.values for source in sources):
+            return False
+        if any(source not in self.constants for source in sources):
+            return False
+        shapes = node_shapes(self.node)
+        roots = tuple(dict.fromkeys(root for source in sources for root in self.constants[source].roots))
+        self.constants[self.node] = Constant(shapes[0] if shapes else (), roots or (self.node.name,))
+        return True
+
+    def reject(self, operator: str, reason: str) -> None:
+        """List the node as unsupported; its output counts as an input from outside."""
+        self.unsupported.append(Unsupported(operator, self.name, reason))
+        shapes = node_shapes(self.node)
+        if shapes and math.prod(shapes[0]):
+            self.values[self.node] = self.builder.input(self.name, shapes[0])
+
+    def error(self, message: str) -> InputError:
+        """An error located at the node."""
+        return InputError(message, location=Location(self.path, node=self.name))
+
+    # For handlers
+
+    def tensor(self, name: str) -> Tensor:
+        """An argument as an activation. Raises UnsupportedNodeError if it is none."""
+        node = self.args.get(name)
+        if isinstance(node, Node) and node in self.values:
+            return self.values[node]
+        raise UnsupportedNodeError(f"its argument '{name}' is no activation of known shape")
+
+    def constant(self, name: str) -> Constant | None:
+        """An argument if it is a constant tensor."""
+        node = self.args.get(name)
+        return self.constants.get(node) if isinstance(node, Node) else None
+
+    def operand(self, name: str) -> Tensor | tuple[int, ...]:
+        """An activation, or the shape of a constant."""
+        constant = self.constant(name)
+        return constant.shape if constant else self.tensor(name)
+
+    def tensors(self) -> list[Tensor]:
+        """All arguments that are activations, those in lists included."""
+        return [self.values[node] for node in self.node.all_input_nodes if node in self.values]
+
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the (first) output. Raises UnsupportedNodeError for none or an empty one."""
+        shapes = node_shapes(self.node)
+        if not shapes or not math.prod(shapes[0]):
+            raise UnsupportedNodeError("its output is no tensor, or empty")
+        return shapes[0]
+
+    def claim(self, *names: str) -> int:
+        """Weights of constant arguments, without those that other operators counted already."""
+        return sum(self._claim(constant) for name in names if (constant := self.constant(name)))
+
+    def claim_all(self) -> int:
+        """Weights of all constant arguments."""
+        return sum(self._claim(self.constants[n]) for n in self.node.all_input_nodes if n in self.constants)
+
+    def _claim(self, constant: Constant) -> int:
+        if set(constant.roots) <= self._claimed:
+            return 0
+        self._claimed.update(constant.roots)
+        return math.prod(constant.shape)
+
+    def numbers(self, name: str, default: int) -> tuple[int, ...]:
+        """An argument that is a list of integers; empty or missing ones give the default."""
+        value = self.args.get(name)
+        if isinstance(value, int):
+            return (value,)
+        return tuple(int(v) for v in value) if value else (default,)
+
+    def emit(self, value: Tensor) -> None:
+        """`value` is what the node returns."""
+        self.values[self.node] = value
+
+
+def _name(node: Node) -> str:
+    """The module's path for the operators of standard modules, else the path and the node's name."""
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    path, kind = (str(stack[-1][0]), str(stack[-1][1])) if stack else ("", "")
+    if path and "torch.nn.modules." in kind and "Attention" not in kind:
+        return path
+    return f"{path}.{node.name}" if path else node.name
+
+
+Handler = Callable[[TorchNode], None]
