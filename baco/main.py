@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -13,6 +14,16 @@ from baco.startup import shadow_message
 
 #: Exit codes: a mistake the user can mend, a mistake of ours, an interruption (as shells report it).
 USER_ERROR, INTERNAL_ERROR, INTERRUPTED = 2, 1, 130
+#: Failures of the system that are no mistake of ours, wherever they strike.
+_NO_SPACE_OR_RIGHTS = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EMFILE,
+}
 
 
 def main() -> None:
@@ -90,20 +101,14 @@ def _exit_code(error: Exception, command: str) -> int:
     # typer carries its own copy of click since 0.26, so its exceptions are known by name
     if "ClickException" in names:
         return _usage(error)
-    if names & {"Abort"}:
+    if "Abort" in names:
         return _fail("interrupted", INTERRUPTED)
     if "Exit" in names:
         return int(getattr(error, "exit_code", 0))
-    if isinstance(error, OSError) and error.errno is not None:
-        from common.errors import Location
+    if isinstance(error, OSError) and error.errno in _NO_SPACE_OR_RIGHTS:
         from common.files import storage_error
 
-        name = getattr(error, "filename", None)
-        if name is not None:
-            known = storage_error(error, str(name))
-            known.location = Location(str(name))
-            _log(error, command)
-            return _fail(str(known))
+        return _fail(str(storage_error(error, str(error.filename or "a file"))))
     path = _log(error, command)
     return _fail(
         f"internal error: {type(error).__name__}: {_first_line(error)}\n"

@@ -187,9 +187,9 @@ def _default_folder(workload: Workload, objective: object, resume: bool) -> Path
 
 def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool) -> None:
     """Write the report and say what was found."""
-    from explore.report import write_report
+    from explore.study_report import write_study_report
 
-    write_report(outcome.path, folder)
+    write_study_report(outcome.path, folder, stopped=outcome.stopped, notes=outcome.notes)
     if json:
         from baco.commands.context import stdout
 

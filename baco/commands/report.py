@@ -19,8 +19,8 @@ def report(
     from baco.commands.context import stdout
     from common.errors import InputError, Location
     from common.files import output_folder
-    from explore.report import write_report
     from explore.study import FILE_NAME
+    from explore.study_report import write_study_report
 
     study = folder / FILE_NAME if folder.is_dir() else folder
     if not study.exists():
@@ -30,6 +30,6 @@ def report(
             hint=f"a study's folder holds {FILE_NAME}",
         )
     target = output_folder(out if out is not None else study.parent)
-    write_report(study, target)
+    write_study_report(study, target)
     if not quiet:
         stdout().print(f"report: {target / 'report.html'}", markup=False)

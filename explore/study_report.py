@@ -1,0 +1,102 @@
+"""From a study on disk to its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common.errors import InfeasibleError, Location
+from common.yaml import parse_yaml
+from explore.candidate import Candidate
+from explore.cost.bound import capacity_bound, compulsory_bound
+from explore.cost.layers import layer_costs
+from explore.report import Bound, ReportData, SearchRecord, write_report
+from explore.space import DesignSpace, read_space
+from explore.study import Study
+
+#: How a search ended (`Outcome.stopped`), in words that follow "the search".
+ENDED = {
+    "budget": "used its budget",
+    "time": "reached its time limit",
+    "converged": "was complete",
+    "interrupted": "was interrupted",
+}
+
+
+def write_study_report(
+    path: Path, out: Path, *, stopped: str | None = None, notes: tuple[str, ...] = ()
+) -> None:
+    """Write the report of the study at `path` to the folder `out`.
+
+    Raises StorageError for a study that cannot be read or a folder that cannot be written, InfeasibleError
+    for a study without any feasible design.
+    """
+    write_report(report_data(path, stopped=stopped, notes=notes), out)
+
+
+def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...] = ()) -> ReportData:
+    """What a report shows, from the study at `path` (read only: a search may be going on in it).
+
+    Args:
+        stopped: how the search ended, a key of `ENDED`; inferred when None.
+        notes: remarks for the reader.
+
+    Raises as `write_study_report` does.
+    """
+    with Study.open(path, read_only=True) as study:
+        best = study.best()
+        if best is None:
+            raise InfeasibleError(
+                "the study holds no feasible design yet",
+                location=Location(str(path)),
+                hint="continue it with --resume",
+            )
+        candidates = study.candidates()
+        workload, summaries = study.workload(), study.summaries()
+        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        ended = (
+            ENDED[stopped] if stopped else "was complete" if study.done else "used its budget or was stopped"
+        )
+        record = SearchRecord(
+            searcher=study.setup["searcher"],
+            seed=study.setup["seed"],
+            space_name=study.setup["space_name"],
+            space_text=study.setup["space"],
+            ended=ended,
+            notes=notes,
+        )
+        provenance, objective = study.provenance, study.objective
+    problems = [task.problem for task in best.tasks]
+    return ReportData(
+        workload=workload,
+        objective=objective,
+        candidates=candidates,
+        best=best,
+        layers=[layer_costs(problems, c.mappings, c.accelerator) for c in candidates],
+        summaries=summaries,
+        search=record,
+        provenance=provenance,
+        command=provenance["command"],
+        bounds=_bounds(best, space),
+    )
+
+
+def _bounds(best: Candidate, space: DesignSpace) -> list[Bound]:
+    """Limits on the EDP of the workload, the tightest last."""
+    compulsory = compulsory_bound(best.tasks, space.base.energy, space.base.dram_bytes_per_cycle)
+    found = [
+        Bound(
+            "compulsory traffic",
+            compulsory,
+            "Every tensor crosses the DRAM bus once and the array is perfectly used; memories cost nothing to be large.",
+        )
+    ]
+    if space.enumerable:
+        found.append(
+            Bound(
+                "capacity",
+                capacity_bound(best.tasks, space).edp,
+                "As compulsory traffic, but for each accelerator of the space with the energy of its own memories "
+                "and the least DRAM traffic of any tiling that fits them.",
+            )
+        )
+    return sorted(found, key=lambda bound: bound.edp)
