@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from common.errors import InputError, Location
 from workloads.network import Network
 from workloads.onnx_load import LoadedModel, load_model
@@ -34,7 +32,7 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
 def _walk(model: LoadedModel) -> Network:
     imp = OnnxNode(model)
     for name, shape in model.inputs:
-        if math.prod(shape):
+        if 0 not in shape:
             imp.values[name] = imp.builder.input(name, shape)
     for index, node in enumerate(model.graph.node):
         imp.enter(index, node)

@@ -83,7 +83,7 @@ class OnnxNode:
         self.unsupported.append(Unsupported(self._operator(), self.node.name or self.name, reason))
         for output in outputs:
             shape = self.model.shapes.get(output)
-            if shape is not None and math.prod(shape):
+            if shape is not None and 0 not in shape:
                 self.values[output] = self.builder.input(self.builder.unique(output), shape)
 
     def _operator(self) -> str:

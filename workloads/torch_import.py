@@ -13,7 +13,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from common.errors import InputError, Location
 from workloads.network import Network, Tensor
-from workloads.torch_load import export
+from workloads.torch_load import export, quiet
 from workloads.torch_node import Constant, Handler, TorchNode, UnsupportedNodeError, node_shapes
 from workloads.torch_ops import HANDLERS, elementwise, reduction, view
 
@@ -29,7 +29,9 @@ def load_torch(path: str, function: str | None = None) -> Network:
         InputError: the file or function fails (with its line), the model cannot be exported, or it holds
             no tensor problem.
     """
-    program = _decompose_unknown(export(path, function))
+    program = export(path, function)
+    with quiet():
+        program = _decompose_unknown(program)
     imp = TorchNode(path, str(function))
     for spec, node in zip(program.graph_signature.input_specs, _placeholders(program.graph), strict=True):
         shapes = node_shapes(node)
@@ -91,7 +93,8 @@ def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     }
     if not unknown:
         return program
-    table = {op: rule for op, rule in torch.export.default_decompositions().items() if op in unknown}
+    rules = torch.export.default_decompositions()  # type: ignore[no-untyped-call]
+    table = {op: rule for op, rule in rules.items() if op in unknown}
     # What cannot be broken down is listed as unsupported, so a failure here loses nothing else.
     with suppress(Exception):
         return program.run_decompositions(table) if table else program

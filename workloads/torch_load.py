@@ -37,7 +37,7 @@ def export(path: str, function: str | None) -> ExportedProgram:
             location=Location(path),
             hint=f"write {path}:{names[0] if names else 'FUNCTION'}; {_RETURNS}",
         )
-    with _quiet():
+    with quiet():
         module = _run(path)
         if not callable(getattr(module, function, None)):
             raise InputError(
@@ -74,7 +74,7 @@ def _functions(path: str, text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep what user code prints out of results, and torch's warnings off the screen."""
     level = logging.root.manager.disable
     with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):

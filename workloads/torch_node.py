@@ -86,7 +86,7 @@ class TorchNode:
         """List the node as unsupported; its output counts as an input from outside."""
         self.unsupported.append(Unsupported(operator, self.name, reason))
         shapes = node_shapes(self.node)
-        if shapes and math.prod(shapes[0]):
+        if shapes and 0 not in shapes[0]:
             self.values[self.node] = self.builder.input(self.name, shapes[0])
 
     def error(self, message: str) -> InputError:
@@ -119,7 +119,7 @@ class TorchNode:
     def shape(self) -> tuple[int, ...]:
         """Shape of the (first) output. Raises UnsupportedNodeError for none or an empty one."""
         shapes = node_shapes(self.node)
-        if not shapes or not math.prod(shapes[0]):
+        if not shapes or 0 in shapes[0]:
             raise UnsupportedNodeError("its output is no tensor, or empty")
         return shapes[0]
 
