@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping
+from compiler.mapping import Mapping, requirement
 from explore.candidate import Candidate, Cost
 from explore.infeasible import nearest_details, violation
 from explore.search.base import BatchResult, SearchSetup, State
@@ -39,6 +39,16 @@ def toy_cost(accelerator: Accelerator, tasks: tuple[Task, ...], mappings: tuple[
         cycles += task.count * 1e4 / tile
         energy += task.count * task.problem.macs * (1 + 10 / tile + 0.01 * accelerator.accumulator_kib)
     return Cost(cycles, energy + accelerator.scratchpad_kib * 1e3, accelerator.area_mm2)
+
+
+def fits(mapping: Mapping, task: Task, accelerator: Accelerator) -> bool:
+    """By the stricter, padded rule for the scratchpad."""
+    need = requirement(mapping, task.problem)
+    return (
+        need.dim <= accelerator.dim
+        and need.accumulator_kib(accelerator.dim) <= accelerator.accumulator_kib
+        and need.scratchpad_rows * accelerator.dim <= accelerator.scratchpad_kib * 1024
+    )
 
 
 class FakeSearch:
@@ -73,6 +83,8 @@ class FakeSearch:
             mappings = tuple(toy_mapping(task, dim, int(point[3])) for task in tasks)
             cost = toy_cost(accelerator, tasks, mappings)
             self.spent += len(tasks)
+            if not all(fits(m, t, accelerator) for m, t in zip(mappings, tasks, strict=True)):
+                continue
             sram = accelerator.scratchpad_kib + accelerator.accumulator_kib
             values = space.constraints.values(cost, sram_kib=sram, clock_mhz=accelerator.clock_mhz)
             if violation(values) > 0:
