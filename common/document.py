@@ -167,7 +167,7 @@ class _Builder:
         return InputError(message, location=Location(self.name, *_start(event)), hint=hint)
 
     def node(self, value: Any, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> _Node:
-        if event.tag not in (None, "!"):
+        if event.tag is not None:
             raise self.fail(f"the tag {event.tag} is not allowed", event, "write plain values without tags")
         return _Node(value, *_start(event))
 

@@ -62,6 +62,7 @@ class StorageError(BacoError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint naming the closest of `known`, or all of them when none is close."""
     names = sorted(str(k) for k in known)
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+    by_folded = {known_name.casefold(): known_name for known_name in names}
+    close = difflib.get_close_matches(str(name).casefold(), by_folded, n=1, cutoff=0.6)
     allowed = "allowed: " + ", ".join(names)
-    return f"did you mean '{close[0]}'? {allowed}" if close else allowed
+    return f"did you mean '{by_folded[close[0]]}'? {allowed}" if close else allowed

@@ -61,10 +61,11 @@ def parse_model(
         raise InputError(what, location=doc.location(at), hint=_keys_hint(model))
     try:
         # JSON mode is strict about types yet lets lists become tuples
-        merged = _merge(defaults, data) if defaults and isinstance(data, dict) else data
-        return model.model_validate_json(json.dumps(merged), strict=True)
+        if defaults and isinstance(data, dict):
+            data = _merge(defaults, data)
+        return model.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        raise _explain(model, doc, at, error) from None
+        raise _explain(model, doc, at, data, error) from None
     except InputError as error:
         if error.location is not None:
             raise
@@ -88,10 +89,12 @@ def _keys(model: type[BaseModel]) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
-def _explain(model: type[BaseModel], doc: YamlDoc, at: Path_, error: ValidationError) -> InputError:
+def _explain(
+    model: type[BaseModel], doc: YamlDoc, at: Path_, data: Any, error: ValidationError
+) -> InputError:
     found: list[tuple[Path_, ErrorDetails]] = []
     for details in error.errors(include_url=False):
-        found.append((_doc_path(doc, at, details), details))
+        found.append(((*at, *_data_path(data, details)), details))
     # of the branches of a union, the one that got further into the document is the one that was meant
     found = [
         (path, d)
@@ -106,26 +109,34 @@ def _explain(model: type[BaseModel], doc: YamlDoc, at: Path_, error: ValidationE
         return rank, place.line or 0, place.column or 0
 
     path, details = min(found, key=order)
-    return _message(model, doc, at, path, details)
+    return _message(model, doc, at, path, _value(data, path[len(at) :]), details)
 
 
-def _doc_path(doc: YamlDoc, at: Path_, details: ErrorDetails) -> Path_:
-    """The error's location without the steps that pydantic adds for unions, tags and functions."""
-    path = at
+def _data_path(data: Any, details: ErrorDetails) -> Path_:
+    """The error's location in the data, without the steps that pydantic adds for unions and functions."""
+    path: list[str | int] = []
     loc = details["loc"]
     for i, part in enumerate(loc):
-        try:
-            doc.get((*path, part))
-        except KeyError:
-            if details["type"] == "missing" and i == len(loc) - 1:
-                path = (*path, part)
-            continue
-        path = (*path, part)
-    return path
+        inside = (
+            part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
+        )
+        if inside:
+            path.append(part)
+            data = data[part]
+        elif details["type"] == "missing" and i == len(loc) - 1:
+            path.append(part)
+    return tuple(path)
+
+
+def _value(data: Any, path: Path_) -> Any:
+    """What is at `path`; None for a missing key."""
+    for part in path:
+        data = data.get(part) if isinstance(data, dict) else data[part]
+    return data
 
 
 def _message(
-    model: type[BaseModel], doc: YamlDoc, at: Path_, path: Path_, details: ErrorDetails
+    model: type[BaseModel], doc: YamlDoc, at: Path_, path: Path_, value: Any, details: ErrorDetails
 ) -> InputError:
     kind: str = details["type"]
     context: dict[str, Any] = details.get("ctx") or {}
@@ -142,13 +153,9 @@ def _message(
     if kind == "missing":
         return InputError(
             f"missing key '{path[-1]}'",
-            location=doc.location(path[:-1]),
+            location=here,  # of the mapping that lacks it
             hint=_allowed(annotations) or f"add '{path[-1]}: ...' here",
         )
-    try:
-        value = doc.get(path)
-    except KeyError:
-        value = details["input"]  # of a default
     shown = _show(value)
     if kind in ("literal_error", "enum"):
         choices = list(_choices(annotations)) or [str(context.get("expected", ""))]
