@@ -95,13 +95,7 @@ def _explain(
     found: list[tuple[Path_, ErrorDetails]] = []
     for details in error.errors(include_url=False):
         found.append(((*at, *_data_path(data, details)), details))
-    # of the branches of a union, the one that got further into the document is the one that was meant
-    found = [
-        (path, d)
-        for path, d in found
-        if d["type"] == "extra_forbidden"
-        or not any(len(p) > len(path) and p[: len(path)] == path and o["type"] != "missing" for p, o in found)
-    ]
+    found = [(path, d) for path, d in found if not any(_beats(o, d, p, path) for p, o in found)]
 
     def order(item: tuple[Path_, ErrorDetails]) -> tuple[int, int, int]:
         place = doc.location(item[0])
@@ -110,6 +104,15 @@ def _explain(
 
     path, details = min(found, key=order)
     return _message(model, doc, at, path, _value(data, path[len(at) :]), details)
+
+
+def _beats(other: ErrorDetails, mine: ErrorDetails, other_path: Path_, path: Path_) -> bool:
+    """Whether another error says more: of a union's branches, the one that got further was meant."""
+    if mine["type"] == "extra_forbidden" or other_path[: len(path)] != path:
+        return False
+    if len(other_path) > len(path) and other["type"] != "missing":
+        return True
+    return mine["type"].endswith("_type") and not other["type"].endswith("_type")
 
 
 def _data_path(data: Any, details: ErrorDetails) -> Path_:

@@ -88,14 +88,15 @@ class DesignSpace:
 
         Arguments broadcast; capacities that are no whole KiB are illegal.
         """
-        allowed = member(dim, self._choices[0])
-        allowed &= member(accumulator_kib, self._choices[1]) & member(scratchpad_kib, self._choices[2])
+        dims, accumulators, scratchpads = self._choices
+        found = (
+            member(dim, dims) & member(accumulator_kib, accumulators) & member(scratchpad_kib, scratchpads)
+        )
         if self.rules == "gemmini":
-            allowed &= self.legal_scratchpad(dim, scratchpad_kib) & self.legal_accumulator(
-                dim, accumulator_kib
-            )
-            allowed &= self._deeper_scratchpad(dim, accumulator_kib, scratchpad_kib)
-        return allowed
+            found = found & self.legal_scratchpad(dim, scratchpad_kib)
+            found = found & self.legal_accumulator(dim, accumulator_kib)
+            found = found & self._deeper_scratchpad(dim, accumulator_kib, scratchpad_kib)
+        return np.asarray(found)
 
     def allowed(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
         """`legal`, and within the bounds on area and SRAM."""

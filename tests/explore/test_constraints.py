@@ -1,0 +1,57 @@
+"""Constraints on mapped designs: what they compare, and in which units."""
+
+import pytest
+
+from common.errors import InputError, Location
+from explore.candidate import Cost
+from explore.constraints import Constraints, NetworkConstraints, power_mw
+
+COST = Cost(latency_cycles=2e6, energy_pj=4e9, area_mm2=1.5)  # 4 mJ in 2 ms at 1 GHz
+
+
+def test_power() -> None:
+    assert power_mw(COST, 1000.0) == pytest.approx(2000.0)
+    assert power_mw(COST, 500.0) == pytest.approx(1000.0)
+    assert power_mw(Cost(0, 0, 1), 500.0) == 0
+
+
+def test_values_and_violations() -> None:
+    c = Constraints(
+        area_mm2=1.0,
+        sram_kib=400,
+        power_mw=1600,
+        latency_cycles=2e6,
+        energy_uj=1000,
+        networks={"a": NetworkConstraints(latency_cycles=1e6), "b": NetworkConstraints(energy_uj=1)},
+    )
+    one = Cost(latency_cycles=1.5e6, energy_pj=1e9, area_mm2=1.5)
+    values = c.values(COST, sram_kib=320, clock_mhz=1000, networks={"a": one})
+    assert values == {
+        "area_mm2": (1.5, 1.0),
+        "sram_kib": (320, 400),
+        "power_mw": (2000, 1600),
+        "latency_cycles": (2e6, 2e6),
+        "energy_uj": (4000, 1000),
+        "networks.a.latency_cycles": (1.5e6, 1e6),
+    }
+    found = c.violations(COST, sram_kib=320, clock_mhz=1000, networks={"a": one})
+    assert found == pytest.approx(
+        {"area_mm2": 0.5, "power_mw": 0.25, "energy_uj": 3.0, "networks.a.latency_cycles": 0.5}
+    )
+    assert Constraints().violations(COST, sram_kib=1e9, clock_mhz=1) == {}
+
+
+def test_kinds() -> None:
+    assert Constraints(area_mm2=1, power_mw=1).hardware_only == {"area_mm2": 1}
+    assert not Constraints(area_mm2=1, sram_kib=3).any_on_mappings
+    assert Constraints(power_mw=1).any_on_mappings
+    assert Constraints(networks={"a": NetworkConstraints()}).any_on_mappings
+
+
+def test_constraints_on_networks_that_are_not_explored() -> None:
+    c = Constraints(networks={"resnet5": NetworkConstraints(energy_uj=1)})
+    c.check_networks(["resnet5", "other"])
+    with pytest.raises(InputError, match="'resnet5', which is not explored") as caught:
+        c.check_networks(["resnet50"], Location("s.yaml", 3, 1))
+    assert "did you mean 'resnet50'?" in (caught.value.hint or "")
+    assert str(caught.value.location) == "s.yaml:3:1"
