@@ -1,0 +1,158 @@
+"""What a report is made of, independent of where it comes from (a study, a benchmark, a test)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from compiler.mapping_text import format_mapping
+from explore.candidate import BatchSummary, Candidate, LayerCost, Source
+from explore.objective import Objective
+from workloads.network import Task, Workload
+
+
+@dataclass(frozen=True)
+class HostCost:
+    """Predicted cost of one operator that runs on the host core, shown apart from the accelerator's.
+
+    Attributes:
+        network, operator, kind: where it is and what it does (`softmax`, `layernorm`...).
+        count: runs, the weight of its network included.
+        latency_cycles, energy_pj: of *one* run; `energy_pj` is None where the host model has none.
+    """
+
+    network: str
+    operator: str
+    kind: str
+    count: float
+    latency_cycles: float
+    energy_pj: float | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A limit that no design can beat.
+
+    Attributes:
+        name: e.g. `compulsory traffic`.
+        edp: energy-delay product, µJ·cycles.
+        explanation: what it does and does not account for, one sentence.
+    """
+
+    name: str
+    edp: float
+    explanation: str
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """How the search was set up and how it ended.
+
+    Attributes:
+        searcher: its name.
+        seed: of all randomness.
+        space_name: name of the design space.
+        space_text: the space in full, as YAML.
+        ended: why the search stopped, in words that follow "the search" ("used its budget").
+        notes: anything the user should know (assumptions, simplifications, warnings).
+    """
+
+    searcher: str
+    seed: int
+    space_name: str
+    space_text: str = ""
+    ended: str = "used its budget"
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything that a report shows.
+
+    Attributes:
+        workload: the networks explored.
+        objective: what was minimised.
+        candidates: the design points kept, all for the same tasks; a report calls them by their index.
+        best: the one with the least objective; one of `candidates`.
+        layers: for each candidate the cost of each of its tasks (one run), or None where the layers were not
+            costed one by one; those of `best` are needed.
+        summaries: the history of the search, ascending in evaluations; may be empty.
+        search: set-up and end of the search.
+        provenance: plain JSON (versions, platform, time...).
+        command: command line that reproduces the result.
+        bounds: limits on the EDP, the tightest last.
+        host: operators left to the host core.
+
+    Raises ValueError (a programming error) for parts that do not fit together.
+    """
+
+    workload: Workload
+    objective: Objective
+    candidates: Sequence[Candidate]
+    best: Candidate
+    layers: Sequence[Sequence[LayerCost] | None]
+    summaries: Sequence[BatchSummary]
+    search: SearchRecord
+    provenance: dict[str, Any]
+    command: str
+    bounds: Sequence[Bound] = ()
+    host: Sequence[HostCost] = field(default=())
+
+    def __post_init__(self) -> None:
+        if len(self.layers) != len(self.candidates):
+            raise ValueError(f"{len(self.layers)} sets of layers for {len(self.candidates)} candidates")
+        for index, (candidate, layers) in enumerate(zip(self.candidates, self.layers, strict=True)):
+            if candidate.tasks != self.tasks or len(candidate.mappings) != len(self.tasks):
+                raise ValueError(f"candidate {index} is for other tasks than the best")
+            if layers is not None and len(layers) != len(self.tasks):
+                raise ValueError(f"candidate {index} has {len(layers)} layers for {len(self.tasks)} tasks")
+        if self.layers[self.best_index] is None:
+            raise ValueError("the best candidate's layers are missing")
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The workload's unique problems with counts, as searched."""
+        return self.best.tasks
+
+    @cached_property
+    def best_index(self) -> int:
+        """Index of `best` among the candidates."""
+        for index, candidate in enumerate(self.candidates):
+            if candidate is self.best:
+                return index
+        return list(self.candidates).index(self.best)
+
+    @cached_property
+    def mapping_texts(self) -> list[list[str]]:
+        """Every candidate's mappings in the published grammar, in task order."""
+        return [[format_mapping(mapping) for mapping in c.mappings] for c in self.candidates]
+
+    @property
+    def best_layers(self) -> Sequence[LayerCost]:
+        """Costs of the best candidate's layers, one run each."""
+        layers = self.layers[self.best_index]
+        assert layers is not None  # checked when the object was made
+        return layers
+
+    @property
+    def source(self) -> Source:
+        """Where the best candidate's cost comes from."""
+        return self.best.cost.source
+
+    @property
+    def network_names(self) -> str:
+        """The networks by name, in the order explored."""
+        return ", ".join(network.name for network in self.workload.networks)
+
+    @property
+    def evaluations(self) -> int:
+        """Problem-mapping evaluations that the search spent."""
+        last = self.summaries[-1].evaluations if self.summaries else 0
+        return max([last, *(candidate.samples for candidate in self.candidates)])
+
+    @property
+    def seconds(self) -> float:
+        """Search time."""
+        return self.summaries[-1].seconds if self.summaries else 0.0

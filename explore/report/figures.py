@@ -1,0 +1,106 @@
+"""The Pareto front as a picture for slides and papers."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from typing import Any
+
+from explore.objective import metric
+from explore.report.data import ReportData
+from explore.report.summary import design_label, objective_words
+
+_AXES = {
+    "latency": ("latency, cycles", 1.0),
+    "energy": ("energy, µJ", 1e-6),
+    "area": ("area, mm²", 1.0),
+    "edp": ("energy-delay product, µJ·cycles", 1.0),
+    "edap": ("energy-delay-area product, µJ·cycles·mm²", 1.0),
+}
+
+
+def axis_metrics(data: ReportData) -> tuple[str, str]:
+    """The two metrics to draw: the first two of the front."""
+    first, second, *_ = data.objective.front_metrics
+    return first, second
+
+
+def pareto_figures(data: ReportData) -> dict[str, bytes]:
+    """`pareto.png` and `pareto.svg`: all candidates, the front, and the best, on logarithmic axes.
+
+    The third metric, area where it is free, is shown by colour. Equal data give equal bytes.
+    """
+    # matplotlib takes half a second to import: only who draws should pay for it
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    x_name, y_name = axis_metrics(data)
+    c_name = next(name for name in ("area", "energy", "latency") if name not in (x_name, y_name))
+
+    def values(name: str, members: list[int]) -> list[float]:
+        return [metric(data.candidates[i].cost, name) * _AXES[name][1] for i in members]
+
+    everyone = range(len(data.candidates))
+    front = [i for i in everyone if data.candidates[i].front]
+    rest = [i for i in everyone if not data.candidates[i].front]
+    style: Any = {  # matplotlib's own annotation lists every key there is
+        "font.size": 10,
+        "svg.hashsalt": "baco",
+        "svg.fonttype": "path",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        # a title with a dollar sign is a name, not a formula
+        "text.parse_math": False,
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        if rest:
+            axes.scatter(
+                values(x_name, rest), values(y_name, rest), s=14, c="#b5bcc6", label="dominated", linewidths=0
+            )
+        if front:
+            points = sorted(zip(values(x_name, front), values(y_name, front), strict=True))
+            lower = list(itertools.accumulate((y for _, y in points), min))
+            axes.step([x for x, _ in points], lower, where="post", color="#8a94a3", linewidth=1)
+            dots = axes.scatter(
+                values(x_name, front),
+                values(y_name, front),
+                c=values(c_name, front),
+                s=34,
+                cmap="viridis",
+                edgecolors="white",
+                linewidths=0.6,
+                label="Pareto front",
+                zorder=3,
+            )
+            figure.colorbar(dots, ax=axes, label=_AXES[c_name][0])
+        best = [data.best_index]
+        axes.scatter(
+            values(x_name, best),
+            values(y_name, best),
+            marker="*",
+            s=220,
+            c="#d55e00",
+            edgecolors="white",
+            linewidths=0.8,
+            label=f"best: {design_label(data.best)}",
+            zorder=4,
+        )
+        for name, scale in ((x_name, axes.set_xscale), (y_name, axes.set_yscale)):
+            if min(values(name, list(everyone))) > 0:
+                scale("log")
+        axes.set_xlabel(f"{_AXES[x_name][0]} ({data.source})")
+        axes.set_ylabel(f"{_AXES[y_name][0]} ({data.source})")
+        axes.grid(True, which="major", color="#e6e9ee", linewidth=0.8)
+        axes.set_axisbelow(True)
+        names = data.network_names
+        title = names if len(names) <= 60 else names[:59] + "…"
+        axes.set_title(f"{title}: {objective_words(data)}", loc="left", fontsize=11)
+        axes.legend(frameon=False, fontsize=8.5, loc="best")
+        png, svg = io.BytesIO(), io.BytesIO()
+        figure.savefig(png, format="png", dpi=160, metadata={"Software": "baco"})
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "baco"})
+    return {"pareto.png": png.getvalue(), "pareto.svg": svg.getvalue()}

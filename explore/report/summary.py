@@ -1,0 +1,292 @@
+"""`summary.json` and the paragraph that opens a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from explore.candidate import Candidate, Cost
+from explore.objective import metric
+from explore.report.data import ReportData
+from explore.report.units import milliseconds, si, significant, watts
+from explore.serialize import problem_to_json
+from workloads.network import Network
+
+#: Raised when the meaning of a field changes; fields may be added without.
+FORMAT_VERSION = 1
+#: JSON Schema of `summary.json`, with a description of every field.
+SCHEMA_PATH = Path(__file__).with_name("summary.schema.json")
+
+_METRIC_WORDS = {
+    "edp": "energy-delay product",
+    "latency": "latency",
+    "energy": "energy",
+    "area": "area",
+    "edap": "energy-delay-area product",
+}
+
+
+def objective_words(data: ReportData) -> str:
+    """The objective in full words."""
+    return " and ".join(_METRIC_WORDS[name] for name in data.objective.metrics)
+
+
+def cost_block(cost: Cost, clock_mhz: float) -> dict[str, Any]:
+    """A cost with what derives from it, units in the names."""
+    return {
+        "source": cost.source,
+        "latency_cycles": cost.latency_cycles,
+        "latency_ms": milliseconds(cost.latency_cycles, clock_mhz),
+        "energy_uj": cost.energy_uj,
+        "edp_uj_cycles": cost.edp,
+        "area_mm2": cost.area_mm2,
+        "edap_uj_cycles_mm2": cost.edap,
+        "power_w": watts(cost.energy_pj, cost.latency_cycles, clock_mhz),
+    }
+
+
+def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
+    """A candidate without its mappings."""
+    candidate = data.candidates[index]
+    accelerator = candidate.accelerator
+    return {
+        "id": index,
+        "accelerator": {
+            "name": accelerator.name,
+            "config_hash": accelerator.config_hash,
+            "dim": accelerator.dim,
+            "dataflow": accelerator.dataflow,
+            "scratchpad_kib": accelerator.scratchpad_kib,
+            "accumulator_kib": accelerator.accumulator_kib,
+            "clock_mhz": accelerator.clock_mhz,
+        },
+        "cost": cost_block(candidate.cost, accelerator.clock_mhz),
+        "objective": candidate.objective,
+        "samples": candidate.samples,
+    }
+
+
+def front_indices(data: ReportData) -> list[int]:
+    """Candidates on the Pareto front, ascending in its first metric."""
+    first = data.objective.front_metrics[0]
+    members = [index for index, candidate in enumerate(data.candidates) if candidate.front]
+    return sorted(members, key=lambda index: metric(data.candidates[index].cost, first))
+
+
+def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
+    """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included."""
+    latency = energy = 0.0
+    for task, layer in zip(data.tasks, data.best_layers, strict=True):
+        if task.network == network.name:
+            latency += task.count * layer.latency_cycles
+            energy += task.count * layer.energy_pj
+    return latency, energy
+
+
+def summary(data: ReportData) -> dict[str, Any]:
+    """The content of `summary.json`, as `summary.schema.json` describes it."""
+    best, search = data.best, data.search
+    return {
+        "format_version": FORMAT_VERSION,
+        "text": summary_text(data),
+        "networks": [_network_block(data, index) for index in range(len(data.workload.networks))],
+        "objective": {
+            "metrics": list(data.objective.metrics),
+            "front_metrics": list(data.objective.front_metrics),
+            "best": data.objective.scalar(best.cost),
+        },
+        "space": {"name": search.space_name, "yaml": search.space_text},
+        "search": {
+            "searcher": search.searcher,
+            "seed": search.seed,
+            "samples": data.evaluations,
+            "seconds": data.seconds,
+            "batches": len(data.summaries),
+            "ended": search.ended,
+            "notes": list(search.notes),
+        },
+        "best": candidate_block(data, data.best_index),
+        "front": [candidate_block(data, index) for index in front_indices(data)],
+        "candidates_kept": len(data.candidates),
+        "layers": _layer_blocks(data),
+        "bounds": [
+            {
+                "name": bound.name,
+                "edp_uj_cycles": bound.edp,
+                "ratio": best.cost.edp / bound.edp if bound.edp else None,
+                "explanation": bound.explanation,
+            }
+            for bound in data.bounds
+        ],
+        "host": _host_block(data),
+        "provenance": data.provenance,
+        "command": data.command,
+    }
+
+
+def summary_json(data: ReportData) -> str:
+    """`summary.json` as text."""
+    return json.dumps(summary(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def summary_text(data: ReportData) -> str:
+    """What was found, in one paragraph of plain words."""
+    best, accelerator = data.best, data.best.accelerator
+    cost, clock = best.cost, best.accelerator.clock_mhz
+    front = len(front_indices(data))
+    sentences = [
+        f"For {data.network_names}, the best design found for {objective_words(data)} is a"
+        f" {accelerator.dim} × {accelerator.dim} array with {accelerator.scratchpad_kib:,} KiB of scratchpad and"
+        f" {accelerator.accumulator_kib:,} KiB of accumulator, {significant(cost.area_mm2)} mm² in all.",
+        f"It is {cost.source} to need {si(cost.latency_cycles, 'cycles')}"
+        f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {significant(clock * 1e-3)} GHz) and"
+        f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {cost.edp:.3g} µJ·cycles.",
+    ]
+    if data.bounds:
+        bound = data.bounds[-1]
+        if bound.edp > 0:
+            sentences.append(
+                f"No design can be below {bound.edp:.3g} µJ·cycles ({bound.name} bound), so this one is within"
+                f" a factor of {significant(cost.edp / bound.edp)} of the limit."
+            )
+    share = _bottleneck_shares(data)
+    where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in share if value >= 0.005)
+    sentences.append(f"Its time is limited by: {where}.")
+    alternatives = front - 1 if best.front else front
+    if alternatives > 0:
+        noun = "alternative trades" if alternatives == 1 else "alternatives trade"
+        sentences.append(
+            f"{alternatives} {noun} {_listing([_METRIC_WORDS[n] for n in data.objective.front_metrics])}"
+            " against each other."
+        )
+    host = _host_totals(data)
+    if data.host and cost.latency_cycles:
+        sentences.append(
+            f"Operators left to the host core are not included; they are {data.source} to add"
+            f" {si(host[0], 'cycles')} ({host[0] / cost.latency_cycles:.0%} of the accelerator's time)."
+        )
+    missing = sum(len(network.unsupported) for network in data.workload.networks)
+    if missing:
+        noun = "operator" if missing == 1 else "operators"
+        sentences.append(f"{missing} {noun} could not be costed and are left out (listed below).")
+    sentences.append(
+        f"The search ({data.search.searcher}) {data.search.ended} after {data.evaluations:,} evaluations"
+        f" in {significant(data.seconds)} s."
+    )
+    return " ".join(sentences)
+
+
+_RESOURCES = {
+    "compute": "the array",
+    "accumulator": "the accumulator",
+    "scratchpad": "the scratchpad",
+    "dram": "DRAM bandwidth",
+}
+
+
+def _listing(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _bottleneck_shares(data: ReportData) -> list[tuple[str, float]]:
+    """Share of the latency spent in layers limited by each resource, largest first."""
+    cycles = dict.fromkeys(_RESOURCES, 0.0)
+    for task, layer in zip(data.tasks, data.best_layers, strict=True):
+        cycles[layer.bottleneck] += task.count * layer.latency_cycles
+    total = sum(cycles.values()) or 1.0
+    return sorted(((name, value / total) for name, value in cycles.items()), key=lambda item: -item[1])
+
+
+def _network_block(data: ReportData, index: int) -> dict[str, Any]:
+    network, weight = data.workload.networks[index], data.workload.weights[index]
+    latency, energy = network_totals(data, network)
+    return {
+        "name": network.name,
+        "source": network.source,
+        "options": dict(network.options),
+        "weight": weight,
+        "macs": network.macs,
+        "weight_words": network.weight_words,
+        "tensor_operators": sum(op.repeat for op in network.operators if op.problem),
+        "unique_problems": len(network.tasks),
+        "host_operators": sum(op.repeat for op in network.host_operators),
+        "unsupported": [
+            {"operator": item.operator, "node": item.node, "reason": item.reason}
+            for item in network.unsupported
+        ],
+        "cost": {"source": data.source, "latency_cycles": latency, "energy_uj": energy * 1e-6},
+    }
+
+
+def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
+    best = data.best
+    texts = data.mapping_texts[data.best_index]
+    blocks = []
+    for task, mapping, text, layer in zip(best.tasks, best.mappings, texts, data.best_layers, strict=True):
+        compute, accumulator, scratchpad, dram = layer.latency_terms
+        names = ("mac", "registers", "accumulator", "scratchpad", "dram")
+        blocks.append(
+            {
+                "name": task.name,
+                "network": task.network,
+                "operators": list(task.operators),
+                "count": task.count,
+                "problem": problem_to_json(task.problem),
+                "mapping": text,
+                "buffering": dict(zip("WIO", mapping.buffering, strict=True)),
+                "cost": {
+                    "source": best.cost.source,
+                    "latency_cycles": layer.latency_cycles,
+                    "energy_uj": layer.energy_pj * 1e-6,
+                    "macs_executed": layer.macs,
+                    "dram_words": layer.accesses[3],
+                    "busy_cycles": {
+                        "compute": compute,
+                        "accumulator": accumulator,
+                        "scratchpad": scratchpad,
+                        "dram": dram,
+                    },
+                    "energy_pj": dict(zip(names, layer.energy_terms_pj, strict=True)),
+                },
+                "bottleneck": layer.bottleneck,
+            }
+        )
+    return blocks
+
+
+def _host_totals(data: ReportData) -> tuple[float, float | None]:
+    """Cycles and energy (pJ; None when unknown for some operator) of everything the host does."""
+    latency = sum(item.count * item.latency_cycles for item in data.host)
+    if any(item.energy_pj is None for item in data.host):
+        return latency, None
+    return latency, sum(item.count * (item.energy_pj or 0.0) for item in data.host)
+
+
+def _host_block(data: ReportData) -> dict[str, Any]:
+    latency, energy = _host_totals(data)
+    return {
+        "source": "predicted",
+        "latency_cycles": latency,
+        "energy_uj": None if energy is None else energy * 1e-6,
+        "operators": [
+            {
+                "network": item.network,
+                "operator": item.operator,
+                "kind": item.kind,
+                "count": item.count,
+                "latency_cycles": item.latency_cycles,
+                "energy_uj": None if item.energy_pj is None else item.energy_pj * 1e-6,
+            }
+            for item in data.host
+        ],
+    }
+
+
+def design_label(candidate: Candidate) -> str:
+    """A design in a few words."""
+    accelerator = candidate.accelerator
+    return (
+        f"{accelerator.dim}×{accelerator.dim}, {accelerator.scratchpad_kib} KiB scratchpad,"
+        f" {accelerator.accumulator_kib} KiB accumulator"
+    )

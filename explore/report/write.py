@@ -1,0 +1,41 @@
+"""Writes a report to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from common.files import atomic_write, output_folder
+from explore.report.data import ReportData
+from explore.report.figures import pareto_figures
+from explore.report.page import page_html
+from explore.report.summary import summary_json
+from explore.report.tables import candidates_parquet, mappings_csv, mappings_yaml
+
+_FILES: dict[str, Callable[[ReportData], str | bytes]] = {
+    "best/accelerator.yaml": lambda data: data.best.accelerator.to_yaml(),
+    "best/mappings.yaml": mappings_yaml,
+    "best/mappings.csv": mappings_csv,
+    "candidates.parquet": candidates_parquet,
+    "report.html": page_html,
+}
+
+
+def write_report(data: ReportData, out: str | Path) -> list[Path]:
+    """Write all files of a report to the folder `out` (created when missing), each of them atomically.
+
+    `summary.json` comes last: where it is there, the rest is too. Returns the paths, `summary.json` first.
+    Raises StorageError when the folder cannot be written or the disk is full; files written before stay,
+    none is left half written.
+    """
+    folder = output_folder(out)
+    output_folder(folder / "best")
+    paths = []
+    for name, make in _FILES.items():
+        atomic_write(folder / name, make(data))
+        paths.append(folder / name)
+    for name, content in pareto_figures(data).items():
+        atomic_write(folder / name, content)
+        paths.append(folder / name)
+    atomic_write(folder / "summary.json", summary_json(data))
+    return [folder / "summary.json", *paths]
