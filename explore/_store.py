@@ -221,34 +221,54 @@ class Store:
         return cls(path, lock=lock)
 
     def _connect(self) -> sqlite3.Connection:
-        def connect(query: str) -> sqlite3.Connection:
-            uri = f"{self.path.absolute().as_uri()}?{query}"
-            connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
-            try:
-                # FULL: a commit is on the disk before it is acknowledged, so that a power cut loses nothing either.
-                for pragma in (
-                    "trusted_schema=OFF",
-                    "cell_size_check=ON",
-                    "synchronous=FULL",
-                    "wal_autocheckpoint=0",
-                ):
-                    connection.execute(f"PRAGMA {pragma}")
-                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            except sqlite3.Error:
-                connection.close()
-                raise
-            return connection
+        if self.read_only:
+            image = self._image()
+            if image is not None:
+                connection = sqlite3.connect(":memory:", isolation_level=None)
+                if image:
+                    # Memory has no room for a log: the header must not ask for one (file format, 1.3.3).
+                    connection.deserialize(image[:18] + b"\x01\x01" + image[20:])
+                connection.execute("PRAGMA query_only=ON")
+                return self._prepared(connection)
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self.read_only else 'rw'}"
+        return self._prepared(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0))
 
-        if not self.read_only:
-            return connect("mode=rw")
+    @staticmethod
+    def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         try:
-            return connect("mode=ro")
-        except sqlite3.OperationalError:
-            # A folder without write access has no room for SQLite's shared index. If there is no log either,
-            # the database alone is the whole study and nobody can be writing it.
+            # FULL: a commit is on the disk before it is acknowledged, so a power cut loses nothing either.
+            for pragma in (
+                "trusted_schema=OFF",
+                "cell_size_check=ON",
+                "synchronous=FULL",
+                "wal_autocheckpoint=0",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _image(self) -> bytes | None:
+        """The whole study as bytes, if nobody is writing it and nothing waits in a log; else None.
+
+        SQLite's own way of reading would leave its index and an empty log beside the study, and needs the
+        right to write them.
+        """
+        try:
+            lock = WriterLock(self.path)
+        except StorageError as error:
+            if not isinstance(error.__cause__, OSError):
+                return None  # somebody is writing
+            lock = None  # a folder without write access: nobody can
+        try:
             if self._log.exists() and self._log.stat().st_size:
-                raise
-            return connect("immutable=1")
+                return None
+            return self.path.read_bytes()
+        finally:
+            if lock is not None:
+                lock.release()
 
     def _check_header(self) -> None:
         application = self.connection.execute("PRAGMA application_id").fetchone()[0]

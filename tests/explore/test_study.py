@@ -300,6 +300,7 @@ def test_reading_in_a_folder_without_write_access() -> None:
         try:
             with Study.open(path, read_only=True) as study:
                 assert len(study.summaries()) == 3
+                assert os.listdir(folder) == ["s.sqlite"]
             with pytest.raises(StorageError, match=r"[Pp]ermission denied"):
                 Study.open(path)
             with pytest.raises(StorageError, match=r"[Pp]ermission denied"):
@@ -308,6 +309,23 @@ def test_reading_in_a_folder_without_write_access() -> None:
             if superuser:
                 os.seteuid(0)
             folder.chmod(0o755)
+
+
+def test_reading_leaves_nothing_behind_and_changes_nothing(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.sqlite", 3)
+    before = path.read_bytes()
+    with Study.open(path, read_only=True) as study:
+        assert len(study.candidates()) > 0
+        with pytest.raises(StorageError, match="no access"):
+            study.record(*batches(4)[3])
+        with Study.open(path) as writer:  # a reader is in nobody's way
+            writer.record(*batches(4)[3])
+        assert study.batches == 3
+    path.write_bytes(before)
+    with Study.open(path, read_only=True) as study:
+        study.verify()
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["s.sqlite"]
 
 
 # ---------------------------------------------------------------------- damage
