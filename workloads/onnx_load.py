@@ -38,12 +38,12 @@ class Constant:
 
     Attributes:
         shape: None when not known.
-        roots: the initializers it was made from, for counting weights once.
+        roots: (name, elements) of the stored tensors it was made from, for counting weights once.
         value: elements, kept for small tensors only.
     """
 
     shape: tuple[int, ...] | None
-    roots: tuple[str, ...] = ()
+    roots: tuple[tuple[str, int], ...] = ()
     value: np.ndarray | None = None
 
 
@@ -139,7 +139,7 @@ def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, Constant]:
     for tensor in graph.initializer:
         shape = tensor_shape(path, tensor.name, tensor.dims)
         value = small_value(tensor, shape)
-        constants[tensor.name] = Constant(shape, (tensor.name,), value)
+        constants[tensor.name] = Constant(shape, ((tensor.name, math.prod(shape)),), value)
         if value is not None:
             kept.append(tensor)
         elif tensor.name not in declared:
@@ -147,7 +147,7 @@ def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, Constant]:
             graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, kind, shape))
     for sparse in graph.sparse_initializer:
         name, shape = sparse.values.name, tensor_shape(path, sparse.values.name, sparse.dims)
-        constants[name] = Constant(shape, (name,))
+        constants[name] = Constant(shape, ((name, math.prod(shape)),))
         if name not in declared:
             kind = sparse.values.data_type or onnx.TensorProto.FLOAT
             graph.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))

@@ -70,9 +70,12 @@ class OnnxNode:
         roots = tuple(dict.fromkeys(root for name in sources for root in self.constants[name].roots))
         if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
             roots = self.constants[sources[0]].roots if sources else ()
+        if node.op_type in ("Shape", "Size"):
+            roots = ()
         for output in node.output:
             known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
-            self.constants[output] = Constant(known, roots or (output,), value)
+            own = ((output, math.prod(known)),) if known is not None and not sources else ()
+            self.constants[output] = Constant(known, roots or own, value)
         return True
 
     def reject(self, reason: str) -> None:
@@ -154,10 +157,11 @@ class OnnxNode:
     def claim(self, index: int) -> int:
         """Weights of a constant input, 0 when another operator counted them already."""
         constant = self.constant(index)
-        if constant is None or constant.shape is None or set(constant.roots) <= self._claimed:
-            return 0
-        self._claimed.update(constant.roots)
-        return math.prod(constant.shape)
+        fresh = {
+            name: words for name, words in (constant.roots if constant else ()) if name not in self._claimed
+        }
+        self._claimed.update(fresh)
+        return sum(fresh.values())
 
     def emit(self, value: Tensor, output: int = 0) -> None:
         """`value` is what the node writes to its output."""

@@ -47,8 +47,12 @@ def load_csv(path: str, name: str | None = None) -> Network:
 
     Raises InputError with line and column of what is wrong, or listing the networks to choose from.
     """
-    rows = _rows(path, read_input_text(path, limit_bytes=MAX_BYTES))
-    names = list(dict.fromkeys(row["network"][0] for _, row in rows))
+    layers = []
+    for line, row in _rows(path, read_input_text(path, limit_bytes=MAX_BYTES)):
+        keys = [key for key in (*_BOUNDS, "count", "groups") if key in row]
+        label = row["name"][0] if "name" in row else ""
+        layers.append((line, row["network"][0], label, {k: _number(path, line, k, *row[k]) for k in keys}))
+    names = list(dict.fromkeys(network for _, network, _, _ in layers))
     if name is None:
         if len(names) > 1:
             raise InputError(
@@ -63,16 +67,13 @@ def load_csv(path: str, name: str | None = None) -> Network:
         )
     builder = GraphBuilder(name, source=path)
     used: set[str] = set()
-    for line, row in rows:
-        values = {
-            key: _number(path, line, key, *row[key]) for key in (*_BOUNDS, "count", "groups") if key in row
-        }
-        if row["network"][0] == name:
-            label = row["name"][0] if row.get("name", ("", 0))[0] else f"line{line}"
-            if label in used:
-                label = f"{label}.line{line}"
-            used.add(label)
-            _add(builder, label, Location(path, line), values)
+    for line, network, label, values in layers:
+        if network == name:
+            unique = label or f"line{line}"
+            if unique in used:
+                unique = f"{unique}.line{line}"
+            used.add(unique)
+            _add(builder, unique, Location(path, line), values)
     return builder.build()
 
 

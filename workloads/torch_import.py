@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,8 +15,8 @@ from torch.fx import Graph, GraphModule, Node
 from common.errors import InputError, Location
 from workloads.network import Network, Tensor
 from workloads.torch_load import export, quiet
-from workloads.torch_node import Constant, Handler, TorchNode, UnsupportedNodeError, node_shapes
-from workloads.torch_ops import HANDLERS, elementwise, reduction, view
+from workloads.torch_node import Constant, Handler, Root, TorchNode, UnsupportedNodeError, node_shapes
+from workloads.torch_ops import HANDLERS, elementwise, reduction, shape_only, view
 
 
 def load_torch(path: str, function: str | None = None) -> Network:
@@ -38,7 +39,8 @@ def load_torch(path: str, function: str | None = None) -> Network:
         if spec.kind is InputKind.USER_INPUT and shapes and 0 not in shapes[0]:
             imp.values[node] = imp.builder.input(imp.builder.unique(node.name), shapes[0])
         elif spec.kind is not InputKind.USER_INPUT or not shapes:
-            imp.constants[node] = Constant(shapes[0] if shapes else (), (spec.target or node.name,))
+            trained = spec.kind is InputKind.PARAMETER
+            imp.constants[node] = _stored(spec.target or node.name, shapes, trained)
     _walk(imp, program.graph)
     network = imp.builder.build(imp.unsupported)
     if not network.tasks:
@@ -53,6 +55,11 @@ def load_torch(path: str, function: str | None = None) -> Network:
 
 def _placeholders(graph: Graph) -> Iterator[Node]:
     return (node for node in graph.nodes if node.op == "placeholder")
+
+
+def _stored(name: str, shapes: list[tuple[int, ...]], trained: bool) -> Constant:
+    shape = shapes[0] if shapes else ()
+    return Constant(shape, (Root(name, math.prod(shape), trained),))
 
 
 def _base_name(target: object) -> str:
@@ -88,6 +95,7 @@ def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
         node.target
         for node in program.graph.nodes
         if node.op == "call_function"
+        and node_shapes(node)
         and isinstance(node.target, torch._ops.OpOverload)
         and not _handler(node.target)
     }
@@ -105,7 +113,7 @@ def _walk(imp: TorchNode, graph: Graph) -> None:
     for node in graph.nodes:
         if node.op == "get_attr":
             shapes = node_shapes(node)
-            imp.constants.setdefault(node, Constant(shapes[0] if shapes else (), (str(node.target),)))
+            imp.constants.setdefault(node, _stored(str(node.target), shapes, trained=False))
         elif node.op == "call_function":
             _call(imp, node)
 
@@ -119,9 +127,12 @@ def _call(imp: TorchNode, node: Node) -> None:
     if inner is not None:
         _inline(imp, node, inner)
         return
+    handler = _handler(node.target)
+    if handler is shape_only and node_shapes(node):
+        imp.constants[node] = Constant(node_shapes(node)[0])
+        return
     if imp.fold() or (not node.users and not node_shapes(node)):
         return
-    handler = _handler(node.target)
     try:
         if any(source not in imp.values and source not in imp.constants for source in node.all_input_nodes):
             raise UnsupportedNodeError("the shape of one of its inputs is not known")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +19,24 @@ class UnsupportedNodeError(Exception):
 
 
 @dataclass(frozen=True)
+class Root:
+    """A stored tensor: a parameter (`trained`) or a buffer."""
+
+    name: str
+    words: int
+    trained: bool
+
+
+@dataclass(frozen=True)
 class Constant:
-    """A tensor that does not depend on the inputs; `roots` are the parameters it was made from."""
+    """A tensor that does not depend on the inputs.
+
+    Attributes:
+        roots: the stored tensors it was made from.
+    """
 
     shape: tuple[int, ...]
-    roots: tuple[str, ...]
+    roots: tuple[Root, ...] = ()
 
 
 def node_shapes(node: Node) -> list[tuple[int, ...]]:
@@ -79,7 +91,7 @@ class TorchNode:
             return False
         shapes = node_shapes(self.node)
         roots = tuple(dict.fromkeys(root for source in sources for root in self.constants[source].roots))
-        self.constants[self.node] = Constant(shapes[0] if shapes else (), roots or (self.node.name,))
+        self.constants[self.node] = Constant(shapes[0] if shapes else (), roots)
         return True
 
     def reject(self, operator: str, reason: str) -> None:
@@ -124,18 +136,19 @@ class TorchNode:
         return shapes[0]
 
     def claim(self, *names: str) -> int:
-        """Weights of constant arguments, without those that other operators counted already."""
-        return sum(self._claim(constant) for name in names if (constant := self.constant(name)))
+        """Weights behind constant arguments, without those that other operators counted already."""
+        return sum(self._claim(root) for name in names if (c := self.constant(name)) for root in c.roots)
 
-    def claim_all(self) -> int:
-        """Weights of all constant arguments."""
-        return sum(self._claim(self.constants[n]) for n in self.node.all_input_nodes if n in self.constants)
+    def claim_trained(self) -> int:
+        """The same for all constant arguments, parameters only (masks and tables are buffers)."""
+        constants = [self.constants[n] for n in self.node.all_input_nodes if n in self.constants]
+        return sum(self._claim(root) for constant in constants for root in constant.roots if root.trained)
 
-    def _claim(self, constant: Constant) -> int:
-        if set(constant.roots) <= self._claimed:
+    def _claim(self, root: Root) -> int:
+        if root.name in self._claimed:
             return 0
-        self._claimed.update(constant.roots)
-        return math.prod(constant.shape)
+        self._claimed.add(root.name)
+        return root.words
 
     def numbers(self, name: str, default: int) -> tuple[int, ...]:
         """An argument that is a list of integers; empty or missing ones give the default."""

@@ -116,7 +116,7 @@ def _einsum(imp: TorchNode) -> None:
         Tensor(imp.values[n].name, shape) if n in imp.values else shape
         for n, shape in zip(operands, (plan.left, plan.right), strict=True)
     )
-    y = imp.builder.matmul(left, right, imp.name, imp.claim_all())
+    y = imp.builder.matmul(left, right, imp.name, imp.claim_trained())
     imp.emit(Tensor(y.name, plan.output))
 
 
@@ -151,7 +151,7 @@ def _binary(imp: TorchNode, kind: str) -> None:
         imp.emit(b.op("elementwise", activations, shape, name=imp.name))
         return
     x = max(activations, key=lambda t: math.prod(t.shape))
-    weights = imp.claim_all()
+    weights = imp.claim_trained()
     additive = kind in ("add", "sub")
     if b.rides(x) and x.shape == shape and len(activations) == 1:
         kind = "bias" if additive else "scale"
@@ -170,7 +170,7 @@ def _clamp(imp: TorchNode) -> None:
 
 def _host(imp: TorchNode, kind: str) -> None:
     """An operator without a problem; trained constants among its arguments are its weights."""
-    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), imp.claim_all(), imp.name))
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), imp.claim_trained(), imp.name))
 
 
 def _norm(imp: TorchNode, kind: str) -> None:
@@ -189,9 +189,9 @@ def view(imp: TorchNode) -> None:
     imp.emit(imp.builder.view(imp.tensors()[0], imp.shape()))
 
 
-def _shape_only(imp: TorchNode) -> None:
+def shape_only(imp: TorchNode) -> None:
     """Made from the shape of its argument alone."""
-    imp.constants[imp.node] = Constant(imp.shape(), (imp.node.name,))
+    imp.constants[imp.node] = Constant(imp.shape())
 
 
 def elementwise(imp: TorchNode) -> None:
@@ -255,6 +255,7 @@ HANDLERS: dict[str, Handler] = {
     "_to_copy": _first,
     "dequantize_per_tensor": _first,
     "dequantize_per_channel": _first,
+    "_unsafe_view": view,
     "pixel_shuffle": view,
     "pixel_unshuffle": view,
     "repeat": view,
@@ -374,6 +375,6 @@ HANDLERS.update(
             "rand_like",
             "randn_like",
         ),
-        _shape_only,
+        shape_only,
     )
 )

@@ -25,13 +25,28 @@ small = st.integers(1, 4)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.tuples(st.integers(1, 14), st.integers(1, 14)), st.tuples(small, small), st.tuples(small, small),
-       st.tuples(st.integers(0, 3), st.integers(0, 3)), st.tuples(small, small), small, st.integers(1, 3))
+@given(
+    st.tuples(st.integers(1, 14), st.integers(1, 14)),
+    st.tuples(small, small),
+    st.tuples(small, small),
+    st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    st.tuples(small, small),
+    small,
+    st.integers(1, 3),
+)
 def test_conv2d_agrees_with_torch(size, kernel, stride, padding, dilation, groups, batch):
     b = GraphBuilder("t")
     x = b.input("x", (batch, 2 * groups, *size))
     try:
-        expected = F.conv2d(meta(batch, 2 * groups, *size), meta(3 * groups, 2, *kernel), None, stride, padding, dilation, groups)
+        expected = F.conv2d(
+            meta(batch, 2 * groups, *size),
+            meta(3 * groups, 2, *kernel),
+            None,
+            stride,
+            padding,
+            dilation,
+            groups,
+        )
     except RuntimeError:
         with pytest.raises(InputError, match="does not fit"):
             b.conv2d(x, 3 * groups, kernel, stride, padding, dilation, groups)
@@ -41,15 +56,35 @@ def test_conv2d_agrees_with_torch(size, kernel, stride, padding, dilation, group
     op = b.build().operators[0]
     p = op.problem
     assert p == Problem(
-        R=kernel[1], S=kernel[0], P=expected.shape[3], Q=expected.shape[2], C=2, K=3, N=batch, stride_w=stride[1],
-        stride_h=stride[0], dilation_w=dilation[1], dilation_h=dilation[0], groups=groups,
+        R=kernel[1],
+        S=kernel[0],
+        P=expected.shape[3],
+        Q=expected.shape[2],
+        C=2,
+        K=3,
+        N=batch,
+        stride_w=stride[1],
+        stride_h=stride[0],
+        dilation_w=dilation[1],
+        dilation_h=dilation[0],
+        groups=groups,
     )
     assert op.weight_words == 3 * groups * 2 * kernel[0] * kernel[1] + 3 * groups
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(1, 9), st.integers(1, 6), st.integers(1, 5), st.integers(0, 3), st.integers(1, 3), st.integers(0, 4), small)
-def test_transposed_convolution_agrees_with_torch_and_brute_force(size, kernel, stride, pad, dilation, extra, groups):
+@given(
+    st.integers(1, 9),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.integers(0, 3),
+    st.integers(1, 3),
+    st.integers(0, 4),
+    small,
+)
+def test_transposed_convolution_agrees_with_torch_and_brute_force(
+    size, kernel, stride, pad, dilation, extra, groups
+):
     b = GraphBuilder("t")
     x = b.input("x", (1, 2 * groups, size))
     try:
@@ -117,7 +152,16 @@ def test_kinds_of_problems():
     b.matmul(q, k)
     b.matmul(b.view(q, (2, 1, 8)), k)
     kinds = [op.problem.kind for op in b.build().operators]
-    assert kinds == ["depthwise conv", "grouped conv", "conv2d", "conv1d", "gemv", "gemm", "batched gemm", "batched gemv"]
+    assert kinds == [
+        "depthwise conv",
+        "grouped conv",
+        "conv2d",
+        "conv1d",
+        "gemv",
+        "gemm",
+        "batched gemm",
+        "batched gemv",
+    ]
 
 
 def fused(build):
@@ -134,7 +178,10 @@ def fused(build):
         ([True, True], lambda b, y: b.relu(b.add(y, b.view(b.input("z", (1, 4, 8, 8)), (1, 4, 8, 8))))),
         ([True, False], lambda b, y: b.batchnorm(b.relu(y))),  # a scale per channel after the activation
         ([True, False], lambda b, y: b.add(b.relu(y), b.input("z", (1, 4, 8, 8)))),
-        ([False], lambda b, y: b.add(y, b.input("z", (2, 4, 8, 8)))),  # the result is larger than the convolution's
+        (
+            [False],
+            lambda b, y: b.add(y, b.input("z", (2, 4, 8, 8))),
+        ),  # the result is larger than the convolution's
         ([True, False], lambda b, y: b.maxpool(b.maxpool(y, 2), 2)),
         ([False, False], lambda b, y: b.relu(b.op("gelu", (y,)))),
         ([False], lambda b, y: b.relu(b.input("z", (3,)))),
@@ -216,7 +263,19 @@ def test_broadcast_agrees_with_numpy(shapes):
     assert broadcast(*shapes) == expected
 
 
-@pytest.mark.parametrize("equation", ["ij,jk->ik", "bij,bkj->bik", "ij,jk", "bhqd,bhkd->bhqk", "i,i->", "i,j->ij", "bi,bj->bij", "ijk,kl->lij"])
+@pytest.mark.parametrize(
+    "equation",
+    [
+        "ij,jk->ik",
+        "bij,bkj->bik",
+        "ij,jk",
+        "bhqd,bhkd->bhqk",
+        "i,i->",
+        "i,j->ij",
+        "bi,bj->bij",
+        "ijk,kl->lij",
+    ],
+)
 def test_einsum_agrees_with_numpy(equation):
     sizes = dict(zip("bdhijklqrs", range(2, 12), strict=False))
     terms = equation.split("->")[0].split(",")
@@ -229,6 +288,9 @@ def test_einsum_agrees_with_numpy(equation):
     assert np.prod(np.matmul(np.zeros(plan.left), np.zeros(plan.right)).shape) == result.size
 
 
-@pytest.mark.parametrize("equation", ["ii,ij->ij", "ij,jk,kl->il", "...i,ij->...j", "ij,jk->k", "ij,jk->iz", "", "ij->ji", "ijk,kl->il"])
+@pytest.mark.parametrize(
+    "equation",
+    ["ii,ij->ij", "ij,jk,kl->il", "...i,ij->...j", "ij,jk->k", "ij,jk->iz", "", "ij->ji", "ijk,kl->il"],
+)
 def test_einsum_that_is_no_matrix_product(equation):
     assert isinstance(contraction(equation, (2, 2), (2, 2)), str)

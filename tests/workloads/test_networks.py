@@ -12,7 +12,9 @@ from workloads.load import describe, load_network, network_names, network_option
 from workloads.problem import Problem
 
 LAYERS = Path(__file__).resolve().parents[3] / "shared" / "data" / "dosa-layers.csv"
-needs_layers = pytest.mark.skipif(not LAYERS.exists(), reason="the published layer list is not beside the repository")
+needs_layers = pytest.mark.skipif(
+    not LAYERS.exists(), reason="the published layer list is not beside the repository"
+)
 
 # Parameters: torchvision and Hugging Face model cards (exact counts). MACs: torchvision's model cards,
 # ELECTRA paper (BERT, 2.25e10 operations of two per MAC at 128 tokens), closed formulas otherwise.
@@ -148,8 +150,17 @@ def test_describe_counts_repetitions():
     assert facts["macs"] == PUBLISHED["bert_base"][0]
     assert facts["weights"] == 109_482_240
     assert facts["tensor_operators"] == 12 * 8 + 1
-    assert facts["host_kinds"] == {"embedding": 2, "add": 2, "layernorm": 25, "softmax": 12, "gelu": 12, "tanh": 1}
-    assert facts["operators"] == facts["tensor_operators"] + facts["fused_operators"] + facts["host_operators"]
+    assert facts["host_kinds"] == {
+        "embedding": 2,
+        "add": 2,
+        "layernorm": 25,
+        "softmax": 12,
+        "gelu": 12,
+        "tanh": 1,
+    }
+    assert (
+        facts["operators"] == facts["tensor_operators"] + facts["fused_operators"] + facts["host_operators"]
+    )
     assert facts["problems"] == 6
 
 

@@ -8,7 +8,9 @@ from torch.nn import functional as F
 
 
 def conv_bn(c, k, kernel, stride=1, groups=1):
-    return nn.Sequential(nn.Conv2d(c, k, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(k))
+    return nn.Sequential(
+        nn.Conv2d(c, k, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(k)
+    )
 
 
 class Block(nn.Module):
@@ -16,7 +18,13 @@ class Block(nn.Module):
         super().__init__()
         out = 4 * width if wide else width
         if wide:
-            parts = [conv_bn(c, width, 1), nn.ReLU(), conv_bn(width, width, 3, stride), nn.ReLU(), conv_bn(width, out, 1)]
+            parts = [
+                conv_bn(c, width, 1),
+                nn.ReLU(),
+                conv_bn(width, width, 3, stride),
+                nn.ReLU(),
+                conv_bn(width, out, 1),
+            ]
         else:
             parts = [conv_bn(c, width, 3, stride), nn.ReLU(), conv_bn(width, width, 3)]
         self.body = nn.Sequential(*parts)
@@ -66,11 +74,25 @@ class Inverted(nn.Module):
 def mobilenet_v2():
     with torch.device("meta"):
         layers, c = [conv_bn(3, 32, 3, 2), nn.ReLU6()], 32
-        for t, k, n, s in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]:
+        for t, k, n, s in [
+            (1, 16, 1, 1),
+            (6, 24, 2, 2),
+            (6, 32, 3, 2),
+            (6, 64, 4, 2),
+            (6, 96, 3, 1),
+            (6, 160, 3, 2),
+            (6, 320, 1, 1),
+        ]:
             for i in range(n):
                 layers.append(Inverted(c, k, s if i == 0 else 1, t))
                 c = k
-        layers += [conv_bn(320, 1280, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000)]
+        layers += [
+            conv_bn(320, 1280, 1),
+            nn.ReLU6(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(1280, 1000),
+        ]
         return nn.Sequential(*layers), image()
 
 
@@ -103,11 +125,23 @@ class BertLayer(nn.Module):
 class Bert(nn.Module):
     def __init__(self):
         super().__init__()
-        self.words, self.positions, self.types = nn.Embedding(30522, 768), nn.Embedding(512, 768), nn.Embedding(2, 768)
-        self.norm, self.layers, self.pool = nn.LayerNorm(768), nn.Sequential(*(BertLayer() for _ in range(12))), nn.Linear(768, 768)
+        self.words, self.positions, self.types = (
+            nn.Embedding(30522, 768),
+            nn.Embedding(512, 768),
+            nn.Embedding(2, 768),
+        )
+        self.norm, self.layers, self.pool = (
+            nn.LayerNorm(768),
+            nn.Sequential(*(BertLayer() for _ in range(12))),
+            nn.Linear(768, 768),
+        )
 
     def forward(self, tokens, types):
-        x = self.words(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device)) + self.types(types)
+        x = (
+            self.words(tokens)
+            + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+            + self.types(types)
+        )
         return torch.tanh(self.pool(self.layers(self.norm(x))[:, 0]))
 
 
@@ -123,7 +157,10 @@ class Vit(nn.Module):
     def __init__(self, d=768, heads=12, layers=12, tokens=197):
         super().__init__()
         self.patch = nn.Conv2d(3, d, 16, 16)
-        self.token, self.position = nn.Parameter(torch.zeros(1, 1, d)), nn.Parameter(torch.zeros(1, tokens, d))
+        self.token, self.position = (
+            nn.Parameter(torch.zeros(1, 1, d)),
+            nn.Parameter(torch.zeros(1, tokens, d)),
+        )
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(d, heads, 4 * d, activation="gelu", batch_first=True, norm_first=True)
             for _ in range(layers)
@@ -147,7 +184,9 @@ class Unet(nn.Module):
     def __init__(self):
         super().__init__()
         widths = [64, 128, 256, 512]
-        self.down = nn.ModuleList(self.double(c, k) for c, k in zip([1, *widths], [*widths, 1024], strict=False))
+        self.down = nn.ModuleList(
+            self.double(c, k) for c, k in zip([1, *widths], [*widths, 1024], strict=False)
+        )
         self.upconv = nn.ModuleList(nn.Conv2d(2 * k, k, 2) for k in reversed(widths))
         self.up = nn.ModuleList(self.double(2 * k, k) for k in reversed(widths))
         self.last = nn.Conv2d(64, 2, 1)
@@ -180,7 +219,11 @@ class LlamaLayer(nn.Module):
     def __init__(self, d, heads, h):
         super().__init__()
         self.q, self.k, self.v, self.o = (nn.Linear(d, d, bias=False) for _ in range(4))
-        self.gate, self.up, self.down = nn.Linear(d, h, bias=False), nn.Linear(d, h, bias=False), nn.Linear(h, d, bias=False)
+        self.gate, self.up, self.down = (
+            nn.Linear(d, h, bias=False),
+            nn.Linear(d, h, bias=False),
+            nn.Linear(h, d, bias=False),
+        )
         self.n1, self.n2, self.heads = nn.RMSNorm(d), nn.RMSNorm(d), heads
 
     def forward(self, x, past):
