@@ -80,6 +80,9 @@ class Unsupported:
     node: str
     reason: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.operator} ({self.node})" + (f": {self.reason}" if self.reason else "")
+
 
 @dataclass(frozen=True)
 class Network:

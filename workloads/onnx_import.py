@@ -22,11 +22,7 @@ def load_onnx(path: str, rest: str | None = None) -> Network:
         InputError: no or a damaged ONNX file, shapes that do not fit, a symbolic dimension without a value,
             or no tensor problem in the graph.
     """
-    model = load_model(path, rest)
-    try:
-        return _walk(model)
-    except UnicodeDecodeError:
-        raise InputError("this ONNX model is damaged: a name is not text", location=Location(path)) from None
+    return _walk(load_model(path, rest))
 
 
 def _walk(model: LoadedModel) -> Network:
@@ -47,7 +43,7 @@ def _walk(model: LoadedModel) -> Network:
             imp.reject(str(error))
     network = imp.builder.build(imp.unsupported)
     if not network.tasks:
-        listed = ", ".join(f"{u.operator} ({u.node})" for u in network.unsupported[:5])
+        listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
             "the model holds no operator that the accelerator runs",
             location=Location(model.path),

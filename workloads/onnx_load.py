@@ -80,7 +80,7 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
             if value.name not in constants and (shape := _shape(value)) is not None
         ]
         shapes, guessed = _infer(model, constants)
-    except (UnicodeDecodeError, RuntimeError, ValueError, DecodeError) as error:
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, DecodeError) as error:
         raise _broken(path, error) from None
     return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed)
 
@@ -110,7 +110,24 @@ def _parse(path: str) -> onnx.ModelProto:
             "the model does not say which operator set it uses: it is truncated or damaged",
             location=Location(path),
         )
+    _check_names(path, model)
     return model
+
+
+def _check_names(path: str, model: onnx.ModelProto) -> None:
+    """Damaged names come out of the parser as bytes; everything later relies on text."""
+    graph = model.graph
+    nodes = [*graph.node, *(node for function in model.functions for node in function.node)]
+    names: list[object] = [
+        item.name for item in (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    ]
+    names += [sparse.values.name for sparse in graph.sparse_initializer]
+    names += [dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim]
+    for node in nodes:
+        names += [node.op_type, node.domain, node.name, *node.input, *node.output]
+        names += [attribute.name for attribute in node.attribute]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("this ONNX model is damaged: a name is not text", location=Location(path))
 
 
 def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:

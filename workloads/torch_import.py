@@ -44,7 +44,7 @@ def load_torch(path: str, function: str | None = None) -> Network:
     _walk(imp, program.graph)
     network = imp.builder.build(imp.unsupported)
     if not network.tasks:
-        listed = ", ".join(f"{u.operator} ({u.node})" for u in network.unsupported[:5])
+        listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
             f"the model of '{function}' holds no operator that the accelerator runs",
             location=Location(path),
