@@ -176,10 +176,12 @@ def _default_folder(workload: Workload, objective: object, resume: bool) -> Path
     """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
     import re
 
+    from explore.study import FILE_NAME
+
     names = "+".join(network.name for network in workload.networks)
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
     folder, number, latest = OUTPUT_ROOT / stem, 1, None
-    while folder.exists():
+    while (folder / FILE_NAME).exists():
         latest, number = folder, number + 1
         folder = OUTPUT_ROOT / f"{stem}-{number}"
     return latest if resume and latest is not None else folder
