@@ -8,6 +8,7 @@ The violation of a design point is its largest relative excess, value / bound - 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from common.errors import InfeasibleError
@@ -43,6 +44,12 @@ def _amount(value: float, path: str) -> str:
     return f"{value:.6g} {UNITS[path.rsplit('.', 1)[-1]]}"
 
 
+def _round_up(value: float) -> float:
+    """To four digits, upwards, so that the bound suggested does admit the design it was taken from."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return math.ceil(value / unit) * unit
+
+
 def infeasible_error(
     constraints: Constraints, details: Mapping[str, float], evaluations: int
 ) -> InfeasibleError:
@@ -68,10 +75,11 @@ def infeasible_error(
             hint="relax one, or raise --samples",
         )
     binding = max(broken, key=lambda path: broken[path] / limits[path])
-    excess = broken[binding] / limits[binding] - 1
+    ratio = broken[binding] / limits[binding]
+    excess = f"{ratio - 1:.2%} more" if ratio < 10 else f"{ratio:.3g} times as much"
     message = (
         f"no design satisfies the constraints, {searched}: {binding} <= {_amount(limits[binding], binding)} binds; "
-        f"the nearest design reaches {_amount(broken[binding], binding)}, {excess:.2%} more"
+        f"the nearest design reaches {_amount(broken[binding], binding)}, {excess}"
     )
     others = [path for path in broken if path != binding]
     if others:
@@ -85,6 +93,6 @@ def infeasible_error(
         )
     return InfeasibleError(
         message,
-        hint=f"relax {binding} to at least {_amount(broken[binding], binding)}, relax another constraint, "
-        "or raise --samples",
+        hint=f"relax {binding} to {_amount(_round_up(broken[binding]), binding)} or more, relax another "
+        "constraint, or raise --samples",
     )

@@ -122,7 +122,10 @@ def test_log_cut_while_it_is_folded_in(tmp_path: Path, moment: str) -> None:
         log_path = path.with_name("s.sqlite-wal")
         if log_path.stat().st_size > cut:
             os.truncate(log_path, cut)
+        with Study.open(path, read_only=True) as study:
+            seen = study.batches
         kept.append(reopened_is_prefix(path, expected))
+        assert seen == kept[-1]
     assert min(kept) >= 3
     assert kept[-1] == 8
     if moment != "before":
