@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -224,7 +225,9 @@ def load_space(name_or_path: str | Path) -> DesignSpace:
     if text in space_names():
         return read_space(load_yaml(SPACES_FOLDER / f"{text}.yaml"))
     path = Path(text)
-    if not path.suffix and path.name == text and not path.exists():
+    if (
+        not path.suffix and path.name == text and not os.path.exists(path)
+    ):  # Path.exists raises for long names
         raise InputError(
             f"unknown space '{text}'", hint=did_you_mean(text, space_names()) + ", or a YAML file"
         )

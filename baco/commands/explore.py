@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from common.errors import Location
     from explore.engine import Outcome
     from explore.space import DesignSpace
-    from workloads.network import Workload
+    from workloads.network import Network, Workload
 
 OUTPUT_ROOT = Path("baco-out")
 
@@ -150,26 +151,45 @@ def _constrained(name: str, area_limit: float | None, constraints: list[str]) ->
 def _workload(specs: list[str], space: DesignSpace) -> Workload:
     """The networks of the command line, else those that the space names."""
     from common.errors import InputError
-    from workloads.load import load_network, network_names
+    from workloads.load import network_names
     from workloads.network import Workload
 
     weights = [1.0] * len(specs)
+    places: list[Location | None] = [None] * len(specs)
     if not specs:
         specs = [entry.network for entry in space.networks]
         weights = [entry.weight for entry in space.networks]
+        places = [space.locate("networks", i, "network") for i in range(len(specs))]
     if not specs:
         raise InputError(
             "no network is given",
             hint=f"add --network NAME; built in: {', '.join(network_names())}; or an ONNX, Python, CSV or YAML file",
         )
-    if len(set(specs)) < len(specs):
-        twice = next(s for s in specs if specs.count(s) > 1)
-        raise InputError(f"the network '{twice}' is given twice", hint="weights are set in the space file")
-    workload = Workload.of([load_network(spec) for spec in specs], weights)
+    for i, spec in enumerate(specs):
+        if spec in specs[:i]:
+            raise InputError(
+                f"the network '{spec}' is given twice",
+                location=places[i],
+                hint="weights are set in the space file",
+            )
+    workload = Workload.of([_load(spec, place) for spec, place in zip(specs, places, strict=True)], weights)
     space.constraints.check_networks(
         [one.name for one in workload.networks], space.locate("constraints", "networks")
     )
     return workload
+
+
+def _load(spec: str, place: Location | None) -> Network:
+    """A network; an error without a place of its own gets that of the space file's entry."""
+    from common.errors import InputError
+    from workloads.load import load_network
+
+    try:
+        return load_network(spec)
+    except InputError as error:
+        if error.location is not None or place is None:
+            raise
+        raise InputError(error.message, location=place, hint=error.hint) from None
 
 
 def _default_folder(workload: Workload, objective: object, resume: bool) -> Path:
