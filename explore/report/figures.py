@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 from typing import Any
 
 from explore.objective import metric
@@ -12,7 +11,7 @@ from explore.report.summary import design_label, objective_words
 
 _AXES = {
     "latency": ("latency, cycles", 1.0),
-    "energy": ("energy, µJ", 1e-6),
+    "energy": ("energy, J", 1e-12),
     "area": ("area, mm²", 1.0),
     "edp": ("energy-delay product, µJ·cycles", 1.0),
     "edap": ("energy-delay-area product, µJ·cycles·mm²", 1.0),
@@ -34,6 +33,7 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, LogLocator
 
     x_name, y_name = axis_metrics(data)
     c_name = next(name for name in ("area", "energy", "latency") if name not in (x_name, y_name))
@@ -50,8 +50,6 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
         "svg.fonttype": "path",
         "axes.spines.top": False,
         "axes.spines.right": False,
-        # a title with a dollar sign is a name, not a formula
-        "text.parse_math": False,
     }
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.2, 4.6), layout="constrained")
@@ -62,9 +60,8 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
                 values(x_name, rest), values(y_name, rest), s=14, c="#b5bcc6", label="dominated", linewidths=0
             )
         if front:
-            points = sorted(zip(values(x_name, front), values(y_name, front), strict=True))
-            lower = list(itertools.accumulate((y for _, y in points), min))
-            axes.step([x for x, _ in points], lower, where="post", color="#8a94a3", linewidth=1)
+            stairs = _staircase(sorted(zip(values(x_name, front), values(y_name, front), strict=True)))
+            axes.step(*zip(*stairs, strict=True), where="post", color="#8a94a3", linewidth=1)
             dots = axes.scatter(
                 values(x_name, front),
                 values(y_name, front),
@@ -89,18 +86,35 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
             label=f"best: {design_label(data.best)}",
             zorder=4,
         )
-        for name, scale in ((x_name, axes.set_xscale), (y_name, axes.set_yscale)):
-            if min(values(name, list(everyone))) > 0:
-                scale("log")
+        for name, scale, axis in (
+            (x_name, axes.set_xscale, axes.xaxis),
+            (y_name, axes.set_yscale, axes.yaxis),
+        ):
+            shown = values(name, list(everyone))
+            if 0 < 3 * min(shown) < max(shown):
+                scale("log", subs=[])
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            if name in ("latency", "energy"):
+                axis.set_major_formatter(EngFormatter(sep=""))
         axes.set_xlabel(f"{_AXES[x_name][0]} ({data.source})")
         axes.set_ylabel(f"{_AXES[y_name][0]} ({data.source})")
         axes.grid(True, which="major", color="#e6e9ee", linewidth=0.8)
         axes.set_axisbelow(True)
         names = data.network_names
         title = names if len(names) <= 60 else names[:59] + "…"
-        axes.set_title(f"{title}: {objective_words(data)}", loc="left", fontsize=11)
-        axes.legend(frameon=False, fontsize=8.5, loc="best")
+        # a name with dollar signs is no formula
+        axes.set_title(f"{title}: {objective_words(data)}", loc="left", fontsize=11, parse_math=False)
+        figure.legend(frameon=False, fontsize=8.5, loc="outside lower center", ncols=3)
         png, svg = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", dpi=160, metadata={"Software": "baco"})
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "baco"})
     return {"pareto.png": png.getvalue(), "pareto.svg": svg.getvalue()}
+
+
+def _staircase(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of points in ascending order, those that no other is below and left of."""
+    kept: list[tuple[float, float]] = []
+    for point in points:
+        if not kept or point[1] < kept[-1][1]:
+            kept.append(point)
+    return kept

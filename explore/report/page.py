@@ -22,7 +22,7 @@ from explore.candidate import BatchSummary, LayerCost
 from explore.report.data import ReportData
 from explore.report.figures import axis_metrics
 from explore.report.summary import candidate_block, network_totals, objective_words, summary_text
-from explore.report.units import milliseconds, si, significant
+from explore.report.units import milliseconds, scientific, share, si, significant
 
 _ASSETS = Path(__file__).with_name("assets")
 #: Most points of the convergence curve; more could not be told apart on a screen.
@@ -240,7 +240,7 @@ def _cards(data: ReportData, clock_mhz: float) -> list[list[str]]:
     macs = sum(task.count * task.problem.macs for task in data.tasks)
     peak = data.best.accelerator.dim**2
     cards = [
-        ["Energy-delay product", f"{cost.edp:.3g}", "µJ·cycles"],
+        ["Energy-delay product", scientific(cost.edp), "µJ·cycles"],
         ["Latency", si(seconds, "s"), si(cost.latency_cycles, "cycles")],
         ["Energy", si(cost.energy_uj * 1e-6, "J"), f"{si(macs, 'MAC')}s of work"],
         [
@@ -253,7 +253,7 @@ def _cards(data: ReportData, clock_mhz: float) -> list[list[str]]:
         cards.append(
             [
                 "Array in use",
-                f"{macs / cost.latency_cycles / peak:.0%}",
+                share(macs / peak, cost.latency_cycles),
                 f"of {peak:,} MACs a cycle",
             ]
         )

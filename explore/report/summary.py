@@ -9,7 +9,7 @@ from typing import Any
 from explore.candidate import Candidate, Cost
 from explore.objective import metric
 from explore.report.data import ReportData
-from explore.report.units import milliseconds, si, significant, watts
+from explore.report.units import milliseconds, scientific, share, si, significant, watts
 from explore.serialize import problem_to_json
 from workloads.network import Network
 
@@ -141,17 +141,17 @@ def summary_text(data: ReportData) -> str:
         f" {accelerator.accumulator_kib:,} KiB of accumulator, {significant(cost.area_mm2)} mm² in all.",
         f"It is {cost.source} to need {si(cost.latency_cycles, 'cycles')}"
         f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {significant(clock * 1e-3)} GHz) and"
-        f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {cost.edp:.3g} µJ·cycles.",
+        f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {scientific(cost.edp)} µJ·cycles.",
     ]
     if data.bounds:
         bound = data.bounds[-1]
         if bound.edp > 0:
             sentences.append(
-                f"No design can be below {bound.edp:.3g} µJ·cycles ({bound.name} bound), so this one is within"
+                f"No design can be below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this one is within"
                 f" a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
-    share = _bottleneck_shares(data)
-    where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in share if value >= 0.005)
+    limits = _bottleneck_shares(data)
+    where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in limits if value >= 0.005)
     sentences.append(f"Its time is limited by: {where}.")
     alternatives = front - 1 if best.front else front
     if alternatives > 0:
@@ -164,7 +164,7 @@ def summary_text(data: ReportData) -> str:
     if data.host and cost.latency_cycles:
         sentences.append(
             f"Operators left to the host core are not included; they are {data.source} to add"
-            f" {si(host[0], 'cycles')} ({host[0] / cost.latency_cycles:.0%} of the accelerator's time)."
+            f" {si(host[0], 'cycles')} ({share(host[0], cost.latency_cycles)} of the accelerator's time)."
         )
     missing = sum(len(network.unsupported) for network in data.workload.networks)
     if missing:

@@ -31,6 +31,20 @@ def si(value: float, unit: str, digits: int = 3) -> str:
     return f"{significant(value / factor, digits)} {prefix}{unit}"
 
 
+def scientific(value: float) -> str:
+    """Three significant digits with an exponent: energy-delay products span too much for prefixes."""
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if value else "0"
+
+
+def share(part: float, whole: float) -> str:
+    """`part` of `whole` in percent; what is small but there does not read as nothing."""
+    value = part / whole if whole else 0.0
+    if 0 < value < 0.0005:
+        return "under 0.1%"
+    return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
+
+
 def milliseconds(cycles: float, clock_mhz: float) -> float:
     """Duration of `cycles` at a clock frequency."""
     return cycles / (clock_mhz * 1e3)

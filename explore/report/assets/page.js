@@ -14,12 +14,12 @@
   // Index of a latency term (compute, accumulator, scratchpad, dram) among the resources.
   const LIMITS = [0, 2, 3, 4];
   const METRICS = {
-    edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "~g" },
+    edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
     latency: { label: "latency", unit: "cycles", scale: 1, format: "~s" },
-    energy: { label: "energy", unit: "J", scale: 1e-12, format: "~s" },
+    energy: { label: "energy", unit: "J", scale: 1e-12, format: "~s", suffix: "J" },
     area: { label: "area", unit: "mm²", scale: 1, format: "~g" },
-    edap: { label: "energy-delay-area product", unit: "µJ·cycles·mm²", scale: 1, format: "~g" },
-    power: { label: "power", unit: "W", scale: 1, format: "~s" },
+    edap: { label: "energy-delay-area product", unit: "µJ·cycles·mm²", scale: 1, format: "" },
+    power: { label: "power", unit: "W", scale: 1, format: "~s", suffix: "W" },
     dim: { label: "array side", unit: "PEs", scale: 1, format: "~g" },
     spad: { label: "scratchpad", unit: "KiB", scale: 1, format: "~g" },
     acc: { label: "accumulator", unit: "KiB", scale: 1, format: "~g" },
@@ -30,7 +30,12 @@
   // ---------------------------------------------------------------- text
   // Plotly reads a little HTML in labels: names from users' files must not be taken for it.
   const esc = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+  // Names of nested modules differ at their ends, so the middle goes.
+  function cut(text, most) {
+    if (text.length <= most) return text;
+    const tail = Math.floor(most * 0.65);
+    return text.slice(0, most - tail - 1) + "…" + text.slice(-tail);
+  }
   const grouped = (text) => text.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
   function sig(value, digits = 3) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -52,9 +57,10 @@
     return sig(value / found[0], digits) + " " + found[1] + unit;
   }
   const joules = (picojoules) => si(picojoules === null ? NaN : picojoules * 1e-12, "J");
-  const percent = (share) => (share >= 0.0995 || share === 0 ? Math.round(share * 100) : (share * 100).toFixed(1)) + "%";
+  const percent = (share) => share > 0 && share < 0.0005 ? "<0.1%" : (share >= 0.0995 || share === 0 ? Math.round(share * 100) : (share * 100).toFixed(1)) + "%";
   const edpText = (value) => (value === 0 ? "0" : value.toExponential(2).replace("e+", "e"));
-  const plural = (n, word) => grouped(String(n)) + " " + word + (n === 1 ? "" : "s");
+  const count = (n) => (Number.isInteger(n) ? grouped(String(n)) : sig(n, 4));
+  const plural = (n, word) => count(n) + " " + word + (n === 1 ? "" : "s");
 
   // ---------------------------------------------------------------- page elements
   /** An element; children are elements or text, never HTML. */
@@ -86,10 +92,10 @@
       return { row, line };
     });
     const heads = columns.map((column) => {
-      const text = column.unit ? column.title + ", " + column.unit : column.title;
-      if (!column.sort) return h("th", { scope: "col" }, h("span", {}, text));
+      const text = column.unit ? [column.title + ", ", h("small", {}, column.unit)] : [column.title];
+      if (!column.sort) return h("th", { scope: "col" }, h("span", {}, ...text));
       const head = h("th", { scope: "col", class: column.num ? "num" : null });
-      head.append(h("button", { type: "button", onclick: () => order(column, head) }, text));
+      head.append(h("button", { type: "button", onclick: () => order(column, head) }, ...text));
       return head;
     });
     function order(column, head) {
@@ -125,7 +131,7 @@
     responsive: true,
     displaylogo: false,
     plotlyServerURL: "",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     toImageButtonOptions: { format: "svg", filename: "baco" },
   };
   function layout(colors, more) {
@@ -135,6 +141,7 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       margin: { l: 64, r: 16, t: 12, b: 48 },
       hoverlabel: { bgcolor: colors.paper, bordercolor: colors.faint, font: { color: colors.ink, size: 12.5 }, align: "left" },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colors.faint, activecolor: colors.accent },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
       ...more,
     };
@@ -146,21 +153,23 @@
       linecolor: colors.faint,
       zeroline: false,
       automargin: true,
-      exponentformat: "e",
+      exponentformat: "power",
+      nticks: 6,
+      tickangle: 0,
       ...more,
     };
   }
-  /** Logarithmic where values span more than a factor of three. */
+  /** Logarithmic where values span more than a factor of three; a single value gets room around it. */
   function scaled(values) {
     const finite = values.filter((v) => Number.isFinite(v));
     const least = finite.reduce((a, b) => Math.min(a, b), Infinity);
     const most = finite.reduce((a, b) => Math.max(a, b), -Infinity);
-    return least > 0 && most > 3 * least ? { type: "log", range: undefined } : { type: "linear", range: undefined };
+    if (least === most && most > 0) return { type: "linear", range: [0, 2 * most] };
+    return { type: least > 0 && most > 3 * least ? "log" : "linear" };
   }
   const metricAxis = (colors, name, values) => {
     const m = METRICS[name];
-    const scale = scaled(values);
-    return axis(colors, m.label + ", " + m.unit, { type: scale.type, tickformat: m.format, minexponent: 3 });
+    return axis(colors, m.label + ", " + m.unit, { ...scaled(values), tickformat: m.format, ticksuffix: m.suffix });
   };
 
   // ---------------------------------------------------------------- state
@@ -226,9 +235,9 @@
       points(front, {
         name: "Pareto front",
         marker: {
-          size: 10, color: pick(cs, front), colorscale: "Viridis", line: { color: colors.paper, width: 1 },
+          size: 10, color: pick(cs, front), colorscale: "Viridis", line: { color: colors.soft, width: 0.8 },
           showscale: front.length > 1,
-          colorbar: { title: { text: c.label + ", " + c.unit, side: "right", font: { size: 12, color: colors.soft } }, thickness: 10, outlinewidth: 0, tickformat: c.format, len: 0.9 },
+          colorbar: { title: { text: c.label + ", " + c.unit, side: "right", font: { size: 12, color: colors.soft } }, thickness: 10, outlinewidth: 0, tickformat: c.format, ticksuffix: c.suffix, len: 0.9 },
         },
       }),
       points([D.best], { name: "best", marker: { symbol: "star", size: 17, color: colors.star, line: { color: colors.paper, width: 1 } } }),
@@ -308,7 +317,7 @@
     const all = traces.flatMap((t) => t.y).filter((v) => v !== null);
     return Plotly.react($("plot-history"), traces, layout(colors, {
       xaxis: axis(colors, bySeconds ? "search time, s" : "problem-mapping evaluations", { tickformat: bySeconds ? "~g" : "~s", rangemode: "tozero" }),
-      yaxis: axis(colors, m.label + ", " + m.unit, { type: scaled(all).type, tickformat: m.format }),
+      yaxis: axis(colors, m.label + ", " + m.unit, { ...scaled(all), tickformat: m.format, ticksuffix: m.suffix }),
       hovermode: "closest",
     }), CONFIG);
   }
@@ -356,27 +365,27 @@
     const colors = theme();
     const timeShare = shareOf(rows, "latency"), energyShare = shareOf(rows, "energy");
     let shown = rows;
-    let other = [];
     if (rows.length > BARS && !$("all-bars").checked) {
       const heavy = new Set([...rows].sort((a, b) => timeShare(b) + energyShare(b) - timeShare(a) - energyShare(a)).slice(0, BARS).map((r) => r.i));
       shown = rows.filter((r) => heavy.has(r.i));
-      other = rows.filter((r) => !heavy.has(r.i));
     }
+    const rest = rows.length - shown.length;
+    const sum = (value) => shown.reduce((total, row) => total + value(row), 0);
+    $("bars-note").hidden = rest === 0;
+    $("bars-note").textContent = "The " + BARS + " heaviest of " + rows.length + " layers. The other " + rest + " take " +
+      percent(1 - sum(timeShare)) + " of the time and " + percent(1 - sum(energyShare)) + " of the energy.";
     const labels = shown.map((r) => esc(cut(layerName(r.task), 36)));
-    if (other.length) labels.push("<i>" + plural(other.length, "smaller layer") + "</i>");
     const ticks = labels.map((_, place) => place);
-    const sum = (list, value) => list.reduce((total, row) => total + value(row), 0);
-    const column = (value) => [...shown.map(value), ...(other.length ? [sum(other, value)] : [])];
     const hover = (row) => "<b>" + esc(cut(layerName(row.task), 60)) + "</b><br>" + esc(row.task.problem) + ", " + plural(row.task.count, "run");
-    const timeText = [...shown.map((r) => hover(r) + "<br>" + si(r.latency, "cycles") + " (" + percent(timeShare(r)) + " of the time)<br>" +
-      r.busy.map((t, k) => RESOURCES[LIMITS[k]].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>")), "smaller layers together"];
+    const timeText = shown.map((r) => hover(r) + "<br>" + si(r.latency, "cycles") + " (" + percent(timeShare(r)) + " of the time)<br>" +
+      r.busy.map((t, k) => RESOURCES[LIMITS[k]].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>"));
     const traces = [];
     RESOURCES.forEach((resource, k) => {
-      const energyText = [...shown.map((r) => hover(r) + "<br>" + resource.label + ": " + joules(r.parts[k]) + " of " + joules(r.energy)), "smaller layers together<br>" + resource.label + ": " + joules(sum(other, (r) => r.parts[k]))];
+      const energyText = shown.map((r) => hover(r) + "<br>" + resource.label + ": " + joules(r.parts[k]) + " of " + joules(r.energy));
       const limit = LIMITS.indexOf(k);
       const common = { type: "bar", orientation: "h", y: ticks, legendgroup: resource.key, name: resource.label, marker: { color: resource.color }, hovertemplate: "%{hovertext}<extra></extra>" };
-      if (limit >= 0) traces.push({ ...common, x: column((r) => (r.limit === limit ? r.latency : 0)), hovertext: timeText, showlegend: false });
-      traces.push({ ...common, x: column((r) => r.parts[k] * 1e-12), hovertext: energyText, xaxis: "x2" });
+      if (limit >= 0) traces.push({ ...common, x: shown.map((r) => (r.limit === limit ? r.latency : 0)), hovertext: timeText, showlegend: false });
+      traces.push({ ...common, x: shown.map((r) => r.parts[k] * 1e-12), hovertext: energyText, xaxis: "x2" });
     });
     const element = $("plot-layers");
     const height = Math.max(240, 24 * labels.length + 110);
@@ -385,7 +394,7 @@
       barmode: "stack", height, bargap: 0.28,
       margin: { l: 40, r: 16, t: 12, b: 48 },
       xaxis: axis(colors, "latency, cycles", { domain: [0, 0.485], tickformat: "~s", rangemode: "tozero" }),
-      xaxis2: axis(colors, "energy, J", { domain: [0.515, 1], tickformat: "~s", rangemode: "tozero", anchor: "y" }),
+      xaxis2: axis(colors, "energy, J", { domain: [0.515, 1], tickformat: "~s", ticksuffix: "J", rangemode: "tozero", anchor: "y" }),
       yaxis: axis(colors, "", { tickvals: ticks, ticktext: labels, range: [labels.length - 0.5, -0.5], showgrid: false, fixedrange: true, title: undefined }),
       hovermode: "closest",
     }), CONFIG);
@@ -400,7 +409,8 @@
     const xs = placed.map((p) => p.x), ridge = peak / c.dram;
     const left = Math.min(ridge, ...xs) / 3, right = Math.max(ridge, ...xs) * 3;
     const traces = [{
-      type: "scatter", mode: "lines", x: [left, ridge, right], y: [left * c.dram, peak, peak], name: "roof", showlegend: false,
+      type: "scatter", mode: "lines", x: [left, ridge, right], y: [left * c.dram, peak, peak], 
+      name: "roof: " + grouped(String(peak)) + " MACs/cycle, " + sig(c.dram) + " DRAM bytes/cycle",
       line: { color: colors.soft, width: 2 }, hoverinfo: "skip",
     }];
     LIMITS.forEach((k, limit) => {
@@ -413,15 +423,10 @@
         marker: { color: RESOURCES[k].color, opacity: 0.85, size: members.map((p) => 8 + 26 * Math.sqrt(timeShare(p.r))), line: { color: colors.paper, width: 1 } },
       });
     });
-    const note = (x, text, angle, more) => ({ x: Math.log10(x), text, showarrow: false, font: { size: 12, color: colors.soft }, ...more });
     return Plotly.react($("plot-roof"), traces, layout(colors, {
       xaxis: axis(colors, "MACs per DRAM byte", { type: "log", range: [Math.log10(left), Math.log10(right)], tickformat: "~g" }),
       yaxis: axis(colors, "MACs per cycle", { type: "log", tickformat: "~g" }),
       hovermode: "closest",
-      annotations: [
-        note(right, "array: " + grouped(String(peak)) + " MACs/cycle", 0, { y: Math.log10(peak), xanchor: "right", yanchor: "bottom" }),
-        note(left * 1.15, "DRAM: " + sig(c.dram) + " bytes/cycle", 0, { y: Math.log10(left * c.dram * 1.15), xanchor: "left", yanchor: "top", yshift: -6, xshift: 10 }),
-      ],
     }), CONFIG);
   }
 
@@ -433,11 +438,11 @@
         title: "Layer", sort: (r) => layerName(r.task),
         cell: (r) => h("div", { class: "name", title: r.task.operators.join("\n") + (r.task.more ? "\n… " + r.task.more + " more" : "") }, layerName(r.task), h("div", { class: "sub2" }, r.task.kind + " · " + r.task.problem)),
       },
-      { title: "Runs", num: true, sort: (r) => r.task.count, cell: (r) => sig(r.task.count, 4) },
+      { title: "Runs", num: true, sort: (r) => r.task.count, cell: (r) => count(r.task.count) },
       { title: "Latency", unit: "cycles", num: true, sort: (r) => r.latency, cell: (r) => [si(r.latency, "").trim(), h("div", { class: "sub2" }, percent(timeShare(r)))] },
       { title: "Energy", unit: "J", num: true, sort: (r) => r.energy, cell: (r) => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))] },
       {
-        title: "Limited by", sort: (r) => RESOURCES[LIMITS[r.limit]].label,
+        title: "Limited by", class: "limit", sort: (r) => RESOURCES[LIMITS[r.limit]].label,
         cell: (r) => { const dot = h("span", { class: "dot" }); dot.style.background = RESOURCES[LIMITS[r.limit]].color; return [dot, RESOURCES[LIMITS[r.limit]].label]; },
       },
       { title: "Array in use", num: true, sort: (r) => r.use, cell: (r) => percent(r.use) },
@@ -522,7 +527,7 @@
       { title: "Operator", sort: (op) => op.operator, class: "wrap", cell: (op) => op.operator },
       { title: "Network", sort: (op) => op.network, class: "wrap", cell: (op) => op.network },
       { title: "Kind", sort: (op) => op.kind, cell: (op) => op.kind },
-      { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => sig(op.count, 4) },
+      { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => count(op.count) },
       { title: "Latency", unit: "cycles", num: true, sort: (op) => op.count * op.cycles, cell: (op) => si(op.count * op.cycles, "").trim() },
       { title: "Energy", unit: "J", num: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },
     ], D.host);
@@ -531,7 +536,7 @@
   function showNetworks() {
     fillTable($("networks"), [
       { title: "Network", sort: (n) => n.name, class: "wrap", cell: (n) => [n.name, h("div", { class: "sub2" }, n.source)] },
-      { title: "Weight", num: true, sort: (n) => n.weight, cell: (n) => sig(n.weight) },
+      { title: "Weight", num: true, sort: (n) => n.weight, cell: (n) => count(n.weight) },
       { title: "MACs", num: true, sort: (n) => n.macs, cell: (n) => si(n.macs, "").trim() },
       { title: "Weights", unit: "words", num: true, sort: (n) => n.words, cell: (n) => si(n.words, "").trim() },
       { title: "Tensor operators", num: true, sort: (n) => n.operators, cell: (n) => grouped(String(n.operators)) },
