@@ -106,14 +106,11 @@ class Archive:
         side = genomes[:, 1:3].max(1).astype(np.float64)
         return side, acc, rows if self.space.rules == "gemmini" else words
 
-    def fits(self, task: NDArray[np.int64], genomes: Genomes, hardware: Hardware) -> NDArray[np.bool_]:
-        """Whether row i fits hardware point i (broadcasting a single point)."""
-        side, acc, sp = self.requirement(task, genomes)
-        return (
-            (side <= hardware.dim)
-            & (acc * hardware.dim * 4 / 1024 <= hardware.accumulator_kib)
-            & (self.scratchpad_kib(sp, hardware.dim) <= hardware.scratchpad_kib)
-        )
+    def load(self, task: NDArray[np.int64], genomes: Genomes, points: Floats) -> tuple[Floats, Floats]:
+        """How much of the accumulator and of the scratchpad each row takes, as a ratio; `points` (B, 3)."""
+        _, acc, sp = self.requirement(task, genomes)
+        dim = points[:, 0]
+        return acc * dim * 4 / 1024 / points[:, 1], self.scratchpad_kib(sp, dim) / points[:, 2]
 
     def scratchpad_kib(self, need: Floats, dim: Floats) -> Floats:
         """KiB for a scratchpad need on an array of side `dim`."""

@@ -21,7 +21,8 @@ from explore.infeasible import nearest_details
 from explore.search.archive import Archive, Hardware
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.focus import Focus, focuses
-from explore.search.genome import DRAM_ORDERS, FLOWS, ORDER, Genomes, count, mutate
+from explore.search.genome import DRAM_ORDERS, FLOWS, K_AXIS, ORDER, ROW_AXIS, Genomes, count, tighten, trivial
+from explore.search.moves import construct, mutate, neighbours
 from explore.search.relaxed import RelaxedStarts, Weights, random_log_factors
 from explore.search.selector import Elite, Selector
 
@@ -29,8 +30,16 @@ Floats = NDArray[np.float64]
 
 #: Descent: starts in a batch, steps between roundings, and Adam's step in units of ln(factor).
 _STARTS, _STEPS, _RATE = 6, 8, 0.25
+#: Array sides that get plain mappings to begin with.
+_SEED_SIDES = 6
+#: Hardware points that get mappings that fill them to begin with.
+_SEED_POINTS = 24
+#: Share of local search spent on mappings built anew.
+_FRESH = 0.12
 #: Local search: evaluations of one exploration unit, and elites kept for the first focus.
-_UNIT, _LEADERS = 16, 4
+_UNIT, _LEADERS = 16, 12
+#: Chance that a neighbour is sought for the best accelerator and not for one of the next.
+_GREED = 0.3
 #: Evaluations a task in one batch of local search: few at first, when every answer changes the questions.
 _SMALLEST_BATCH, _LARGEST_BATCH = 24, 768
 #: Share of descent in the evaluations so far, above which local search goes on.
@@ -69,20 +78,19 @@ class GradientSearch:
 
     def step(self) -> BatchResult:
         """One batch of descent or of local search, then a scan of the hardware."""
-        descent_cost = self._descent_cost()
-        descend = self.spent_descending <= _DESCENT_SHARE * self.spent and descent_cost <= self._left()
-        if not self.elites[0] and not descend and self.spent:
-            descend = descent_cost <= self._left()
         before = self.spent
-        phase = "descent" if descend else "local search"
-        if descend:
+        wanted = self.spent_descending <= _DESCENT_SHARE * self.spent or not self.elites[0]
+        if self.spent == 0:
+            phase = "seeding"
+            self._seed()
+        elif wanted and self._descent_cost() <= self._left():
+            phase = "descent"
             self._descend()
             self.spent_descending += self.spent - before
-        elif self.elites[0]:
-            self._search_neighbours()
         else:
-            self._seed()
-        self._rescan(descend)
+            phase = "local search"
+            self._search_neighbours()
+        self._rescan()
         self.batches += 1
         done = self._left() < 1
         return BatchResult(self._candidates(done), self.spent, phase, done, self._details())
@@ -95,17 +103,46 @@ class GradientSearch:
         return n * _STARTS * (2 * _STEPS * 3 + len(DRAM_ORDERS) + 2)
 
     def _seed(self) -> None:
-        """With a budget too small for descent: the trivial mapping and neighbours of it."""
+        """A few plain mappings of every task on every array side of note, so that no accelerator lacks one:
+        the array filled, one tile of pixels a pass, everything else at DRAM."""
         n = len(self.setup.tasks)
-        size = int(min(self._left(), 16 * n))
-        task = np.arange(size) % n
-        dim = np.full(size, self.setup.space.dim[-1], dtype=np.int64)
-        rows = np.ones((size, 25), dtype=np.int64)
-        rows[:, 0], rows[:, ORDER] = self.flows[0], 0
-        bounds = self.archive.problems.bounds[task]
-        for _ in range(8):
-            rows = np.where((self.random.random(size) < 0.7)[:, None], mutate(rows, bounds, dim, self.flows, self.random), rows)
-        self._evaluate(task, rows)
+        dims = np.array(self.setup.space.dim)
+        sides = dims[np.linspace(0, len(dims) - 1, min(len(dims), _SEED_SIDES)).round().astype(int)]
+        bounds = self.archive.problems.bounds
+        tasks, rows = [], []
+        for side in sides[::-1].tolist():
+            for flow in self.flows:
+                for tile in (1, 16):
+                    genomes = trivial(n, flow)
+                    row_axis = ROW_AXIS[flow]
+                    genomes[:, 1] = np.minimum(bounds[:, row_axis], side)
+                    genomes[:, 2] = np.minimum(bounds[:, K_AXIS], side)
+                    if flow == 0:
+                        genomes[:, 3 + 4] = np.minimum(bounds[:, 4], tile)
+                    genomes[:, ORDER] = 2
+                    tighten(genomes, bounds)
+                    tasks.append(np.arange(n))
+                    rows.append(genomes)
+        task, found = np.concatenate(tasks), np.concatenate(rows)
+        fresh = self.archive.fresh(task, found)
+        size = int(min(self._left(), fresh.sum()))
+        self._evaluate(task[fresh][:size], found[fresh][:size])
+        points = self.selector.sample(_SEED_POINTS, self.random)
+        if len(points):
+            self._construct(np.tile(np.arange(n), len(points)), np.repeat(points, n, axis=0))
+
+    def _construct(self, task: NDArray[np.int64], limit: Floats) -> None:
+        """Evaluate new mappings that fill the given hardware points (B, 3)."""
+
+        def load(part: NDArray[np.int64], rows: Genomes) -> tuple[Floats, Floats]:
+            return self.archive.load(task[part], rows, limit[part])
+
+        rows, good = construct(
+            self.archive.problems.bounds[task], limit[:, 0].astype(np.int64), self.flows, load, self.random
+        )
+        good[good] = self.archive.fresh(task[good], rows[good])
+        index = np.flatnonzero(good)[: int(min(self._left(), good.sum()))]
+        self._evaluate(task[index], rows[index])
 
     def _evaluate(self, task: NDArray[np.int64], rows: Genomes) -> None:
         self.archive.add(task, rows)
@@ -180,6 +217,9 @@ class GradientSearch:
 
     def _search_neighbours(self) -> None:
         size = self._batch_size()
+        if not self.elites[0]:
+            self._shake(size)
+            return
         if not self.importance.gradient().any():
             self.importance.revive()
         shares = np.array([focus.share if elites else 0.0 for focus, elites in zip(self.focuses, self.elites, strict=True)])
@@ -195,12 +235,14 @@ class GradientSearch:
             rows.append(base)
             limits.append(limit)
         task, base, limit = np.concatenate(tasks), np.concatenate(rows), np.concatenate(limits)
+        anew = self.random.random(len(task)) < _FRESH
+        if anew.any():
+            self._construct(task[anew], limit[anew])
+            task, base, limit = task[~anew], base[~anew], limit[~anew]
         task, found = self._neighbours(task, base, limit)
         if len(found):
             self._evaluate(task, found)
         if len(found) < size // 4:
-            # Nearly everything around has been tried: look farther out.
-            self.spent += 0
             self._shake(size - len(found))
 
     def _tasks_for(self, focus: int, amount: int) -> NDArray[np.int64]:
@@ -217,7 +259,7 @@ class GradientSearch:
     def _bases(self, focus: int, task: NDArray[np.int64]) -> tuple[Genomes, Floats]:
         """Mappings to change, chosen on an elite of the focus, and the hardware (B, 3) they should fit."""
         elites = self.elites[focus]
-        which = np.minimum(self.random.geometric(0.55, len(task)) - 1, len(elites) - 1)
+        which = np.minimum(self.random.geometric(_GREED, len(task)) - 1, len(elites) - 1)
         base = np.empty((len(task), 25), dtype=np.int64)
         limit = np.empty((len(task), 3))
         for i, elite in enumerate(elites):
@@ -232,6 +274,13 @@ class GradientSearch:
         far = self.random.random((len(task), 2)) < 0.3
         factors = self.random.choice(np.array([0.5, 0.7, 0.85, 1.2, 1.5, 2.0]), (len(task), 2))
         limit[:, 1:] *= np.where(far, factors, 1.0)
+        wider = self.random.random(len(task)) < 0.15
+        dims = np.array(self.setup.space.dim, dtype=np.float64)
+        wanted = limit[wider, 0] * self.random.choice(np.array([0.5, 1.25, 2.0]), int(wider.sum()))
+        side = dims[np.abs(np.log(dims)[None, :] - np.log(wanted)[:, None]).argmin(1)]
+        # The same tiles on a wider array need more rows of both memories.
+        limit[wider, 1:] *= np.maximum(1.0, side / limit[wider, 0])[:, None]
+        limit[wider, 0] = side
         # And some start from another mapping of the task that is of use somewhere.
         other = np.flatnonzero(self.random.random(len(task)) < 0.15)
         for i in other:
@@ -243,42 +292,49 @@ class GradientSearch:
         self, task: NDArray[np.int64], base: Genomes, limit: Floats
     ) -> tuple[NDArray[np.int64], Genomes]:
         """Changed mappings that fit and have not been tried; proposals are free, only evaluations count."""
-        hardware = Hardware(limit[:, 0].copy(), limit[:, 1].copy(), limit[:, 2].copy())
         dim = limit[:, 0].astype(np.int64)
         bounds = self.archive.problems.bounds[task]
         open_ = np.ones(len(task), dtype=np.bool_)
         result = base.copy()
-        for _ in range(6):
+        for _ in range(4):
             index = np.flatnonzero(open_)
             if not len(index):
                 break
-            rows = mutate(base[index], bounds[index], dim[index], self.flows, self.random)
-            good = self.archive.fits(task[index], rows, hardware.take(index))
+
+            def load(part: NDArray[np.int64], rows: Genomes, index: NDArray[np.int64] = index) -> tuple[Floats, Floats]:
+                which = index[part]
+                return self.archive.load(task[which], rows, limit[which])
+
+            rows, good = neighbours(base[index], bounds[index], dim[index], self.flows, load, self.random)
             good[good] = self.archive.fresh(task[index][good], rows[good])
             result[index[good]] = rows[good]
             open_[index[good]] = False
         return task[~open_], result[~open_]
 
     def _shake(self, amount: int) -> None:
-        """Neighbours of neighbours of whatever the archive holds, on the leaders' array side."""
-        n = len(self.setup.tasks)
+        """Nearly everything around has been tried: neighbours of neighbours of neighbours."""
         amount = int(min(amount, self._left()))
-        task = self.random.integers(0, n, amount)
-        base, limit = self._bases(0, task)
+        task = self.random.integers(0, len(self.setup.tasks), amount)
+        base, limit = self._bases(0, task) if self.elites[0] else self._any_base(task)
         bounds = self.archive.problems.bounds[task]
         for _ in range(2):
             base = mutate(base, bounds, limit[:, 0].astype(np.int64), self.flows, self.random)
         keep = self.archive.fresh(task, base)
-        if keep.any():
-            self._evaluate(task[keep], base[keep])
-        else:
-            # The space around is exhausted; the budget is a promise to stop, not to go on forever.
-            self.spent += n
+        self._evaluate(task[keep], base[keep])
+        # Repeats are charged as well: the budget is a promise to stop.
+        self.spent += amount - int(keep.sum())
+
+    def _any_base(self, task: NDArray[np.int64]) -> tuple[Genomes, Floats]:
+        """Any mapping of the archive, on the largest accelerator."""
+        space = self.setup.space
+        base = np.stack([self.archive.genomes[t][self.random.integers(0, len(self.archive.genomes[t]))] for t in task])
+        largest = [float(space.dim[-1]), float(space.accumulator_kib[-1]), float(space.scratchpad_kib[-1])]
+        return base, np.tile(np.array(largest), (len(task), 1))
 
     # -- bookkeeping -------------------------------------------------------------------------------------
 
-    def _rescan(self, after_descent: bool) -> None:
-        keep = [_LEADERS if len(self.focuses) == 1 or k == 0 else 1 for k in range(len(self.focuses))]
+    def _rescan(self) -> None:
+        keep = [_LEADERS if k == 0 else 1 for k in range(len(self.focuses))]
         flat = [elite for elites in self.elites for elite in elites]
         old = self.elites[0][0] if self.elites[0] else None
         before = self._layer_costs(old) if old else None
@@ -351,6 +407,7 @@ class GradientSearch:
             "last_front": self.last_front,
             "best": self.best if np.isfinite(self.best) else None,
             "ratio": self.selector.ratio,
+            "scans": self.selector.scans,
             "random": self.random.bit_generator.state,
             "elites": [
                 [[*e.point, e.energy, e.latency, e.value, e.violation, e.violated, e.choice.tolist()] for e in elites]
@@ -371,7 +428,7 @@ class GradientSearch:
         self.spent, self.spent_descending = numbers["spent"], numbers["spent_descending"]
         self.batches, self.last_front = numbers["batches"], numbers["last_front"]
         self.best = np.inf if numbers["best"] is None else numbers["best"]
-        self.selector.ratio = numbers["ratio"]
+        self.selector.ratio, self.selector.scans = numbers["ratio"], numbers["scans"]
         self.random.bit_generator.state = numbers["random"]
         self.elites = [
             [Elite((e[0], e[1], e[2]), np.array(e[8]), e[3], e[4], e[5], e[6], e[7]) for e in elites]

@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 #: Weighings of energy against latency that a scan tries, relative to each point's own latency/energy ratio.
 WEIGHINGS = np.array([1e-5, 0.05, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 20.0, 1e5])
 #: Steps of capacity around an elite when the space has too many points to scan them all.
-_STEPS = np.array([0.5, 0.63, 0.75, 0.84, 0.92, 0.96, 1.0, 1.04, 1.1, 1.26, 1.6, 2.2])
+_FINE = np.array([0.86, 0.93, 0.98, 1.0, 1.03, 1.1])
+_COARSE = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Selector:
         self._acc = np.array(self.space.accumulator_kib, dtype=np.float64)
         self._sp = np.array(self.space.scratchpad_kib, dtype=np.float64)
         self.ratio = 1e-2
+        self.scans = 0
+        self._grid = self._coarse_grid()
 
     # -- hardware points ---------------------------------------------------------------------------------
 
@@ -102,25 +105,42 @@ class Selector:
         return p.row(int(best))
 
     def pool(self, around: Sequence[Elite]) -> Hardware:
-        """Points to scan: all of a small space, else a neighbourhood of the elites."""
+        """Points to scan: all of a small space; else a coarse grid over it and finer ones around the elites."""
         if self.points is not None:
             return self.points
-        rows = []
-        for dim, acc, sp in {e.point for e in around}:
-            near = self._dims[np.abs(np.log(self._dims / dim)) < 0.4]
-            dims = np.unique(np.concatenate([[dim], near[:: max(1, len(near) // 5)]]))
-            grid = np.stack(np.meshgrid(dims, acc * _STEPS, sp * _STEPS, indexing="ij"), -1).reshape(-1, 3)
+        rows = [self._grid]
+        self.scans += 1
+        steps = _FINE if self.scans % 2 else _COARSE
+        for dim, acc, sp in sorted({e.point for e in around}):
+            near = self._dims[np.abs(np.log(self._dims / dim)) < 0.3]
+            dims = np.unique(np.concatenate([[dim], near[[0, -1]]])) if self.scans % 4 == 0 else np.array([dim])
+            grid = np.stack(np.meshgrid(dims, acc * steps, sp * steps, indexing="ij"), -1).reshape(-1, 3)
             # A larger array needs proportionally more accumulator for the same tiles.
             grid[:, 1] *= grid[:, 0] / dim
             rows.append(grid)
-        if not rows:
-            seeds = np.stack(np.meshgrid(self._dims[::8], [8, 32, 128, 512.0], [32, 128, 512, 2048.0]), -1)
-            rows.append(seeds.reshape(-1, 3))
-        table = np.concatenate(rows)
+        return self._legal_points(np.concatenate(rows))
+
+    def _legal_points(self, table: Floats) -> Hardware:
+        """The allowed points next above the rows of `table`, each once."""
         snapped = self.snap(table[:, 0], table[:, 1], table[:, 2])
         unique = np.unique(np.stack([snapped.dim, snapped.accumulator_kib, snapped.scratchpad_kib], 1), axis=0)
         hardware = Hardware(unique[:, 0].copy(), unique[:, 1].copy(), unique[:, 2].copy())
         return hardware.take(np.flatnonzero(self.allowed(hardware)))
+
+    def _coarse_grid(self) -> Floats:
+        """A few array sides times octaves of capacity, over what may pay: up to 8 MiB."""
+        dims = self._dims[np.linspace(len(self._dims) - 1, len(self._dims) // 4, 4).round().astype(int)]
+        acc = _octaves(self._acc[0], min(self._acc[-1], 2048.0))
+        sp = _octaves(self._sp[0], min(self._sp[-1], 8192.0))
+        return np.stack(np.meshgrid(dims, acc, sp, indexing="ij"), -1).reshape(-1, 3)
+
+    def sample(self, number: int, rng: np.random.Generator) -> Floats:
+        """Random hardware points, (number, 3), the larger ones preferred as small ones hold little of use."""
+        points = self.points if self.points is not None else self._legal_points(self._grid)
+        size = np.log(points.dim) + 0.5 * np.log(points.accumulator_kib) + 0.5 * np.log(points.scratchpad_kib)
+        chance = np.exp(0.5 * (size - size.max()))
+        index = rng.choice(len(points), min(number, len(points)), replace=False, p=chance / chance.sum())
+        return np.stack([points.dim, points.accumulator_kib, points.scratchpad_kib], 1)[index]
 
     # -- choices -----------------------------------------------------------------------------------------
 
@@ -217,7 +237,7 @@ class Selector:
         result: list[list[Elite]] = []
         for focus, number in zip(self.focuses, keep, strict=True):
             value = (focus.value(scan.energy, scan.latency, np.broadcast_to(area, scan.energy.shape)) + penalty).min(1)
-            order = np.argsort(value, kind="stable")[: 2 * number]
+            order = self._shortlist(value, hardware, number)
             chosen: dict[tuple[float, float, float], Elite] = {}
             for h in order:
                 if not np.isfinite(value[h]):
@@ -232,12 +252,26 @@ class Selector:
                     if smaller is not None and smaller.value <= elite.value:
                         elite = smaller
                 chosen.setdefault(elite.point, elite)
-            best = sorted(chosen.values(), key=lambda e: (e.value, e.point))
-            result.append(best[:number])
+            result.append(sorted(chosen.values(), key=lambda e: (e.value, e.point)))
         leaders = [elites[0] for elites in result if elites]
         if leaders:
             self.ratio = leaders[0].latency / leaders[0].energy
         return result
+
+    @staticmethod
+    def _shortlist(value: Floats, hardware: Hardware, number: int) -> NDArray[np.int64]:
+        """The best point of each of the best cells (a third of an octave of array side, an octave of each
+        capacity), so that the elites differ by more than a few KiB."""
+        order = np.argsort(value, kind="stable")
+        cells = np.stack(
+            [
+                np.floor(3 * np.log2(hardware.dim[order])),
+                np.floor(np.log2(hardware.accumulator_kib[order])),
+                np.floor(np.log2(hardware.scratchpad_kib[order])),
+            ]
+        )
+        _, first = np.unique(cells, axis=1, return_index=True)
+        return order[np.sort(first)][:number]
 
     # -- candidates --------------------------------------------------------------------------------------
 
@@ -289,3 +323,7 @@ class Selector:
             )
             result.append(self.candidate(elite, samples))
         return result
+
+
+def _octaves(low: float, high: float) -> Floats:
+    return np.asarray(low * 2.0 ** np.arange(0, np.floor(np.log2(high / low)) + 1))

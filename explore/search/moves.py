@@ -1,0 +1,234 @@
+"""Moves of the local search: random neighbours of mappings, fitted to an accelerator.
+
+Proposals cost no evaluations: capacity needs follow from the factors alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explore.search.genome import (
+    COLUMNS,
+    DRAM_ORDERS,
+    FLOW,
+    K_AXIS,
+    ORDER,
+    ROW_AXIS,
+    ROWS,
+    Genomes,
+    tighten,
+    trivial,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: How much of the accumulator and of the scratchpad rows of genomes take, as (B,) ratios, given their index.
+Load = Callable[[Ints, Genomes], tuple[Floats, Floats]]
+
+_REPAIRS, _FILLS = 8, 3
+
+
+def neighbours(
+    base: Genomes, bounds: Ints, dim: Ints, flows: Sequence[int], load: Load, rng: np.random.Generator
+) -> tuple[Genomes, Bools]:
+    """A random neighbour of each row that fits its accelerator.
+
+    Args:
+        base: (B, 25) rows to start from.
+        bounds, dim: (B, 7) loop bounds, (B,) array sides.
+        load: capacity taken by rows, as ratios of what their accelerators have.
+
+    Returns:
+        the neighbours, and which of them fit.
+    """
+    rows = mutate(base, bounds, dim, flows, rng)
+    everything = np.arange(len(rows))
+    fits = _repair(rows, bounds, load, rng)
+    grow = fits & (rng.random(len(rows)) < 0.4)
+    for _ in range(_FILLS):
+        index = everything[grow]
+        if not len(index):
+            break
+        larger = rows[index].copy()
+        _grow(larger, rng)
+        tighten(larger, bounds[index])
+        acc, sp = load(index, larger)
+        good = (acc <= 1) & (sp <= 1)
+        rows[index[good]] = larger[good]
+    return rows, fits
+
+
+def construct(
+    bounds: Ints, dim: Ints, flows: Sequence[int], load: Load, rng: np.random.Generator
+) -> tuple[Genomes, Bools]:
+    """Random mappings that fill their accelerators: the array is used fully, then the accumulator is filled with
+    pixels and K, then the scratchpad with reduction loops and, unless outputs are to stay put under
+    reduction loops at DRAM, with more of anything. Returns the rows and which of them fit."""
+    size = len(bounds)
+    rows = trivial(size)
+    rows[:, FLOW] = rng.choice(np.asarray(flows), size)
+    rows[:, ORDER] = rng.integers(0, len(DRAM_ORDERS), size)
+    one = np.arange(size)
+    rows[:, ROWS] = np.minimum(bounds[one, ROW_AXIS[rows[:, FLOW]]], dim)
+    rows[:, COLUMNS] = np.minimum(bounds[:, K_AXIS], dim)
+    tighten(rows, bounds)
+    acc, sp = load(one, rows)
+    fits = (acc <= 1) & (sp <= 1)
+    hold = rng.random(size) < 0.4
+    rows[hold, ORDER] = np.array([2, 9, 10])[rng.integers(0, 3, int(hold.sum()))]
+    # Which dimensions a phase may grow, into which level, in how many attempts.
+    pixels, reduction, everything = (3, 7), (0, 3), (0, 7)
+    for (low, high), target, attempts in ((pixels, 3, 8), (reduction, 3, 6), (everything, 10, 8)):
+        eager = rng.random(size) < 0.85
+        for _ in range(attempts):
+            active = np.flatnonzero(fits & eager & ~(hold & (target == 10)))
+            if not len(active):
+                break
+            part = rows[active]
+            index = np.arange(len(active))
+            axis = rng.integers(low, high, len(active))
+            value = part[index, 17 + axis]
+            factor = np.minimum(rng.choice(np.array([2, 2, 3, 5, 1 << 20, 1 << 20]), len(active)), value)
+            part[index, target + axis] *= factor
+            part[index, 17 + axis] = -(-value // factor)
+            tighten(part, bounds[active])
+            acc, sp = load(active, part)
+            good = (acc <= 1) & (sp <= 1)
+            rows[active[good]] = part[good]
+    return rows, fits
+
+
+def _repair(rows: Genomes, bounds: Ints, load: Load, rng: np.random.Generator) -> Bools:
+    """Shrink tiles in place until they fit (most do within a few halvings); which rows fit in the end."""
+    acc, sp = load(np.arange(len(rows)), rows)
+    for _ in range(_REPAIRS):
+        broken = np.flatnonzero((acc > 1) | (sp > 1))
+        if not len(broken):
+            break
+        part = rows[broken]
+        one = np.arange(len(part))
+        # The accumulator tile shrinks by pixels and K; the scratchpad tile by any dimension.
+        over_acc = acc[broken] > 1
+        t1, t2 = part[:, 3:10], part[:, 10:17]
+        can = np.where(over_acc[:, None], t1 > 1, (t2 > 1) | (t1 > 1)).astype(float)
+        can[over_acc, :3] = 0.0
+        able = can.sum(1) > 0
+        chance = np.cumsum(can + ~able[:, None], 1)
+        axis = (rng.random(len(part))[:, None] * chance[:, -1:] > chance).sum(1).clip(0, 6)
+        first = over_acc | (t2[one, axis] <= 1)
+        place = np.where(first, 3, 10) + axis
+        value = part[one, place]
+        halved = np.where(rng.random(len(part)) < 0.5, -(-value // 2), np.maximum(1, value // 3))
+        part[one, place] = np.minimum(halved, np.maximum(value - 1, 1))
+        # What leaves level 1 goes to the scratchpad tile or out to DRAM.
+        keep = first & (rng.random(len(part)) < 0.5)
+        part[one, 10 + axis] = np.where(keep, t2[one, axis] * 2, part[one, 10 + axis])
+        part[one, 17 + axis] = 1
+        tighten(part, bounds[broken])
+        rows[broken] = part
+        acc[broken], sp[broken] = load(broken, part)
+    return np.asarray((acc <= 1) & (sp <= 1))
+
+
+def _grow(rows: Genomes, rng: np.random.Generator) -> None:
+    """Pull a factor of a random dimension inwards: from DRAM to the scratchpad tile, or on to the accumulator's."""
+    size = len(rows)
+    one = np.arange(size)
+    outer = rng.random(size) < 0.6
+    source_block = np.where(outer, 17, 10)
+    values = rows[one[:, None], source_block[:, None] + np.arange(7)[None, :]]
+    can = (values > 1).astype(float)
+    able = can.sum(1) > 0
+    chance = np.cumsum(can + ~able[:, None], 1)
+    axis = (rng.random(size)[:, None] * chance[:, -1:] > chance).sum(1).clip(0, 6)
+    value = values[one, axis]
+    factor = np.minimum(rng.choice(np.array([2, 2, 3, 4, 1 << 20]), size), value)
+    target = source_block - 7
+    rows[one, target + axis] *= factor
+    rows[one, source_block + axis] = -(-value // factor)
+
+
+def mutate(
+    genomes: Genomes,
+    bounds: NDArray[np.int64],
+    dim: NDArray[np.int64],
+    flows: Sequence[int],
+    rng: np.random.Generator,
+) -> Genomes:
+    """A random neighbour of each row: one to three elementary moves, then tightened.
+
+    A move transfers a factor of one dimension between two levels, changes a factor by one, changes the DRAM
+    order, or changes the dataflow. Spatial factors stay within `dim` (B,).
+    """
+    rows = genomes.copy()
+    size = len(rows)
+    moves = 1 + (rng.random(size) < 0.55) + (rng.random(size) < 0.3)
+    axis_weight = np.where(bounds > 1, np.log2(bounds) + 1.0, 0.0)
+    idle = axis_weight.sum(1) == 0
+    axis_weight[idle, K_AXIS] = 1.0
+    chance = np.cumsum(axis_weight, 1) / axis_weight.sum(1, keepdims=True)
+    for turn in range(3):
+        active = moves > turn
+        axis = (rng.random(size)[:, None] > chance).sum(1).clip(0, 6)
+        kind = rng.random(size)
+        reorder = active & (kind < 0.08)
+        rows[reorder, ORDER] = rng.integers(0, len(DRAM_ORDERS), int(reorder.sum()))
+        flip = active & (kind >= 0.08) & (kind < 0.10)
+        if len(flows) > 1 and flip.any():
+            _change_flow(rows, flip, bounds, dim)
+        _move_factor(rows, active & (kind >= 0.10), axis, rng)
+    _clip_spatial(rows, dim)
+    tighten(rows, bounds)
+    return rows
+
+
+def _clip_spatial(rows: Genomes, dim: NDArray[np.int64]) -> None:
+    np.minimum(rows[:, ROWS], dim, out=rows[:, ROWS])
+    np.minimum(rows[:, COLUMNS], dim, out=rows[:, COLUMNS])
+
+
+def _change_flow(rows: Genomes, where: NDArray[np.bool_], bounds: NDArray[np.int64], dim: NDArray[np.int64]) -> None:
+    """Swap the dataflow: the old row dimension goes on in time, the new one is spread over the rows."""
+    index = np.flatnonzero(where)
+    old_axis = ROW_AXIS[rows[index, FLOW]]
+    rows[index, 3 + old_axis] *= rows[index, ROWS]
+    rows[index, FLOW] = 1 - rows[index, FLOW]
+    new_axis = ROW_AXIS[rows[index, FLOW]]
+    spread = np.minimum(bounds[index, new_axis], dim[index])
+    rows[index, ROWS] = spread
+    rows[index, 3 + new_axis] = -(-rows[index, 3 + new_axis] // spread)
+
+
+def _move_factor(rows: Genomes, where: NDArray[np.bool_], axis: NDArray[np.int64], rng: np.random.Generator) -> None:
+    """Transfer a factor of `axis` between two of (array, level 1, 2, 3), or change one by a single step."""
+    index = np.flatnonzero(where)
+    if not len(index):
+        return
+    axis = axis[index]
+    size = len(index)
+    spatial = np.where(axis == K_AXIS, COLUMNS, np.where(axis == ROW_AXIS[rows[index, FLOW]], ROWS, -1))
+    place = np.stack([np.where(spatial >= 0, spatial, 3 + axis), 3 + axis, 10 + axis, 17 + axis], 1)
+    source = rng.integers(0, 4, size)
+    target = (source + rng.integers(1, 4, size)) % 4
+    one = np.arange(size)
+    a, b = place[one, source], place[one, target]
+    factor = rng.choice(np.array([2, 2, 2, 3, 4, 5, 7, 8]), size)
+    step = rng.random(size) < 0.3
+    value_a, value_b = rows[index, a], rows[index, b]
+    factor = np.minimum(factor, np.maximum(value_a, 1))
+    # A large factor is also tried whole, so that a loop can leave a level in one move.
+    whole = rng.random(size) < 0.15
+    factor = np.where(whole, value_a, factor)
+    moved_a = -(-value_a // factor)
+    moved_b = value_b * factor
+    nudged = np.maximum(1, value_a + rng.choice(np.array([-1, 1]), size))
+    # After a single step the outermost factor is recomputed by tightening.
+    rows[index, a] = np.where(step, nudged, moved_a)
+    rows[index, b] = np.where(step, value_b, np.where(a == b, rows[index, b], moved_b))
+    outer = 17 + axis
+    rows[index, outer] = np.where(step & (a != outer), 1, rows[index, outer])
