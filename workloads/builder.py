@@ -173,7 +173,7 @@ class GraphBuilder(Graph):
             height = {} if rank == 1 else {"Q": size[0]}
             problem = self._problem(name, P=size[-1], K=channels // groups * taps, **height, **common)
             return self._add(name, kind, (x,), shape, problem, weights)
-        if max(*strides, *kernels) > 4096:
+        if max(kernels) > 4096 or math.prod(strides) > 1024:
             raise self.error(f"kernel {kernels} or stride {strides} is too large", name)
         axes = [
             transposed_phases(out[i], kernels[i], strides[i], pads[i][0], dilations[i]) for i in range(rank)
@@ -318,6 +318,8 @@ class GraphBuilder(Graph):
     ) -> Tensor:
         """Tensors side by side along `axis`: producers write into one block."""
         name = self._name("concat", name)
+        if not tensors:
+            raise self.error("nothing to join", name)
         first = tensors[0].shape
         if not -len(first) <= axis < len(first):
             raise self.error(f"axis {axis} of {first} does not exist", name)

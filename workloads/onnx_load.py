@@ -14,19 +14,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 import onnx.inliner
-import onnx.shape_inference
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
+from workloads.onnx_fold import stored_value
+from workloads.onnx_shapes import infer_shapes, known_shape
 from workloads.options import split_options, whole_number
 
 #: protobuf cannot hold more.
 MAX_BYTES = 2**31 - 1
-#: Constants of at most so many elements stay in the model that shapes are inferred on.
-SMALL = 1024
-#: Passes of shape inference, each of which gets past one more layer of unknown operators.
-PASSES = 32
 
 _BATCH_NAME = re.compile(r"(n|b|bs|none|\?|-1|.*batch.*|unk__\d+|dynamic_axes_\d+)?", re.IGNORECASE)
 _STANDARD_DOMAINS = ("", "ai.onnx")
@@ -55,6 +52,7 @@ class LoadedModel:
         shapes: of every value whose shape is known.
         constants: initializers.
         guessed: outputs of operators without a definition, assumed to have their input's shape.
+        computed: values that follow from shapes (they are no weights).
     """
 
     path: str
@@ -64,6 +62,7 @@ class LoadedModel:
     constants: dict[str, Constant]
     options: dict[str, int | str]
     guessed: set[str] = field(default_factory=set)
+    computed: set[str] = field(default_factory=set)
 
 
 def load_model(path: str, rest: str | None) -> LoadedModel:
@@ -77,12 +76,12 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
         inputs = [
             (value.name, shape)
             for value in model.graph.input
-            if value.name not in constants and (shape := _shape(value)) is not None
+            if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
-        shapes, guessed = _infer(model, constants)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, DecodeError) as error:
+        shapes, guessed, computed = infer_shapes(path, model, {n: c.value for n, c in constants.items()})
+    except (RuntimeError, ValueError, DecodeError) as error:
         raise _broken(path, error) from None
-    return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed)
+    return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed)
 
 
 def _broken(path: str, error: Exception) -> InputError:
@@ -138,40 +137,20 @@ def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:
     return shape
 
 
-def small_value(tensor: onnx.TensorProto, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Elements of a small constant, None for a large one, one stored elsewhere, or a damaged one."""
-    if math.prod(shape) > SMALL or tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return None
-    try:
-        return np.asarray(onnx.numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError, RuntimeError, NotImplementedError):
-        return None
-
-
 def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, Constant]:
-    """Constants of the graph; the large ones become inputs of known shape in it."""
+    """Constants of the graph, which become inputs of known shape in it."""
     constants: dict[str, Constant] = {}
-    declared = {value.name for value in graph.input}
-    kept = []
-    for tensor in graph.initializer:
-        shape = tensor_shape(path, tensor.name, tensor.dims)
-        value = small_value(tensor, shape)
-        constants[tensor.name] = Constant(shape, ((tensor.name, math.prod(shape)),), value)
-        if value is not None:
-            kept.append(tensor)
-        elif tensor.name not in declared:
-            kind = tensor.data_type or onnx.TensorProto.FLOAT
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, kind, shape))
-    for sparse in graph.sparse_initializer:
-        name, shape = sparse.values.name, tensor_shape(path, sparse.values.name, sparse.dims)
-        constants[name] = Constant(shape, ((name, math.prod(shape)),))
-        if name not in declared:
-            kind = sparse.values.data_type or onnx.TensorProto.FLOAT
-            graph.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
-    small = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in kept]
-    del graph.initializer[:]
-    del graph.sparse_initializer[:]
-    graph.initializer.extend(small)
+    stored = [(t.name, t.data_type, t.dims, t) for t in graph.initializer]
+    stored += [(t.values.name, t.values.data_type, t.dims, None) for t in graph.sparse_initializer]
+    kept = [value for value in graph.input if value.name not in {name for name, *_ in stored}]
+    for name, kind, dims, tensor in stored:
+        shape = tensor_shape(path, name, dims)
+        value = None if tensor is None else stored_value(tensor)
+        constants[name] = Constant(shape, ((name, math.prod(shape)),), value)
+        kept.append(onnx.helper.make_tensor_value_info(name, kind or onnx.TensorProto.FLOAT, shape))
+    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
+    del graph.input[:], graph.initializer[:], graph.sparse_initializer[:]
+    graph.input.extend(copies)
     return constants
 
 
@@ -229,57 +208,3 @@ def _fix_dimensions(
                 )
             dim.dim_value = chosen[f"dim.{name}"]
     return result
-
-
-def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...] | None:
-    """Shape of a value when every extent is known."""
-    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-        return None
-    dims = value.type.tensor_type.shape.dim
-    if any(d.WhichOneof("value") != "dim_value" or d.dim_value < 0 for d in dims):
-        return None
-    return tuple(d.dim_value for d in dims)
-
-
-def has_definition(node: onnx.NodeProto) -> bool:
-    """Whether ONNX itself knows the operator, and so the shapes it produces."""
-    return bool(onnx.defs.has(node.op_type, "" if node.domain in _STANDARD_DOMAINS else node.domain))
-
-
-def _infer(
-    model: onnx.ModelProto, constants: dict[str, Constant]
-) -> tuple[dict[str, tuple[int, ...]], set[str]]:
-    """Shapes of all values that can be known.
-
-    Declared intermediate shapes may hold the symbols that were just replaced, so all are dropped but those
-    of operators that ONNX does not define. Where even these are missing, the output is assumed to have the
-    shape of the operator's first input, so that what follows can still be explored.
-    """
-    graph = model.graph
-    undefined = {name for node in graph.node if not has_definition(node) for name in node.output}
-    declared = [v for v in graph.value_info if v.name in undefined and _shape(v) is not None]
-    del graph.value_info[:]
-    graph.value_info.extend(declared)
-    for value in graph.output:
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
-    guessed: set[str] = set()
-    shapes: dict[str, tuple[int, ...]] = {}
-    for _ in range(PASSES):
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        found = {**{v.name: _shape(v) for v in (*inferred.graph.input, *inferred.graph.output)}}
-        found.update({v.name: _shape(v) for v in inferred.graph.value_info})
-        shapes = {name: shape for name, shape in found.items() if shape is not None}
-        missing = []
-        for node in graph.node:
-            activations = [name for name in node.input if name and name not in constants]
-            if has_definition(node) or not node.output or node.output[0] in shapes or not activations:
-                continue
-            if activations[0] in shapes and node.output[0]:
-                missing.append((node.output[0], shapes[activations[0]]))
-        if not missing:
-            break
-        for name, shape in missing:
-            guessed.add(name)
-            graph.value_info.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
-    return shapes, guessed

@@ -12,7 +12,8 @@ import onnx
 from common.errors import InputError, Location
 from workloads.builder import GraphBuilder
 from workloads.network import Tensor, Unsupported
-from workloads.onnx_load import Constant, LoadedModel, small_value, tensor_shape
+from workloads.onnx_fold import stored_value
+from workloads.onnx_load import Constant, LoadedModel, tensor_shape
 
 
 class UnsupportedNodeError(Exception):
@@ -62,7 +63,7 @@ class OnnxNode:
         if node.op_type == "Constant" and "value" in self._attributes:
             tensor = self._attributes["value"].t
             shape = tensor_shape(self.model.path, self.name, tensor.dims)
-            value = small_value(tensor, shape)
+            value = stored_value(tensor)
         elif sources and node.op_type in ("Identity", "Cast", "DequantizeLinear", "QuantizeLinear"):
             shape = self.constants[sources[0]].shape
             if node.op_type in ("Identity", "Cast"):
@@ -74,7 +75,8 @@ class OnnxNode:
             roots = ()
         for output in node.output:
             known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
-            own = ((output, math.prod(known)),) if known is not None and not sources else ()
+            stored = not sources and output not in self.model.computed
+            own = ((output, math.prod(known)),) if known is not None and stored else ()
             self.constants[output] = Constant(known, roots or own, value)
         return True
 
