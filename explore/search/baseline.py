@@ -1,0 +1,84 @@
+"""What the baseline searchers have in common: the budget, batches, and snapshots."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explore.candidate import Candidate
+from explore.search.base import BatchResult, SearchSetup, State
+from explore.search.designs import Designs, Evaluator, Keeper
+from explore.search.exact_factors import ExactMappings
+from explore.search.genome import FLOWS, Genomes
+from explore.search.hardware_choice import HardwareChoice
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class BaselineSearch(ABC):
+    """A searcher whose batches depend on nothing but the seed, the batch number and what it keeps.
+
+    A subclass implements `_batch`, and extends `state` and `restore` if it remembers anything.
+    """
+
+    phase = "sampling"
+
+    def __init__(self, setup: SearchSetup) -> None:
+        self.setup = setup
+        self.evaluator = Evaluator(setup.tasks, setup.space)
+        self.keeper = Keeper(self.evaluator, setup.objective)
+        self.hardware = HardwareChoice(setup.space)
+        flows = [FLOWS.index(flow) for flow in setup.space.dataflows]
+        self.mappings = ExactMappings(self.evaluator.problems.bounds, flows)
+        self.spent = 0
+        self.batches = 0
+
+    def step(self) -> BatchResult:
+        """One batch; done when the budget is not enough for another design point."""
+        found: list[Candidate] = []
+        if self._left() >= len(self.evaluator):
+            # A generator of its own for every batch: nothing of it needs to be saved.
+            found = self._batch(np.random.default_rng([self.setup.seed, self.batches]))
+            self.batches += 1
+        done = self._left() < len(self.evaluator)
+        return BatchResult(found, self.spent, self.phase, done, self.keeper.details())
+
+    @abstractmethod
+    def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+        """Spend at least one evaluation and at most what is left."""
+
+    def _left(self) -> float:
+        return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent
+
+    def _growing(self, least: int, most: int) -> int:
+        """Design points for the next batch: few at first, so that the course of a search can be seen."""
+        n = len(self.evaluator)
+        return int(min(np.clip(self.spent // n // 4, least, most), self._left() // n))
+
+    def _draw(self, task: Ints, point: Floats, rng: np.random.Generator) -> Genomes:
+        """Random mappings that fit accelerators (B, 3) where any can."""
+        dim = point[:, 0].astype(np.int64)
+
+        def fits(index: Ints, rows: Genomes) -> NDArray[np.bool_]:
+            return self.evaluator.fits(task[index], rows, point[index])
+
+        return self.mappings.draw_fitting(task, dim, fits, rng)[0]
+
+    def _offer(self, designs: Designs, before: int) -> list[Candidate]:
+        """Report designs evaluated one after the other since `before` evaluations were spent."""
+        n = len(self.evaluator)
+        samples = np.minimum(before + n * np.arange(1, len(designs.point) + 1), self.spent)
+        return self.keeper.offer(designs, samples)
+
+    def state(self) -> State:
+        """Snapshot."""
+        numbers = np.array([self.spent, self.batches], dtype=np.int64)
+        return {"numbers": numbers, **self.keeper.state()}
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+        self.spent, self.batches = (int(v) for v in state["numbers"])
+        self.keeper.restore(state)

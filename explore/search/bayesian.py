@@ -1,0 +1,102 @@
+"""Bayesian optimisation over hardware (Optuna), random mappings inside."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import create_trial
+
+from explore.candidate import Candidate
+from explore.search.base import SearchSetup, State
+from explore.search.two_loop import InnerSearch
+
+#: Random mappings of every task on a hardware point. Fewer than the two-loop baseline's, since a model of the
+#: hardware profits from many points.
+MAPPINGS = 50
+#: Hardware points drawn at random before the model is used, and points of one batch at most.
+_WARM_UP, _TRIALS = 10, 4
+_NAMES = ("dim", "accumulator_kib", "scratchpad_kib")
+
+
+class BayesianSearch(InnerSearch):
+    """A tree-structured Parzen estimator proposes array side and capacities, in their logarithms; the value of
+    a hardware point is the best design with random mappings on it.
+
+    Several metrics are several objectives to the estimator; a constraint that is broken is a penalty.
+    """
+
+    phase = "bayesian optimisation"
+
+    def __init__(self, setup: SearchSetup) -> None:
+        super().__init__(setup)
+        self.asked = np.zeros((0, 3))
+        self.told = np.zeros((0, len(setup.objective.metrics)))
+        self._space: dict[str, BaseDistribution] = {
+            name: FloatDistribution(float(low), float(high))
+            for name, low, high in zip(_NAMES, self.hardware.low, self.hardware.high, strict=True)
+        }
+        self._study = self._new_study()
+
+    def _new_study(self) -> optuna.Study:
+        """A study in memory that knows the trials so far."""
+        verbosity = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        try:
+            study = optuna.create_study(directions=["minimize"] * self.told.shape[1])
+            study.add_trials(
+                [
+                    create_trial(
+                        params=dict(zip(_NAMES, asked, strict=True)),
+                        distributions=self._space,
+                        values=told,
+                    )
+                    for asked, told in zip(self.asked.tolist(), self.told.tolist(), strict=True)
+                ]
+            )
+        finally:
+            optuna.logging.set_verbosity(verbosity)
+        return study
+
+    def _sampler(self) -> BaseSampler:
+        # The sampler keeps nothing between batches, so that one made afresh goes on where another stopped.
+        seed = int(np.random.default_rng([self.setup.seed, self.batches, 1]).integers(0, 2**31))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return TPESampler(seed=seed, n_startup_trials=_WARM_UP, multivariate=True)
+
+    def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+        self._study.sampler = self._sampler()
+        found: list[Candidate] = []
+        for _ in range(_TRIALS):
+            mappings = int(min(MAPPINGS, self._left() // len(self.evaluator)))
+            if mappings:
+                found += self._trial(mappings, rng)
+        return found
+
+    def _trial(self, mappings: int, rng: np.random.Generator) -> list[Candidate]:
+        trial = self._study.ask(self._space)
+        asked = np.array([trial.params[name] for name in _NAMES])
+        designs, samples = self._map(self.hardware.nearest(asked[None]), mappings, rng)
+        values = self.evaluator.metrics(designs, self.setup.objective.metrics)
+        penalty = 10 * np.log1p(self.evaluator.violation(designs))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.nan_to_num(np.log(values) + penalty[:, None], nan=1e3, posinf=1e3)
+        told = score[score.sum(1).argmin()]
+        self._study.tell(trial, told.tolist())
+        self.asked = np.concatenate([self.asked, asked[None]])
+        self.told = np.concatenate([self.told, told[None]])
+        return self.keeper.offer(designs, samples)
+
+    def state(self) -> State:
+        """Snapshot: the trials are all that the estimator knows."""
+        return {**super().state(), "bayesian.asked": self.asked.copy(), "bayesian.told": self.told.copy()}
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+        super().restore(state)
+        self.asked, self.told = state["bayesian.asked"].copy(), state["bayesian.told"].copy()
+        self._study = self._new_study()

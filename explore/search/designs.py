@@ -1,0 +1,306 @@
+"""Whole design points in batches: their costs, the least hardware that holds them, and which to keep.
+
+What the baseline searchers share. They choose a mapping for every task, and know no combination of mappings
+that were found for different designs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.area import area_mm2
+from explore.candidate import Candidate, Cost
+from explore.front import nondominated, thin
+from explore.infeasible import PREFIX
+from explore.objective import Objective
+from explore.search.base import State
+from explore.search.genome import COLUMNS, ROWS, WIDTH, Genomes, ProblemSet, count, needs, to_mapping
+from explore.space import DesignSpace
+from workloads.network import Task
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Members of the front that are kept and reported.
+_FRONT = 48
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Evaluated mappings, every field (B,): what they cost on any accelerator, and what they need of it.
+
+    Attributes:
+        base_pj: energy that does not depend on the accelerator.
+        a1, a2: words accessed at accumulator and scratchpad.
+        cycles: latency as far as it does not depend on the accelerator.
+        side: array side.
+        accumulator_words: a column.
+        scratchpad: bytes, or rows with the `gemmini` rules.
+    """
+
+    base_pj: Floats
+    a1: Floats
+    a2: Floats
+    cycles: Floats
+    side: Floats
+    accumulator_words: Floats
+    scratchpad: Floats
+
+    def view(self, *shape: int) -> Measured:
+        """The same with every field of another shape."""
+        return Measured(*(getattr(self, name).reshape(shape) for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class Designs:
+    """A batch of D design points for n tasks.
+
+    Attributes:
+        genomes: (D, n, 25) mappings.
+        point: (D, 3) array side, accumulator KiB, scratchpad KiB.
+        energy, latency: (D, n) of one run of each task, pJ and cycles; infinite where it does not fit.
+    """
+
+    genomes: Genomes
+    point: Floats
+    energy: Floats
+    latency: Floats
+
+    def take(self, index: Ints) -> Designs:
+        """The designs at `index`."""
+        return Designs(self.genomes[index], self.point[index], self.energy[index], self.latency[index])
+
+
+class Evaluator:
+    """Costs of mappings of the tasks in the space."""
+
+    def __init__(self, tasks: Sequence[Task], space: DesignSpace) -> None:
+        self.tasks = tuple(tasks)
+        self.space = space
+        self.problems = ProblemSet([task.problem for task in tasks])
+        self.counts = np.array([task.count for task in tasks], dtype=np.float64)
+        self.networks = sorted({task.network for task in tasks})
+        members = [[task.network == name for task in tasks] for name in self.networks]
+        weights = [next(t.weight for t in tasks if t.network == name) for name in self.networks]
+        #: (networks, n) runs of each task in one run of each network.
+        self.runs = np.array(members, dtype=np.float64) * self.counts / np.array(weights)[:, None]
+        self._choices = [
+            np.array(v, dtype=np.float64) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)
+        ]
+        self._ranked: Floats | None = None
+        if space.rules == "gemmini":
+            legal = space.rule_points()
+            allowed = space.allowed(legal.dim, legal.accumulator_kib, legal.scratchpad_kib)
+            order = np.lexsort((legal.area_mm2, ~allowed))
+            table = np.stack([legal.dim, legal.accumulator_kib, legal.scratchpad_kib], 1)
+            self._ranked = table[order].astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def measure(self, task: Ints, genomes: Genomes) -> Measured:
+        """One evaluation a row."""
+        c = count(self.problems, task, genomes, self.space.double_buffer)
+        base = self.space.base
+        energy = base.energy
+        pj = energy.mac_pj * c.macs + energy.register_pj * c.a0 + energy.dram_pj * c.a3
+        cycles = (
+            (c.macs / (c.rows * c.columns))
+            .maximum(c.a1 / (2 * c.columns))
+            .maximum(c.a3 / base.dram_bytes_per_cycle)
+        )
+        need = c.scratchpad_rows if self.space.rules == "gemmini" else c.scratchpad_words
+        side = c.rows.maximum(c.columns)
+        fields = (pj, c.a1, c.a2, cycles, side, c.accumulator_words, need)
+        return Measured(*(field.numpy() for field in fields))
+
+    def scratchpad_kib(self, need: Floats, dim: Floats) -> Floats:
+        """KiB for a scratchpad need on arrays of side `dim`."""
+        return need * dim / 1024 if self.space.rules == "gemmini" else need / 1024
+
+    def fits(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
+        """Whether rows fit their accelerators (B, 3); free of charge."""
+        acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
+        dim = point[:, 0]
+        sp = self.scratchpad_kib(rows if self.space.rules == "gemmini" else words, dim)
+        side = np.maximum(genomes[:, ROWS], genomes[:, COLUMNS])
+        return np.asarray((side <= dim) & (acc * dim * 4 / 1024 <= point[:, 1]) & (sp <= point[:, 2]))
+
+    def costs(self, m: Measured, point: Floats) -> tuple[Floats, Floats]:
+        """Energy and latency of mappings on accelerators; `point` (..., 3) broadcasts with the fields of `m`.
+        Infinite where a mapping does not fit."""
+        dim, acc, sp = point[..., 0], point[..., 1], point[..., 2]
+        energy = self.space.base.energy
+        pj = m.base_pj + energy.accumulator_pj(acc, dim) * m.a1 + energy.scratchpad_pj(sp) * m.a2
+        cycles = np.maximum(m.cycles, m.a2 / (2 * dim))
+        fits = (m.side <= dim) & (m.accumulator_words * dim * 4 / 1024 <= acc)
+        fits &= self.scratchpad_kib(m.scratchpad, dim) <= sp
+        return np.where(fits, pj, np.inf), np.where(fits, cycles, np.inf)
+
+    def least(self, side: Floats, accumulator_words: Floats, scratchpad: Floats) -> Floats:
+        """The least legal accelerators that hold needs (D,), (D, 3): of those within the bounds on area and
+        SRAM the smallest in area, else the smallest legal one; the largest values where nothing is enough."""
+        if self._ranked is not None:
+            points = self._ranked
+            result = np.repeat(
+                points[np.lexsort((points[:, 2], points[:, 1], points[:, 0]))[-1:]], len(side), 0
+            )
+            for start in range(0, len(side), 4096):
+                part = slice(start, start + 4096)
+                dim, acc, sp = (points[:, i] for i in range(3))
+                holds = (side[part, None] <= dim) & (accumulator_words[part, None] * dim * 4 / 1024 <= acc)
+                holds &= self.scratchpad_kib(scratchpad[part, None], dim) <= sp
+                found = holds.any(1)
+                result[part][found] = points[holds.argmax(1)[found]]
+            return result
+        dims, accs, sps = self._choices
+        dim = _up(dims, np.maximum(2.0, side))
+        acc = _up(accs, accumulator_words * dim * 4 / 1024)
+        sp = _up(sps, self.scratchpad_kib(scratchpad, dim))
+        return np.stack([dim, acc, sp], 1)
+
+    def designs(self, genomes: Genomes, point: Floats | None = None) -> Designs:
+        """Evaluate design points (D, n, 25); the accelerator is inferred unless given as (D, 3)."""
+        size, n = genomes.shape[:2]
+        m = self.measure(np.tile(np.arange(n), size), genomes.reshape(-1, WIDTH)).view(size, n)
+        if point is None:
+            point = self.least(m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
+        energy, latency = self.costs(m, point[:, None, :])
+        return Designs(genomes, point, energy, latency)
+
+    def constraint_values(self, d: Designs) -> dict[str, tuple[Floats, float]]:
+        """Of every bound of the space that is set: (values reached (D,), bound), by path."""
+        c = self.space.constraints
+        dim, acc, sp = d.point.T
+        energy, latency = d.energy @ self.counts, d.latency @ self.counts
+        with np.errstate(invalid="ignore"):
+            power = (
+                np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
+            )
+        reached: dict[str, tuple[Floats, float | None]] = {
+            "area_mm2": (np.asarray(area_mm2(dim, acc, sp)), c.area_mm2),
+            "sram_kib": (acc + sp, c.sram_kib),
+            "power_mw": (power, c.power_mw),
+            "latency_cycles": (latency, c.latency_cycles),
+            "energy_uj": (energy * 1e-6, c.energy_uj),
+        }
+        for name, own in c.networks.items():
+            if name in self.networks:
+                runs = self.runs[self.networks.index(name)]
+                mine = runs > 0
+                path = f"networks.{name}"
+                reached[f"{path}.latency_cycles"] = (d.latency[:, mine] @ runs[mine], own.latency_cycles)
+                reached[f"{path}.energy_uj"] = (d.energy[:, mine] @ runs[mine] * 1e-6, own.energy_uj)
+        return {path: (value, bound) for path, (value, bound) in reached.items() if bound is not None}
+
+    def violation(self, d: Designs) -> Floats:
+        """Largest relative excess over a bound, 0 where all hold, infinite where a task does not fit; (D,)."""
+        worst = np.where(np.isfinite(d.energy).all(1), 0.0, np.inf)
+        for value, bound in self.constraint_values(d).values():
+            worst = np.maximum(worst, value / bound - 1)
+        return worst
+
+    def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
+        """Metrics of the workload (see `explore.objective`), (D, names)."""
+        energy, latency = d.energy @ self.counts, d.latency @ self.counts
+        area = np.asarray(area_mm2(d.point[:, 0], d.point[:, 1], d.point[:, 2]))
+        edp = energy * 1e-6 * latency
+        known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
+        return np.stack([known[name] for name in names], 1)
+
+    def candidate(self, d: Designs, i: int, objective: Objective, samples: int) -> Candidate:
+        """Design i as a candidate."""
+        point = d.point[i]
+        cost = Cost(
+            float(d.latency[i] @ self.counts),
+            float(d.energy[i] @ self.counts),
+            float(area_mm2(*point.tolist())),
+        )
+        mappings = tuple(
+            to_mapping(row, task.problem.groups, self.space.double_buffer)
+            for row, task in zip(d.genomes[i], self.tasks, strict=True)
+        )
+        accelerator = self.space.accelerator(*(int(v) for v in point))
+        return Candidate(accelerator, self.tasks, mappings, cost, samples, objective.scalar(cost))
+
+
+class Keeper:
+    """The best design, the front, and the nearest miss of a search so far."""
+
+    def __init__(self, evaluator: Evaluator, objective: Objective) -> None:
+        self.evaluator = evaluator
+        self.objective = objective
+        self.best = np.inf
+        self.front = np.zeros((0, len(objective.front_metrics)))
+        self.nearest: dict[str, float] = {}
+        self.nearest_violation = np.inf
+
+    def offer(self, designs: Designs, samples: Ints) -> list[Candidate]:
+        """Candidates among the designs: an improvement, and new members of the front.
+
+        Args:
+            samples: (D,) evaluations spent when each was found.
+        """
+        violation = self.evaluator.violation(designs)
+        feasible = np.flatnonzero(violation <= 0)
+        if not np.isfinite(self.best) and not len(feasible):
+            self._miss(designs, violation)
+        if not len(feasible):
+            return []
+        values = self.evaluator.metrics(designs, self.objective.metrics[:1])[feasible, 0]
+        chosen: set[int] = set()
+        if values.min() < self.best:
+            self.best = float(values.min())
+            chosen.add(int(feasible[values.argmin()]))
+        chosen |= {int(i) for i in self._extend_front(designs, feasible)}
+        return [self.evaluator.candidate(designs, i, self.objective, int(samples[i])) for i in sorted(chosen)]
+
+    def _extend_front(self, designs: Designs, feasible: Ints) -> Ints:
+        """New members of the front, which is thinned to what is reported."""
+        table = self.evaluator.metrics(designs, self.objective.front_metrics)[feasible]
+        for member in self.front:
+            open_ = (table < member).any(1)
+            table, feasible = table[open_], feasible[open_]
+        old = len(self.front)
+        both = np.concatenate([self.front, table])
+        kept = nondominated(both)
+        kept = kept[thin(both[kept], _FRONT)]
+        self.front = both[kept]
+        return feasible[kept[kept >= old] - old]
+
+    def _miss(self, designs: Designs, violation: Floats) -> None:
+        i = int(violation.argmin())
+        if violation[i] < self.nearest_violation:
+            self.nearest_violation = float(violation[i])
+            values = self.evaluator.constraint_values(designs)
+            self.nearest = {PREFIX + path: float(value[i]) for path, (value, _) in values.items()}
+
+    def details(self) -> dict[str, float]:
+        """The nearest miss, while there is nothing better (convention of `explore.infeasible`)."""
+        return {} if np.isfinite(self.best) else dict(self.nearest)
+
+    def state(self) -> State:
+        """Snapshot."""
+        text = json.dumps(self.nearest)
+        return {
+            "keeper.front": self.front.copy(),
+            "keeper.numbers": np.array([self.best, self.nearest_violation]),
+            "keeper.nearest": np.frombuffer(text.encode(), dtype=np.uint8).copy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+        self.front = state["keeper.front"].copy()
+        self.best, self.nearest_violation = (float(v) for v in state["keeper.numbers"])
+        self.nearest = json.loads(bytes(state["keeper.nearest"]).decode())
+
+
+def _up(allowed: Floats, value: Floats) -> Floats:
+    """The least allowed values that are not below `value`; the largest where none is."""
+    return np.asarray(allowed[np.searchsorted(allowed, value).clip(0, len(allowed) - 1)])

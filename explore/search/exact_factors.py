@@ -1,0 +1,165 @@
+"""Random mappings whose factors divide the loop bounds exactly, as the published searches draw them.
+
+A loop bound is split over the array (where its dimension is spread) and levels 1, 2 and 3 by drawing one of
+its ordered factorisations, all equally likely: every power of a prime is shared out independently. Draws that
+an accelerator cannot hold are drawn again, which costs no evaluation (the published mappers count valid
+mappings only).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explore.search.genome import (
+    COLUMNS,
+    FLOW,
+    K_AXIS,
+    ORDER,
+    ROW_AXIS,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    Genomes,
+    trivial,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Published loop orders over DRAM: the first entries of `genome.DRAM_ORDERS`.
+PUBLISHED_ORDERS = 3
+#: Rounds of drawing again, before factors are moved out to DRAM until a mapping fits.
+_REDRAWS = 24
+_SPATIAL_REDRAWS = 16
+
+#: Whether rows of genomes fit, given their index into the batch at hand.
+Fits = Callable[[Ints, Genomes], Bools]
+
+
+def prime_powers(number: int) -> list[tuple[int, int]]:
+    """Prime factorisation as (prime, exponent), ascending; empty for 1."""
+    found = []
+    prime = 2
+    while prime * prime <= number:
+        exponent = 0
+        while number % prime == 0:
+            number //= prime
+            exponent += 1
+        if exponent:
+            found.append((prime, exponent))
+        prime += 1
+    if number > 1:
+        found.append((number, 1))
+    return found
+
+
+def _shares(prime: int, exponent: int, parts: int) -> Ints:
+    """All ways to share prime^exponent out to `parts` places in order, (ways, parts)."""
+    bars = itertools.combinations(range(exponent + parts - 1), parts - 1)
+    rows = [np.diff([-1, *cut, exponent + parts - 1]) - 1 for cut in bars]
+    return np.asarray(prime ** np.array(rows, dtype=np.int64))
+
+
+class ExactMappings:
+    """Draws mappings of a set of problems.
+
+    Args:
+        bounds: (n, 7) loop bounds of the problems, in the order of `explore.cost.reference.AXES`.
+        flows: dataflows to draw from (indices into `genome.FLOWS`).
+    """
+
+    def __init__(self, bounds: Ints, flows: Sequence[int]) -> None:
+        self.bounds = bounds
+        self.flows = np.array(list(flows), dtype=np.int64)
+        values = {int(b) for b in np.unique(bounds)}
+        self._tables: dict[tuple[int, int], list[Ints]] = {
+            (value, parts): [_shares(p, e, parts) for p, e in prime_powers(value)]
+            for value in values
+            for parts in (3, 4)
+        }
+
+    def draw(self, task: Ints, dim: Ints, rng: np.random.Generator) -> Genomes:
+        """One random mapping of problem `task[i]` for every row, array factors within `dim[i]`; (B, 25)."""
+        rows = trivial(len(task))
+        rows[:, FLOW] = rng.choice(self.flows, len(task))
+        rows[:, ORDER] = rng.integers(0, PUBLISHED_ORDERS, len(task))
+        kind = task * 2 + rows[:, FLOW]
+        for key in np.unique(kind):
+            index = np.flatnonzero(kind == key)
+            self._split(rows, index, int(key) // 2, int(key) % 2, dim[index], rng)
+        return rows
+
+    def _split(
+        self, rows: Genomes, index: Ints, task: int, flow: int, dim: Ints, rng: np.random.Generator
+    ) -> None:
+        for axis, bound in enumerate(self.bounds[task].tolist()):
+            if bound == 1:
+                continue
+            place = COLUMNS if axis == K_AXIS else ROWS if axis == ROW_AXIS[flow] else None
+            if place is None:
+                factors = self._factors(bound, 3, len(index), rng)
+            else:
+                factors = self._factors(bound, 4, len(index), rng)
+                for _ in range(_SPATIAL_REDRAWS):
+                    wide = np.flatnonzero(factors[:, 0] > dim)
+                    if not len(wide):
+                        break
+                    factors[wide] = self._factors(bound, 4, len(wide), rng)
+                wide = np.flatnonzero(factors[:, 0] > dim)
+                factors[wide, 3] *= factors[wide, 0]
+                factors[wide, 0] = 1
+                rows[index, place] = factors[:, 0]
+                factors = factors[:, 1:]
+            for level, block in enumerate((T1, T2, T3)):
+                rows[index, block.start + axis] = factors[:, level]
+
+    def _factors(self, bound: int, parts: int, size: int, rng: np.random.Generator) -> Ints:
+        result = np.ones((size, parts), dtype=np.int64)
+        for table in self._tables[bound, parts]:
+            result *= table[rng.integers(0, len(table), size)]
+        return result
+
+    def draw_fitting(
+        self, task: Ints, dim: Ints, fits: Fits, rng: np.random.Generator
+    ) -> tuple[Genomes, Bools]:
+        """Like `draw`, but only mappings that fit; which rows do in the end (all, unless nothing can)."""
+        rows = self.draw(task, dim, rng)
+        good = fits(np.arange(len(task)), rows)
+        for _ in range(_REDRAWS):
+            open_ = np.flatnonzero(~good)
+            if not len(open_):
+                return rows, good
+            rows[open_] = self.draw(task[open_], dim[open_], rng)
+            good[open_] = fits(open_, rows[open_])
+        open_ = np.flatnonzero(~good)
+        if len(open_):
+            rows[open_], good[open_] = self._shrink(rows[open_], lambda i, r: fits(open_[i], r), rng)
+        return rows, good
+
+    def _shrink(self, rows: Genomes, fits: Fits, rng: np.random.Generator) -> tuple[Genomes, Bools]:
+        """Move whole factors out to DRAM, in random order and the array's last, until the mappings fit."""
+        everything = np.arange(len(rows))
+        sequence = np.argsort(rng.random((len(rows), 14)), axis=1)
+        good = np.zeros(len(rows), dtype=np.bool_)
+        for turn in range(16):
+            good = fits(everything, rows)
+            open_ = np.flatnonzero(~good)
+            if not len(open_):
+                break
+            if turn < 14:
+                place = T1.start + sequence[open_, turn]
+                axis = (place - T1.start) % 7
+            else:
+                place = np.full(len(open_), ROWS if turn == 14 else COLUMNS)
+                axis = ROW_AXIS[rows[open_, FLOW]] if turn == 14 else np.full(len(open_), K_AXIS)
+            rows[open_, T3.start + axis] *= rows[open_, place]
+            rows[open_, place] = 1
+        else:
+            good = fits(everything, rows)
+        return rows, good
