@@ -8,12 +8,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
 #: Larger values are data, not shapes.
 SMALL = 1024
+
+#: Name and elements of a stored tensor that counts as weights.
+Root = tuple[str, int]
+
+
+@dataclass
+class Constant:
+    """A value known before the network runs.
+
+    Attributes:
+        shape: None when not known.
+        roots: (name, elements) of the stored tensors it was made from, for counting weights once.
+        value: elements, kept for small tensors only.
+    """
+
+    shape: tuple[int, ...] | None
+    roots: tuple[Root, ...] = ()
+    value: np.ndarray | None = None
+
+
+def roots_of(name: str, kind: int, shape: Sequence[int]) -> tuple[Root, ...]:
+    """What a stored tensor contributes to the weights: all of it, but nothing if it holds indices or flags."""
+    if kind in (onnx.TensorProto.INT64, onnx.TensorProto.BOOL):
+        return ()
+    return ((name, math.prod(shape)),)
+
 
 Values = Sequence[np.ndarray]
 Attributes = dict[str, onnx.AttributeProto]

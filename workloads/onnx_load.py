@@ -6,19 +6,17 @@ shapes, axes and scales) are kept because shape inference reads them.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx
 import onnx.inliner
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
-from workloads.onnx_fold import stored_value
+from workloads.onnx_fold import Constant, Root, roots_of, stored_value
 from workloads.onnx_shapes import infer_shapes, known_shape
 from workloads.options import split_options, whole_number
 
@@ -30,21 +28,6 @@ _STANDARD_DOMAINS = ("", "ai.onnx")
 
 
 @dataclass
-class Constant:
-    """A value known before the network runs.
-
-    Attributes:
-        shape: None when not known.
-        roots: (name, elements) of the stored tensors it was made from, for counting weights once.
-        value: elements, kept for small tensors only.
-    """
-
-    shape: tuple[int, ...] | None
-    roots: tuple[tuple[str, int], ...] = ()
-    value: np.ndarray | None = None
-
-
-@dataclass
 class LoadedModel:
     """An ONNX graph with shapes.
 
@@ -52,7 +35,7 @@ class LoadedModel:
         shapes: of every value whose shape is known.
         constants: initializers.
         guessed: outputs of operators without a definition, assumed to have their input's shape.
-        computed: values that follow from shapes (they are no weights).
+        computed: values that were computed from constants and shapes, with the stored tensors behind them.
     """
 
     path: str
@@ -62,7 +45,7 @@ class LoadedModel:
     constants: dict[str, Constant]
     options: dict[str, int | str]
     guessed: set[str] = field(default_factory=set)
-    computed: set[str] = field(default_factory=set)
+    computed: dict[str, tuple[Root, ...]] = field(default_factory=dict)
 
 
 def load_model(path: str, rest: str | None) -> LoadedModel:
@@ -78,7 +61,7 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
             for value in model.graph.input
             if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
-        shapes, guessed, computed = infer_shapes(path, model, {n: c.value for n, c in constants.items()})
+        shapes, guessed, computed = infer_shapes(path, model, constants)
     except (RuntimeError, ValueError, DecodeError) as error:
         raise _broken(path, error) from None
     return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed)
@@ -146,7 +129,7 @@ def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, Constant]:
     for name, kind, dims, tensor in stored:
         shape = tensor_shape(path, name, dims)
         value = None if tensor is None else stored_value(tensor)
-        constants[name] = Constant(shape, ((name, math.prod(shape)),), value)
+        constants[name] = Constant(shape, roots_of(name, kind, shape), value)
         kept.append(onnx.helper.make_tensor_value_info(name, kind or onnx.TensorProto.FLOAT, shape))
     copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
     del graph.input[:], graph.initializer[:], graph.sparse_initializer[:]

@@ -12,8 +12,8 @@ import onnx
 from common.errors import InputError, Location
 from workloads.builder import GraphBuilder
 from workloads.network import Tensor, Unsupported
-from workloads.onnx_fold import stored_value
-from workloads.onnx_load import Constant, LoadedModel, tensor_shape
+from workloads.onnx_fold import Constant, roots_of, stored_value
+from workloads.onnx_load import LoadedModel, tensor_shape
 
 
 class UnsupportedNodeError(Exception):
@@ -71,13 +71,13 @@ class OnnxNode:
         roots = tuple(dict.fromkeys(root for name in sources for root in self.constants[name].roots))
         if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
             roots = self.constants[sources[0]].roots if sources else ()
-        if node.op_type in ("Shape", "Size"):
+        elif node.op_type in ("Shape", "Size"):
             roots = ()
+        elif node.op_type == "Constant" and shape is not None:
+            roots = roots_of(node.output[0], self._attributes["value"].t.data_type, shape)
         for output in node.output:
             known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
-            stored = not sources and output not in self.model.computed
-            own = ((output, math.prod(known)),) if known is not None and stored else ()
-            self.constants[output] = Constant(known, roots or own, value)
+            self.constants[output] = Constant(known, self.model.computed.get(output, roots), value)
         return True
 
     def reject(self, reason: str) -> None:

@@ -8,7 +8,7 @@ import onnx.checker
 import onnx.shape_inference
 
 from common.errors import InputError, Location
-from workloads.onnx_fold import SMALL, evaluate
+from workloads.onnx_fold import SMALL, Constant, Root, evaluate, roots_of
 
 _STANDARD = ("", "ai.onnx")
 
@@ -24,11 +24,11 @@ def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:
 
 
 def infer_shapes(
-    path: str, model: onnx.ModelProto, values: dict[str, np.ndarray | None]
-) -> tuple[dict[str, tuple[int, ...]], set[str], set[str]]:
-    """(shapes of all values that can be known, outputs whose shape is a guess, values that were computed).
+    path: str, model: onnx.ModelProto, constants: dict[str, Constant]
+) -> tuple[dict[str, tuple[int, ...]], set[str], dict[str, tuple[Root, ...]]]:
+    """(shapes of all values that can be known, outputs whose shape is a guess, computed values with roots).
 
-    The inputs of the graph must have fixed shapes; `values` holds the small constants. Shape computations
+    The inputs of the graph must have fixed shapes. Shape computations
     are evaluated and replaced by constants in the graph. Where an operator is not defined by ONNX and its
     output not declared, the output is assumed to have the shape of the operator's first activation, so that
     what follows can still be explored. Raises InputError when an operator set is not declared.
@@ -37,10 +37,10 @@ def infer_shapes(
     versions = {("" if e.domain in _STANDARD else e.domain): e.version for e in model.opset_import}
     types = {value.name: value.type for value in graph.input}
     declared = {v.name: v.type for v in graph.value_info if known_shape(v.type) is not None}
-    known = {name: value for name, value in values.items() if value is not None}
-    constants = set(values)
+    known = {name: constant.value for name, constant in constants.items() if constant.value is not None}
+    roots = {name: constant.roots for name, constant in constants.items()}
     guessed: set[str] = set()
-    computed: set[str] = set()
+    computed: dict[str, tuple[Root, ...]] = {}
     for node in graph.node:
         domain = "" if node.domain in _STANDARD else node.domain
         if domain not in versions:
@@ -55,11 +55,17 @@ def infer_shapes(
         }
         value = evaluate(node, shapes, known) if len(node.output) == 1 else None
         if value is not None and value.size <= SMALL:
+            output = node.output[0]
+            if node.op_type == "Constant":
+                kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+                roots[output] = roots_of(output, kind, value.shape)
+            elif node.op_type in ("Shape", "Size"):
+                roots[output] = ()
+            else:
+                roots[output] = tuple(dict.fromkeys(r for name in node.input for r in roots.get(name, ())))
             _set_constant(node, value)
-            known[node.output[0]] = value
-            constants.add(node.output[0])
-            if any(node.input):
-                computed.add(node.output[0])
+            known[output] = value
+            computed[output] = roots[output]
         found = _infer_node(model, node, versions[domain], types, known)
         for name in node.output:
             inferred = found.get(name) if found else None
@@ -67,7 +73,7 @@ def infer_shapes(
                 types[name] = inferred
             elif name in declared:
                 types[name] = declared[name]
-        first = next((name for name in node.input if name and name not in constants), None)
+        first = next((name for name in node.input if name and name not in roots), None)
         if (
             found is None
             and node.output

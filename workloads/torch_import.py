@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -101,7 +102,7 @@ def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     }
     if not unknown:
         return program
-    rules = torch.export.default_decompositions()  # type: ignore[no-untyped-call]
+    rules: dict[Any, Any] = dict(torch.export.default_decompositions())  # type: ignore[no-untyped-call]
     table = {op: rule for op, rule in rules.items() if op in unknown}
     # What cannot be broken down is listed as unsupported, so a failure here loses nothing else.
     with suppress(Exception):
