@@ -1,0 +1,285 @@
+"""The best mapping of one problem on one accelerator, with proof.
+
+`LayerSolver.solve` minimises weighing * energy + latency over *all* mappings that genomes encode (whole
+factors at the array and three levels, products at least the bounds, either dataflow, all DRAM orders), by
+branch and bound: nodes (counts of DRAM passes, `explore.cost.tiles`) are taken in rising order of their lower
+bounds, all mappings of a node that can be best are evaluated by the cost model itself, and the search ends
+once the next bound is not below the best value found.
+
+Which mappings of a node can be left out (each claim is "no mapping left out is cheaper and needs less"):
+
+1.  Factors are coordinate-wise minimal. Shrinking one factor (while the product still covers the bound) never
+    raises an access count, as every count is a sum of products of factors with non-negative coefficients
+    (outputs enter A1 and A3 as out * (2 x - 1) with x >= 1), and a loop that vanishes only extends reuse. It
+    never raises a need, with one exception: fewer columns make lines of the input taller in an
+    output-stationary scratchpad (ceil(C / columns) blocks), so the smallest columns for each number of such
+    blocks are tried as well. Hence for bound b, n passes and t = ceil(b / n), only the minimal factorisations
+    covering t need be tried.
+2.  Reduction loops (R, S, C) are never at level 2. Moved from level 2 into level 1 they leave all products,
+    tiles and needs alone. Weight-stationary: register refills see no reuse with the loop at either place
+    (it lies inside every pixel loop), and accumulator fills reuse level-2 reductions fully, being
+    innermost there. Output-stationary: they move to level 0, where they only save register drains.
+3.  Weight-stationary, level 2 loops over outputs exist (*streamed*): K is not at level 1. Moving it to
+    level 2 shrinks the accumulator tile, cannot shorten reuse of weights (a K loop at level 1 allows none),
+    keeps accumulator fills and copies (there were level-2 loops over outputs already). With no such loops
+    (*held*), K, P, Q, N are wholly inside the accumulator tile. These two forms are tried.
+4.  Output-stationary: registers drain as often whether output loops are at level 1 or 2, so either all are
+    at level 1 (held) or all at level 2 (streamed; the accumulator tile is then least).
+5.  Of the splits of one dimension (or of the pixels together) only those that no other beats in both tile size
+    and number of blocks are tried: all counts and needs grow with either, for the accumulator's own need see
+    the limits on it, which are applied first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from compiler.mapping import Dataflow
+from explore.cost.reference import AXES, energy_terms, latency_terms
+from explore.cost.tiles import Floats, Ints, Point, TileGrid, least_counts
+from explore.search.genome import (
+    C_AXIS,
+    COLUMNS,
+    DRAM_ORDERS,
+    FLOW,
+    K_AXIS,
+    ORDER,
+    P_AXIS,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    WIDTH,
+    Genomes,
+    ProblemSet,
+    count,
+    needs,
+)
+from explore.space import DesignSpace
+from workloads.problem import Problem
+
+_R, _S, _Q, _N = (AXES.index(name) for name in "RSQN")
+#: Bounds and values are computed in different orders of the same sums; this much is rounding.
+_ROUNDING = 1e-12
+_FIRST_BATCH, _LARGEST_BATCH = 16, 1024
+
+#: (tile factor inside, number of blocks outside) of one dimension.
+Splits = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best mapping of one problem on one accelerator for one weighing.
+
+    Attributes:
+        value: weighing * energy + latency of the mapping found; infinite when nothing fits.
+        bound: no mapping has less; equals `value` up to the tolerance asked for.
+        energy_pj, latency_cycles: of the mapping.
+        genome: the mapping (25,), or None when nothing fits.
+        nodes, evaluations: tilings opened and mappings evaluated.
+    """
+
+    value: float
+    bound: float
+    energy_pj: float
+    latency_cycles: float
+    genome: NDArray[np.int64] | None
+    nodes: int
+    evaluations: int
+
+
+def minimal_splits(size: int, limit: int) -> Splits:
+    """Minimal pairs (inside, blocks) with inside * blocks >= size and inside <= limit, fewest blocks first."""
+    pairs = [(-(-size // blocks), blocks) for blocks in least_counts(size).tolist()]
+    return [pair for pair in pairs if pair[0] <= limit]
+
+
+def _leading(pairs: Splits) -> Splits:
+    """Of splits with rising numbers of blocks, those whose tile is smaller than all before."""
+    kept: Splits = []
+    for inside, blocks in pairs:
+        if not kept or inside * blocks < kept[-1][0] * kept[-1][1]:
+            kept.append((inside, blocks))
+    return kept
+
+
+class LayerSolver:
+    """Solves one problem of a space for any hardware point and weighing.
+
+    Args:
+        problem: what to map.
+        space: gives rules, dataflows, buffering and technology; its constraints are not used.
+    """
+
+    def __init__(self, problem: Problem, space: DesignSpace) -> None:
+        self.problem = problem
+        self.space = space
+        self.grid = TileGrid(problem, space)
+        self._set = ProblemSet([problem])
+        self._pixel_splits = lru_cache(maxsize=None)(self._find_pixel_splits)
+
+    def bounds(self, point: Point, weighings: Floats) -> Floats:
+        """(G,) lower bounds of weighing * energy + latency without opening any node."""
+        found = [self.grid.bounds(flow, point, weighings).min(1) for flow in self.space.dataflows]
+        return np.min(np.stack(found), axis=0) * (1 - _ROUNDING)
+
+    def solve(
+        self, point: Point, weighing: float, tolerance: float = 0.0, node_limit: int | None = None
+    ) -> Solution:
+        """The best mapping on `point`.
+
+        Args:
+            weighing: cycles per pJ; 0 minimises latency, infinity energy.
+            tolerance: stop once value <= bound * (1 + tolerance).
+            node_limit: give up the proof, not the answer, after opening this many nodes.
+        """
+        weigh = np.array([weighing])
+        bounds = np.concatenate(
+            [self.grid.bounds(flow, point, weigh)[0] for flow in self.space.dataflows]
+        ) * (1 - _ROUNDING)
+        size = len(self.grid)
+        best, choice, costs = np.inf, None, (np.inf, np.inf)
+        nodes = evaluations = 0
+        batch = _FIRST_BATCH
+        queue: Ints = np.zeros(0, dtype=np.int64)
+        while node_limit is None or nodes < node_limit:
+            queue = queue[bounds[queue] < best / (1 + tolerance)]
+            if not len(queue):
+                # Sorting all nodes at once would cost more than opening the few that matter.
+                queue = _cheapest(bounds, best / (1 + tolerance), 8 * batch)
+                if not len(queue):
+                    break
+            mine, queue = queue[:batch], queue[batch:]
+            batch = min(2 * batch, _LARGEST_BATCH)
+            nodes += len(mine)
+            bounds[mine] = np.inf
+            for f, flow in enumerate(self.space.dataflows):
+                part = mine[mine // size == f]
+                found = self._candidates(flow, point, self.grid.nodes(part % size))
+                if not len(found):
+                    continue
+                value, pj, cycles = self._evaluate(point, weighing, found)
+                evaluations += len(found)
+                i = int(value.argmin())
+                if value[i] < best:
+                    best, choice, costs = float(value[i]), found[i], (float(pj[i]), float(cycles[i]))
+        return Solution(best, min(best, float(bounds.min())), *costs, choice, nodes, evaluations)
+
+    def _evaluate(self, point: Point, weighing: float, rows: Genomes) -> tuple[Floats, Floats, Floats]:
+        """(value, energy in pJ, latency in cycles) of genome rows."""
+        task = np.zeros(len(rows), dtype=np.int64)
+        counts = count(self._set, task, rows, self.space.double_buffer)
+        dim = torch.tensor(float(point.dim), dtype=torch.float64)
+        acc = torch.tensor(point.accumulator_kib, dtype=torch.float64)
+        sp = torch.tensor(point.scratchpad_kib, dtype=torch.float64)
+        pj = energy_terms(counts, dim, acc, sp, self.space.base.energy).sum(0).numpy()
+        cycles = latency_terms(counts, dim, self.space.base.dram_bytes_per_cycle).amax(0).numpy()
+        return pj if np.isinf(weighing) else weighing * pj + cycles, pj, cycles
+
+    def _candidates(self, flow: Dataflow, point: Point, counts: Ints) -> Genomes:
+        """All mappings of nodes that can be best and fit, with every DRAM order."""
+        sizes = self._set.bounds[0]
+        pieces: list[Genomes] = []
+        for n in counts:
+            tile = -(-sizes // n)
+            shapes = (
+                self._weight_stationary(tile, point) if flow == "WS" else self._output_stationary(tile, point)
+            )
+            if len(shapes):
+                shapes[:, T3] = n
+                pieces.append(shapes)
+        if not pieces:
+            return np.zeros((0, WIDTH), dtype=np.int64)
+        rows = np.concatenate(pieces)
+        acc, words, lines = needs(
+            self._set, np.zeros(len(rows), dtype=np.int64), rows, self.space.double_buffer
+        )
+        sp = lines * point.dim if self.space.rules == "gemmini" else words
+        rows = rows[(acc <= point.words_per_column) & (sp <= point.scratchpad_kib * 1024)]
+        orders = len(DRAM_ORDERS)
+        many = np.repeat(rows, orders, axis=0)
+        many[:, ORDER] = np.tile(np.arange(orders), len(rows))
+        return many
+
+    def _weight_stationary(self, tile: Ints, point: Point) -> Genomes:
+        c_splits = _leading(minimal_splits(int(tile[C_AXIS]), point.dim))
+        k_splits = _leading(minimal_splits(int(tile[K_AXIS]), point.dim))
+        share = point.words_per_column // (2 if self.space.double_buffer else 1)
+        pixels = [int(tile[a]) for a in (P_AXIS, _Q, _N)]
+        inner = self._pixel_splits(*pixels, share)
+        streamed, held = len(inner), int(np.prod(pixels) <= point.words_per_column)
+        rows = np.ones((len(c_splits) * len(k_splits) * (streamed + held), WIDTH), dtype=np.int64)
+        rows[:, FLOW] = 0
+        rows[:, T1][:, [_R, _S]] = tile[[_R, _S]]
+        start = 0
+        for lanes, c_blocks in c_splits:
+            for columns, k_blocks in k_splits:
+                part = rows[start : start + streamed + held]
+                part[:, ROWS], part[:, COLUMNS] = lanes, columns
+                part[:, T1][:, C_AXIS] = c_blocks
+                part[:streamed, T1][:, P_AXIS:] = inner[:, 0]
+                part[:streamed, T2][:, P_AXIS:] = inner[:, 1]
+                part[:streamed, T2][:, K_AXIS] = k_blocks
+                part[streamed:, T1][:, P_AXIS:] = pixels
+                part[streamed:, T1][:, K_AXIS] = k_blocks
+                start += streamed + held
+        return rows
+
+    def _find_pixel_splits(self, p: int, q: int, n: int, share: int) -> Ints:
+        """Ways to cut a tile of p x q x n pixels into accumulator tiles of at most `share`, (ways, 2, 3):
+        factors inside and blocks outside; none that another beats in all extents and in blocks."""
+        if share < 1:
+            return np.zeros((0, 2, 3), dtype=np.int64)
+        ways = [np.array(minimal_splits(size, share), dtype=np.int64).reshape(-1, 2) for size in (p, q, n)]
+        grid = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(len(w)) for w in ways), indexing="ij")])
+        splits = np.stack([w[i] for w, i in zip(ways, grid, strict=True)], axis=2)  # (ways, 2, 3)
+        splits = splits[splits[:, 0].prod(1) <= share]
+        blocks = splits[:, 1].prod(1)
+        traits = np.concatenate([splits.prod(1), blocks[:, None]], axis=1)
+        splits = splits[np.lexsort((traits.sum(1), blocks))]
+        blocks = splits[:, 1].prod(1)
+        traits = np.concatenate([splits.prod(1), blocks[:, None]], axis=1)
+        kept: list[int] = []
+        for i in range(len(splits)):
+            if not kept or not (traits[kept] <= traits[i]).all(1).any():
+                kept.append(i)
+        return np.asarray(splits[kept])
+
+    def _output_stationary(self, tile: Ints, point: Point) -> Genomes:
+        words = point.words_per_column
+        c, k, p = int(tile[C_AXIS]), int(tile[K_AXIS]), int(tile[P_AXIS])
+        columns = {inside for inside, _ in minimal_splits(k, point.dim)}
+        if self.space.rules == "gemmini":
+            # Wider lines of input: the fewest columns for each number of blocks of C.
+            columns |= {inside for inside, _ in minimal_splits(c, point.dim)}
+        k_splits = [(inside, -(-k // inside)) for inside in sorted(columns)]
+        share = words // (2 if self.space.double_buffer else 1)
+        streamed = _leading(minimal_splits(p, min(point.dim, share)))
+        held = _leading(minimal_splits(p, min(point.dim, words)))
+        rows = np.ones((len(k_splits) * (len(streamed) + len(held)), WIDTH), dtype=np.int64)
+        rows[:, FLOW] = 1
+        rows[:, T1][:, [_R, _S, C_AXIS]] = tile[[_R, _S, C_AXIS]]
+        start = 0
+        for inside, k_blocks in k_splits:
+            for level, splits in ((T2, streamed), (T1, held)):
+                part = rows[start : start + len(splits)]
+                part[:, COLUMNS] = inside
+                part[:, ROWS] = [lanes for lanes, _ in splits]
+                part[:, level][:, P_AXIS] = [blocks for _, blocks in splits]
+                part[:, level][:, [_Q, _N]] = tile[[_Q, _N]]
+                part[:, level][:, K_AXIS] = k_blocks
+                start += len(splits)
+        return rows
+
+
+def _cheapest(bounds: Floats, below: float, amount: int) -> Ints:
+    """Indices of the `amount` least bounds under `below`, ascending."""
+    index = np.flatnonzero(bounds < below)
+    if len(index) > amount:
+        index = index[np.argpartition(bounds[index], amount)[:amount]]
+    return index[np.argsort(bounds[index], kind="stable")]

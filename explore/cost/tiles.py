@@ -1,0 +1,196 @@
+"""Lower bounds on the cost of all mappings that cut a problem into the same scratchpad tiles.
+
+A mapping of the reference model moves tiles of some size into the scratchpad. Along each loop dimension of
+bound b, n passes at DRAM need tiles of at least ceil(b/n), and n itself may be taken minimal for its tile
+size (`least_counts`), so that some 2 sqrt(b) values of n per dimension stand for all mappings. For such a
+vector of counts (a *node*), `TileGrid.bounds` gives a value that no mapping with these counts undercuts on one
+accelerator: DRAM traffic of the best loop order, as few passes over the array and as few weight refills as the
+array side and the accumulator permit. What lies below is therefore exact but for the padding of the splits
+inside the scratchpad.
+
+Why this is valid: every term of the model is non-decreasing in each factor as long as the counts and orders
+stay (traffic and capacities are products and windows of them; vanishing loops only extend reuse), so tiles of
+exactly ceil(b/n), extents n ceil(b/n), and the minimal number of array passes give lower bounds of all terms.
+The innermost DRAM loop that exists is irrelevant to exactly one tensor, which alone is reused: hence three
+cases, in each of which that tensor is granted the reuse of all its irrelevant loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.mapping import Dataflow
+from explore.cost.reference import AXES
+from explore.space import DesignSpace
+from workloads.problem import DIMS, Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_P = AXES.index("P")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One hardware point: array side and capacities in KiB."""
+
+    dim: int
+    accumulator_kib: float
+    scratchpad_kib: float
+
+    @property
+    def words_per_column(self) -> int:
+        """32-bit accumulator words of one array column."""
+        return int(self.accumulator_kib * 1024 / (4 * self.dim))
+
+
+def least_counts(bound: int) -> Ints:
+    """The numbers of passes n for which no smaller n has tiles of the same size ceil(bound/n); ascending."""
+    n = np.arange(1, bound + 1)
+    return np.unique(-(-bound // np.unique(-(-bound // n))))
+
+
+class TileGrid:
+    """All scratchpad tilings of one problem.
+
+    Attributes:
+        counts, tiles: per dimension (`AXES` order), passes at DRAM and the least tile they need.
+        shape: number of choices per dimension; a node is an index into the flattened grid, P slowest.
+    """
+
+    def __init__(self, problem: Problem, space: DesignSpace) -> None:
+        self.problem = problem
+        self.space = space
+        sizes = [problem.bounds[DIMS.index(axis)] for axis in AXES]
+        self.counts = [least_counts(size) for size in sizes]
+        self.tiles = [-(-size // n) for size, n in zip(sizes, self.counts, strict=True)]
+        self._order = [_P, *(i for i in range(7) if i != _P)]
+        self.shape = tuple(len(self.counts[i]) for i in self._order)
+
+    def __len__(self) -> int:
+        return int(np.prod(self.shape))
+
+    def nodes(self, index: Ints) -> Ints:
+        """(len(index), 7) DRAM counts of nodes, `AXES` order."""
+        places = np.unravel_index(index, self.shape)
+        result = np.empty((len(index), 7), dtype=np.int64)
+        for axis, place in zip(self._order, places, strict=True):
+            result[:, axis] = self.counts[axis][place]
+        return result
+
+    def bounds(self, flow: Dataflow, point: Point, weighings: Floats) -> Floats:
+        """Lower bounds of weighing * energy + latency, (weighings, nodes); infinite where nothing fits.
+
+        Args:
+            weighings: (G,) cycles per pJ; infinity stands for energy alone.
+        """
+        found = [self._slab(i, flow, point, weighings) for i in range(self.shape[0])]
+        return np.concatenate(found, axis=1)
+
+    def _slab(self, place: int, flow: Dataflow, point: Point, weighings: Floats) -> Floats:
+        """`bounds` for one count of P, so that temporaries stay small."""
+        p, space, dim = self.problem, self.space, point.dim
+        counts = [c if i != _P else c[place : place + 1] for i, c in enumerate(self.counts)]
+        tiles = [t if i != _P else t[place : place + 1] for i, t in enumerate(self.tiles)]
+
+        def along(values: list[Ints]) -> list[Floats]:
+            return [
+                v.astype(np.float64).reshape([-1 if i == j else 1 for j in range(7)])
+                for i, v in enumerate(values)
+            ]
+
+        n, tile = along(counts), along(tiles)
+        nr, ns, nc, nk, np_, nq, nn = n
+        r, s, c, k, tp, tq, tn = tile
+        xr, xs, xc, xk, xp, xq, xn = (a * b for a, b in zip(n, tile, strict=True))
+        reduction, pixel_loops = nr * ns * nc, np_ * nq * nn
+        k_blocks = np.ceil(k / dim)
+        k_passes = nk * k_blocks
+        width = (tp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1
+        height = (tq - 1) * p.stride_h + (s - 1) * p.dilation_h + 1
+        images = tn * width * height
+        copies_w = copies_i = copies_o = np.ones((1,) * 7)
+        copies = 1
+        if space.double_buffer:
+            copies = 2
+            copies_w = np.minimum(2.0, p.groups * reduction * nk)
+            copies_i = np.minimum(2.0, p.groups * reduction * pixel_loops)
+            copies_o = np.minimum(2.0, p.groups * pixel_loops * nk)
+        if space.rules == "gemmini":
+            need = dim * (copies_w * (r * s * c) * k_blocks + copies_i * images * np.ceil(c / dim))
+        else:
+            need = copies_w * (r * s * c * k) + copies_i * images * c
+        fits = need <= point.scratchpad_kib * 1024
+        words = point.words_per_column
+        pixels = tp * tq * tn
+        held = copies_o * pixels * k_blocks <= words
+
+        all_w, all_h = np_ * nr * width, nq * ns * height
+        over_p = np.minimum(all_w, nr * ((xp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1))
+        over_q = np.minimum(all_h, ns * ((xq - 1) * p.stride_h + (s - 1) * p.dilation_h + 1))
+        over_r = np.minimum(all_w, np_ * ((tp - 1) * p.stride_w + (xr - 1) * p.dilation_w + 1))
+        over_s = np.minimum(all_h, nq * ((tq - 1) * p.stride_h + (xs - 1) * p.dilation_h + 1))
+        depth = xc * xn
+        by_pixels = depth * np.minimum(over_p * all_h, all_w * over_q)
+        by_kernel = depth * np.minimum(over_r * all_h, all_w * over_s)
+
+        weights, red, pix = xr * xs * xc * xk, xr * xs * xc, xp * xq * xn
+        out = pix * xk
+        macs = pix * red * xk
+        if flow == "WS":
+            row_passes = nc * np.ceil(c / dim)
+            compute = pix * xr * xs * row_passes * k_passes
+            updates = 2 * xr * xs * row_passes - 1  # accesses of an output in the accumulator, fills apart
+            streams = pix * red * k_passes
+            share = words // copies
+            passes = np.ceil(pixels / max(share, 1))
+            refills = pixel_loops * np.where(held, 1.0, passes)
+            # With one weight block a tile, the registers keep it while the pixels pass.
+            single = (r == 1) & (s == 1) & (c <= dim)
+            fits = fits & (held | (share > 0))
+        else:
+            rows = min(dim, words)
+            fits = fits & (rows > 0)
+            row_passes = np_ * np.ceil(tp / max(rows, 1))
+            compute = xq * xn * red * row_passes * k_passes
+            streams = pix * red * k_passes + xk * xq * xn * red * row_passes
+            single = (tq == 1) & (tn == 1) & (tp <= dim) & (k_blocks == 1)
+
+        energy = space.base.energy
+        c_acc = float(energy.accumulator_pj(point.accumulator_kib, float(dim)))
+        c_sp = float(energy.scratchpad_pj(point.scratchpad_kib))
+        best = np.full((len(weighings), *np.broadcast_shapes(*(a.shape for a in n))), np.inf)
+        cases = (
+            (1.0, by_pixels * nk, reduction, fits),
+            (pixel_loops, np.minimum(by_pixels, by_kernel), reduction, fits),
+            (pixel_loops, by_kernel * nk, 1.0, fits & held),
+        )
+        for w_times, inputs, o_times, possible in cases:
+            w_fills = weights * w_times
+            if flow == "WS":
+                fills = weights * np.where(single, np.where(k_blocks == 1, w_times, pixel_loops), refills)
+                registers, operands = macs + fills, fills
+                per_output = updates + o_times
+            else:
+                drains = np.where(single, o_times, reduction)
+                registers, operands = macs + out * drains, 0.0
+                per_output = 2 * drains - 1 + o_times
+            a2 = streams + operands + inputs + w_fills
+            a3 = w_fills + inputs + out * (2 * o_times - 1)
+            pj = (
+                energy.mac_pj * macs
+                + energy.register_pj * registers
+                + c_acc * (out * per_output)
+                + c_sp * a2
+                + energy.dram_pj * a3
+            )
+            cycles = np.maximum(
+                np.maximum(compute, pix * k_passes * per_output / 2),
+                np.maximum(a2 / (2 * dim), a3 / space.base.dram_bytes_per_cycle),
+            )
+            for g, weighing in enumerate(weighings.tolist()):
+                value = pj if np.isinf(weighing) else weighing * pj + cycles
+                np.minimum(best[g], np.where(possible, value, np.inf), out=best[g])
+        return best.reshape(len(weighings), -1) * p.groups
