@@ -1,6 +1,8 @@
 """Built-in networks against published counts and the published layer lists."""
 
 import csv
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -207,3 +209,14 @@ def test_options_are_listed():
 def test_bad_specifications(spec, says):
     with pytest.raises(InputError, match=says):
         load_network(spec)
+
+
+def test_built_in_networks_need_neither_torch_nor_onnx():
+    code = (
+        "import sys; from workloads.load import load_network, network_names\n"
+        "[load_network(name) for name in network_names()]\n"
+        "print(sorted({'torch', 'onnx', 'pandas', 'pydantic'} & set(sys.modules)))"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
