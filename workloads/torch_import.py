@@ -102,11 +102,13 @@ def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     }
     if not unknown:
         return program
-    rules: dict[Any, Any] = dict(torch.export.default_decompositions())  # type: ignore[no-untyped-call]
-    table = {op: rule for op, rule in rules.items() if op in unknown}
-    # What cannot be broken down is listed as unsupported, so a failure here loses nothing else.
+    # What cannot be broken down is listed as unsupported, so a failure here (also of versions of PyTorch
+    # without this table) loses nothing else.
     with suppress(Exception):
-        return program.run_decompositions(table) if table else program
+        rules: dict[Any, Any] = dict(torch.export.default_decompositions())  # type: ignore[no-untyped-call]
+        table = {op: rule for op, rule in rules.items() if op in unknown}
+        if table:
+            return program.run_decompositions(table)
     return program
 
 
