@@ -108,7 +108,7 @@ def _decompose_unknown(program: ExportedProgram) -> ExportedProgram:
         rules: dict[Any, Any] = dict(torch.export.default_decompositions())  # type: ignore[no-untyped-call]
         table = {op: rule for op, rule in rules.items() if op in unknown}
         if table:
-            return program.run_decompositions(table)
+            program = program.run_decompositions(table)
     return program
 
 
