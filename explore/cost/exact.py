@@ -126,7 +126,7 @@ class LayerSolver:
     def bounds(self, point: Point, weighings: Floats) -> Floats:
         """(G,) lower bounds of weighing * energy + latency without opening any node."""
         found = [self.grid.bounds(flow, point, weighings).min(1) for flow in self.space.dataflows]
-        return np.min(np.stack(found), axis=0) * (1 - _ROUNDING)
+        return np.asarray(np.min(np.stack(found), axis=0) * (1 - _ROUNDING))
 
     def solve(
         self, point: Point, weighing: float, tolerance: float = 0.0, node_limit: int | None = None

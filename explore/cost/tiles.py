@@ -171,13 +171,13 @@ class TileGrid:
             w_fills = weights * w_times
             if flow == "WS":
                 fills = weights * np.where(single, np.where(k_blocks == 1, w_times, pixel_loops), refills)
-                registers, operands = macs + fills, fills
+                registers, a2 = macs + fills, streams + fills
                 per_output = updates + o_times
             else:
                 drains = np.where(single, o_times, reduction)
-                registers, operands = macs + out * drains, 0.0
+                registers, a2 = macs + out * drains, streams
                 per_output = 2 * drains - 1 + o_times
-            a2 = streams + operands + inputs + w_fills
+            a2 = a2 + inputs + w_fills
             a3 = w_fills + inputs + out * (2 * o_times - 1)
             pj = (
                 energy.mac_pj * macs
