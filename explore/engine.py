@@ -31,7 +31,7 @@ from explore.study import FILE_NAME, Study
 from workloads.network import Workload
 
 #: Samples spent unless the user says otherwise.
-DEFAULT_SAMPLES = 5000
+DEFAULT_SAMPLES = 20000
 #: A searcher that neither spends nor finds anything for so many batches in a row is broken, not thinking.
 _MOST_IDLE_BATCHES = 1000
 

@@ -306,8 +306,8 @@ class Selector:
         h, g = np.nonzero(feasible)
         if not len(h):
             return []
-        costs = [Cost(scan.latency[i, j], scan.energy[i, j], area[i]) for i, j in zip(h, g, strict=True)]
-        table = np.array([[metric(c, m) for m in self.objective.front_metrics] for c in costs])
+        costs = Cost(scan.latency[h, g], scan.energy[h, g], area[h])  # type: ignore[arg-type]
+        table = np.stack([metric(costs, m) for m in self.objective.front_metrics], 1)
         kept = nondominated(table)
         kept = kept[thin(table[kept], limit)]
         result = []
