@@ -12,12 +12,12 @@ def significant(value: float, digits: int = 3) -> str:
     """`value` to some significant digits, never in exponent form between 1e-4 and 1e15."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    # rounded first: 0.9996 is 1.00, not 1.000
+    value = float(f"{value:.{digits - 1}e}")
+    if not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.{digits - 1}e}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    return (
-        f"{round(value, decimals):,.{max(0, decimals)}f}"
-        if 1e-4 <= abs(value) < 1e15
-        else f"{value:.{digits - 1}e}"
-    )
+    return f"{value:,.{max(0, decimals)}f}"
 
 
 def si(value: float, unit: str, digits: int = 3) -> str:

@@ -146,7 +146,9 @@ def report_data(
         found.append(made)
         costs.append(made_layers)
     points = [(c.cost.latency_cycles, c.cost.energy_pj, c.cost.area_mm2) for c in found]
-    flags = [not any(all(a <= b for a, b in zip(q, p, strict=True)) and q != p for q in points) for p in points]
+    flags = [
+        not any(all(a <= b for a, b in zip(q, p, strict=True)) and q != p for q in points) for p in points
+    ]
     found = [
         Candidate(c.accelerator, c.tasks, c.mappings, c.cost, c.samples, aim.scalar(c.cost), flag)
         for c, flag in zip(found, flags, strict=True)
@@ -177,18 +179,24 @@ def report_data(
 def hostile(data: ReportData, text: str) -> ReportData:
     """The same report with `text` in every place where a user's words appear."""
     graphs = tuple(
-        Network(text, n.inputs, n.operators, (Unsupported(text, text, text),), text) for n in data.workload.networks
+        Network(text, n.inputs, n.operators, (Unsupported(text, text, text),), text)
+        for n in data.workload.networks
     )
     workload = Workload(graphs, data.workload.weights)
     tasks = tuple(Task(text, t.problem, t.count, (text, text + "2")) for t in data.tasks)
-    renamed = [Candidate(c.accelerator, tasks, c.mappings, c.cost, c.samples, c.objective, c.front) for c in data.candidates]
+    renamed = [
+        Candidate(c.accelerator, tasks, c.mappings, c.cost, c.samples, c.objective, c.front)
+        for c in data.candidates
+    ]
     return ReportData(
         workload=workload,
         objective=data.objective,
         candidates=renamed,
         best=renamed[data.best_index],
         layers=data.layers,
-        summaries=[BatchSummary(s.batch, s.evaluations, s.seconds, s.best_objective, text) for s in data.summaries],
+        summaries=[
+            BatchSummary(s.batch, s.evaluations, s.seconds, s.best_objective, text) for s in data.summaries
+        ],
         search=SearchRecord(text, 0, text, text, text, (text,)),
         provenance={text: text, "command": text},
         command=text,

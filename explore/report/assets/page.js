@@ -40,14 +40,11 @@
   function sig(value, digits = 3) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
     if (value === 0) return "0";
+    value = Number(value.toExponential(digits - 1)); // rounded first: 0.9996 is 1.00, not 1.000
     const size = Math.abs(value);
     if (size < 1e-4 || size >= 1e15) return value.toExponential(digits - 1);
     const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
-    if (decimals === 0) {
-      const step = 10 ** Math.max(0, Math.floor(Math.log10(size)) - digits + 1);
-      return grouped(String(Math.round(value / step) * step));
-    }
-    return value.toFixed(decimals);
+    return decimals === 0 ? grouped(value.toFixed(0)) : value.toFixed(decimals);
   }
   function si(value, unit, digits = 3) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
