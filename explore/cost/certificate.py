@@ -4,31 +4,32 @@ On one hardware point, the least value V of weighing * energy + latency over all
 (`explore.cost.exact`), summed over layers, is a line that no design on that point lies below. Several lines
 leave a convex region; the product energy * latency is quasi-concave, so its least value there is taken at a
 vertex, and is a lower bound of the EDP on that point. Lines are added where the least vertex is until the
-bound reaches the incumbent or meets what the solver's own mappings achieve. Hardware points are taken in
-rising order of their bounds (first those of `explore.cost.bound`), so most are never looked at.
+bound reaches what is wanted or meets what the solver's own mappings achieve.
+
+Hardware is treated by branch and bound too: lines for a box of hardware points charge for its least memories
+and grant its largest, so they hold for every point inside; boxes are split, lowest bound first, until the
+lowest is a single point that is solved exactly. So spaces of any size can be treated.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import count as counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compiler.mapping import Mapping
-from explore.cost.bound import capacity_bound
 from explore.cost.exact import LayerSolver
-from explore.cost.tiles import Floats, Point
+from explore.cost.tiles import Floats, Point, Region
 from explore.search.genome import to_mapping
 from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem
 
-#: Weighings of the first, cheap lines, relative to the incumbent's latency per energy.
-_FIRST_WEIGHINGS = (0.0, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, np.inf)
-#: A new line that lifts the bound by less than this ratio ends the refinement of a point.
+#: A new line that lifts the bound by less than this ratio will not be followed by another of its kind.
 _STALL = 1e-6
 
 
@@ -37,13 +38,13 @@ class Certificate:
     """What is proven about a design space, for one workload.
 
     Attributes:
-        bound: no design of the space has a lower EDP, µJ·cycles.
+        bound: no design of the space has a lower EDP, µJ·cycles; infinite if nothing fits anywhere.
         incumbent: the EDP that was to be judged, as given.
         best: the lowest EDP known: the incumbent's, or that of a better design found on the way.
         point, mappings: that better design (a mapping for each task); None when the incumbent stands.
-        points: hardware points of the space within its bounds on area and SRAM.
-        examined: points that the cheap bound did not settle.
-        solved: points on which mappings were searched.
+        regions: boxes of hardware points that were bounded.
+        solved: hardware points on which mappings were searched.
+        complete: False when it was stopped before the tolerance was reached (the bound holds all the same).
     """
 
     bound: float
@@ -51,32 +52,14 @@ class Certificate:
     best: float
     point: Point | None
     mappings: tuple[Mapping, ...] | None
-    points: int
-    examined: int
+    regions: int
     solved: int
+    complete: bool
 
     @property
     def gap(self) -> float:
         """The incumbent is at most this much (as a ratio) above the optimum."""
         return self.incumbent / self.bound - 1 if self.bound else np.inf
-
-
-@dataclass
-class _Proof:
-    """Lines known for one hardware point."""
-
-    point: Point
-    weighings: list[float] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    exact: bool = False
-
-    def add(self, weighings: Sequence[float], values: Floats) -> None:
-        self.weighings += [float(w) for w in weighings]
-        self.values += [float(v) for v in values]
-
-    def least(self) -> tuple[float, float, float]:
-        """(EDP bound in µJ·cycles, energy, latency) of the vertex with the least product."""
-        return least_product(np.array(self.weighings), np.array(self.values))
 
 
 def least_product(weighings: Floats, values: Floats) -> tuple[float, float, float]:
@@ -91,7 +74,6 @@ def least_product(weighings: Floats, values: Floats) -> tuple[float, float, floa
     upright = np.isinf(weighings)
     least_energy = float(values[upright].max())
     slope, value = weighings[~upright], values[~upright]
-    # Energies at which two lines cross, and where the energy bound cuts them all.
     rise = slope[:, None] - slope[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         crossing = ((value[:, None] - value[None, :]) / rise)[rise != 0]
@@ -105,57 +87,151 @@ def least_product(weighings: Floats, values: Floats) -> tuple[float, float, floa
 def certify(
     tasks: Sequence[Task],
     space: DesignSpace,
-    incumbent: float,
+    incumbent: float = np.inf,
     tolerance: float = 0.005,
-    progress: Callable[[float, int], None] | None = None,
+    progress: Callable[[float, float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    max_regions: int | None = None,
 ) -> Certificate:
-    """Prove how near `incumbent` is to the least EDP of an enumerable space.
+    """Prove how near `incumbent` is to the least EDP of a space.
 
     Bounds on area and SRAM are respected; other constraints are not used, so the bound holds with or
     without them (but a better design found on the way may break them).
 
     Args:
-        incumbent: EDP of a known design in µJ·cycles.
+        incumbent: EDP of a known design in µJ·cycles; infinite to find the optimum from nothing.
         tolerance: stop once the bound is within this ratio of the best EDP known.
-        progress: called with (bound so far, points still open) after every step.
-
-    Raises:
-        InputError: when the space is not enumerable.
+        progress: called with (proven bound, best EDP known) after every step.
+        stop: asked after every step whether to end early.
+        max_regions: end after bounding this many boxes of hardware points.
     """
-    cheap = capacity_bound(tasks, space)
     work = _Certifier(tasks, space, incumbent, tolerance)
-    heap: list[tuple[float, int]] = [
-        (float(b), i) for i, b in enumerate(cheap.edp_by_point) if np.isfinite(b)
-    ]
-    heapq.heapify(heap)
-    proofs: dict[int, _Proof] = {}
+    ticket = counter()
+    heap: list[tuple[float, int, _Box]] = []
+
+    def push(box: _Box) -> None:
+        if np.isfinite(box.bound):
+            heapq.heappush(heap, (box.bound, next(ticket), box))
+
+    start = work.grid.everything()
+    if start is not None:
+        push(work.first(start))
     settled = np.inf  # least bound of points that cannot be refined further
-    while heap:
-        bound, i = heapq.heappop(heap)
-        if min(bound, settled) >= work.target:
-            settled = min(settled, bound)
+    complete = True
+    while heap and min(heap[0][0], settled) < work.target:
+        if settled <= heap[0][0]:
+            break  # nothing open can lower the bound, nothing closed can be raised
+        if (stop is not None and stop()) or (max_regions is not None and work.regions >= max_regions):
+            complete = False
             break
-        if i not in proofs:
-            point = Point(int(cheap.dim[i]), float(cheap.accumulator_kib[i]), float(cheap.scratchpad_kib[i]))
-            proofs[i] = _Proof(point)
-        better, final = work.refine(proofs[i], bound)
-        if final:
-            settled = min(settled, better)
+        box = heapq.heappop(heap)[2]
+        if box.single:
+            final = work.refine(box)
+            if final:
+                settled = min(settled, box.bound)
+            else:
+                push(box)
         else:
-            heapq.heappush(heap, (better, i))
+            for ranges in work.grid.halves(box.ranges):
+                push(work.child(box, ranges))
         if progress is not None:
-            lowest = min(settled, heap[0][0]) if heap else settled
-            progress(min(lowest, work.best), sum(1 for b, _ in heap if b < work.target))
+            progress(min(settled, work.best, heap[0][0] if heap else np.inf), work.best)
     return Certificate(
-        bound=min(settled, work.best),
+        bound=min(settled, work.best, heap[0][0] if heap else np.inf),
         incumbent=incumbent,
         best=work.best,
         point=work.point,
         mappings=work.mappings,
-        points=len(cheap.dim),
-        examined=len(proofs),
-        solved=sum(proof.exact for proof in proofs.values()),
+        regions=work.regions,
+        solved=work.solved,
+        complete=complete,
     )
+
+
+#: First and last index of the choices of (dim, accumulator, scratchpad).
+_Ranges = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+
+
+class _Grid:
+    """The hardware points of a space as boxes of indices into its choices."""
+
+    def __init__(self, space: DesignSpace) -> None:
+        self.space = space
+        self.values = tuple(np.array(v) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib))
+        self.allowed: NDArray[np.bool_] | None = None
+        if space.enumerable:
+            self.allowed = np.asarray(space.allowed(*np.meshgrid(*self.values, indexing="ij")))
+
+    def everything(self) -> _Ranges | None:
+        """The box of all points; None when there is none."""
+        dims, accs, sps = ((0, len(v) - 1) for v in self.values)
+        return self.shrink((dims, accs, sps))
+
+    def shrink(self, ranges: _Ranges) -> _Ranges | None:
+        """The least box with the same allowed points; None without any."""
+        if self.allowed is None:
+            # Too many points to list: area and SRAM grow with every value, so the least corner decides.
+            low = (v[r[0]] for v, r in zip(self.values, ranges, strict=True))
+            return ranges if bool(self.space.allowed(*low)) else None
+        part = self.allowed[tuple(slice(a, b + 1) for a, b in ranges)]
+        if not part.any():
+            return None
+        found = []
+        for axis, (first, _) in enumerate(ranges):
+            here = np.flatnonzero(part.any(tuple(i for i in range(3) if i != axis)))
+            found.append((first + int(here[0]), first + int(here[-1])))
+        return found[0], found[1], found[2]
+
+    def halves(self, ranges: _Ranges) -> list[_Ranges]:
+        """The two parts of a box, cut across its longest side (as a ratio)."""
+        ratio = [v[b] / v[a] for v, (a, b) in zip(self.values, ranges, strict=True)]
+        axis = int(np.argmax(ratio))
+        first, last = ranges[axis]
+        v = self.values[axis]
+        middle = int(np.searchsorted(v, np.sqrt(float(v[first]) * float(v[last])), side="right")) - 1
+        middle = min(max(middle, first), last - 1)
+        parts = []
+        for side in ((first, middle), (middle + 1, last)):
+            cut = tuple(side if i == axis else r for i, r in enumerate(ranges))
+            shrunk = self.shrink((cut[0], cut[1], cut[2]))
+            if shrunk is not None:
+                parts.append(shrunk)
+        return parts
+
+    def region(self, ranges: _Ranges) -> Region:
+        """The box as hardware values."""
+        low, high = (
+            Point(*(int(v[r[end]]) for v, r in zip(self.values, ranges, strict=True))) for end in (0, 1)
+        )
+        return Region(low, high)
+
+
+@dataclass
+class _Box:
+    """Lines known for a box of hardware points, and the EDP bound they give."""
+
+    ranges: _Ranges
+    region: Region
+    weighings: Floats
+    values: Floats
+    bound: float = 0.0
+    exact: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one hardware point."""
+        return self.region.low == self.region.high
+
+    def add(self, weighings: Sequence[float], values: Floats) -> None:
+        self.weighings = np.append(self.weighings, weighings)
+        self.values = np.append(self.values, values)
+        self.bound = max(self.bound, least_product(self.weighings, self.values)[0])
+
+    @property
+    def slope(self) -> float:
+        """The weighing for which a further line lifts the least vertex best."""
+        _, energy, latency = least_product(self.weighings, self.values)
+        return latency / energy
 
 
 class _Certifier:
@@ -165,53 +241,53 @@ class _Certifier:
         self.space = space
         self.tolerance = tolerance
         self.tasks = tuple(tasks)
+        self.grid = _Grid(space)
         self.runs: dict[Problem, float] = {}
         for task in tasks:
             self.runs[task.problem] = self.runs.get(task.problem, 0.0) + task.count
         self.solvers = {problem: LayerSolver(problem, space) for problem in self.runs}
         self.best = incumbent
-        self.ratio: float | None = None
         self.point: Point | None = None
         self.mappings: tuple[Mapping, ...] | None = None
+        self.regions = self.solved = 0
 
     @property
     def target(self) -> float:
         """A bound this high is as good as wanted."""
         return self.best / (1 + self.tolerance)
 
-    def refine(self, proof: _Proof, bound: float) -> tuple[float, bool]:
-        """Add lines to a point's proof; returns its bound and whether that is final."""
-        if not proof.weighings:
-            self._start(proof)
-            better = max(bound, proof.least()[0])
-            return better, not np.isfinite(better)
-        _, energy, latency = proof.least()
-        weighing = latency / energy
-        self.ratio = weighing
-        if not proof.exact:
-            values = self._cheap_lines(proof.point, np.array([weighing]))
-            proof.add([weighing], values)
-            better = max(bound, proof.least()[0])
+    def first(self, ranges: _Ranges) -> _Box:
+        """The box of the whole space."""
+        return self._bounded(_Box(ranges, self.grid.region(ranges), np.zeros(0), np.zeros(0)), [0.0, np.inf])
+
+    def child(self, parent: _Box, ranges: _Ranges) -> _Box:
+        """A part of a box: its parent's lines hold for it, and new ones are drawn where they matter."""
+        box = replace(parent, ranges=ranges, region=self.grid.region(ranges))
+        return self._bounded(box, [0.0, parent.slope, np.inf])
+
+    def _bounded(self, box: _Box, weighings: list[float]) -> _Box:
+        self.regions += 1
+        box.add(weighings, self._cheap_lines(box.region, np.array(weighings)))
+        return box
+
+    def refine(self, box: _Box) -> bool:
+        """Add a line to a single point's proof; returns whether no further line could lift its bound."""
+        before, weighing = box.bound, box.slope
+        if not box.exact:
+            box.add([weighing], self._cheap_lines(box.region, np.array([weighing])))
             # Once cheap lines no longer help, mappings are searched.
-            proof.exact = better < bound * (1 + self.tolerance / 10)
-            return better, False
-        proof.add([weighing], np.array([self._solve(proof.point, weighing)]))
-        better = max(bound, proof.least()[0])
-        return better, better < bound * (1 + _STALL)
+            box.exact = box.bound < before * (1 + self.tolerance / 10)
+            self.solved += box.exact
+            return not np.isfinite(box.bound)
+        box.add([weighing], np.array([self._solve(box.region.low, weighing)]))
+        return box.bound < before * (1 + _STALL) or not np.isfinite(box.bound)
 
-    def _start(self, proof: _Proof) -> None:
-        """The first lines, all from one pass over the tilings of every layer."""
-        if self.ratio is None:
-            ends = np.array([0.0, np.inf])
-            latency, energy = self._cheap_lines(proof.point, ends)
-            self.ratio = latency / energy if np.isfinite(energy) and energy > 0 else 1.0
-        weighings = np.array([w * self.ratio if w else 0.0 for w in _FIRST_WEIGHINGS])
-        proof.add(weighings.tolist(), self._cheap_lines(proof.point, weighings))
-
-    def _cheap_lines(self, point: Point, weighings: Floats) -> Floats:
+    def _cheap_lines(self, region: Region, weighings: Floats) -> Floats:
         total = np.zeros(len(weighings))
         for problem, runs in self.runs.items():
-            total += runs * self.solvers[problem].bounds(point, weighings)
+            total += runs * self.solvers[problem].bounds(region, weighings)
+            if not np.isfinite(total).any():
+                break
         return total
 
     def _solve(self, point: Point, weighing: float) -> float:

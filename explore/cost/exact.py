@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from compiler.mapping import Dataflow
 from explore.cost.reference import AXES, energy_terms, latency_terms
-from explore.cost.tiles import Floats, Ints, Point, TileGrid, least_counts
+from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
 from explore.search.genome import (
     C_AXIS,
     COLUMNS,
@@ -67,6 +67,8 @@ _R, _S, _Q, _N = (AXES.index(name) for name in "RSQN")
 #: Bounds and values are computed in different orders of the same sums; this much is rounding.
 _ROUNDING = 1e-12
 _FIRST_BATCH, _LARGEST_BATCH = 16, 1024
+#: Blocks of nodes opened at a time.
+_BLOCKS = 16
 
 #: (tile factor inside, number of blocks outside) of one dimension.
 Splits = list[tuple[int, int]]
@@ -123,10 +125,21 @@ class LayerSolver:
         self._set = ProblemSet([problem])
         self._pixel_splits = lru_cache(maxsize=None)(self._find_pixel_splits)
 
-    def bounds(self, point: Point, weighings: Floats) -> Floats:
-        """(G,) lower bounds of weighing * energy + latency without opening any node."""
-        found = [self.grid.bounds(flow, point, weighings).min(1) for flow in self.space.dataflows]
-        return np.asarray(np.min(np.stack(found), axis=0) * (1 - _ROUNDING))
+    def bounds(self, region: Region, weighings: Floats) -> Floats:
+        """(G,) lower bounds of weighing * energy + latency: the least over all nodes of
+        all points of a region, none of them solved."""
+        least = np.full(len(weighings), np.inf)
+        for flow in self.space.dataflows:
+            blocks = self.grid.block_bounds(flow, region, weighings)
+            while True:
+                wanted = [_cheapest(row, low, _BLOCKS) for row, low in zip(blocks, least, strict=True)]
+                opened = np.unique(np.concatenate(wanted))
+                if not len(opened):
+                    break
+                blocks[:, opened] = np.inf
+                nodes = self.grid.node_bounds(flow, region, weighings, self.grid.open(opened))
+                least = np.minimum(least, nodes.min(1))
+        return np.asarray(least * (1 - _ROUNDING))
 
     def solve(
         self, point: Point, weighing: float, tolerance: float = 0.0, node_limit: int | None = None
@@ -136,39 +149,49 @@ class LayerSolver:
         Args:
             weighing: cycles per pJ; 0 minimises latency, infinity energy.
             tolerance: stop once value <= bound * (1 + tolerance).
-            node_limit: give up the proof, not the answer, after opening this many nodes.
+            node_limit: give up the proof, not the answer, after solving this many nodes.
         """
-        weigh = np.array([weighing])
-        bounds = np.concatenate(
-            [self.grid.bounds(flow, point, weigh)[0] for flow in self.space.dataflows]
-        ) * (1 - _ROUNDING)
-        size = len(self.grid)
+        flows = self.space.dataflows
+        weigh, region = np.array([weighing]), Region.of(point)
+        blocks = [self.grid.block_bounds(flow, region, weigh)[0] * (1 - _ROUNDING) for flow in flows]
+        size = len(blocks[0])
+        closed = np.concatenate(blocks)
+        pool = np.zeros((0, 7), dtype=np.int64)  # opened nodes, with their bounds and dataflows
+        bound, kind = np.zeros(0), np.zeros(0, dtype=np.int64)
         best, choice, costs = np.inf, None, (np.inf, np.inf)
-        nodes = evaluations = 0
+        solved = evaluations = 0
         batch = _FIRST_BATCH
-        queue: Ints = np.zeros(0, dtype=np.int64)
-        while node_limit is None or nodes < node_limit:
-            queue = queue[bounds[queue] < best / (1 + tolerance)]
-            if not len(queue):
-                # Sorting all nodes at once would cost more than opening the few that matter.
-                queue = _cheapest(bounds, best / (1 + tolerance), 8 * batch)
-                if not len(queue):
-                    break
-            mine, queue = queue[:batch], queue[batch:]
+        while node_limit is None or solved < node_limit:
+            limit = best / (1 + tolerance)
+            keep = bound < limit
+            pool, bound, kind = pool[keep], bound[keep], kind[keep]
+            next_block, next_node = closed.min(), bound.min(initial=np.inf)
+            if min(next_block, next_node) >= limit:
+                break
+            if next_block <= next_node:
+                opened = _cheapest(closed, limit, _BLOCKS)
+                closed[opened] = np.inf
+                for f, flow in enumerate(flows):
+                    nodes = self.grid.open(opened[opened // size == f] % size)
+                    found = self.grid.node_bounds(flow, region, weigh, nodes)[0] * (1 - _ROUNDING)
+                    pool, bound = np.concatenate([pool, nodes]), np.concatenate([bound, found])
+                    kind = np.concatenate([kind, np.full(len(nodes), f)])
+                continue
+            mine = _cheapest(bound, np.nextafter(min(limit, next_block), np.inf), batch)
             batch = min(2 * batch, _LARGEST_BATCH)
-            nodes += len(mine)
-            bounds[mine] = np.inf
-            for f, flow in enumerate(self.space.dataflows):
-                part = mine[mine // size == f]
-                found = self._candidates(flow, point, self.grid.nodes(part % size))
-                if not len(found):
+            solved += len(mine)
+            bound[mine] = np.inf
+            for f, flow in enumerate(flows):
+                rows = self._candidates(flow, point, pool[mine[kind[mine] == f]])
+                if not len(rows):
                     continue
-                value, pj, cycles = self._evaluate(point, weighing, found)
-                evaluations += len(found)
+                value, pj, cycles = self._evaluate(point, weighing, rows)
+                evaluations += len(rows)
                 i = int(value.argmin())
                 if value[i] < best:
-                    best, choice, costs = float(value[i]), found[i], (float(pj[i]), float(cycles[i]))
-        return Solution(best, min(best, float(bounds.min())), *costs, choice, nodes, evaluations)
+                    best, choice, costs = float(value[i]), rows[i], (float(pj[i]), float(cycles[i]))
+        proven = min(best, float(closed.min()), float(bound.min(initial=np.inf)))
+        return Solution(best, proven, *costs, choice, solved, evaluations)
 
     def _evaluate(self, point: Point, weighing: float, rows: Genomes) -> tuple[Floats, Floats, Floats]:
         """(value, energy in pJ, latency in cycles) of genome rows."""

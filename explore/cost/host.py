@@ -67,21 +67,30 @@ class Recipe:
     @property
     def cycles(self) -> float:
         """Cycles per element."""
-        return sum(getattr(self, name) * c for name, c in _CYCLES.items()) + _LOOP * self.passes
+        return self._total(_CYCLES)
 
     @property
     def instructions(self) -> float:
         """Instructions per element."""
-        return sum(getattr(self, name) * c for name, c in _INSTRUCTIONS.items()) + _LOOP * self.passes
+        return self._total(_INSTRUCTIONS)
+
+    def _total(self, per: dict[str, float]) -> float:
+        amounts = {
+            "load": self.load,
+            "store": self.store,
+            "alu": self.alu,
+            "multiply": self.multiply,
+            "look_up": self.look_up,
+        }
+        return sum(amounts[name] * cost for name, cost in per.items()) + _LOOP * self.passes
 
 
-#: A fixed-point rescale with rounding and clipping: multiply, add, shift, two comparisons.
-_RESCALE = {"alu": 4.0, "multiply": 1.0}
 _COPY = Recipe()
 _TABLE = Recipe(look_up=1)
 #: Range reduction (4) and a polynomial of degree five (5 multiplications, 5 additions), then clipping (2).
 _POLYNOMIAL = Recipe(alu=11, multiply=5)
-_RESCALED = Recipe(**_RESCALE)
+#: A fixed-point rescale with rounding and clipping: multiply, add, shift, two comparisons.
+_RESCALED = Recipe(alu=4, multiply=1)
 _TWO_OPERANDS = Recipe(load=2, alu=5, multiply=2)
 #: Sum and sum of squares; then centre, scale, shift by parameters (two loads), rescale.
 _NORMALISE = Recipe(load=4, alu=2 + 6, multiply=1 + 2, divide=2, passes=2)

@@ -4,7 +4,7 @@ A mapping of the reference model moves tiles of some size into the scratchpad. A
 bound b, n passes at DRAM need tiles of at least ceil(b/n), and n itself may be taken minimal for its tile
 size (`least_counts`), so that some 2 sqrt(b) values of n per dimension stand for all mappings. For such a
 vector of counts (a *node*), `TileGrid.bounds` gives a value that no mapping with these counts undercuts on one
-accelerator: DRAM traffic of the best loop order, as few passes over the array and as few weight refills as the
+region of hardware: DRAM traffic of the best loop order, as few passes over the array and as few weight refills as the
 array side and the accumulator permit. What lies below is therefore exact but for the padding of the splits
 inside the scratchpad.
 
@@ -30,6 +30,8 @@ from workloads.problem import DIMS, Problem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _P = AXES.index("P")
+#: Counts whose ratio is below this share a block, unless the whole grid is small.
+_BLOCK_RATIO, _SMALL_GRID = 1.5, 4096
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,28 @@ class Point:
         return int(self.accumulator_kib * 1024 / (4 * self.dim))
 
 
+@dataclass(frozen=True)
+class Region:
+    """A box of hardware points, from the least to the largest of each value.
+
+    A bound for a region charges for `low`'s memories and grants what `high` holds and its array does, which
+    is no more than any point inside costs.
+    """
+
+    low: Point
+    high: Point
+
+    @classmethod
+    def of(cls, point: Point) -> Region:
+        """The region of one point."""
+        return cls(point, point)
+
+    @property
+    def words_per_column(self) -> int:
+        """The most 32-bit accumulator words of an array column."""
+        return int(self.high.accumulator_kib * 1024 / (4 * self.low.dim))
+
+
 def least_counts(bound: int) -> Ints:
     """The numbers of passes n for which no smaller n has tiles of the same size ceil(bound/n); ascending."""
     n = np.arange(1, bound + 1)
@@ -53,65 +77,85 @@ def least_counts(bound: int) -> Ints:
 
 
 class TileGrid:
-    """All scratchpad tilings of one problem.
+    """All scratchpad tilings of one problem: nodes, grouped into blocks of neighbouring counts.
+
+    A block is bounded like a node with the fewest passes and the smallest tiles of its members.
 
     Attributes:
         counts, tiles: per dimension (`AXES` order), passes at DRAM and the least tile they need.
-        shape: number of choices per dimension; a node is an index into the flattened grid, P slowest.
+        shape: number of blocks along P, R, S, C, K, Q, N; a block is an index into this grid, flattened.
     """
 
     def __init__(self, problem: Problem, space: DesignSpace) -> None:
         self.problem = problem
         self.space = space
-        sizes = [problem.bounds[DIMS.index(axis)] for axis in AXES]
-        self.counts = [least_counts(size) for size in sizes]
-        self.tiles = [-(-size // n) for size, n in zip(sizes, self.counts, strict=True)]
+        self._sizes = [problem.bounds[DIMS.index(axis)] for axis in AXES]
+        self.counts = [least_counts(size) for size in self._sizes]
+        self.tiles = [-(-size // n) for size, n in zip(self._sizes, self.counts, strict=True)]
+        ratio = 1.0 if np.prod([len(c) for c in self.counts]) <= _SMALL_GRID else _BLOCK_RATIO
+        self._edges = [_blocks(c, ratio) for c in self.counts]
         self._order = [_P, *(i for i in range(7) if i != _P)]
-        self.shape = tuple(len(self.counts[i]) for i in self._order)
+        self.shape = tuple(len(self._edges[i]) - 1 for i in self._order)
 
-    def __len__(self) -> int:
-        return int(np.prod(self.shape))
+    def open(self, blocks: Ints) -> Ints:
+        """(nodes, 7) DRAM counts of all nodes of some blocks, `AXES` order."""
+        places = np.stack(np.unravel_index(blocks, self.shape), axis=1)
+        found = []
+        for place in places:
+            members = [np.zeros(0, dtype=np.int64)] * 7
+            for axis, i in zip(self._order, place.tolist(), strict=True):
+                first, last = self._edges[axis][i : i + 2]
+                members[axis] = self.counts[axis][first:last]
+            found.append(np.stack([g.ravel() for g in np.meshgrid(*members, indexing="ij")], axis=1))
+        return np.concatenate(found) if found else np.zeros((0, 7), dtype=np.int64)
 
-    def nodes(self, index: Ints) -> Ints:
-        """(len(index), 7) DRAM counts of nodes, `AXES` order."""
-        places = np.unravel_index(index, self.shape)
-        result = np.empty((len(index), 7), dtype=np.int64)
-        for axis, place in zip(self._order, places, strict=True):
-            result[:, axis] = self.counts[axis][place]
-        return result
-
-    def bounds(self, flow: Dataflow, point: Point, weighings: Floats) -> Floats:
-        """Lower bounds of weighing * energy + latency, (weighings, nodes); infinite where nothing fits.
+    def block_bounds(self, flow: Dataflow, region: Region, weighings: Floats) -> Floats:
+        """Lower bounds of weighing * energy + latency by block, (weighings, blocks); infinite where nothing fits.
 
         Args:
             weighings: (G,) cycles per pJ; infinity stands for energy alone.
         """
-        found = [self._slab(i, flow, point, weighings) for i in range(self.shape[0])]
-        return np.concatenate(found, axis=1)
+        counts = [c[e[:-1]] for c, e in zip(self.counts, self._edges, strict=True)]
+        tiles = [t[e[1:] - 1] for t, e in zip(self.tiles, self._edges, strict=True)]
 
-    def _slab(self, place: int, flow: Dataflow, point: Point, weighings: Floats) -> Floats:
-        """`bounds` for one count of P, so that temporaries stay small."""
-        p, space, dim = self.problem, self.space, point.dim
-        counts = [c if i != _P else c[place : place + 1] for i, c in enumerate(self.counts)]
-        tiles = [t if i != _P else t[place : place + 1] for i, t in enumerate(self.tiles)]
-
-        def along(values: list[Ints]) -> list[Floats]:
+        def along(values: list[Ints], place: int) -> list[Floats]:
+            picked = [v[place : place + 1] if i == _P else v for i, v in enumerate(values)]
             return [
                 v.astype(np.float64).reshape([-1 if i == j else 1 for j in range(7)])
-                for i, v in enumerate(values)
+                for i, v in enumerate(picked)
             ]
 
-        n, tile = along(counts), along(tiles)
+        # One block of P at a time keeps temporaries small.
+        slabs = [
+            self._bounds(flow, region, weighings, along(counts, i), along(tiles, i))
+            for i in range(self.shape[0])
+        ]
+        return np.concatenate(slabs, axis=1)
+
+    def node_bounds(self, flow: Dataflow, region: Region, weighings: Floats, nodes: Ints) -> Floats:
+        """Likewise by node, (weighings, nodes), for `nodes` as `open` gives them."""
+        tiles = -(-np.array(self._sizes) // nodes)
+        n = [column.astype(np.float64) for column in nodes.T]
+        return self._bounds(flow, region, weighings, n, [column.astype(np.float64) for column in tiles.T])
+
+    def _bounds(
+        self, flow: Dataflow, region: Region, weighings: Floats, n: list[Floats], tile: list[Floats]
+    ) -> Floats:
+        """Bounds for at least `n` passes and tiles of at least `tile`, lists by dimension of arrays that
+        broadcast to one shape (...), as (weighings, size)."""
+        p, space, dim = self.problem, self.space, region.high.dim
         nr, ns, nc, nk, np_, nq, nn = n
         r, s, c, k, tp, tq, tn = tile
-        xr, xs, xc, xk, xp, xq, xn = (a * b for a, b in zip(n, tile, strict=True))
+        xr, xs, xc, xk, xp, xq, xn = (
+            np.maximum(a * b, size) for a, b, size in zip(n, tile, self._sizes, strict=True)
+        )
         reduction, pixel_loops = nr * ns * nc, np_ * nq * nn
         k_blocks = np.ceil(k / dim)
-        k_passes = nk * k_blocks
+        k_passes = np.maximum(nk * k_blocks, np.ceil(self._sizes[3] / dim))
         width = (tp - 1) * p.stride_w + (r - 1) * p.dilation_w + 1
         height = (tq - 1) * p.stride_h + (s - 1) * p.dilation_h + 1
         images = tn * width * height
-        copies_w = copies_i = copies_o = np.ones((1,) * 7)
+        copies_w = copies_i = copies_o = np.ones(1)
         copies = 1
         if space.double_buffer:
             copies = 2
@@ -119,11 +163,11 @@ class TileGrid:
             copies_i = np.minimum(2.0, p.groups * reduction * pixel_loops)
             copies_o = np.minimum(2.0, p.groups * pixel_loops * nk)
         if space.rules == "gemmini":
-            need = dim * (copies_w * (r * s * c) * k_blocks + copies_i * images * np.ceil(c / dim))
+            need = region.low.dim * (copies_w * (r * s * c) * k_blocks + copies_i * images * np.ceil(c / dim))
         else:
             need = copies_w * (r * s * c * k) + copies_i * images * c
-        fits = need <= point.scratchpad_kib * 1024
-        words = point.words_per_column
+        fits = need <= region.high.scratchpad_kib * 1024
+        words = region.words_per_column
         pixels = tp * tq * tn
         held = copies_o * pixels * k_blocks <= words
 
@@ -140,7 +184,7 @@ class TileGrid:
         out = pix * xk
         macs = pix * red * xk
         if flow == "WS":
-            row_passes = nc * np.ceil(c / dim)
+            row_passes = np.maximum(nc * np.ceil(c / dim), np.ceil(self._sizes[2] / dim))
             compute = pix * xr * xs * row_passes * k_passes
             updates = 2 * xr * xs * row_passes - 1  # accesses of an output in the accumulator, fills apart
             streams = pix * red * k_passes
@@ -153,14 +197,14 @@ class TileGrid:
         else:
             rows = min(dim, words)
             fits = fits & (rows > 0)
-            row_passes = np_ * np.ceil(tp / max(rows, 1))
+            row_passes = np.maximum(np_ * np.ceil(tp / max(rows, 1)), np.ceil(self._sizes[4] / max(rows, 1)))
             compute = xq * xn * red * row_passes * k_passes
             streams = pix * red * k_passes + xk * xq * xn * red * row_passes
             single = (tq == 1) & (tn == 1) & (tp <= dim) & (k_blocks == 1)
 
         energy = space.base.energy
-        c_acc = float(energy.accumulator_pj(point.accumulator_kib, float(dim)))
-        c_sp = float(energy.scratchpad_pj(point.scratchpad_kib))
+        c_acc = float(energy.accumulator_pj(region.low.accumulator_kib, float(dim)))
+        c_sp = float(energy.scratchpad_pj(region.low.scratchpad_kib))
         best = np.full((len(weighings), *np.broadcast_shapes(*(a.shape for a in n))), np.inf)
         cases = (
             (1.0, by_pixels * nk, reduction, fits),
@@ -194,3 +238,13 @@ class TileGrid:
                 value = pj if np.isinf(weighing) else weighing * pj + cycles
                 np.minimum(best[g], np.where(possible, value, np.inf), out=best[g])
         return best.reshape(len(weighings), -1) * p.groups
+
+
+def _blocks(counts: Ints, ratio: float) -> Ints:
+    """Indices at which groups of ascending counts begin, and the end; a group's counts differ by less than `ratio`
+    (each is alone with a ratio of 1)."""
+    edges = [0]
+    for i in range(1, len(counts)):
+        if counts[i] >= ratio * counts[edges[-1]]:
+            edges.append(i)
+    return np.array([*edges, len(counts)])
