@@ -24,7 +24,7 @@ from explore.report.figures import axis_metrics
 from explore.report.summary import candidate_block, network_totals, objective_words, summary_text
 from explore.report.units import milliseconds, scientific, share, si, significant
 
-_ASSETS = Path(__file__).with_name("assets")
+_ASSETS = Path(__file__).parent
 #: Most points of the convergence curve; more could not be told apart on a screen.
 _MAX_HISTORY = 1500
 #: Most rows (layer of a candidate) that the page carries, so that it stays small: about 35 bytes each.

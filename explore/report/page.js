@@ -137,7 +137,7 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       margin: { l: 64, r: 16, t: 12, b: 48 },
-      hoverlabel: { bgcolor: colors.paper, bordercolor: colors.faint, font: { color: colors.ink, size: 12.5 }, align: "left" },
+      hoverlabel: { bgcolor: colors.paper, bordercolor: colors.faint, font: { color: colors.ink, size: 12.5, family: getComputedStyle(document.body).fontFamily }, align: "left" },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colors.faint, activecolor: colors.accent },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
       ...more,
@@ -279,7 +279,7 @@
     const column = (title, unit, key, text) => ({ title, unit, num: true, sort: number(key), cell: (c) => text(c[key]) });
     designTable = fillTable($("designs"), [
       { title: "Design", sort: (c) => c.id, num: false, cell: (c) => h("button", { type: "button", onclick: (event) => { event.stopPropagation(); select(c.id); } }, "#" + c.id) },
-      { title: "Status", sort: status, cell: status },
+      { title: "Status", class: "limit", sort: status, cell: status },
       column("Array side", "PEs", "dim", String),
       column("Scratchpad", "KiB", "spad", (v) => grouped(String(v))),
       column("Accumulator", "KiB", "acc", (v) => grouped(String(v))),
