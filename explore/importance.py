@@ -27,9 +27,7 @@ class ImportanceEstimator:
         patience: units without improvement after which a layer is dropped.
     """
 
-    def __init__(
-        self, counts: Floats, macs: Floats, family: NDArray[np.int64], patience: int = 12
-    ) -> None:
+    def __init__(self, counts: Floats, macs: Floats, family: NDArray[np.int64], patience: int = 12) -> None:
         self.counts = counts
         self.macs = macs
         self.family = family

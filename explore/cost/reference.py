@@ -171,11 +171,10 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
     tile2[_K] = tile2[_K] * columns
 
     dram = _product(t[3])
-    dram_pixels, dram_reduction = _product(t[3, _PIXELS]), _product(t[3, _REDUCTION])
     level2 = _product(t[2])
     inner = _product(t[0])
     macs = inner * _product(t[1]) * level2 * dram * rows * columns
-    out = tile2[_K] * tile2[_P] * tile2[_Q] * tile2[_N] * dram_pixels * t[3, _K]
+    out = tile2[_K] * tile2[_P] * tile2[_Q] * tile2[_N] * _product(t[3, _O])
 
     # Level 0: the stationary operand is refilled by every loop from its first relevant one outward.
     stationary_fills = macs / inner / _reuse(t[1:], rank, _W, _PIXELS)
@@ -201,8 +200,12 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
     depth = tile2[_C] * tile2[_N]
     width = (tile2[_P] - 1) * problem.stride_w + (tile2[_R] - 1) * problem.dilation_w + 1
     height = (tile2[_Q] - 1) * problem.stride_h + (tile2[_S] - 1) * problem.dilation_h + 1
-    swept_w = (tile2[_P] * slide_p - 1) * problem.stride_w + (tile2[_R] * slide_r - 1) * problem.dilation_w + 1
-    swept_h = (tile2[_Q] * slide_q - 1) * problem.stride_h + (tile2[_S] * slide_s - 1) * problem.dilation_h + 1
+    swept_w = (
+        (tile2[_P] * slide_p - 1) * problem.stride_w + (tile2[_R] * slide_r - 1) * problem.dilation_w + 1
+    )
+    swept_h = (
+        (tile2[_Q] * slide_q - 1) * problem.stride_h + (tile2[_S] * slide_s - 1) * problem.dilation_h + 1
+    )
     i2 = depth * width * height
     swept = torch.where(none, i2, torch.minimum(depth * swept_w * swept_h, i2 * slide))
     i_fills = swept * (dram / slide / k_reuse)
@@ -214,11 +217,8 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
         operands = torch.where(os, updates, stationary_fills)
         updates = torch.where(os, stationary_fills, updates)
 
-    copies = mapping.copies
-    if copies is None:
-        copies_w = copies_i = copies_o = 1.0
-    else:
-        copies_w, copies_i, copies_o = copies[0], copies[1], copies[2]
+    single = torch.ones(3, dtype=t.dtype, device=t.device)
+    copies_w, copies_i, copies_o = single if mapping.copies is None else mapping.copies
     lanes_c = rows if os is None else torch.where(os, columns, rows)
     pixel_rows = tile2[_N] * width * height
     groups = problem.groups
@@ -259,9 +259,14 @@ def latency_terms(counts: Counts, dim: Tensor | float, dram_bytes_per_cycle: flo
 class EnergyLaw(Protocol):
     """Energy per access in pJ; `accel.energy.EnergyTable` is one."""
 
-    mac_pj: float
-    register_pj: float
-    dram_pj: float
+    @property
+    def mac_pj(self) -> float: ...
+
+    @property
+    def register_pj(self) -> float: ...
+
+    @property
+    def dram_pj(self) -> float: ...
 
     def accumulator_pj(self, accumulator_kib: Tensor, dim: Tensor) -> Tensor: ...
 

@@ -93,7 +93,9 @@ class Archive:
         self.mix_weights = np.array(
             [next(task.weight for task in tasks if task.network == name) for name in self.networks]
         )
-        self._member = np.array([[task.network == name for task in tasks] for name in self.networks], dtype=float)
+        self._member = np.array(
+            [[task.network == name for task in tasks] for name in self.networks], dtype=float
+        )
 
     @property
     def double_buffer(self) -> bool:
@@ -133,7 +135,7 @@ class Archive:
         once = np.zeros(len(genomes), dtype=np.bool_)
         once[first] = True
         self._tried[task, slot] = mark
-        return result & once
+        return np.asarray(result & once)
 
     def add(self, task: NDArray[np.int64], genomes: Genomes) -> Counts:
         """Evaluate rows (one evaluation each) and keep them."""
@@ -226,12 +228,14 @@ class Archive:
             energies.append(pj[0])
             latencies.append(cycles[0])
         if latency_scale is None:
-            return chain(energies, latencies, self.counts)
+            return chain(energies, latencies, self.counts.tolist())
         scaled = [t * s for t, s in zip(latencies, latency_scale, strict=True)]
-        merged = chain(energies, scaled, self.counts)
+        merged = chain(energies, scaled, self.counts.tolist())
         if merged is None:
             return None
-        latency = sum(c * t[merged.choice[:, i]] for i, (c, t) in enumerate(zip(self.counts, latencies, strict=True)))
+        latency = sum(
+            c * t[merged.choice[:, i]] for i, (c, t) in enumerate(zip(self.counts, latencies, strict=True))
+        )
         return Chain(merged.energy, np.asarray(latency), merged.choice)
 
     def totals(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:

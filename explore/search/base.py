@@ -69,12 +69,32 @@ class Searcher(Protocol):
 
 #: name -> (module, class, one-line description). A new searcher is one file and one line here.
 SEARCHERS: dict[str, tuple[str, str, str]] = {
-    "gradient": ("explore.search.gradient", "GradientSearch", "one-loop gradient descent, then exact combination and local search (default)"),
+    "gradient": (
+        "explore.search.gradient",
+        "GradientSearch",
+        "one-loop gradient descent, then exact combination and local search (default)",
+    ),
     "random": ("explore.search.random", "RandomSearch", "random mappings, hardware inferred (one loop)"),
-    "bayesian": ("explore.search.bayesian", "BayesianSearch", "Bayesian optimisation over hardware, random mappings inside (Optuna)"),
-    "genetic": ("explore.search.genetic", "GeneticSearch", "genetic algorithm over hardware and mappings (Optuna)"),
-    "two-loop": ("explore.search.two_loop", "TwoLoopSearch", "random hardware x random mappings (published baseline)"),
-    "dosa": ("explore.search.dosa", "DosaSearch", "plain gradient descent in the style of DOSA (published baseline)"),
+    "bayesian": (
+        "explore.search.bayesian",
+        "BayesianSearch",
+        "Bayesian optimisation over hardware, random mappings inside (Optuna)",
+    ),
+    "genetic": (
+        "explore.search.genetic",
+        "GeneticSearch",
+        "genetic algorithm over hardware and mappings (Optuna)",
+    ),
+    "two-loop": (
+        "explore.search.two_loop",
+        "TwoLoopSearch",
+        "random hardware x random mappings (published baseline)",
+    ),
+    "dosa": (
+        "explore.search.dosa",
+        "DosaSearch",
+        "plain gradient descent in the style of DOSA (published baseline)",
+    ),
 }
 
 

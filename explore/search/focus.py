@@ -49,13 +49,15 @@ def focuses(objective: Objective) -> list[Focus]:
     directions = [np.array(EXPONENTS[name]) for name in objective.metrics]
     if len(directions) == 1:
         own = directions[0]
-        around = [own + np.array(d) for d in ((0, 0, 0.4), (0, 0, 1.2), (0, 0, 3.0), (0.6, 0, 0.1), (0, 0.6, 0.1))]
+        around = [
+            own + np.array(d) for d in ((0, 0, 0.4), (0, 0, 1.2), (0, 0, 3.0), (0.6, 0, 0.1), (0, 0.6, 0.1))
+        ]
         return [_focus(own, 0.76), *(_focus(d, 0.24 / len(around)) for d in around)]
     mixes = [*directions]
     for a, b in itertools.combinations(directions, 2):
         mixes += [w * a + (1 - w) * b for w in (0.25, 0.5, 0.75)]
     if len(directions) > 2:
-        mixes.append(sum(directions) / len(directions))
+        mixes.append(np.mean(directions, axis=0))
     return [_focus(d, 1.0 / len(mixes)) for d in mixes]
 
 

@@ -169,7 +169,9 @@ def needs(
         getattr(shape, name).numpy()[task]
         for name in ("stride_w", "stride_h", "dilation_w", "dilation_h", "groups")
     )
-    pixels = n * ((p - 1) * stride_w + (r - 1) * dilation_w + 1) * ((q - 1) * stride_h + (s - 1) * dilation_h + 1)
+    pixels = (
+        n * ((p - 1) * stride_w + (r - 1) * dilation_w + 1) * ((q - 1) * stride_h + (s - 1) * dilation_h + 1)
+    )
     o1 = tile1[:, 3:7].prod(1)
     copies_w = copies_i = copies_o = np.ones(len(g))
     if double_buffer:

@@ -21,7 +21,17 @@ from explore.infeasible import nearest_details
 from explore.search.archive import Archive, Hardware
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.focus import Focus, focuses
-from explore.search.genome import DRAM_ORDERS, FLOWS, K_AXIS, ORDER, ROW_AXIS, Genomes, count, tighten, trivial
+from explore.search.genome import (
+    DRAM_ORDERS,
+    FLOWS,
+    K_AXIS,
+    ORDER,
+    ROW_AXIS,
+    Genomes,
+    count,
+    tighten,
+    trivial,
+)
 from explore.search.moves import construct, mutate, neighbours
 from explore.search.relaxed import RelaxedStarts, Weights, random_log_factors
 from explore.search.selector import Elite, Selector
@@ -154,7 +164,11 @@ class GradientSearch:
         """The first focus for half of the starts, the sweep for the others."""
         chosen: list[Focus] = []
         for i in range(_STARTS):
-            k = 0 if i % 2 == 0 or len(self.focuses) == 1 else 1 + (self.batches + i // 2) % (len(self.focuses) - 1)
+            k = (
+                0
+                if i % 2 == 0 or len(self.focuses) == 1
+                else 1 + (self.batches + i // 2) % (len(self.focuses) - 1)
+            )
             chosen.append(self.focuses[k])
         return Weights(
             np.array([f.energy for f in chosen]),
@@ -168,10 +182,15 @@ class GradientSearch:
         leaders = [e.point[0] for elites in self.elites for e in elites]
         if not leaders:
             places = np.linspace(len(dims) - 1, (len(dims) - 1) * 0.35, _STARTS).round().astype(int)
-            return dims[places]
+            return np.asarray(dims[places])
         centre = self.random.choice(np.array(leaders), _STARTS)
         wanted = centre * np.exp(self.random.normal(0.0, 0.3, _STARTS))
-        return dims[np.abs(np.log(dims)[None, :] - np.log(wanted)[:, None]).argmin(1)]
+        return self._nearest_sides(wanted)
+
+    def _nearest_sides(self, wanted: Floats) -> Floats:
+        """The array sides of the space nearest in ratio to the wanted ones."""
+        dims = np.array(self.setup.space.dim, dtype=np.float64)
+        return np.asarray(dims[np.abs(np.log(dims)[None, :] - np.log(wanted)[:, None]).argmin(1)])
 
     def _descend(self) -> None:
         n = len(self.setup.tasks)
@@ -222,7 +241,9 @@ class GradientSearch:
             return
         if not self.importance.gradient().any():
             self.importance.revive()
-        shares = np.array([focus.share if elites else 0.0 for focus, elites in zip(self.focuses, self.elites, strict=True)])
+        shares = np.array(
+            [focus.share if elites else 0.0 for focus, elites in zip(self.focuses, self.elites, strict=True)]
+        )
         amounts = np.floor(size * shares / shares.sum()).astype(int)
         amounts[0] += size - amounts.sum()
         tasks, rows, limits = [], [], []
@@ -275,15 +296,15 @@ class GradientSearch:
         factors = self.random.choice(np.array([0.5, 0.7, 0.85, 1.2, 1.5, 2.0]), (len(task), 2))
         limit[:, 1:] *= np.where(far, factors, 1.0)
         wider = self.random.random(len(task)) < 0.15
-        dims = np.array(self.setup.space.dim, dtype=np.float64)
-        wanted = limit[wider, 0] * self.random.choice(np.array([0.5, 1.25, 2.0]), int(wider.sum()))
-        side = dims[np.abs(np.log(dims)[None, :] - np.log(wanted)[:, None]).argmin(1)]
+        side = self._nearest_sides(
+            limit[wider, 0] * self.random.choice(np.array([0.5, 1.25, 2.0]), int(wider.sum()))
+        )
         # The same tiles on a wider array need more rows of both memories.
         limit[wider, 1:] *= np.maximum(1.0, side / limit[wider, 0])[:, None]
         limit[wider, 0] = side
         # And some start from another mapping of the task that is of use somewhere.
         other = np.flatnonzero(self.random.random(len(task)) < 0.15)
-        for i in other:
+        for i in other.tolist():
             pool = self.archive.genomes[task[i]]
             base[i] = pool[self.random.integers(0, len(pool))]
         return base, limit
@@ -301,7 +322,9 @@ class GradientSearch:
             if not len(index):
                 break
 
-            def load(part: NDArray[np.int64], rows: Genomes, index: NDArray[np.int64] = index) -> tuple[Floats, Floats]:
+            def load(
+                part: NDArray[np.int64], rows: Genomes, index: NDArray[np.int64] = index
+            ) -> tuple[Floats, Floats]:
                 which = index[part]
                 return self.archive.load(task[which], rows, limit[which])
 
@@ -327,7 +350,9 @@ class GradientSearch:
     def _any_base(self, task: NDArray[np.int64]) -> tuple[Genomes, Floats]:
         """Any mapping of the archive, on the largest accelerator."""
         space = self.setup.space
-        base = np.stack([self.archive.genomes[t][self.random.integers(0, len(self.archive.genomes[t]))] for t in task])
+        base = np.stack(
+            [self.archive.genomes[t][self.random.integers(0, len(self.archive.genomes[t]))] for t in task]
+        )
         largest = [float(space.dim[-1]), float(space.accumulator_kib[-1]), float(space.scratchpad_kib[-1])]
         return base, np.tile(np.array(largest), (len(task), 1))
 
@@ -347,9 +372,7 @@ class GradientSearch:
         after = self._layer_costs(leader)
         for layer in range(len(self.setup.tasks)):
             e, t = after[0][layer], after[1][layer]
-            improved = before is None or bool(
-                e / before[0][layer] + t / before[1][layer] < 2 - 1e-6
-            )
+            improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)
             self.importance.update(layer, e, t, improved)
 
     def _layer_costs(self, elite: Elite) -> tuple[Floats, Floats]:
@@ -387,7 +410,9 @@ class GradientSearch:
             area = float(area_mm2(dim, acc, sp))
             networks = {
                 name: Cost(network_l[i] / w, network_e[i] / w, area)
-                for i, (name, w) in enumerate(zip(self.archive.networks, self.archive.mix_weights, strict=True))
+                for i, (name, w) in enumerate(
+                    zip(self.archive.networks, self.archive.mix_weights, strict=True)
+                )
             }
             values = self.setup.space.constraints.values(
                 Cost(elite.latency, elite.energy, area),
@@ -410,7 +435,10 @@ class GradientSearch:
             "scans": self.selector.scans,
             "random": self.random.bit_generator.state,
             "elites": [
-                [[*e.point, e.energy, e.latency, e.value, e.violation, e.violated, e.choice.tolist()] for e in elites]
+                [
+                    [*e.point, e.energy, e.latency, e.value, e.violation, e.violated, e.choice.tolist()]
+                    for e in elites
+                ]
                 for elites in self.elites
             ],
         }

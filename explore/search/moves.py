@@ -192,7 +192,9 @@ def _clip_spatial(rows: Genomes, dim: NDArray[np.int64]) -> None:
     np.minimum(rows[:, COLUMNS], dim, out=rows[:, COLUMNS])
 
 
-def _change_flow(rows: Genomes, where: NDArray[np.bool_], bounds: NDArray[np.int64], dim: NDArray[np.int64]) -> None:
+def _change_flow(
+    rows: Genomes, where: NDArray[np.bool_], bounds: NDArray[np.int64], dim: NDArray[np.int64]
+) -> None:
     """Swap the dataflow: the old row dimension goes on in time, the new one is spread over the rows."""
     index = np.flatnonzero(where)
     old_axis = ROW_AXIS[rows[index, FLOW]]
@@ -204,7 +206,9 @@ def _change_flow(rows: Genomes, where: NDArray[np.bool_], bounds: NDArray[np.int
     rows[index, 3 + new_axis] = -(-rows[index, 3 + new_axis] // spread)
 
 
-def _move_factor(rows: Genomes, where: NDArray[np.bool_], axis: NDArray[np.int64], rng: np.random.Generator) -> None:
+def _move_factor(
+    rows: Genomes, where: NDArray[np.bool_], axis: NDArray[np.int64], rng: np.random.Generator
+) -> None:
     """Transfer a factor of `axis` between two of (array, level 1, 2, 3), or change one by a single step."""
     index = np.flatnonzero(where)
     if not len(index):

@@ -156,7 +156,9 @@ class RelaxedStarts:
 
         base = self.space.base
         latency = latency_terms(c, each(dim), base.dram_bytes_per_cycle).amax(0).view(starts, tasks)
-        energy = energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0).view(starts, tasks)
+        energy = (
+            energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0).view(starts, tasks)
+        )
         log_e = (energy @ self.counts).log()
         log_l = (latency @ self.counts).log()
         area = area_mm2(dim, acc_kib, sp_kib)
@@ -245,7 +247,9 @@ class RelaxedStarts:
         }
 
     @classmethod
-    def from_state(cls, problems: ProblemSet, counts: Floats, space: DesignSpace, state: State) -> RelaxedStarts:
+    def from_state(
+        cls, problems: ProblemSet, counts: Floats, space: DesignSpace, state: State
+    ) -> RelaxedStarts:
         """Undo `state`."""
         starts = cls(
             problems,
@@ -300,7 +304,9 @@ def random_log_factors(
     log_bounds = np.log(problems.bounds.astype(np.float64))
     side = np.log(dim)[:, None]
     row_axis = ROW_AXIS[flow]
-    row_bound = np.take_along_axis(np.broadcast_to(log_bounds, (starts, tasks, 7)), row_axis[..., None], 2)[..., 0]
+    row_bound = np.take_along_axis(np.broadcast_to(log_bounds, (starts, tasks, 7)), row_axis[..., None], 2)[
+        ..., 0
+    ]
     x[..., 0] = np.minimum(row_bound, side)
     x[..., 1] = np.minimum(log_bounds[:, K_AXIS], side)
     left = np.broadcast_to(log_bounds, (starts, tasks, 7)).copy()

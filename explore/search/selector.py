@@ -74,14 +74,15 @@ class Selector:
     def allowed(self, hardware: Hardware) -> NDArray[np.bool_]:
         """Points of the space that keep the bounds on area and SRAM."""
         return np.asarray(
-            self.space.allowed(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib), dtype=np.bool_
+            self.space.allowed(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib),
+            dtype=np.bool_,
         )
 
     def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats) -> Hardware:
         """The least allowed values that are not below the given ones (the largest where none is)."""
 
         def up(allowed: Floats, value: Floats) -> Floats:
-            return allowed[np.searchsorted(allowed, value - 1e-9).clip(0, len(allowed) - 1)]
+            return np.asarray(allowed[np.searchsorted(allowed, value - 1e-9).clip(0, len(allowed) - 1)])
 
         return Hardware(up(self._dims, dim), up(self._acc, acc_kib), up(self._sp, sp_kib))
 
@@ -113,7 +114,9 @@ class Selector:
         steps = _FINE if self.scans % 2 else _COARSE
         for dim, acc, sp in sorted({e.point for e in around}):
             near = self._dims[np.abs(np.log(self._dims / dim)) < 0.3]
-            dims = np.unique(np.concatenate([[dim], near[[0, -1]]])) if self.scans % 4 == 0 else np.array([dim])
+            dims = (
+                np.unique(np.concatenate([[dim], near[[0, -1]]])) if self.scans % 4 == 0 else np.array([dim])
+            )
             grid = np.stack(np.meshgrid(dims, acc * steps, sp * steps, indexing="ij"), -1).reshape(-1, 3)
             # A larger array needs proportionally more accumulator for the same tiles.
             grid[:, 1] *= grid[:, 0] / dim
@@ -123,7 +126,9 @@ class Selector:
     def _legal_points(self, table: Floats) -> Hardware:
         """The allowed points next above the rows of `table`, each once."""
         snapped = self.snap(table[:, 0], table[:, 1], table[:, 2])
-        unique = np.unique(np.stack([snapped.dim, snapped.accumulator_kib, snapped.scratchpad_kib], 1), axis=0)
+        unique = np.unique(
+            np.stack([snapped.dim, snapped.accumulator_kib, snapped.scratchpad_kib], 1), axis=0
+        )
         hardware = Hardware(unique[:, 0].copy(), unique[:, 1].copy(), unique[:, 2].copy())
         return hardware.take(np.flatnonzero(self.allowed(hardware)))
 
@@ -144,7 +149,9 @@ class Selector:
 
     # -- choices -----------------------------------------------------------------------------------------
 
-    def excess(self, energy: Floats, latency: Floats, network_e: Floats, network_l: Floats) -> tuple[Floats, list[str]]:
+    def excess(
+        self, energy: Floats, latency: Floats, network_e: Floats, network_l: Floats
+    ) -> tuple[Floats, list[str]]:
         """Relative excess over each mapping-dependent constraint, (..., constraints), and their names."""
         limits: Constraints = self.space.constraints
         names: list[str] = []
@@ -183,10 +190,15 @@ class Selector:
             limits = self.space.constraints
             if not limits.any_on_mappings:
                 k = int(value.argmin())
-                return self._elite(point, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, "")
+                return self._elite(
+                    point, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, ""
+                )
             totals = [self.archive.totals(point, c) for c in chain.choice]
             excess, names = self.excess(
-                chain.energy, chain.latency, np.stack([t[0] for t in totals]), np.stack([t[1] for t in totals])
+                chain.energy,
+                chain.latency,
+                np.stack([t[0] for t in totals]),
+                np.stack([t[1] for t in totals]),
             )
             worst = excess.max(1).clip(min=0.0)
             k = int(np.lexsort((value, worst))[0])
@@ -197,7 +209,11 @@ class Selector:
             )
             if best is None or found.value < best.value:
                 best = found
-            broken = [n.split(".")[1] for n, x in zip(names, excess[k], strict=True) if x > 0 and "latency" in n and "." in n]
+            broken = [
+                n.split(".")[1]
+                for n, x in zip(names, excess[k], strict=True)
+                if x > 0 and "latency" in n and "." in n
+            ]
             if not broken:
                 break
             # A network that is too slow counts its cycles double in the combination until it is not.
@@ -236,7 +252,9 @@ class Selector:
             penalty = 10 * np.log1p(worst) + np.where(worst > 0, 1e3, 0.0)
         result: list[list[Elite]] = []
         for focus, number in zip(self.focuses, keep, strict=True):
-            value = (focus.value(scan.energy, scan.latency, np.broadcast_to(area, scan.energy.shape)) + penalty).min(1)
+            value = (
+                focus.value(scan.energy, scan.latency, np.broadcast_to(area, scan.energy.shape)) + penalty
+            ).min(1)
             order = self._shortlist(value, hardware, number)
             chosen: dict[tuple[float, float, float], Elite] = {}
             for h in order:
@@ -319,7 +337,13 @@ class Selector:
                 for pj, cycles in [self.archive.costs(layer, Hardware.of([point]))]
             ]
             elite = self._elite(
-                point, np.array(chosen), float(scan.energy[h[k], g[k]]), float(scan.latency[h[k], g[k]]), 0.0, 0.0, ""
+                point,
+                np.array(chosen),
+                float(scan.energy[h[k], g[k]]),
+                float(scan.latency[h[k], g[k]]),
+                0.0,
+                0.0,
+                "",
             )
             result.append(self.candidate(elite, samples))
         return result
