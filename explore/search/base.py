@@ -99,9 +99,14 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
 
 
 def make_searcher(name: str, setup: SearchSetup) -> Searcher:
-    """The searcher registered as `name`. Raises InputError for an unknown name."""
+    """The searcher registered as `name`. Raises InputError for an unknown name.
+
+    PyTorch is set to one thread: a search's batches are too small to share, threads that wait for each other
+    cost far more on a busy machine, and results must not depend on how many there are.
+    """
     if name not in SEARCHERS:
         raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
     module, cls, _ = SEARCHERS[name]
+    importlib.import_module("torch").set_num_threads(1)
     searcher: Searcher = getattr(importlib.import_module(module), cls)(setup)
     return searcher
