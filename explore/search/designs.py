@@ -124,13 +124,18 @@ class Evaluator:
         """KiB for a scratchpad need on arrays of side `dim`."""
         return need * dim / 1024 if self.space.rules == "gemmini" else need / 1024
 
+    def needs(self, task: Ints, genomes: Genomes) -> tuple[Floats, Floats, Floats]:
+        """Array side, accumulator words a column and scratchpad need (see `Measured`) of rows; free of charge."""
+        acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
+        side = np.maximum(genomes[:, ROWS], genomes[:, COLUMNS]).astype(np.float64)
+        return side, acc, rows if self.space.rules == "gemmini" else words
+
     def fits(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
         """Whether rows fit their accelerators (B, 3); free of charge."""
-        acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
+        side, acc, need = self.needs(task, genomes)
         dim = point[:, 0]
-        sp = self.scratchpad_kib(rows if self.space.rules == "gemmini" else words, dim)
-        side = np.maximum(genomes[:, ROWS], genomes[:, COLUMNS])
-        return np.asarray((side <= dim) & (acc * dim * 4 / 1024 <= point[:, 1]) & (sp <= point[:, 2]))
+        fits = (side <= dim) & (acc * dim * 4 / 1024 <= point[:, 1])
+        return np.asarray(fits & (self.scratchpad_kib(need, dim) <= point[:, 2]))
 
     def costs(self, m: Measured, point: Floats) -> tuple[Floats, Floats]:
         """Energy and latency of mappings on accelerators; `point` (..., 3) broadcasts with the fields of `m`.
@@ -165,12 +170,11 @@ class Evaluator:
         sp = _up(sps, self.scratchpad_kib(scratchpad, dim))
         return np.stack([dim, acc, sp], 1)
 
-    def designs(self, genomes: Genomes, point: Floats | None = None) -> Designs:
-        """Evaluate design points (D, n, 25); the accelerator is inferred unless given as (D, 3)."""
+    def infer(self, genomes: Genomes) -> Designs:
+        """Evaluate design points (D, n, 25), each on the least accelerator that holds its mappings."""
         size, n = genomes.shape[:2]
         m = self.measure(np.tile(np.arange(n), size), genomes.reshape(-1, WIDTH)).view(size, n)
-        if point is None:
-            point = self.least(m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
+        point = self.least(m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
         energy, latency = self.costs(m, point[:, None, :])
         return Designs(genomes, point, energy, latency)
 

@@ -8,6 +8,7 @@ mappings only).
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -57,6 +58,26 @@ def prime_powers(number: int) -> list[tuple[int, int]]:
     if number > 1:
         found.append((number, 1))
     return found
+
+
+def nearest_divisor(log_value: Floats, number: Ints, limit: Ints) -> Ints:
+    """The divisors of `number` (B,) not above `limit` that are nearest to exp(`log_value`) in ratio."""
+    result = np.ones_like(number)
+    for n in np.unique(number):
+        mine = np.flatnonzero(number == n)
+        distance = np.abs(np.log(divisors(int(n)))[None, :] - log_value[mine][:, None])
+        distance[divisors(int(n))[None, :] > limit[mine][:, None]] = np.inf
+        result[mine] = divisors(int(n))[distance.argmin(1)]
+    return result
+
+
+@functools.lru_cache(maxsize=4096)
+def divisors(number: int) -> Ints:
+    """All divisors, ascending."""
+    found = np.ones(1, dtype=np.int64)
+    for prime, exponent in prime_powers(number):
+        found = np.outer(found, prime ** np.arange(exponent + 1)).ravel()
+    return np.sort(found)
 
 
 def _shares(prime: int, exponent: int, parts: int) -> Ints:

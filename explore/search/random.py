@@ -24,6 +24,6 @@ class RandomSearch(BaselineSearch):
         size = self._growing(_SMALLEST_BATCH, _LARGEST_BATCH)
         limit = self.hardware.random(size, rng)
         genomes = self._draw(np.tile(np.arange(n), size), np.repeat(limit, n, axis=0), rng)
-        designs = self.evaluator.designs(genomes.reshape(size, n, -1))
+        designs = self.evaluator.infer(genomes.reshape(size, n, -1))
         before, self.spent = self.spent, self.spent + size * n
         return self._offer(designs, before)

@@ -1,0 +1,302 @@
+"""Plain gradient descent in the style of DOSA: the published one-loop baseline.
+
+A few starts, one after the other: a random accelerator and good random mappings on it. The mappings' factors
+are real numbers that move by Adam on the objective of the whole workload; the accelerator is what they need.
+Every few hundred steps they are rounded to divisors, the best of the three published loop orders is chosen
+for every layer, and descent goes on from there; the best rounded point is the result (Hong et al., MICRO
+2023; method specification sections 3 and 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accel.area import area_mm2
+from explore.candidate import Candidate
+from explore.cost.reference import access_counts, energy_terms, latency_terms
+from explore.search.base import SearchSetup, State
+from explore.search.baseline import BaselineSearch
+from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
+from explore.search.focus import EXPONENTS
+from explore.search.genome import (
+    COLUMNS,
+    FLOW,
+    K_AXIS,
+    ORDER,
+    ROW_AXIS,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    WIDTH,
+    Genomes,
+    assemble,
+    trivial,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Descent steps of one start (published), between two roundings, and in one batch at most.
+START_STEPS, ROUNDING_STEPS, _BATCH_STEPS = 1490, 298, 149
+#: Starts of a run that can afford them (published); more follow if budget is left.
+STARTS = 7
+#: Random accelerators of which a start takes the best (the original rejects start points that are far worse
+#: than others), and random mappings of every layer on each (the original asks a commercial solver for one).
+_START_POINTS, _START_MAPPINGS = 5, 50
+#: Adam's step, in the logarithm of a factor.
+_RATE = 0.03
+#: Weight of what is broken (a factor below 1, a constraint) against the logarithm of the objective.
+_PENALTY = 10.0
+#: A rounding that does not fit is tried again with inner factors raised to this power.
+_SHRINK = 0.9
+#: Relaxed factors of a mapping: rows, columns, 7 of level 1, 7 of level 2.
+_PLACES = [ROWS, COLUMNS, *range(T1.start, T1.stop), *range(T2.start, T2.stop)]
+
+
+class DosaSearch(BaselineSearch):
+    """See the module's description. A step counts three evaluations a mapping (forward and gradient), the
+    mappings of a start and every loop order of a rounding one. Several metrics take turns, start by start."""
+
+    phase = "descent"
+
+    def __init__(self, setup: SearchSetup) -> None:
+        super().__init__(setup)
+        n = len(self.evaluator)
+        #: Starts begun; steps done in the present ones, START_STEPS when the next are due; Adam's steps.
+        self.starts, self.steps, self.adam_steps = 0, START_STEPS, 0
+        #: (S, n, 16) logarithms of the relaxed factors, and the moments of their gradients.
+        self.x, self.first, self.second = np.zeros((3, 0, n, len(_PLACES)))
+        #: (S, n) dataflow and loop order; (S, 3) exponents of energy, latency and area in the objective.
+        self.flow, self.order = np.zeros((2, 0, n), dtype=np.int64)
+        self.exponents = np.zeros((0, 3))
+        self._log_bounds = np.log(self.evaluator.problems.bounds.astype(np.float64))
+        self._counts = torch.from_numpy(self.evaluator.counts)
+        self._runs = torch.from_numpy(self.evaluator.runs)
+
+    # -- batches -----------------------------------------------------------------------------------------
+
+    def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+        size = self.flow.size
+        # What a rounding costs is kept back, so that no descent is in vain.
+        affordable = (self._left() - PUBLISHED_ORDERS * size) // (3 * size) if size else 0
+        if self.steps >= START_STEPS or affordable < 1:
+            return self._start(rng)
+        until_rounding = ROUNDING_STEPS - self.steps % ROUNDING_STEPS
+        steps = int(min(affordable, until_rounding, START_STEPS - self.steps, _BATCH_STEPS))
+        for _ in range(steps):
+            self._descend()
+        self.steps += steps
+        self.spent += 3 * size * steps
+        if steps == affordable or self.steps % ROUNDING_STEPS == 0 or self.steps == START_STEPS:
+            return self._round()
+        return []
+
+    def _starts_at_once(self) -> int:
+        """As many as the budget lets finish: one after the other would give the same, only slower."""
+        per_start = len(self.evaluator) * (3 * START_STEPS + _START_POINTS * _START_MAPPINGS)
+        return int(np.clip(self._left() / per_start, 1, STARTS))
+
+    def _start(self, rng: np.random.Generator) -> list[Candidate]:
+        """For every start some random accelerators, and on each the best of some random mappings of every
+        layer; the best of the accelerators is where it begins."""
+        n, starts = len(self.evaluator), self._starts_at_once()
+        mappings = int(min(_START_MAPPINGS, self._left() // (n * starts)))
+        points = int(min(_START_POINTS, self._left() // (n * starts * mappings)))
+        metrics = self.setup.objective.metrics
+        turns = range(self.starts, self.starts + starts)
+        self.exponents = np.array([EXPONENTS[metrics[turn % len(metrics)]] for turn in turns])
+        task = np.tile(np.repeat(np.arange(n), mappings), starts * points)
+        point = self.hardware.random(starts * points, rng)
+        on = np.repeat(point, n * mappings, axis=0)
+        genomes = self._draw(task, on, rng)
+        energy, latency = self.evaluator.costs(self.evaluator.measure(task, genomes), on)
+        self.starts += starts
+        self.steps = 0
+        self.spent += len(task)
+        shape = (starts, points, n, mappings)
+        energy, latency = energy.reshape(shape), latency.reshape(shape)
+        layer_best = self._score(energy, latency).argmin(3)[..., None]
+        totals = (
+            np.take_along_axis(values, layer_best, 3)[..., 0] @ self.evaluator.counts
+            for values in (energy, latency)
+        )
+        area = np.asarray(area_mm2(*point.T)).reshape(starts, points)
+        point_best = (self._score(*totals) + self.exponents[:, 2:] * np.log(area)).argmin(1)
+        chosen = np.arange(starts), point_best
+        rows = genomes.reshape(*shape, WIDTH)[chosen].reshape(-1, WIDTH)
+        return self._adopt_best(rows, energy[chosen], latency[chosen], mappings)
+
+    def _score(self, energy: Floats, latency: Floats) -> Floats:
+        """Logarithm of each start's objective without its area, for costs whose first axis are the starts."""
+        shape = (-1,) + (1,) * (energy.ndim - 1)
+        by_energy, by_latency = (self.exponents[:, i].reshape(shape) for i in (0, 1))
+        return np.asarray(by_energy * np.log(energy) + by_latency * np.log(latency))
+
+    def _adopt_best(self, genomes: Genomes, energy: Floats, latency: Floats, ways: int) -> list[Candidate]:
+        """Report the best of `ways` mappings of every layer of every start (S·n·ways rows), go on from there."""
+        starts, n = len(self.exponents), len(self.evaluator)
+        best = self._score(*(v.reshape(starts, n, ways) for v in (energy, latency))).argmin(2)
+        chosen = genomes[np.arange(starts * n) * ways + best.ravel()].reshape(starts, n, WIDTH)
+        self.flow, self.order = chosen[..., FLOW].copy(), chosen[..., ORDER].copy()
+        self.x = np.log(chosen[..., _PLACES].astype(np.float64))
+        self.first, self.second = np.zeros((2, *self.x.shape))
+        self.adam_steps = 0
+        return self.keeper.offer(self.evaluator.infer(chosen), np.full(starts, self.spent))
+
+    # -- descent -----------------------------------------------------------------------------------------
+
+    def _descend(self) -> None:
+        """One step of Adam; factors inside stay at least 1."""
+        x = torch.from_numpy(self.x).requires_grad_()
+        (slope,) = torch.autograd.grad(self._loss(x).sum(), x)
+        gradient = slope.numpy()
+        self.adam_steps += 1
+        self.first = 0.9 * self.first + 0.1 * gradient
+        self.second = 0.999 * self.second + 0.001 * gradient**2
+        mean = self.first / (1 - 0.9**self.adam_steps)
+        spread = self.second / (1 - 0.999**self.adam_steps)
+        self.x = np.maximum(self.x - _RATE * mean / (np.sqrt(spread) + 1e-12), 0.0)
+        self.x[..., :2] = np.minimum(self.x[..., :2], np.log(self.setup.space.dim[-1]))
+
+    def _loss(self, x: Tensor) -> Tensor:
+        """Logarithm of the objective plus penalties, (S,); the accelerator is the maximum of the layers' needs."""
+        space, base = self.setup.space, self.setup.space.base
+        starts, n = self.flow.shape
+        flat = x.reshape(starts * n, len(_PLACES)).T
+        spatial = np.zeros((2, 7, starts * n))
+        spatial[0, ROW_AXIS[self.flow.ravel()], np.arange(starts * n)] = 1.0
+        spatial[1, K_AXIS] = 1.0
+        inside = flat[2:9] + flat[9:16] + (torch.from_numpy(spatial) * flat[:2, None]).sum(0)
+        log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
+        flow = torch.from_numpy(self.flow.ravel() == 1)
+        shape = self.evaluator.problems.batch.take(torch.arange(n).repeat(starts))
+        factors = flat.exp()
+        batch = assemble(
+            flow if bool(flow.any()) else None,
+            factors[0],
+            factors[1],
+            factors[2:9],
+            factors[9:16],
+            log_dram.clamp(min=0.0).exp(),
+            torch.from_numpy(self.order.ravel()),
+            shape.groups if space.double_buffer else None,
+        )
+        c = access_counts(shape, batch)
+
+        def most(need: Tensor) -> Tensor:
+            return need.view(starts, n).amax(1)
+
+        dim = most(torch.maximum(c.rows, c.columns)).clamp(min=float(space.dim[0]))
+        acc = (most(c.accumulator_words) * dim * 4 / 1024).clamp(min=float(space.accumulator_kib[0]))
+        sp = most(c.scratchpad_rows) * dim if space.rules == "gemmini" else most(c.scratchpad_words)
+        sp = (sp / 1024).clamp(min=float(space.scratchpad_kib[0]))
+        each = [v.repeat_interleave(n) for v in (dim, acc, sp)]
+        latency = latency_terms(c, each[0], base.dram_bytes_per_cycle).amax(0).view(starts, n)
+        energy = energy_terms(c, each[0], each[1], each[2], base.energy).sum(0).view(starts, n)
+        area = area_mm2(dim, acc, sp)
+        total_e, total_l = energy @ self._counts, latency @ self._counts
+        by_energy, by_latency, by_area = torch.from_numpy(self.exponents.T)
+        loss = by_energy * total_e.log() + by_latency * total_l.log() + by_area * area.log()
+        limits = space.constraints
+        pairs: list[tuple[Tensor, float | None]] = [
+            (area, limits.area_mm2),
+            (acc + sp, limits.sram_kib),
+            (total_l, limits.latency_cycles),
+            (total_e * 1e-6, limits.energy_uj),
+            (total_e / total_l * base.clock_mhz * 1e-3, limits.power_mw),
+            (acc, float(space.accumulator_kib[-1])),
+            (sp, float(space.scratchpad_kib[-1])),
+        ]
+        for name, own in limits.networks.items():
+            if name in self.evaluator.networks:
+                runs = self._runs[self.evaluator.networks.index(name)]
+                pairs += [(latency @ runs, own.latency_cycles), (energy @ runs * 1e-6, own.energy_uj)]
+        excess = -log_dram.clamp(max=0.0).sum(0).view(starts, n).sum(1)
+        for value, bound in pairs:
+            if bound is not None:
+                excess = excess + (value / bound).log().clamp(min=0.0)
+        result: Tensor = loss + _PENALTY * excess
+        return result
+
+    # -- rounding ----------------------------------------------------------------------------------------
+
+    def _round(self) -> list[Candidate]:
+        """Round to divisors, take the best loop order of every layer, report, and go on from there."""
+        starts, n = self.flow.shape
+        genomes = np.concatenate([self._rounded(start) for start in range(starts)])
+        many = np.repeat(genomes, PUBLISHED_ORDERS, axis=0)
+        many[:, ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), starts * n)
+        m = self.evaluator.measure(np.repeat(np.tile(np.arange(n), starts), PUBLISHED_ORDERS), many)
+        self.spent += len(many)
+        # Loop orders over DRAM change no need, so that one accelerator a start serves to compare them.
+        v = m.view(starts, n * PUBLISHED_ORDERS)
+        needs = (v.side.max(1), v.accumulator_words.max(1), v.scratchpad.max(1))
+        point = np.repeat(self.evaluator.least(*needs), n * PUBLISHED_ORDERS, axis=0)
+        energy, latency = self.evaluator.costs(m, point)
+        return self._adopt_best(many, energy, latency, PUBLISHED_ORDERS)
+
+    def _rounded(self, start: int) -> Genomes:
+        """Whole-number mappings (n, 25), spatial factors first, then inner to outer. If the accelerator that
+        they need is not in the space, they are made to fit the nearest one that is."""
+        task = np.arange(len(self.evaluator))
+        x = self.x[start]
+        genomes = self._snap(start, x, self.setup.space.dim[-1])
+        side, acc, sp = self.evaluator.needs(task, genomes)
+        point = self.evaluator.least(side.max(keepdims=True), acc.max(keepdims=True), sp.max(keepdims=True))
+        if self.setup.space.allowed(*point[0]) and self.evaluator.fits(task, genomes, point).all():
+            return genomes
+        dim = max(2.0, float(side.max()))
+        sp_kib = float(self.evaluator.scratchpad_kib(sp.max(), np.array(dim)))
+        point = self.hardware.nearest(np.log2([[dim, acc.max() * dim * 4 / 1024, sp_kib]]))
+        genomes = self._snap(start, x, int(point[0, 0]))
+        smaller = x.copy()
+        for _ in range(60):
+            broken = np.flatnonzero(~self.evaluator.fits(task, genomes, point))
+            if not len(broken):
+                break
+            smaller[:, 2:] *= _SHRINK
+            genomes[broken] = self._snap(start, smaller, int(point[0, 0]))[broken]
+        return genomes
+
+    def _snap(self, start: int, x: Floats, dim: int) -> Genomes:
+        """Factors rounded to the nearest divisor of what is left of the bound, array factors within `dim`."""
+        genomes = trivial(len(x))
+        genomes[:, FLOW], genomes[:, ORDER] = self.flow[start], self.order[start]
+        left = self.evaluator.problems.bounds.copy()
+        index = np.arange(len(x))
+        for place, axis in ((ROWS, ROW_AXIS[self.flow[start]]), (COLUMNS, np.full(len(x), K_AXIS))):
+            genomes[:, place] = nearest_divisor(x[:, place - ROWS], left[index, axis], np.full(len(x), dim))
+            left[index, axis] //= genomes[:, place]
+        for block, columns in ((T1, slice(2, 9)), (T2, slice(9, 16))):
+            for axis in range(7):
+                factor = nearest_divisor(x[:, columns][:, axis], left[:, axis], left[:, axis])
+                genomes[:, block.start + axis] = factor
+                left[:, axis] //= factor
+        genomes[:, T3] = left
+        return genomes
+
+    def state(self) -> State:
+        """Snapshot."""
+        return {
+            **super().state(),
+            "dosa.exponents": self.exponents.copy(),
+            "dosa.counters": np.array([self.starts, self.steps, self.adam_steps], dtype=np.int64),
+            "dosa.x": self.x.copy(),
+            "dosa.first": self.first.copy(),
+            "dosa.second": self.second.copy(),
+            "dosa.flow": self.flow.copy(),
+            "dosa.order": self.order.copy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+        super().restore(state)
+        self.starts, self.steps, self.adam_steps = (int(v) for v in state["dosa.counters"])
+        self.x, self.first, self.second = (state[f"dosa.{k}"].copy() for k in ("x", "first", "second"))
+        self.flow, self.order, self.exponents = (
+            state[f"dosa.{k}"].copy() for k in ("flow", "order", "exponents")
+        )
