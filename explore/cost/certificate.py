@@ -8,7 +8,8 @@ bound reaches what is wanted or meets what the solver's own mappings achieve.
 
 Hardware is treated by branch and bound too: lines for a box of hardware points charge for its least memories
 and grant its largest, so they hold for every point inside; boxes are split, lowest bound first, until the
-lowest is a single point that is solved exactly. So spaces of any size can be treated.
+lowest is a single point that is solved exactly. So spaces of any size can be treated. Where the points can be
+listed, `explore.cost.bound` bounds them all at once, which settles most.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.mapping import Mapping
+from explore.cost.bound import capacity_bound
 from explore.cost.exact import LayerSolver
 from explore.cost.tiles import Floats, Point, Region
+from explore.hardware import area
 from explore.search.genome import to_mapping
 from explore.space import DesignSpace
 from workloads.network import Task
@@ -113,9 +116,8 @@ def certify(
         if np.isfinite(box.bound):
             heapq.heappush(heap, (box.bound, next(ticket), box))
 
-    start = work.grid.everything()
-    if start is not None:
-        push(work.first(start))
+    for box in work.start():
+        push(box)
     settled = np.inf  # least bound of points that cannot be refined further
     complete = True
     while heap and min(heap[0][0], settled) < work.target:
@@ -158,29 +160,29 @@ class _Grid:
     def __init__(self, space: DesignSpace) -> None:
         self.space = space
         self.values = tuple(np.array(v) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib))
-        self.allowed: NDArray[np.bool_] | None = None
-        if space.enumerable:
-            self.allowed = np.asarray(space.allowed(*np.meshgrid(*self.values, indexing="ij")))
 
     def everything(self) -> _Ranges | None:
         """The box of all points; None when there is none."""
         dims, accs, sps = ((0, len(v) - 1) for v in self.values)
-        return self.shrink((dims, accs, sps))
+        whole = (dims, accs, sps)
+        return whole if self._any(whole) else None
 
-    def shrink(self, ranges: _Ranges) -> _Ranges | None:
-        """The least box with the same allowed points; None without any."""
-        if self.allowed is None:
-            # Too many points to list: area and SRAM grow with every value, so the least corner decides.
-            low = (v[r[0]] for v, r in zip(self.values, ranges, strict=True))
-            return ranges if bool(self.space.allowed(*low)) else None
-        part = self.allowed[tuple(slice(a, b + 1) for a, b in ranges)]
-        if not part.any():
-            return None
-        found = []
-        for axis, (first, _) in enumerate(ranges):
-            here = np.flatnonzero(part.any(tuple(i for i in range(3) if i != axis)))
-            found.append((first + int(here[0]), first + int(here[-1])))
-        return found[0], found[1], found[2]
+    def place(self, point: Sequence[int]) -> _Ranges:
+        """The box of one point."""
+        dim, acc, sp = (int(np.searchsorted(v, x)) for v, x in zip(self.values, point, strict=True))
+        return (dim, dim), (acc, acc), (sp, sp)
+
+    def _any(self, ranges: _Ranges) -> bool:
+        """Whether a box may hold an allowed point: area and SRAM grow with every value, so if the least corner
+        breaks their bounds, all points do. Rules that
+        couple the values are asked of single points alone."""
+        low = self.region(ranges).low
+        if all(first == last for first, last in ranges):
+            return bool(self.space.allowed(low.dim, low.accumulator_kib, low.scratchpad_kib))
+        values = {"area_mm2": float(area(low.dim, low.accumulator_kib, low.scratchpad_kib))}
+        values["sram_kib"] = low.accumulator_kib + low.scratchpad_kib
+        bounds = self.space.constraints.hardware_only
+        return all(values[name] <= bound for name, bound in bounds.items())
 
     def halves(self, ranges: _Ranges) -> list[_Ranges]:
         """The two parts of a box, cut across its longest side (as a ratio)."""
@@ -193,9 +195,9 @@ class _Grid:
         parts = []
         for side in ((first, middle), (middle + 1, last)):
             cut = tuple(side if i == axis else r for i, r in enumerate(ranges))
-            shrunk = self.shrink((cut[0], cut[1], cut[2]))
-            if shrunk is not None:
-                parts.append(shrunk)
+            part = (cut[0], cut[1], cut[2])
+            if self._any(part):
+                parts.append(part)
         return parts
 
     def region(self, ranges: _Ranges) -> Region:
@@ -250,15 +252,27 @@ class _Certifier:
         self.point: Point | None = None
         self.mappings: tuple[Mapping, ...] | None = None
         self.regions = self.solved = 0
+        self.hint: list[float] = []  # a weighing that mattered on another point
 
     @property
     def target(self) -> float:
         """A bound this high is as good as wanted."""
         return self.best / (1 + self.tolerance)
 
-    def first(self, ranges: _Ranges) -> _Box:
-        """The box of the whole space."""
-        return self._bounded(_Box(ranges, self.grid.region(ranges), np.zeros(0), np.zeros(0)), [0.0, np.inf])
+    def start(self) -> list[_Box]:
+        """Boxes that cover the space: all points if they can be listed, else one box."""
+        if self.space.enumerable:
+            cheap = capacity_bound(self.tasks, self.space)
+            points = np.stack([cheap.dim, cheap.accumulator_kib, cheap.scratchpad_kib], axis=1).astype(int)
+            return [
+                self._box(self.grid.place(point), float(bound))
+                for point, bound in zip(points.tolist(), cheap.edp_by_point, strict=True)
+            ]
+        everything = self.grid.everything()
+        return [] if everything is None else [self._bounded(self._box(everything), [0.0, np.inf])]
+
+    def _box(self, ranges: _Ranges, bound: float = 0.0) -> _Box:
+        return _Box(ranges, self.grid.region(ranges), np.zeros(0), np.zeros(0), bound)
 
     def child(self, parent: _Box, ranges: _Ranges) -> _Box:
         """A part of a box: its parent's lines hold for it, and new ones are drawn where they matter."""
@@ -272,7 +286,11 @@ class _Certifier:
 
     def refine(self, box: _Box) -> bool:
         """Add a line to a single point's proof; returns whether no further line could lift its bound."""
+        if not len(box.weighings):
+            self._bounded(box, [0.0, *self.hint, np.inf])
+            return not np.isfinite(box.bound)
         before, weighing = box.bound, box.slope
+        self.hint = [weighing]
         if not box.exact:
             box.add([weighing], self._cheap_lines(box.region, np.array([weighing])))
             # Once cheap lines no longer help, mappings are searched.

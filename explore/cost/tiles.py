@@ -99,15 +99,18 @@ class TileGrid:
 
     def open(self, blocks: Ints) -> Ints:
         """(nodes, 7) DRAM counts of all nodes of some blocks, `AXES` order."""
-        places = np.stack(np.unravel_index(blocks, self.shape), axis=1)
-        found = []
-        for place in places:
-            members = [np.zeros(0, dtype=np.int64)] * 7
-            for axis, i in zip(self._order, place.tolist(), strict=True):
-                first, last = self._edges[axis][i : i + 2]
-                members[axis] = self.counts[axis][first:last]
-            found.append(np.stack([g.ravel() for g in np.meshgrid(*members, indexing="ij")], axis=1))
-        return np.concatenate(found) if found else np.zeros((0, 7), dtype=np.int64)
+        places = dict(zip(self._order, np.unravel_index(blocks, self.shape), strict=True))
+        first = np.stack([self._edges[i][places[i]] for i in range(7)], axis=1)
+        width = np.stack([self._edges[i][places[i] + 1] for i in range(7)], axis=1) - first
+        size = width.prod(1)
+        block = np.repeat(np.arange(len(blocks)), size)
+        number = np.arange(len(block)) - np.repeat(size.cumsum() - size, size)
+        nodes = np.empty((len(block), 7), dtype=np.int64)
+        for axis in range(7):
+            # A member's number within its block, read as digits of mixed radix.
+            nodes[:, axis] = self.counts[axis][first[block, axis] + number % width[block, axis]]
+            number //= width[block, axis]
+        return nodes
 
     def block_bounds(self, flow: Dataflow, region: Region, weighings: Floats) -> Floats:
         """Lower bounds of weighing * energy + latency by block, (weighings, blocks); infinite where nothing fits.
