@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from accel.config import Accelerator
 from common.errors import InfeasibleError, Location
 from common.yaml import parse_yaml
 from explore.candidate import Candidate
 from explore.cost.bound import capacity_bound, compulsory_bound
+from explore.cost.host import host_costs
 from explore.cost.layers import layer_costs
-from explore.report import Bound, ReportData, SearchRecord, write_report
+from explore.report import Bound, HostCost, ReportData, SearchRecord, write_report
 from explore.space import DesignSpace, read_space
 from explore.study import Study
+from workloads.network import Workload
 
 #: How a search ended (`Outcome.stopped`), in words that follow "the search".
 ENDED = {
@@ -77,7 +80,17 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         provenance=provenance,
         command=provenance["command"],
         bounds=_bounds(best, space),
+        host=_host(workload, best.accelerator),
     )
+
+
+def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
+    """Cost of the operators that the accelerator does not run, with the weights of their networks."""
+    return [
+        HostCost(network.name, one.operator, one.kind, one.repeat * weight, one.cycles, one.energy_pj)
+        for network, weight in zip(workload.networks, workload.weights, strict=True)
+        for one in host_costs(network, accelerator)
+    ]
 
 
 def _bounds(best: Candidate, space: DesignSpace) -> list[Bound]:
