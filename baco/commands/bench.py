@@ -71,6 +71,53 @@ def search(
     _print(result, json)
 
 
+@bench.command("optimality")
+def optimality(
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network", "-n", help="Name or layer file (FILE.csv:NAME); repeatable; five by default."
+        ),
+    ] = None,
+    space: Annotated[str, typer.Option("--space", help="gemmini, reference or a file.")] = "gemmini",
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option("--seed", help="Of the searches.")] = 0,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance", min=0.0, max=1.0, help="How near to the optimum bounds are proven (ratio)."
+        ),
+    ] = 0.005,
+    small: Annotated[
+        bool, typer.Option("--small/--no-small", help="Also try all mappings of some small layers.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for optimality.csv.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Prove how near the optimum of the space the designs found by the main searcher are."""
+    from baco.commands.context import stderr
+    from explore.bench.optimality import bench_optimality
+
+    console = stderr()
+    result = bench_optimality(
+        networks=network,
+        space=space,
+        samples=samples,
+        seed=seed,
+        tolerance=tolerance,
+        small=small,
+        out=out,
+        note=lambda text: console.print(text, markup=False),
+    )
+    if not json:
+        for row in [*result.pop("networks"), *result.pop("small_layers")]:
+            _print(row, False)
+            console.print("")
+    _print(result, json)
+
+
 def _print(result: dict[str, Any], as_json: bool) -> None:
     from baco.commands.context import print_json, stdout
 

@@ -1,0 +1,1 @@
+"""Benchmarks of the explorer: what `baco bench` runs."""
