@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
+from explore.cost.reference import Counts
 from explore.importance import ImportanceEstimator
 from explore.infeasible import nearest_details
 from explore.search.archive import Archive, Hardware
@@ -28,7 +29,6 @@ from explore.search.genome import (
     ORDER,
     ROW_AXIS,
     Genomes,
-    count,
     tighten,
     trivial,
 )
@@ -116,7 +116,7 @@ class GradientSearch:
         """A few plain mappings of every task on every array side of note, so that no accelerator lacks one:
         the array filled, one tile of pixels a pass, everything else at DRAM."""
         n = len(self.setup.tasks)
-        dims = np.array(self.setup.space.dim)
+        dims = self.selector.sides()
         sides = dims[np.linspace(0, len(dims) - 1, min(len(dims), _SEED_SIDES)).round().astype(int)]
         bounds = self.archive.problems.bounds
         tasks, rows = [], []
@@ -154,9 +154,9 @@ class GradientSearch:
         index = np.flatnonzero(good)[: int(min(self._left(), good.sum()))]
         self._evaluate(task[index], rows[index])
 
-    def _evaluate(self, task: NDArray[np.int64], rows: Genomes) -> None:
-        self.archive.add(task, rows)
+    def _evaluate(self, task: NDArray[np.int64], rows: Genomes) -> Counts:
         self.spent += len(rows)
+        return self.archive.add(task, rows)
 
     # -- descent -----------------------------------------------------------------------------------------
 
@@ -222,9 +222,8 @@ class GradientSearch:
         many = np.repeat(rows, orders, axis=0)
         many[:, ORDER] = np.tile(np.arange(orders), len(rows))
         each = np.repeat(task, orders)
-        self._evaluate(each, many)
         # Orders differ in traffic alone, and DRAM words dominate both energy and time.
-        traffic = count(self.archive.problems, each, many, self.setup.space.double_buffer).a3.numpy()
+        traffic = self._evaluate(each, many).a3.numpy()
         starts.set_order(traffic.reshape(len(rows), orders).argmin(1).reshape(starts.flow.shape))
 
     # -- local search ------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.search.base import State
 from explore.search.genome import (
     COLUMNS,
-    DRAM_ORDERS,
     FLOW,
     K_AXIS,
     ORDER,
@@ -318,6 +317,3 @@ def random_log_factors(
     x[..., 2:9] = share * left
     x[..., 9:16] = rng.random((starts, tasks, 7)) * (left - x[..., 2:9])
     return x
-
-
-ALL_ORDERS = np.arange(len(DRAM_ORDERS))

@@ -78,6 +78,11 @@ class Selector:
             dtype=np.bool_,
         )
 
+    def sides(self) -> NDArray[np.int64]:
+        """Array sides of the space, those that break the bounds on area and SRAM left out where that is known."""
+        dims = self._dims if self.points is None else np.unique(self.points.dim)
+        return dims.astype(np.int64)
+
     def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats) -> Hardware:
         """The least allowed values that are not below the given ones (the largest where none is)."""
 
