@@ -48,7 +48,7 @@ STARTS = 7
 #: than others), and random mappings of every layer on each (the original asks a commercial solver for one).
 _START_POINTS, _START_MAPPINGS = 5, 50
 #: Adam's step, in the logarithm of a factor.
-_RATE = 0.03
+_RATE = 0.02
 #: Weight of what is broken (a factor below 1, a constraint) against the logarithm of the objective.
 _PENALTY = 10.0
 #: A rounding that does not fit is tried again with inner factors raised to this power.
