@@ -1,1 +1,1 @@
-"""Benchmarks of the explorer: what `baco bench` runs."""
+"""Benchmarks: throughput of the cost model, efficiency of the searchers."""
