@@ -41,6 +41,12 @@ _SPATIAL_REDRAWS = 16
 
 #: Whether rows of genomes fit, given their index into the batch at hand.
 Fits = Callable[[Ints, Genomes], Bools]
+#: Chooses one of `ways` for the rows at an index: (index, slot, ways) -> (len(index),). A slot names a decision.
+Pick = Callable[[Ints, int, int], Ints]
+#: A bound below 2^53 has at most 15 different primes.
+_PRIME_SLOTS = 16
+_FLOW_SLOT, _ORDER_SLOT = 7 * _PRIME_SLOTS, 7 * _PRIME_SLOTS + 1
+_AXIS_SLOTS = 8 * _PRIME_SLOTS
 
 
 def prime_powers(number: int) -> list[tuple[int, int]]:
@@ -80,6 +86,15 @@ def divisors(number: int) -> Ints:
     return np.sort(found)
 
 
+def _mixed(numbers: Ints, slot: int) -> NDArray[np.uint64]:
+    """Well mixed bits of every number and the slot (the finaliser of SplitMix64)."""
+    with np.errstate(over="ignore"):
+        z = numbers.astype(np.uint64) + np.uint64((slot * 0x9E3779B97F4A7C15) % 2**64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
 def _shares(prime: int, exponent: int, parts: int) -> Ints:
     """All ways to share prime^exponent out to `parts` places in order, (ways, parts)."""
     bars = itertools.combinations(range(exponent + parts - 1), parts - 1)
@@ -107,31 +122,51 @@ class ExactMappings:
 
     def draw(self, task: Ints, dim: Ints, rng: np.random.Generator) -> Genomes:
         """One random mapping of problem `task[i]` for every row, array factors within `dim[i]`; (B, 25)."""
+        return self._make(task, dim, lambda index, slot, ways: rng.integers(0, ways, len(index)))
+
+    def decode(self, task: Ints, genes: Ints, dim: Ints, fits: Fits) -> tuple[Genomes, Bools]:
+        """The mappings that genes stand for, the same for the same genes, and whether they fit in the end.
+
+        Args:
+            genes: (B, 2) numbers from 0: one decides on the loops over channels and the kernel window, one on
+                those over pixels and batch, the dataflow and the loop order. Neighbouring numbers have nothing
+                in common. What does not fit is moved out to DRAM.
+        """
+
+        def pick(index: Ints, slot: int, ways: int) -> Ints:
+            group = 0 if slot % _AXIS_SLOTS < 4 * _PRIME_SLOTS else 1
+            return (_mixed(genes[index, group], slot) % np.uint64(ways)).astype(np.int64)
+
+        rows = self._make(task, dim, pick)
+        sequence = np.stack([_mixed(genes.sum(1), -1 - place) for place in range(14)], 1).argsort(1)
+        return self._shrink(rows, fits, sequence)
+
+    def _make(self, task: Ints, dim: Ints, pick: Pick) -> Genomes:
         rows = trivial(len(task))
-        rows[:, FLOW] = rng.choice(self.flows, len(task))
-        rows[:, ORDER] = rng.integers(0, PUBLISHED_ORDERS, len(task))
+        every = np.arange(len(task))
+        rows[:, FLOW] = self.flows[pick(every, _FLOW_SLOT, len(self.flows))]
+        rows[:, ORDER] = pick(every, _ORDER_SLOT, PUBLISHED_ORDERS)
         kind = task * 2 + rows[:, FLOW]
         for key in np.unique(kind):
             index = np.flatnonzero(kind == key)
-            self._split(rows, index, int(key) // 2, int(key) % 2, dim[index], rng)
+            self._split(rows, index, int(key) // 2, int(key) % 2, dim[index], pick)
         return rows
 
-    def _split(
-        self, rows: Genomes, index: Ints, task: int, flow: int, dim: Ints, rng: np.random.Generator
-    ) -> None:
+    def _split(self, rows: Genomes, index: Ints, task: int, flow: int, dim: Ints, pick: Pick) -> None:
         for axis, bound in enumerate(self.bounds[task].tolist()):
             if bound == 1:
                 continue
             place = COLUMNS if axis == K_AXIS else ROWS if axis == ROW_AXIS[flow] else None
+            slot = axis * _PRIME_SLOTS
             if place is None:
-                factors = self._factors(bound, 3, len(index), rng)
+                factors = self._factors(bound, 3, index, slot, pick)
             else:
-                factors = self._factors(bound, 4, len(index), rng)
-                for _ in range(_SPATIAL_REDRAWS):
+                factors = self._factors(bound, 4, index, slot, pick)
+                for turn in range(1, _SPATIAL_REDRAWS):
                     wide = np.flatnonzero(factors[:, 0] > dim)
                     if not len(wide):
                         break
-                    factors[wide] = self._factors(bound, 4, len(wide), rng)
+                    factors[wide] = self._factors(bound, 4, index[wide], slot + turn * _AXIS_SLOTS, pick)
                 wide = np.flatnonzero(factors[:, 0] > dim)
                 factors[wide, 3] *= factors[wide, 0]
                 factors[wide, 0] = 1
@@ -140,10 +175,10 @@ class ExactMappings:
             for level, block in enumerate((T1, T2, T3)):
                 rows[index, block.start + axis] = factors[:, level]
 
-    def _factors(self, bound: int, parts: int, size: int, rng: np.random.Generator) -> Ints:
-        result = np.ones((size, parts), dtype=np.int64)
-        for table in self._tables[bound, parts]:
-            result *= table[rng.integers(0, len(table), size)]
+    def _factors(self, bound: int, parts: int, index: Ints, slot: int, pick: Pick) -> Ints:
+        result = np.ones((len(index), parts), dtype=np.int64)
+        for i, table in enumerate(self._tables[bound, parts]):
+            result *= table[pick(index, slot + i, len(table))]
         return result
 
     def draw_fitting(
@@ -160,13 +195,15 @@ class ExactMappings:
             good[open_] = fits(open_, rows[open_])
         open_ = np.flatnonzero(~good)
         if len(open_):
-            rows[open_], good[open_] = self._shrink(rows[open_], lambda i, r: fits(open_[i], r), rng)
+            sequence = np.argsort(rng.random((len(open_), 14)), axis=1)
+            rows[open_], good[open_] = self._shrink(rows[open_], lambda i, r: fits(open_[i], r), sequence)
         return rows, good
 
-    def _shrink(self, rows: Genomes, fits: Fits, rng: np.random.Generator) -> tuple[Genomes, Bools]:
-        """Move whole factors out to DRAM, in random order and the array's last, until the mappings fit."""
+    @staticmethod
+    def _shrink(rows: Genomes, fits: Fits, sequence: Ints) -> tuple[Genomes, Bools]:
+        """Move whole factors out to DRAM, those of levels 1 and 2 in the order of `sequence` (B, 14) and the
+        array's last, until the mappings fit."""
         everything = np.arange(len(rows))
-        sequence = np.argsort(rng.random((len(rows), 14)), axis=1)
         good = np.zeros(len(rows), dtype=np.bool_)
         for turn in range(16):
             good = fits(everything, rows)

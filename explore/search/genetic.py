@@ -1,0 +1,133 @@
+"""Genetic search over hardware and mappings (Optuna's NSGA-II)."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import NSGAIISampler
+from optuna.trial import FrozenTrial, create_trial
+
+from explore.candidate import Candidate
+from explore.search.base import SearchSetup, State
+from explore.search.baseline import BaselineSearch
+
+#: Design points in a generation.
+POPULATION = 50
+#: Values of a gene of a mapping; see `ExactMappings.decode`.
+_GENE = 2**31 - 1
+_HARDWARE = ("dim", "accumulator_kib", "scratchpad_kib")
+_GENERATION = "generation"
+
+
+class _Generations(NSGAIISampler):
+    """NSGA-II on a study of two generations at most, which trials carry as an attribute: then a search can go
+    on from the last generation and its parents, and a trial costs the same however many came before."""
+
+    present = 0
+
+    def get_trial_generation(self, study: optuna.Study, trial: FrozenTrial) -> int:
+        return self.present
+
+    def get_population(self, study: optuna.Study, generation: int) -> list[FrozenTrial]:
+        trials = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
+        return [trial for trial in trials if trial.user_attrs[_GENERATION] == generation]
+
+
+class GeneticSearch(BaselineSearch):
+    """An individual is a design point: logarithms of array side and capacities, and two genes for the mapping of
+    every task, which is made to fit that accelerator; the design is then the least accelerator that holds all.
+
+    Several metrics are several objectives; a constraint that is broken is a penalty.
+    """
+
+    phase = "genetic search"
+
+    def __init__(self, setup: SearchSetup) -> None:
+        super().__init__(setup)
+        width = len(_HARDWARE) + 2 * len(self.evaluator)
+        metrics = len(setup.objective.metrics)
+        #: Parents of the last generation, and that generation: parameters and values of each individual.
+        self.parents, self.children = np.zeros((2, 0, width))
+        self.parent_values, self.child_values = np.zeros((2, 0, metrics))
+        limits = zip(self.hardware.low, self.hardware.high, strict=True)
+        self._distributions: list[BaseDistribution] = [
+            *(FloatDistribution(float(low), float(high)) for low, high in limits),
+            *(IntDistribution(0, _GENE) for _ in range(2 * len(self.evaluator))),
+        ]
+        self._names = [f"x{i:04d}" for i in range(width)]
+
+    def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+        size = int(min(POPULATION, self._left() // len(self.evaluator)))
+        asked = self._ask(size, int(rng.integers(0, 2**31)))
+        n, h = len(self.evaluator), len(_HARDWARE)
+        limit = np.repeat(self.hardware.nearest(asked[:, :h]), n, axis=0)
+        task = np.tile(np.arange(n), size)
+        genomes, _ = self.mappings.decode(
+            task,
+            asked[:, h:].astype(np.int64).reshape(size * n, 2),
+            limit[:, 0].astype(np.int64),
+            lambda index, rows: self.evaluator.fits(task[index], rows, limit[index]),
+        )
+        designs = self.evaluator.infer(genomes.reshape(size, n, -1))
+        before, self.spent = self.spent, self.spent + size * n
+        penalty = 10 * np.log1p(self.evaluator.violation(designs))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.log(self.evaluator.metrics(designs, self.setup.objective.metrics)) + penalty[:, None]
+        self.children, self.child_values = asked, np.nan_to_num(score, nan=1e3, posinf=1e3)
+        return self._offer(designs, before)
+
+    def _ask(self, size: int, seed: int) -> NDArray[np.float64]:
+        """Parameters of the next generation, (size, width); its parents become `parents`."""
+        # Made afresh, so that nothing but the two generations needs to be saved.
+        sampler = _Generations(population_size=POPULATION, seed=seed)
+        sampler.present = 2 if len(self.parents) else 1 if len(self.children) else 0
+        distributions = dict(zip(self._names, self._distributions, strict=True))
+        verbosity = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        try:
+            study = optuna.create_study(directions=["minimize"] * self.child_values.shape[1], sampler=sampler)
+            old = [
+                (0, self.parents, self.parent_values),
+                (sampler.present - 1, self.children, self.child_values),
+            ]
+            for generation, rows, values in old:
+                study.add_trials(
+                    [self._trial(generation, row, v) for row, v in zip(rows, values, strict=True)]
+                )
+            trials = [study.ask(distributions) for _ in range(size)]
+            parents = sampler.get_parent_population(study, sampler.present)
+        finally:
+            optuna.logging.set_verbosity(verbosity)
+        self.parents = np.array([self._row(trial) for trial in parents]).reshape(-1, len(self._names))
+        self.parent_values = np.array([t.values for t in parents]).reshape(-1, self.child_values.shape[1])
+        return np.array([self._row(trial) for trial in trials])
+
+    def _trial(self, generation: int, row: NDArray[np.float64], values: NDArray[np.float64]) -> FrozenTrial:
+        h = len(_HARDWARE)
+        params = dict(zip(self._names, [*row[:h].tolist(), *map(int, row[h:])], strict=True))
+        distributions = dict(zip(self._names, self._distributions, strict=True))
+        return create_trial(
+            params=params,
+            distributions=distributions,
+            values=values.tolist(),
+            user_attrs={_GENERATION: generation},
+        )
+
+    def _row(self, trial: FrozenTrial | optuna.Trial) -> list[float]:
+        params = trial.params
+        return [params[name] for name in self._names]
+
+    def state(self) -> State:
+        """Snapshot."""
+        names = ("parents", "parent_values", "children", "child_values")
+        return {**super().state(), **{f"genetic.{name}": getattr(self, name).copy() for name in names}}
+
+    def restore(self, state: State) -> None:
+        """Undo `state`."""
+        super().restore(state)
+        self.parents, self.parent_values, self.children, self.child_values = (
+            state[f"genetic.{name}"].copy()
+            for name in ("parents", "parent_values", "children", "child_values")
+        )
