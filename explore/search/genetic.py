@@ -7,7 +7,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import NSGAIISampler
-from optuna.trial import FrozenTrial, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup, State
@@ -31,7 +31,7 @@ class _Generations(NSGAIISampler):
         return self.present
 
     def get_population(self, study: optuna.Study, generation: int) -> list[FrozenTrial]:
-        trials = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
+        trials = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
         return [trial for trial in trials if trial.user_attrs[_GENERATION] == generation]
 
 
@@ -52,11 +52,11 @@ class GeneticSearch(BaselineSearch):
         self.parents, self.children = np.zeros((2, 0, width))
         self.parent_values, self.child_values = np.zeros((2, 0, metrics))
         limits = zip(self.hardware.low, self.hardware.high, strict=True)
-        self._distributions: list[BaseDistribution] = [
-            *(FloatDistribution(float(low), float(high)) for low, high in limits),
-            *(IntDistribution(0, _GENE) for _ in range(2 * len(self.evaluator))),
-        ]
+        distributions: list[BaseDistribution] = [FloatDistribution(float(a), float(b)) for a, b in limits]
+        # One object for all genes: Optuna copies distributions with every trial, this one only once.
+        distributions += [IntDistribution(0, _GENE)] * (2 * len(self.evaluator))
         self._names = [f"x{i:04d}" for i in range(width)]
+        self._distributions = dict(zip(self._names, distributions, strict=True))
 
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:
         size = int(min(POPULATION, self._left() // len(self.evaluator)))
@@ -83,7 +83,6 @@ class GeneticSearch(BaselineSearch):
         # Made afresh, so that nothing but the two generations needs to be saved.
         sampler = _Generations(population_size=POPULATION, seed=seed)
         sampler.present = 2 if len(self.parents) else 1 if len(self.children) else 0
-        distributions = dict(zip(self._names, self._distributions, strict=True))
         verbosity = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:
@@ -96,7 +95,9 @@ class GeneticSearch(BaselineSearch):
                 study.add_trials(
                     [self._trial(generation, row, v) for row, v in zip(rows, values, strict=True)]
                 )
-            trials = [study.ask(distributions) for _ in range(size)]
+            for _ in range(size):
+                study.ask(self._distributions)
+            trials = study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
             parents = sampler.get_parent_population(study, sampler.present)
         finally:
             optuna.logging.set_verbosity(verbosity)
@@ -107,15 +108,14 @@ class GeneticSearch(BaselineSearch):
     def _trial(self, generation: int, row: NDArray[np.float64], values: NDArray[np.float64]) -> FrozenTrial:
         h = len(_HARDWARE)
         params = dict(zip(self._names, [*row[:h].tolist(), *map(int, row[h:])], strict=True))
-        distributions = dict(zip(self._names, self._distributions, strict=True))
         return create_trial(
             params=params,
-            distributions=distributions,
+            distributions=self._distributions,
             values=values.tolist(),
             user_attrs={_GENERATION: generation},
         )
 
-    def _row(self, trial: FrozenTrial | optuna.Trial) -> list[float]:
+    def _row(self, trial: FrozenTrial) -> list[float]:
         params = trial.params
         return [params[name] for name in self._names]
 
