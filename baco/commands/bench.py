@@ -60,15 +60,33 @@ def search(
     out: Annotated[Path, typer.Option("--out", help="Folder for curves, tables and figures.")] = Path(
         "baco-bench"
     ),
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", min=1, max=1024, help="Runs at the same time, a process of one thread each."),
+    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Best EDP against samples and against seconds, for each searcher, at an equal budget."""
+    """Best EDP against samples and against seconds, for each searcher, at an equal budget.
+
+    Finished runs are kept in the output folder and not repeated: an interrupted benchmark goes on where it was.
+    """
+    from baco.commands.context import print_json, stderr, stdout
     from explore.bench.search import bench_search
 
     result = bench_search(
-        networks=network, spaces=space, searchers=searcher, samples=samples, seeds=range(seeds), out=out
+        networks=network,
+        spaces=space,
+        searchers=searcher,
+        samples=samples,
+        seeds=range(seeds),
+        out=out,
+        jobs=jobs,
+        progress=lambda line: stderr().print(line, markup=False),
     )
-    _print(result, json)
+    if json:
+        print_json(result.to_dict())
+    else:
+        stdout().print(result.text(), markup=False)
 
 
 @bench.command("optimality")
