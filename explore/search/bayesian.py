@@ -20,15 +20,14 @@ _NAMES = ("dim", "accumulator_kib", "scratchpad_kib")
 
 
 class BayesianSearch(InnerSearch):
-    """Hardware as a vector of three logarithms, and as many mappings a point as the two-loop baseline takes.
+    """A tree-structured Parzen estimator proposes array side and capacities, in their logarithms; the value of
+    a hardware point is the best design with random mappings on it, as many as the two-loop baseline takes.
 
-    A tree-structured Parzen estimator proposes array side and capacities, in their logarithms; the value of
-    a hardware point is the best design with random mappings on it.
-
-    Measured on ResNet-50 and BERT at 5,000 samples, a Gaussian process
-    instead is no better in the `gemmini` space and 10 to 30% better in the `reference` space, at 5 to 10 times
-    the time; 25, 50 or 200 mappings a point are worse than or equal to 100.
     Several metrics are several objectives to the estimator; a constraint that is broken is a penalty.
+
+    Measured on ResNet-50 and BERT at 5,000 samples: a Gaussian process instead is 10 to 30% better in the
+    `reference` space and no better in the `gemmini` space, at 5 to 10 times the time; 25 or 50 mappings a point
+    are mostly worse than 100, and 200 are no better.
     """
 
     phase = "bayesian optimisation"
