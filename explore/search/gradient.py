@@ -1,10 +1,11 @@
 """One-loop gradient descent with exact combination and local search: the main searcher.
 
-It alternates two kinds of batches. *Descent*: relaxed mappings of all tasks, for a batch of starts (array
-sides x weighings of energy, latency and area), move by gradients and are rounded; the accelerator is inferred
-from the mappings. *Local search*: neighbours of the mappings chosen on the best accelerators are evaluated,
-layer by layer as the importance estimator grants. After every batch all evaluated mappings are combined
-exactly on every accelerator worth scanning, so that a mapping found for one serves all.
+It begins with mappings that fill hardware points drawn from the space, and goes on in two kinds of batches.
+*Descent*: the relaxed mappings of all tasks on several leading accelerators, each minimising its own weighing of
+energy, latency and area, move together by gradients, the accelerator being inferred from them; what they
+round to on the way is evaluated. *Local search*: neighbours of the mappings chosen on the leading accelerators
+are evaluated, layer by layer as the importance estimator grants. After every batch all evaluated mappings are
+combined exactly on every accelerator worth scanning, so that a mapping found for one serves all.
 """
 
 from __future__ import annotations
@@ -23,23 +24,30 @@ from explore.search.archive import Archive, Hardware
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.focus import Focus, focuses
 from explore.search.genome import (
+    COLUMNS,
     DRAM_ORDERS,
+    FLOW,
     FLOWS,
     K_AXIS,
     ORDER,
     ROW_AXIS,
+    ROWS,
+    T1,
+    T2,
     Genomes,
     tighten,
     trivial,
 )
 from explore.search.moves import construct, mutate, neighbours
-from explore.search.relaxed import RelaxedStarts, Weights, random_log_factors
+from explore.search.relaxed import RelaxedStarts, Weights
 from explore.search.selector import Elite, Selector
 
 Floats = NDArray[np.float64]
 
-#: Descent: starts in a batch, steps between roundings, and Adam's step in units of ln(factor).
-_STARTS, _STEPS, _RATE = 6, 8, 0.25
+#: Descent: starts in a batch, steps, Adam's step in units of ln(factor), and steps between roundings.
+_STARTS, _STEPS, _RATE, _ROUND_EVERY = 4, 6, 0.05, 2
+#: Evaluations a task before the first descent: gradients need designs worth improving.
+_WARM_UP = 300
 #: Array sides that get plain mappings to begin with.
 _SEED_SIDES = 6
 #: Hardware points that get mappings that fill them to begin with.
@@ -89,7 +97,8 @@ class GradientSearch:
     def step(self) -> BatchResult:
         """One batch of descent or of local search, then a scan of the hardware."""
         before = self.spent
-        wanted = self.spent_descending <= _DESCENT_SHARE * self.spent or not self.elites[0]
+        warm = self.spent - _WARM_UP * len(self.setup.tasks)
+        wanted = self.spent_descending <= _DESCENT_SHARE * warm and bool(self.elites[0])
         if self.spent == 0:
             phase = "seeding"
             self._seed()
@@ -109,8 +118,8 @@ class GradientSearch:
         return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent
 
     def _descent_cost(self) -> int:
-        n = len(self.setup.tasks)
-        return n * _STARTS * (2 * _STEPS * 3 + len(DRAM_ORDERS) + 2)
+        each = 3 * _STEPS + len(DRAM_ORDERS) + 2 * (_STEPS // _ROUND_EVERY)
+        return len(self.setup.tasks) * _STARTS * each
 
     def _seed(self) -> None:
         """A few plain mappings of every task on every array side of note, so that no accelerator lacks one:
@@ -160,71 +169,63 @@ class GradientSearch:
 
     # -- descent -----------------------------------------------------------------------------------------
 
-    def _start_weights(self) -> Weights:
-        """The first focus for half of the starts, the sweep for the others."""
-        chosen: list[Focus] = []
-        for i in range(_STARTS):
-            k = (
-                0
-                if i % 2 == 0 or len(self.focuses) == 1
-                else 1 + (self.batches + i // 2) % (len(self.focuses) - 1)
-            )
-            chosen.append(self.focuses[k])
-        return Weights(
-            np.array([f.energy for f in chosen]),
-            np.array([f.latency for f in chosen]),
-            np.array([f.area for f in chosen]),
-        )
+    def _descend(self) -> None:
+        """Let all mappings of some elites move together by gradients, and evaluate what they round to on the way.
 
-    def _start_sides(self) -> Floats:
-        """Array sides: spread over the space at first, later near those of the elites."""
-        dims = np.array(self.setup.space.dim, dtype=np.float64)
-        leaders = [e.point[0] for elites in self.elites for e in elites]
-        if not leaders:
-            places = np.linspace(len(dims) - 1, (len(dims) - 1) * 0.35, _STARTS).round().astype(int)
-            return np.asarray(dims[places])
-        centre = self.random.choice(np.array(leaders), _STARTS)
-        wanted = centre * np.exp(self.random.normal(0.0, 0.3, _STARTS))
-        return self._nearest_sides(wanted)
+        The starts are leaders of the first focus and, in turn, the leaders of the others; each minimises its own
+        focus. What a step of one layer cannot pay for alone (a smaller scratchpad for all, say), the common
+        gradient finds.
+        """
+        n = len(self.setup.tasks)
+        chosen = self._starting_elites()
+        genomes = np.stack(
+            [[self.archive.genomes[t][elite.choice[t]] for t in range(n)] for _, elite in chosen]
+        )
+        starts = RelaxedStarts(
+            self.archive.problems,
+            self.archive.counts,
+            self.setup.space,
+            np.array([elite.point[0] for _, elite in chosen]),
+            genomes[..., FLOW],
+            self._best_orders(genomes),
+            np.log(genomes[..., [ROWS, COLUMNS, *range(T1.start, T2.stop)]].astype(np.float64)),
+            Weights(*np.array([[f.energy, f.latency, f.area] for f, _ in chosen]).T),
+        )
+        for i in range(_STEPS):
+            starts.descend(_RATE)
+            self.spent += 3 * starts.size
+            if i % _ROUND_EVERY == _ROUND_EVERY - 1:
+                for variant in (0, 1):
+                    task, rows = starts.rounded(variant)
+                    fresh = self.archive.fresh(task, rows)
+                    self._evaluate(task[fresh], rows[fresh])
+
+    def _starting_elites(self) -> list[tuple[Focus, Elite]]:
+        own = [(self.focuses[0], elite) for elite in self.elites[0]]
+        sweep = [
+            (focus, elites[0])
+            for focus, elites in zip(self.focuses[1:], self.elites[1:], strict=True)
+            if elites
+        ]
+        turn = self.batches % max(1, len(sweep))
+        mixed = own[: _STARTS - _STARTS // 3] + sweep[turn:] + sweep[:turn] + own[_STARTS - _STARTS // 3 :]
+        return mixed[:_STARTS]
+
+    def _best_orders(self, genomes: Genomes) -> NDArray[np.int64]:
+        """Of all DRAM orders, the one with the least traffic for each mapping, (S, n)."""
+        starts, n = genomes.shape[:2]
+        orders = len(DRAM_ORDERS)
+        many = np.repeat(genomes.reshape(-1, genomes.shape[-1]), orders, axis=0)
+        many[:, ORDER] = np.tile(np.arange(orders), starts * n)
+        task = np.repeat(np.tile(np.arange(n), starts), orders)
+        # Orders differ in traffic alone, and DRAM words dominate both energy and time.
+        traffic = self._evaluate(task, many).a3.numpy().reshape(starts, n, orders)
+        return np.asarray(traffic.argmin(-1))
 
     def _nearest_sides(self, wanted: Floats) -> Floats:
         """The array sides of the space nearest in ratio to the wanted ones."""
         dims = np.array(self.setup.space.dim, dtype=np.float64)
         return np.asarray(dims[np.abs(np.log(dims)[None, :] - np.log(wanted)[:, None]).argmin(1)])
-
-    def _descend(self) -> None:
-        n = len(self.setup.tasks)
-        dim = self._start_sides()
-        flow = self.random.choice(np.array(self.flows), (_STARTS, n))
-        starts = RelaxedStarts(
-            self.archive.problems,
-            self.archive.counts,
-            self.setup.space,
-            dim,
-            flow,
-            self.random.integers(0, 3, (_STARTS, n)),
-            random_log_factors(self.archive.problems, dim, flow, self.random),
-            self._start_weights(),
-        )
-        for i in range(2 * _STEPS):
-            if i == _STEPS:
-                self._reorder(starts)
-            starts.descend(_RATE * (1 - 0.5 * i / (2 * _STEPS)))
-            self.spent += 3 * starts.size
-        for variant in (0, 1):
-            task, rows = starts.rounded(variant)
-            self._evaluate(task, rows)
-
-    def _reorder(self, starts: RelaxedStarts) -> None:
-        """Round, try all DRAM orders, and go on with the best of each mapping."""
-        task, rows = starts.rounded()
-        orders = len(DRAM_ORDERS)
-        many = np.repeat(rows, orders, axis=0)
-        many[:, ORDER] = np.tile(np.arange(orders), len(rows))
-        each = np.repeat(task, orders)
-        # Orders differ in traffic alone, and DRAM words dominate both energy and time.
-        traffic = self._evaluate(each, many).a3.numpy()
-        starts.set_order(traffic.reshape(len(rows), orders).argmin(1).reshape(starts.flow.shape))
 
     # -- local search ------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from accel.area import area_mm2
 from explore.cost.reference import access_counts, energy_terms, latency_terms
-from explore.search.base import State
 from explore.search.genome import (
     COLUMNS,
     FLOW,
@@ -228,44 +227,6 @@ class RelaxedStarts:
         tighten(genomes, bounds)
         return task, genomes
 
-    def set_order(self, order: NDArray[np.int64]) -> None:
-        """Change the DRAM orders, (S, n)."""
-        self.order = order
-
-    def state(self) -> State:
-        """Snapshot."""
-        return {
-            "relaxed.x": self.x.numpy().copy(),
-            "relaxed.first": self.first.numpy().copy(),
-            "relaxed.second": self.second.numpy().copy(),
-            "relaxed.steps": np.array(self.steps),
-            "relaxed.dim": self.dim.copy(),
-            "relaxed.flow": self.flow.copy(),
-            "relaxed.order": self.order.copy(),
-            "relaxed.weights": np.stack([self.weights.energy, self.weights.latency, self.weights.area]),
-        }
-
-    @classmethod
-    def from_state(
-        cls, problems: ProblemSet, counts: Floats, space: DesignSpace, state: State
-    ) -> RelaxedStarts:
-        """Undo `state`."""
-        starts = cls(
-            problems,
-            counts,
-            space,
-            state["relaxed.dim"],
-            state["relaxed.flow"],
-            state["relaxed.order"],
-            state["relaxed.x"],
-            Weights(*state["relaxed.weights"]),
-        )
-        starts.x = torch.from_numpy(state["relaxed.x"].copy())
-        starts.first = torch.from_numpy(state["relaxed.first"].copy())
-        starts.second = torch.from_numpy(state["relaxed.second"].copy())
-        starts.steps = int(state["relaxed.steps"])
-        return starts
-
 
 def _smooth_max(values: Tensor) -> Tensor:
     """Maximum over the last axis, smoothed so that all near-maximal entries get a gradient; (S,).
@@ -291,29 +252,3 @@ def _nearest_divisor(value: Floats, left: NDArray[np.int64], limit: NDArray[np.i
         distance[divisors[None, :] > limit[mine][:, None]] = np.inf
         result[mine] = divisors[distance.argmin(1)]
     return result
-
-
-def random_log_factors(
-    problems: ProblemSet, dim: Floats, flow: NDArray[np.int64], rng: np.random.Generator
-) -> Floats:
-    """Starting points: the array filled, the reduction kept inside, pixels and channels tiled at random;
-    (S, n, 16)."""
-    starts, tasks = flow.shape
-    x = np.zeros((starts, tasks, 16))
-    log_bounds = np.log(problems.bounds.astype(np.float64))
-    side = np.log(dim)[:, None]
-    row_axis = ROW_AXIS[flow]
-    row_bound = np.take_along_axis(np.broadcast_to(log_bounds, (starts, tasks, 7)), row_axis[..., None], 2)[
-        ..., 0
-    ]
-    x[..., 0] = np.minimum(row_bound, side)
-    x[..., 1] = np.minimum(log_bounds[:, K_AXIS], side)
-    left = np.broadcast_to(log_bounds, (starts, tasks, 7)).copy()
-    np.put_along_axis(left, row_axis[..., None], (row_bound - x[..., 0])[..., None], 2)
-    left[..., K_AXIS] = log_bounds[:, K_AXIS] - x[..., 1]
-    share = rng.random((starts, tasks, 7))
-    # Reduction loops inside the accumulator tile spare partial sums; the rest is drawn.
-    share[..., 0:3] = 0.6 + 0.4 * share[..., 0:3]
-    x[..., 2:9] = share * left
-    x[..., 9:16] = rng.random((starts, tasks, 7)) * (left - x[..., 2:9])
-    return x
