@@ -32,7 +32,7 @@ from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem
 
-#: A new line that lifts the bound by less than this ratio will not be followed by another of its kind.
+#: A line that lies above the vertex it was drawn for by less than this ratio ends the refinement of a point.
 _STALL = 1e-6
 
 
@@ -289,16 +289,20 @@ class _Certifier:
         if not len(box.weighings):
             self._bounded(box, [0.0, *self.hint, np.inf])
             return not np.isfinite(box.bound)
-        before, weighing = box.bound, box.slope
+        _, energy, latency = least_product(box.weighings, box.values)
+        weighing = latency / energy
         self.hint = [weighing]
+        here = weighing * energy + latency  # of the least vertex; a line that is no higher leaves it
         if not box.exact:
-            box.add([weighing], self._cheap_lines(box.region, np.array([weighing])))
+            values = self._cheap_lines(box.region, np.array([weighing]))
+            box.add([weighing], values)
             # Once cheap lines no longer help, mappings are searched.
-            box.exact = box.bound < before * (1 + self.tolerance / 10)
+            box.exact = bool(values[0] <= here * (1 + max(self.tolerance / 10, _STALL)))
             self.solved += box.exact
             return not np.isfinite(box.bound)
-        box.add([weighing], np.array([self._solve(box.region.low, weighing)]))
-        return box.bound < before * (1 + _STALL) or not np.isfinite(box.bound)
+        value = self._solve(box.region.low, weighing)
+        box.add([weighing], np.array([value]))
+        return value <= here * (1 + _STALL) or not np.isfinite(value)
 
     def _cheap_lines(self, region: Region, weighings: Floats) -> Floats:
         total = np.zeros(len(weighings))
