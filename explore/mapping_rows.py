@@ -24,14 +24,14 @@ MAPPING = "mapping.mapping"
 #: Array side, 32-bit words a column of the accumulator, bytes of the scratchpad.
 ARCH = ("arch.meshX", "arch.mem1_entries", "arch.mem2_entries")
 BOUNDS = tuple(f"prob.{name}" for name in DIMS)
-REQUIRED = (MAPPING, *ARCH, *BOUNDS)
-#: Columns that default to 1, and the field of `Problem` they give.
+#: Columns of the input window's shape, and the field of `Problem` they give. Dilations default to 1.
 SHAPE = {
     "prob.Wstride": "stride_w",
     "prob.Hstride": "stride_h",
     "prob.Wdilation": "dilation_w",
     "prob.Hdilation": "dilation_h",
 }
+REQUIRED = (MAPPING, *ARCH, *BOUNDS, "prob.Wstride", "prob.Hstride")
 #: Measured or published costs: cycles, µJ, J·cycles.
 TARGETS = ("target.cycle", "target.energy", "target.edp")
 COUNT = "count"

@@ -1,6 +1,5 @@
 """Whatever malformed input is given, the command line answers with one message and exit code 2."""
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,8 +24,6 @@ def _id(case: Case) -> str:
 def test_one_message_and_exit_code_2(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if case.name.startswith("mappings: ") and importlib.util.find_spec("explore.evaluate") is None:
-        pytest.skip("baco evaluate is not written yet")
     here = tmp_path / "here"
     here.mkdir()
     for name, data in case.files.items():
