@@ -24,6 +24,7 @@ from common.provenance import Provenance, stable_hash, versions
 from explore.candidate import BatchSummary, Candidate
 from explore.infeasible import infeasible_error
 from explore.objective import Objective
+from explore.proof import PHASE, provable, prove
 from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
 from explore.serialize import Json, task_to_json, workload_to_json
 from explore.space import DesignSpace
@@ -154,6 +155,7 @@ def run_exploration(
     *,
     out: Path,
     resume: bool = False,
+    proof: bool = False,
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Outcome:
@@ -170,6 +172,8 @@ def run_exploration(
         out: folder of the study, created when missing.
         resume: continue the study in `out`, or start one if there is none. A finished study goes on when it
             gets a larger budget, and is returned as it is otherwise.
+        proof: when the search has ended, prove how near the optimum the best design is, where `provable`, and
+            add the optimum if the search missed it. No samples are charged for this.
         command: the command line to reproduce the study; by default this process's.
 
     Raises:
@@ -201,10 +205,13 @@ def run_exploration(
         sessions = study.sessions() if study is not None else []
         budget = _budget(sessions, samples, time_limit, len(workload.tasks))
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed)
-        if study is not None and study.done and not _larger(budget, sessions):
-            return _outcome(study, setup, "converged", resumed=True, notes=notes)
+        proof = proof and provable(space, objective)
         stop = stack.enter_context(_StopRequest())
         start = time.monotonic()
+        if study is not None and study.done and not _larger(budget, sessions):
+            if proof:
+                _prove(study, space, stop, budget, progress)
+            return _outcome(study, setup, "converged", resumed=True, notes=notes)
         # The searcher comes before the study, so that settings it refuses leave nothing behind.
         engine = make_searcher(searcher, setup)
         if study is None:
@@ -213,6 +220,8 @@ def run_exploration(
             {**provenance.to_dict(), "samples": budget.samples, "time_limit": budget.time_limit}
         )
         stopped = _search(study, engine, budget, stop, progress, start)
+        if proof and stopped != "interrupted":
+            _prove(study, space, stop, budget, progress)
         return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes)
 
 
@@ -326,6 +335,30 @@ def _search(
         if result.done:
             spent = budget.evaluations is not None and evaluations >= budget.evaluations
             return "budget" if spent else "converged"
+
+
+def _prove(
+    study: Study,
+    space: DesignSpace,
+    stop: _StopRequest,
+    budget: Budget,
+    progress: Progress | None,
+) -> None:
+    """Record a proof as the study's last batch, unless it is there; a signal ends it early with a weaker bound."""
+    best, state = study.best(), study.state()
+    if best is None or state is None:
+        return
+    last = study.summaries()[-1]
+    if last.phase == PHASE:
+        return
+    begun = time.monotonic()
+    found = prove(best, space, study.objective, lambda: stop.requested)
+    better = [] if found.better is None else [found.better]
+    result = BatchResult(better, last.evaluations, PHASE, True, found.details)
+    summary = _summary(study, result, last.seconds + time.monotonic() - begun)
+    study.record(summary, better, state, done=study.done)
+    if progress is not None:
+        progress.update(summary, budget)
 
 
 def _summary(study: Study, result: BatchResult, seconds: float) -> BatchSummary:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, Location
 from common.yaml import parse_yaml
-from explore.candidate import Candidate
+from explore.candidate import BatchSummary, Candidate
 from explore.cost.bound import capacity_bound, compulsory_bound
 from explore.cost.host import host_costs
 from explore.cost.layers import layer_costs
+from explore.proof import BOUND
 from explore.report import Bound, HostCost, ReportData, SearchRecord, write_report
 from explore.space import DesignSpace, read_space
 from explore.study import Study
@@ -79,7 +81,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         search=record,
         provenance=provenance,
         command=provenance["command"],
-        bounds=_bounds(best, space),
+        bounds=_bounds(best, space, summaries),
         host=_host(workload, best.accelerator),
     )
 
@@ -93,7 +95,7 @@ def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
     ]
 
 
-def _bounds(best: Candidate, space: DesignSpace) -> list[Bound]:
+def _bounds(best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummary]) -> list[Bound]:
     """Limits on the EDP of the workload, the tightest last."""
     compulsory = compulsory_bound(best.tasks, space.base.energy, space.base.dram_bytes_per_cycle)
     found = [
@@ -110,6 +112,15 @@ def _bounds(best: Candidate, space: DesignSpace) -> list[Bound]:
                 capacity_bound(best.tasks, space).edp,
                 "As compulsory traffic, but for each accelerator of the space with the energy of its own memories "
                 "and the least DRAM traffic of any tiling that fits them.",
+            )
+        )
+    proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
+    if proven:
+        found.append(
+            Bound(
+                "proven",
+                proven[-1],
+                "Exact branch and bound over all accelerators of the space and all mappings: no design is better.",
             )
         )
     return sorted(found, key=lambda bound: bound.edp)

@@ -76,6 +76,14 @@ def explore(
         typer.Option("--out", help="Folder of the study and the report; by default a new one in baco-out/."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the study in --out.")] = False,
+    proof: Annotated[
+        bool | None,
+        typer.Option(
+            "--proof/--no-proof",
+            help="After searching for the least EDP: prove how near the optimum the best design is, and give the "
+            "optimum if the search missed it. On by default with the gradient searcher; not charged to --samples.",
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
     ] = False,
@@ -116,6 +124,7 @@ def explore(
             seed,
             out=folder,
             resume=resume,
+            proof=proof if proof is not None else search == "gradient",
             progress=progress,
             command=command_of(context),
         )

@@ -10,7 +10,7 @@ import torch
 
 from explore.cost.reference import energy_terms, latency_terms
 from explore.cost.tiles import Floats, Ints, Point
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,

@@ -16,8 +16,8 @@ import torch
 from accel.energy import EnergyTable
 from common.errors import InputError, did_you_mean
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from explore.search.exact_factors import ExactMappings
-from explore.search.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from workloads.load import load_network
 
 #: Layers that the random mappings are of, and the machine whose array bounds their spatial factors.

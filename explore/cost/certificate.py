@@ -26,8 +26,8 @@ from compiler.mapping import Mapping
 from explore.cost.bound import capacity_bound
 from explore.cost.exact import LayerSolver
 from explore.cost.tiles import Floats, Point, Region
+from explore.genome import to_mapping
 from explore.hardware import area
-from explore.search.genome import to_mapping
 from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from compiler.mapping import Dataflow
 from explore.cost.reference import AXES, energy_terms, latency_terms
 from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
-from explore.search.genome import (
+from explore.genome import (
     C_AXIS,
     COLUMNS,
     DRAM_ORDERS,

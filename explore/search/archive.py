@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from explore.combine import Chain, chain
 from explore.cost.reference import Counts
+from explore.genome import WIDTH, Genomes, ProblemSet, count, needs
 from explore.search.base import State
-from explore.search.genome import WIDTH, Genomes, ProblemSet, count, needs
 from explore.space import DesignSpace
 from workloads.network import Task
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explore.candidate import Candidate
+from explore.genome import FLOWS, Genomes
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.designs import Designs, Evaluator, Keeper
 from explore.search.exact_factors import ExactMappings
-from explore.search.genome import FLOWS, Genomes
 from explore.search.hardware_choice import HardwareChoice
 
 Floats = NDArray[np.float64]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.front import nondominated, thin
+from explore.genome import COLUMNS, ROWS, WIDTH, Genomes, ProblemSet, count, needs, to_mapping
 from explore.infeasible import PREFIX
 from explore.objective import Objective
 from explore.search.base import State
-from explore.search.genome import COLUMNS, ROWS, WIDTH, Genomes, ProblemSet, count, needs, to_mapping
 from explore.space import DesignSpace
 from workloads.network import Task
 

@@ -17,11 +17,7 @@ from torch import Tensor
 from accel.area import area_mm2
 from explore.candidate import Candidate
 from explore.cost.reference import access_counts, energy_terms, latency_terms
-from explore.search.base import SearchSetup, State
-from explore.search.baseline import BaselineSearch
-from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
-from explore.search.focus import EXPONENTS
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
@@ -36,6 +32,10 @@ from explore.search.genome import (
     assemble,
     trivial,
 )
+from explore.search.base import SearchSetup, State
+from explore.search.baseline import BaselineSearch
+from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
+from explore.search.focus import EXPONENTS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

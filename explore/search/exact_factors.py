@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,

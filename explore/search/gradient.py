@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.cost.reference import Counts
-from explore.importance import ImportanceEstimator
-from explore.infeasible import nearest_details
-from explore.search.archive import Archive, Hardware
-from explore.search.base import BatchResult, SearchSetup, State
-from explore.search.focus import Focus, focuses
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,
@@ -38,6 +33,11 @@ from explore.search.genome import (
     tighten,
     trivial,
 )
+from explore.importance import ImportanceEstimator
+from explore.infeasible import nearest_details
+from explore.search.archive import Archive, Hardware
+from explore.search.base import BatchResult, SearchSetup, State
+from explore.search.focus import Focus, focuses
 from explore.search.moves import construct, mutate, neighbours
 from explore.search.relaxed import RelaxedStarts, Weights
 from explore.search.selector import Elite, Selector

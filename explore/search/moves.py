@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from accel.area import area_mm2
 from explore.cost.reference import access_counts, energy_terms, latency_terms
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,

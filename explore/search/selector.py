@@ -12,10 +12,10 @@ from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
 from explore.front import nondominated, thin
+from explore.genome import to_mapping
 from explore.objective import Objective, metric
 from explore.search.archive import Archive, Hardware
 from explore.search.focus import Focus
-from explore.search.genome import to_mapping
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,12 @@ import pytest
 
 from explore.constraints import Constraints, NetworkConstraints
 from explore.cost.layers import layer_costs
+from explore.genome import DRAM_ORDERS, to_mapping
 from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.search.designs import Evaluator
 from explore.search.dosa import START_STEPS, STARTS, DosaSearch
 from explore.search.exact_factors import PUBLISHED_ORDERS, ExactMappings
-from explore.search.genome import DRAM_ORDERS, to_mapping
 from explore.search.hardware_choice import HardwareChoice
 from explore.search.two_loop import TwoLoopSearch
 from explore.space import DesignSpace, load_space

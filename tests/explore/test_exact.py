@@ -17,7 +17,7 @@ from explore.cost.certificate import certify, least_product
 from explore.cost.exact import LayerSolver, minimal_splits
 from explore.cost.layers import layer_costs
 from explore.cost.tiles import Point, Region, TileGrid, least_counts
-from explore.search.genome import to_mapping
+from explore.genome import to_mapping
 from explore.space import DesignSpace, load_space
 from workloads.network import Task
 from workloads.problem import Problem
@@ -176,7 +176,7 @@ def brute_edp(tasks: tuple[Task, ...], space: DesignSpace) -> float:
     import torch
 
     from explore.cost.reference import energy_terms, latency_terms
-    from explore.search.genome import ProblemSet, count, needs
+    from explore.genome import ProblemSet, count, needs
 
     best = np.inf
     points = space.hardware()

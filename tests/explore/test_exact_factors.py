@@ -12,14 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explore.cost.reference import AXES
-from explore.search.exact_factors import (
-    PUBLISHED_ORDERS,
-    ExactMappings,
-    divisors,
-    nearest_divisor,
-    prime_powers,
-)
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
@@ -31,6 +24,13 @@ from explore.search.genome import (
     T3,
     Genomes,
     to_mapping,
+)
+from explore.search.exact_factors import (
+    PUBLISHED_ORDERS,
+    ExactMappings,
+    divisors,
+    nearest_divisor,
+    prime_powers,
 )
 from workloads.problem import DIMS, Problem
 

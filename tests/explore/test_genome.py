@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compiler.mapping import requirement
-from explore.search.genome import (
+from explore.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,

@@ -23,7 +23,7 @@ from explore.cost.reference import (
     energy_terms,
     latency_terms,
 )
-from explore.search.genome import ProblemSet, count, to_mapping
+from explore.genome import ProblemSet, count, to_mapping
 from tests.explore.genome_helpers import random_rows
 from tests.explore.nest_oracle import walk
 from workloads.problem import DIMS, Problem
