@@ -30,6 +30,11 @@ def print_outcome(outcome: Outcome, folder: Path) -> None:
         f"accumulator {accelerator.accumulator_kib} KiB, dataflow {accelerator.dataflow}",
     )
     table.add_row("EDP", f"{amount(cost.edp)} µJ·cycles ({cost.source})")
+    if outcome.proven_edp is not None:
+        table.add_row(
+            "proven",
+            f"at most {max(0.0, cost.edp / outcome.proven_edp - 1):.2%} above the least EDP of the space (predicted)",
+        )
     milliseconds = cost.latency_cycles / (accelerator.clock_mhz * 1e3)
     table.add_row(
         "latency",

@@ -24,7 +24,7 @@ from common.provenance import Provenance, stable_hash, versions
 from explore.candidate import BatchSummary, Candidate
 from explore.infeasible import infeasible_error
 from explore.objective import Objective
-from explore.proof import PHASE, provable, prove
+from explore.proof import BOUND, PHASE, provable, prove
 from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
 from explore.serialize import Json, task_to_json, workload_to_json
 from explore.space import DesignSpace
@@ -79,6 +79,7 @@ class Outcome:
             or `interrupted` by the user.
         resumed: True when an earlier session was continued.
         notes: what the user should know, as given to `Progress.note`.
+        proven_edp: no design of the space has a lower EDP, µJ·cycles; None where that was not proven.
     """
 
     path: Path
@@ -90,6 +91,7 @@ class Outcome:
     stopped: Stopped
     resumed: bool
     notes: tuple[str, ...] = ()
+    proven_edp: float | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -400,4 +402,5 @@ def _outcome(
         stopped=stopped,
         resumed=resumed,
         notes=tuple(notes),
+        proven_edp=summaries[-1].details.get(BOUND),
     )
