@@ -1,10 +1,11 @@
 """One-loop gradient descent with exact combination and local search: the main searcher.
 
-It begins with mappings that fill hardware points drawn from the space, and goes on in two kinds of batches.
+It begins with mappings that fill hardware points drawn from the space, and goes on in three kinds of batches.
 *Descent*: the relaxed mappings of all tasks on several leading accelerators, each minimising its own weighing of
 energy, latency and area, move together by gradients, the accelerator being inferred from them; what they
 round to on the way is evaluated. *Local search*: neighbours of the mappings chosen on the leading accelerators
-are evaluated, layer by layer as the importance estimator grants. After every batch all evaluated mappings are
+are evaluated, layer by layer as the importance estimator grants. In the end the tasks' best mappings on the
+leading accelerators are found exactly, so that no neighbour wins anything back. After every batch all evaluated mappings are
 combined exactly on every accelerator worth scanning, so that a mapping found for one serves all.
 """
 
@@ -37,6 +38,7 @@ from explore.importance import ImportanceEstimator
 from explore.infeasible import nearest_details
 from explore.search.archive import Archive, Hardware
 from explore.search.base import BatchResult, SearchSetup, State
+from explore.search.finish import ExactFinish
 from explore.search.focus import Focus, focuses
 from explore.search.moves import construct, mutate, neighbours
 from explore.search.relaxed import RelaxedStarts, Weights
@@ -54,6 +56,8 @@ _SEED_SIDES = 6
 _SEED_POINTS = 24
 #: Share of local search spent on mappings built anew.
 _FRESH = 0.12
+#: Hardware points drawn in each batch for a part of them.
+_STRANGERS = 3
 #: Local search: evaluations of one exploration unit, and elites kept for the first focus.
 _UNIT, _LEADERS = 16, 12
 #: Chance that a neighbour is sought for the best accelerator and not for one of the next.
@@ -80,6 +84,7 @@ class GradientSearch:
         self.importance = self._estimator()
         self.spent = 0
         self.spent_descending = 0
+        self.finish = ExactFinish(self.archive)
         self.batches = 0
         self.last_front = 0
         self.best = np.inf
@@ -99,9 +104,13 @@ class GradientSearch:
         before = self.spent
         warm = self.spent - _WARM_UP * len(self.setup.tasks)
         wanted = self.spent_descending <= _DESCENT_SHARE * warm and bool(self.elites[0])
+        unsolved = self.finish.next(self.elites[0], self.spent, self._left())
         if self.spent == 0:
             phase = "seeding"
             self._seed()
+        elif unsolved is not None:
+            phase = "exact finish"
+            self.spent += self.finish.solve(unsolved, self.focuses[0], self._left())
         elif wanted and self._descent_cost() <= self._left():
             phase = "descent"
             self._descend()
@@ -258,6 +267,10 @@ class GradientSearch:
         task, base, limit = np.concatenate(tasks), np.concatenate(rows), np.concatenate(limits)
         anew = self.random.random(len(task)) < _FRESH
         if anew.any():
+            # Some of them for accelerators that nobody has looked at lately.
+            points = self.selector.sample(_STRANGERS, self.random)
+            strange = anew & (self.random.random(len(task)) < 0.3)
+            limit[strange] = points[self.random.integers(0, len(points), int(strange.sum()))]
             self._construct(task[anew], limit[anew])
             task, base, limit = task[~anew], base[~anew], limit[~anew]
         task, found = self._neighbours(task, base, limit)
@@ -428,6 +441,8 @@ class GradientSearch:
         numbers = {
             "spent": self.spent,
             "spent_descending": self.spent_descending,
+            "spent_finishing": self.finish.spent,
+            "solved": sorted(self.finish.solved),
             "batches": self.batches,
             "last_front": self.last_front,
             "best": self.best if np.isfinite(self.best) else None,
@@ -454,6 +469,8 @@ class GradientSearch:
         self.importance.restore(state)
         numbers = json.loads(bytes(state["numbers"]).decode())
         self.spent, self.spent_descending = numbers["spent"], numbers["spent_descending"]
+        self.finish.spent = numbers["spent_finishing"]
+        self.finish.solved = {(p[0], p[1], p[2]) for p in numbers["solved"]}
         self.batches, self.last_front = numbers["batches"], numbers["last_front"]
         self.best = np.inf if numbers["best"] is None else numbers["best"]
         self.selector.ratio, self.selector.scans = numbers["ratio"], numbers["scans"]
