@@ -97,7 +97,9 @@ def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
 
 def _bounds(best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummary]) -> list[Bound]:
     """Limits on the EDP of the workload, the tightest last."""
-    compulsory = compulsory_bound(best.tasks, space.base.energy, space.base.dram_bytes_per_cycle)
+    compulsory = compulsory_bound(
+        best.tasks, space.base.energy, space.base.dram_bytes_per_cycle, space.dataflows
+    )
     found = [
         Bound(
             "compulsory traffic",
@@ -105,15 +107,6 @@ def _bounds(best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummar
             "Every tensor crosses the DRAM bus once and the array is perfectly used; memories cost nothing to be large.",
         )
     ]
-    if space.enumerable:
-        found.append(
-            Bound(
-                "capacity",
-                capacity_bound(best.tasks, space).edp,
-                "As compulsory traffic, but for each accelerator of the space with the energy of its own memories "
-                "and the least DRAM traffic of any tiling that fits them.",
-            )
-        )
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
         found.append(
@@ -121,6 +114,15 @@ def _bounds(best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummar
                 "proven",
                 proven[-1],
                 "Exact branch and bound over all accelerators of the space and all mappings: no design is better.",
+            )
+        )
+    elif space.enumerable:
+        found.append(
+            Bound(
+                "capacity",
+                capacity_bound(best.tasks, space).edp,
+                "As compulsory traffic, but for each accelerator of the space with the energy of its own memories "
+                "and the least DRAM traffic of any tiling that fits them.",
             )
         )
     return sorted(found, key=lambda bound: bound.edp)

@@ -159,7 +159,9 @@ def _judge(
         "area": label,
         "area_limit_mm2": space.constraints.area_mm2,
         "found_edp": found,
-        "compulsory_bound": compulsory_bound(tasks, space.base.energy, space.base.dram_bytes_per_cycle),
+        "compulsory_bound": compulsory_bound(
+            tasks, space.base.energy, space.base.dram_bytes_per_cycle, space.dataflows
+        ),
         "capacity_bound": capacity_bound(tasks, space).edp if space.enumerable else None,
         "certified_bound": certificate.bound,
         "gap": certificate.gap,

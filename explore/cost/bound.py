@@ -29,11 +29,16 @@ _EXACT_COUNTS, _RATIO = 4, 1.3
 
 
 def compulsory_bound(
-    tasks: Sequence[Task], energy: EnergyTable | None = None, dram_bytes_per_cycle: float = 8.0
+    tasks: Sequence[Task],
+    energy: EnergyTable | None = None,
+    dram_bytes_per_cycle: float = 8.0,
+    dataflows: Sequence[str] = ("WS",),
 ) -> float:
     """Compulsory-traffic bound on a workload's EDP in µJ·cycles, for the best array side of 8 to 128.
 
-    Source: method specification section 3."""
+    Source: method specification section 3, for weight-stationary mappings; for output-stationary ones (which
+    put P on the rows, drain every output once and read both operands for every pass) by the same argument. Where
+    both are allowed, each layer is granted the better latency and the better energy of the two."""
     e = energy or EnergyTable()
     best = np.inf
     for dim in range(8, 129):
@@ -41,14 +46,21 @@ def compulsory_bound(
         for task in tasks:
             p = task.problem
             words = p.weight_words + p.input_words + p.output_words
-            rows, columns = min(p.C, dim), min(p.K, dim)
-            total_l += task.count * max(p.macs / (rows * columns), words / dram_bytes_per_cycle)
-            total_e += task.count * (
-                (e.mac_pj + e.register_pj) * p.macs
-                + e.accumulator_base_pj * p.macs / rows
-                + e.scratchpad_base_pj * (p.macs / columns + p.weight_words)
-                + e.dram_pj * words
-            )
+            columns = min(p.K, dim)
+            always = (e.mac_pj + e.register_pj) * p.macs + e.dram_pj * words
+            cycles, picojoules = [], []
+            if "WS" in dataflows:
+                rows = min(p.C, dim)
+                cycles.append(p.macs / (rows * columns))
+                reads = p.macs / columns + p.weight_words
+                picojoules.append(e.accumulator_base_pj * p.macs / rows + e.scratchpad_base_pj * reads)
+            if "OS" in dataflows:
+                rows = min(p.P, dim)
+                cycles.append(p.macs / (rows * columns))
+                reads = p.macs / columns + p.macs / rows
+                picojoules.append(e.accumulator_base_pj * 2 * p.output_words + e.scratchpad_base_pj * reads)
+            total_l += task.count * max(min(cycles), words / dram_bytes_per_cycle)
+            total_e += task.count * (always + min(picojoules))
         best = min(best, total_e * 1e-6 * total_l)
     return float(best)
 
