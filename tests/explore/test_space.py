@@ -28,7 +28,7 @@ def space(text: str) -> DesignSpace:
 def test_named_spaces() -> None:
     assert space_names() == ["gemmini", "reference"]
     gemmini = load_space("gemmini")
-    assert (gemmini.rules, gemmini.double_buffer, gemmini.dataflows) == ("gemmini", True, ("WS", "OS"))
+    assert (gemmini.rules, gemmini.double_buffer, gemmini.dataflows) == ("gemmini", True, ("WS",))
     assert gemmini.dim == (4, 8, 16, 32, 64, 128)
     assert gemmini.enumerable
     reference = load_space("reference")
@@ -85,7 +85,7 @@ def test_hardware_satisfies_the_bounds_and_areas_are_those_of_the_accelerators()
     for i in (0, len(points) // 2, len(points) - 1):
         a = s.accelerator(points.dim[i], points.accumulator_kib[i], points.scratchpad_kib[i])
         assert a.area_mm2 == pytest.approx(points.area_mm2[i], rel=1e-12)
-        assert a.dataflow == "both"
+        assert a.dataflow == "WS"
     everything = s.rule_points()
     kept = set(zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True))
     for i in range(len(everything)):
