@@ -30,6 +30,7 @@ from explore.genome import (
     ROWS,
     T1,
     T2,
+    WIDTH,
     Genomes,
     tighten,
     trivial,
@@ -56,10 +57,13 @@ _SEED_SIDES = 6
 _SEED_POINTS = 24
 #: Share of local search spent on mappings built anew.
 _FRESH = 0.12
-#: Hardware points drawn in each batch for a part of them.
-_STRANGERS = 3
+#: Of these, the share for accelerators drawn from the space, and how many are drawn in a batch.
+_STRANGE, _STRANGERS = 0.3, 3
 #: Local search: evaluations of one exploration unit, and elites kept for the first focus.
 _UNIT, _LEADERS = 16, 12
+#: Chances that a neighbour is to fit another accumulator or scratchpad, another array side, and that it starts
+#: from another mapping of the archive.
+_OTHER_MEMORIES, _OTHER_SIDE, _OTHER_MAPPING = 0.3, 0.15, 0.15
 #: Chance that a neighbour is sought for the best accelerator and not for one of the next.
 _GREED = 0.3
 #: Evaluations a task in one batch of local search: few at first, when every answer changes the questions.
@@ -269,7 +273,7 @@ class GradientSearch:
         if anew.any():
             # Some of them for accelerators that nobody has looked at lately.
             points = self.selector.sample(_STRANGERS, self.random)
-            strange = anew & (self.random.random(len(task)) < 0.3)
+            strange = anew & (self.random.random(len(task)) < _STRANGE)
             limit[strange] = points[self.random.integers(0, len(points), int(strange.sum()))]
             self._construct(task[anew], limit[anew])
             task, base, limit = task[~anew], base[~anew], limit[~anew]
@@ -294,7 +298,7 @@ class GradientSearch:
         """Mappings to change, chosen on an elite of the focus, and the hardware (B, 3) they should fit."""
         elites = self.elites[focus]
         which = np.minimum(self.random.geometric(_GREED, len(task)) - 1, len(elites) - 1)
-        base = np.empty((len(task), 25), dtype=np.int64)
+        base = np.empty((len(task), WIDTH), dtype=np.int64)
         limit = np.empty((len(task), 3))
         for i, elite in enumerate(elites):
             mine = which == i
@@ -305,10 +309,10 @@ class GradientSearch:
                 rows = mine & (task == t)
                 base[rows] = self.archive.genomes[t][elite.choice[t]]
         # Some neighbours are sought for a neighbouring accelerator, so that the hardware can move.
-        far = self.random.random((len(task), 2)) < 0.3
+        far = self.random.random((len(task), 2)) < _OTHER_MEMORIES
         factors = self.random.choice(np.array([0.5, 0.7, 0.85, 1.2, 1.5, 2.0]), (len(task), 2))
         limit[:, 1:] *= np.where(far, factors, 1.0)
-        wider = self.random.random(len(task)) < 0.15
+        wider = self.random.random(len(task)) < _OTHER_SIDE
         side = self._nearest_sides(
             limit[wider, 0] * self.random.choice(np.array([0.5, 1.25, 2.0]), int(wider.sum()))
         )
@@ -316,7 +320,7 @@ class GradientSearch:
         limit[wider, 1:] *= np.maximum(1.0, side / limit[wider, 0])[:, None]
         limit[wider, 0] = side
         # And some start from another mapping of the task that is of use somewhere.
-        other = np.flatnonzero(self.random.random(len(task)) < 0.15)
+        other = np.flatnonzero(self.random.random(len(task)) < _OTHER_MAPPING)
         for i in other.tolist():
             pool = self.archive.genomes[task[i]]
             base[i] = pool[self.random.integers(0, len(pool))]

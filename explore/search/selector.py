@@ -79,9 +79,12 @@ class Selector:
         )
 
     def sides(self) -> NDArray[np.int64]:
-        """Array sides of the space, those that break the bounds on area and SRAM left out where that is known."""
-        dims = self._dims if self.points is None else np.unique(self.points.dim)
-        return dims.astype(np.int64)
+        """Array sides that keep the bounds on area and SRAM with some memories."""
+        if self.points is not None:
+            return np.unique(self.points.dim).astype(np.int64)
+        least = np.ones(len(self._dims))
+        open_ = self.allowed(Hardware(self._dims, least * self._acc[0], least * self._sp[0]))
+        return self._dims[open_].astype(np.int64)
 
     def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats) -> Hardware:
         """The least allowed values that are not below the given ones (the largest where none is)."""
@@ -139,7 +142,8 @@ class Selector:
 
     def _coarse_grid(self) -> Floats:
         """A few array sides times octaves of capacity, over what may pay: up to 8 MiB."""
-        dims = self._dims[np.linspace(len(self._dims) - 1, len(self._dims) // 4, 4).round().astype(int)]
+        sides = self.sides().astype(np.float64)
+        dims = np.unique(sides[np.linspace(len(sides) - 1, len(sides) // 4, 4).round().astype(int)])
         acc = _octaves(self._acc[0], min(self._acc[-1], 2048.0))
         sp = _octaves(self._sp[0], min(self._sp[-1], 8192.0))
         return np.stack(np.meshgrid(dims, acc, sp, indexing="ij"), -1).reshape(-1, 3)

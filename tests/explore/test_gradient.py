@@ -11,6 +11,7 @@ from explore.cost.certificate import certify
 from explore.objective import Objective
 from explore.search.base import BatchResult, SearchSetup
 from explore.search.gradient import GradientSearch
+from explore.space import load_space
 
 TASKS = small_workload().tasks
 
@@ -74,3 +75,11 @@ def test_several_objectives_span_a_front() -> None:
     energy = np.array([c.cost.energy_pj for c in found])
     assert latency.min() <= best_for("latency").cost.latency_cycles * 1.01
     assert energy.min() <= best_for("energy").cost.energy_pj * 1.01
+
+
+@pytest.mark.parametrize("area_mm2", [0.5, 0.02])
+def test_tight_bounds_in_a_space_too_large_to_list(area_mm2: float) -> None:
+    space = load_space("reference").constrain(area_mm2=area_mm2)
+    found = best(run(GradientSearch(SearchSetup(TASKS, space, Objective.parse("edp"), 300 * len(TASKS), 0))))
+    assert found.cost.area_mm2 <= area_mm2
+    assert found.accelerator.area_mm2 == pytest.approx(found.cost.area_mm2)
