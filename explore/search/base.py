@@ -74,6 +74,11 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
         "GradientSearch",
         "one-loop gradient descent, then exact combination and local search (default)",
     ),
+    "local": (
+        "explore.search.local",
+        "LocalSearch",
+        "the main searcher without gradient descent",
+    ),
     "random": ("explore.search.random", "RandomSearch", "random mappings, hardware inferred (one loop)"),
     "bayesian": (
         "explore.search.bayesian",

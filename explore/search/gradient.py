@@ -68,14 +68,15 @@ _OTHER_MEMORIES, _OTHER_SIDE, _OTHER_MAPPING = 0.3, 0.15, 0.15
 _GREED = 0.3
 #: Evaluations a task in one batch of local search: few at first, when every answer changes the questions.
 _SMALLEST_BATCH, _LARGEST_BATCH = 24, 768
-#: Share of descent in the evaluations so far, above which local search goes on.
-_DESCENT_SHARE = 0.2
 #: Points of the front that are reported at once.
 _FRONT = 48
 
 
 class GradientSearch:
     """See the module's description."""
+
+    #: Share of descent in the evaluations since the warm-up, above which local search goes on; None for none.
+    descent_share: float | None = 0.2
 
     def __init__(self, setup: SearchSetup) -> None:
         self.setup = setup
@@ -107,7 +108,7 @@ class GradientSearch:
         """One batch of descent or of local search, then a scan of the hardware."""
         before = self.spent
         warm = self.spent - _WARM_UP * len(self.setup.tasks)
-        wanted = self.spent_descending <= _DESCENT_SHARE * warm and bool(self.elites[0])
+        wanted = self.descent_share is not None and self.spent_descending <= self.descent_share * warm
         unsolved = self.finish.next(self.elites[0], self.spent, self._left())
         if self.spent == 0:
             phase = "seeding"
@@ -115,7 +116,7 @@ class GradientSearch:
         elif unsolved is not None:
             phase = "exact finish"
             self.spent += self.finish.solve(unsolved, self.focuses[0], self._left())
-        elif wanted and self._descent_cost() <= self._left():
+        elif wanted and self.elites[0] and self._descent_cost() <= self._left():
             phase = "descent"
             self._descend()
             self.spent_descending += self.spent - before
