@@ -43,7 +43,9 @@ def explore(
     ] = "gemmini",
     search: Annotated[
         str,
-        typer.Option("--search", help="Searcher: gradient, local, random, bayesian, genetic, two-loop or dosa."),
+        typer.Option(
+            "--search", help="Searcher: gradient, local, random, bayesian, genetic, two-loop or dosa."
+        ),
     ] = "gradient",
     samples: Annotated[
         int | None,
