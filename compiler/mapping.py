@@ -16,7 +16,6 @@ from workloads.problem import DIMS, Problem
 
 Dataflow = Literal["WS", "OS"]
 
-LEVELS = ("registers", "accumulator", "scratchpad", "dram")
 #: Dimension spread over the rows of the array; columns always take K.
 ROW_DIM: dict[Dataflow, str] = {"WS": "C", "OS": "P"}
 #: Loops that may run at level 0, that is, while the stationary operand stays in the registers.

@@ -238,16 +238,18 @@ class Archive:
         )
         return Chain(merged.energy, np.asarray(latency), merged.choice)
 
+    def chosen(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Energy and latency of one run of every task for one choice, (tasks,) each."""
+        hardware = Hardware.of([point])
+        costs = [self.costs(layer, hardware) for layer in range(len(self.tasks))]
+        pairs = [(pj[0, k], cycles[0, k]) for (pj, cycles), k in zip(costs, choice, strict=True)]
+        energy, latency = (np.array(column) for column in zip(*pairs, strict=True))
+        return energy, latency
+
     def totals(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Energy and latency of each network for one choice, (networks,) each."""
-        hardware = Hardware.of([point])
-        pairs = [
-            (pj[0, k], cycles[0, k])
-            for layer, k in enumerate(choice)
-            for pj, cycles in [self.costs(layer, hardware)]
-        ]
-        e, t = (np.array(column) * self.counts for column in zip(*pairs, strict=True))
-        return self._member @ e, self._member @ t
+        energy, latency = self.chosen(point, choice)
+        return self._member @ (energy * self.counts), self._member @ (latency * self.counts)
 
     def state(self) -> State:
         """Snapshot of the entries and of what was tried."""

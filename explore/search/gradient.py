@@ -37,7 +37,7 @@ from explore.genome import (
 )
 from explore.importance import ImportanceEstimator
 from explore.infeasible import nearest_details
-from explore.search.archive import Archive, Hardware
+from explore.search.archive import Archive
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.finish import ExactFinish
 from explore.search.focus import Focus, focuses
@@ -380,28 +380,18 @@ class GradientSearch:
         keep = [_LEADERS if k == 0 else 1 for k in range(len(self.focuses))]
         flat = [elite for elites in self.elites for elite in elites]
         old = self.elites[0][0] if self.elites[0] else None
-        before = self._layer_costs(old) if old else None
+        before = self.archive.chosen(old.point, old.choice) if old else None
         self.elites = self.selector.scan(flat, keep)
         if not self.elites[0]:
             return
         leader = self.elites[0][0]
         if old is None or leader.point != old.point:
             self.importance.revive()
-        after = self._layer_costs(leader)
+        after = self.archive.chosen(leader.point, leader.choice)
         for layer in range(len(self.setup.tasks)):
             e, t = after[0][layer], after[1][layer]
             improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)
             self.importance.update(layer, e, t, improved)
-
-    def _layer_costs(self, elite: Elite) -> tuple[Floats, Floats]:
-        hardware = Hardware.of([elite.point])
-        pairs = [
-            (pj[0, k], cycles[0, k])
-            for layer, k in enumerate(elite.choice)
-            for pj, cycles in [self.archive.costs(layer, hardware)]
-        ]
-        e, t = (np.array(column) for column in zip(*pairs, strict=True))
-        return e, t
 
     def _candidates(self, done: bool) -> list[Candidate]:
         found: list[Candidate] = []

@@ -32,6 +32,7 @@ from explore.genome import (
     tighten,
     trivial,
 )
+from explore.search.exact_factors import nearest_divisor
 from explore.space import DesignSpace
 
 Floats = NDArray[np.float64]
@@ -208,10 +209,12 @@ class RelaxedStarts:
         index = np.arange(len(genomes))
         row_axis = ROW_AXIS[genomes[:, FLOW]]
         left = bounds.copy()
-        snap = _nearest_divisor if variant else _nearest
 
         def settle(value: Floats, axis_left: NDArray[np.int64], limit: Floats) -> NDArray[np.int64]:
-            return snap(value, axis_left, np.minimum(axis_left, limit.astype(np.int64)))
+            most = np.minimum(axis_left, limit.astype(np.int64))
+            if variant:
+                return nearest_divisor(np.log(value), axis_left, most)
+            return np.clip(np.rint(value).astype(np.int64), 1, most)
 
         genomes[:, ROWS] = settle(factors[:, 0], left[index, row_axis], side)
         left[index, row_axis] = -(-left[index, row_axis] // genomes[:, ROWS])
@@ -235,20 +238,3 @@ def _smooth_max(values: Tensor) -> Tensor:
     scaled = values / values.detach().amax(-1, keepdim=True)
     weight = scaled**_MAX_POWER
     return (values * weight).sum(-1) / weight.sum(-1)
-
-
-def _nearest(value: Floats, left: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.clip(np.rint(value).astype(np.int64), 1, limit)
-
-
-def _nearest_divisor(value: Floats, left: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The divisor of `left` not above `limit` that is nearest to `value` in ratio."""
-    result = np.ones_like(left)
-    for n in np.unique(left):
-        divisors = np.array([d for d in range(1, math.isqrt(int(n)) + 1) if n % d == 0])
-        divisors = np.unique(np.concatenate([divisors, n // divisors]))
-        mine = np.flatnonzero(left == n)
-        distance = np.abs(np.log(divisors)[None, :] - np.log(np.maximum(value[mine], 1e-9))[:, None])
-        distance[divisors[None, :] > limit[mine][:, None]] = np.inf
-        result[mine] = divisors[distance.argmin(1)]
-    return result
