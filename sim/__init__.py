@@ -1,0 +1,1 @@
+"""Programs to measurements: functional model, Verilated RTL, host core, counters, waveforms."""

@@ -1,0 +1,44 @@
+#include "config.h"
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+namespace baco {
+
+Config Config::read(const std::string& path) {
+  Config c;
+  const std::map<std::string, int*> numbers = {
+      {"dim", &c.dim}, {"tile_rows", &c.tile_rows}, {"scratchpad_rows", &c.scratchpad_rows},
+      {"scratchpad_banks", &c.scratchpad_banks}, {"accumulator_rows", &c.accumulator_rows},
+      {"accumulator_banks", &c.accumulator_banks}, {"partial_sum_bits", &c.partial_sum_bits},
+      {"dma_bits", &c.dma_bits}, {"dma_max_bytes", &c.dma_max_bytes}, {"dma_requests", &c.dma_requests},
+      {"load_queue", &c.load_queue}, {"execute_queue", &c.execute_queue}, {"store_queue", &c.store_queue},
+      {"load_entries", &c.load_entries}, {"execute_entries", &c.execute_entries},
+      {"store_entries", &c.store_entries}, {"counters", &c.counters}};
+  const std::map<std::string, bool*> flags = {
+      {"ws", &c.ws}, {"os", &c.os}, {"loop_ws", &c.loop_ws}, {"loop_conv", &c.loop_conv},
+      {"training_convs", &c.training_convs}, {"depthwise_convs", &c.depthwise_convs},
+      {"first_layer", &c.first_layer}, {"max_pool", &c.max_pool}, {"activations", &c.activations},
+      {"normalizations", &c.normalizations}, {"mvin_scale", &c.mvin_scale},
+      {"mvin_scale_acc", &c.mvin_scale_acc}, {"accumulator_scale", &c.accumulator_scale},
+      {"read_small_width", &c.read_small_width}, {"read_full_width", &c.read_full_width},
+      {"preload_d", &c.preload_d}, {"write_to_scratchpad", &c.write_to_scratchpad}};
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot read the configuration " + path);
+  std::string name;
+  long long value;
+  while (file >> name) {
+    if (!(file >> value)) throw std::runtime_error(path + ": no value for " + name);
+    if (auto n = numbers.find(name); n != numbers.end())
+      *n->second = static_cast<int>(value);
+    else if (auto f = flags.find(name); f != flags.end())
+      *f->second = value != 0;
+    else
+      throw std::runtime_error(path + ": unknown name " + name);
+  }
+  return c;
+}
+
+}  // namespace baco

@@ -1,0 +1,32 @@
+// The accelerator configuration at run time, read from the lines "name value" that sim/ writes.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace baco {
+
+struct Config {
+  int dim = 16;
+  int tile_rows = 1;
+  bool ws = true, os = true;           // dataflows built
+  int scratchpad_rows = 16384;         // rows of dim int8 elements
+  int scratchpad_banks = 4;
+  int accumulator_rows = 1024;         // rows of dim int32 elements
+  int accumulator_banks = 2;
+  int partial_sum_bits = 32;
+  int dma_bits = 128;
+  int dma_max_bytes = 64;
+  int dma_requests = 16;
+  int load_queue = 8, execute_queue = 8, store_queue = 2;
+  int load_entries = 8, execute_entries = 16, store_entries = 4;
+  int counters = 8;
+  bool loop_ws = true, loop_conv = true, training_convs = true, depthwise_convs = true, first_layer = true;
+  bool max_pool = true, activations = true, normalizations = false, mvin_scale = true, mvin_scale_acc = false;
+  bool accumulator_scale = true, read_small_width = true, read_full_width = true, preload_d = true;
+  bool write_to_scratchpad = true;
+
+  // Throws std::runtime_error for an unreadable file, an unknown name or a bad value.
+  static Config read(const std::string& path);
+};
+
+}  // namespace baco
