@@ -1,0 +1,45 @@
+"""The instruction set, Gemmini-compatible: one description that everything which knows commands derives from."""
+
+from __future__ import annotations
+
+from accel.isa.address import GARBAGE, LocalAddress, is_garbage, local_address_bits
+from accel.isa.coding import (
+    command_type,
+    decode,
+    disassemble,
+    encode,
+    find_command_type,
+    float32_bits,
+    float32_value,
+)
+from accel.isa.command import Command, CommandType, Field
+from accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
+from accel.isa.document import reference, verilog_constants, verilog_header
+from accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction, rocc_instruction
+
+__all__ = [
+    "COMMANDS",
+    "CUSTOM_OPCODES",
+    "FUNCT",
+    "GARBAGE",
+    "IDENTITY_SCALE",
+    "KEEP_SCALE",
+    "Command",
+    "CommandType",
+    "Field",
+    "LocalAddress",
+    "RoccInstruction",
+    "command_type",
+    "decode",
+    "disassemble",
+    "encode",
+    "find_command_type",
+    "float32_bits",
+    "float32_value",
+    "is_garbage",
+    "local_address_bits",
+    "reference",
+    "rocc_instruction",
+    "verilog_constants",
+    "verilog_header",
+]

@@ -1,0 +1,95 @@
+"""Reference documentation and Verilog constants, written from the instruction set's data."""
+
+from __future__ import annotations
+
+from accel.isa.address import NORM_COMMANDS
+from accel.isa.command import FIELD_KINDS, CommandType
+from accel.isa.commands import COMMANDS
+
+__all__ = ["reference", "verilog_constants", "verilog_header"]
+
+_UNITS = {
+    "ld": "load controller",
+    "ex": "execute controller",
+    "st": "store controller",
+    "loop": "loop unrollers",
+    "front": "front end",
+}
+
+
+def reference() -> str:
+    """The instruction set as a Markdown document: command table, then the fields of every command."""
+    lines = [
+        "# Accelerator commands",
+        "",
+        "RoCC instructions on opcode custom-3 (0x7b): `funct7 rs2 rs1 xd xs1 xs2 rd opcode`. The operands are the",
+        "64-bit values of the registers rs1 and rs2; bits that no field lists are ignored.",
+        "",
+        "| funct | command | class | feature | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    for one in COMMANDS.values():
+        number = str(one.funct) if one.subtype is None else f"{one.funct}, rs1[1:0]={one.subtype}"
+        lines.append(f"| {number} | {one.name} | {one.unit} | {one.feature or ''} | {one.meaning} |")
+    lines += ["", "Classes: " + ", ".join(f"{key} = {value}" for key, value in _UNITS.items()) + "."]
+    lines += ["", *_local_address()]
+    for one in COMMANDS.values():
+        lines += ["", *_command(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _local_address() -> list[str]:
+    norm = ", ".join(f"{code} {name}" for code, name in enumerate(NORM_COMMANDS))
+    return [
+        "## Local address word",
+        "",
+        "| bits | name | meaning |",
+        "|---|---|---|",
+        "| 31 | accumulator | 0 scratchpad, 1 accumulator |",
+        "| 30 | accumulate | accumulator writes add to the row instead of replacing it |",
+        "| 29 | read_full | accumulator stores take raw elements instead of scaled ones |",
+        f"| 28:26 | norm | normaliser command of accumulator stores: {norm} |",
+        "| 25:0 | row | row index; all bits of the word set is the garbage address: no row |",
+    ]
+
+
+def _command(one: CommandType) -> list[str]:
+    lines = [f"## {one.name}", "", one.meaning[0].upper() + one.meaning[1:] + "."]
+    if one.response:
+        lines[-1] += " Answers in rd (xd set)."
+    if not one.fields:
+        return lines
+    lines += ["", "| field | bits | kind | default | meaning |", "|---|---|---|---|---|"]
+    for field in one.fields:
+        default = "1.0" if field.kind == "float32" and field.default else str(field.default)
+        needs = f" (needs {field.feature})" if field.feature else ""
+        lines.append(
+            f"| {field.name} | {field.bits} | {FIELD_KINDS[field.kind]} | {default} | {field.meaning}{needs} |"
+        )
+    return lines
+
+
+def verilog_constants() -> dict[str, str]:
+    """Values of the Verilog macros by name.
+
+    `BACO_ISA_<COMMAND>` is the function code (for CONFIG subtypes `BACO_ISA_CONFIG`, with
+    `BACO_ISA_SUBTYPE_<COMMAND>` for rs1[1:0]); `BACO_ISA_<COMMAND>_<FIELD>` is the bit range, to be written
+    ``rs1[`BACO_ISA_MVIN_ADDRESS]``.
+    """
+    constants = {"BACO_ISA_CONFIG": "7'd0"}
+    for one in COMMANDS.values():
+        if one.subtype is None:
+            constants[f"BACO_ISA_{one.name}"] = f"7'd{one.funct}"
+        else:
+            constants[f"BACO_ISA_SUBTYPE_{one.name}"] = f"2'd{one.subtype}"
+        for field in one.fields:
+            constants[f"BACO_ISA_{one.name}_{field.name.upper()}"] = f"{field.high}:{field.low}"
+    return constants
+
+
+def verilog_header() -> str:
+    """All of `verilog_constants` as a file to include."""
+    lines = ["// Function codes and bit-fields of the accelerator's commands."]
+    lines += ["`ifndef BACO_ISA", "`define BACO_ISA"]
+    lines += [f"`define {name} {value}" for name, value in verilog_constants().items()]
+    return "\n".join([*lines, "`endif"]) + "\n"
