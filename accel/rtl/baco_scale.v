@@ -1,0 +1,152 @@
+// Multiplies a vector of integers by one float32 and rounds back to integers, bit for bit as software does it:
+// integer -> float32 (round to nearest, ties to even), float32 product (likewise), -> integer (likewise, saturating).
+//
+// The three roundings are separate on purpose: fusing them would differ from the software in the last bit. No
+// float32 ever has to be packed, though: the product's significand is rounded to 24 bits and then shifted into
+// the integer. Subnormal scales need no arithmetic at all: the largest product, 2**(IN_BITS-1) * 2**-126, rounds to 0.
+// An infinite scale saturates by sign; NaN, and zero times infinity, give the largest integer.
+//
+// A scale of exactly 1.0 only saturates. That is the same value as the arithmetic's wherever the input fits a
+// float32 significand or the output is narrower than one (larger inputs saturate in either case), and it is only
+// done there. Hardware spends a multiplexer on it; simulators save most of the work.
+//
+// Three pipeline stages, a vector a cycle, no stall.
+module baco_scale #(
+    parameter LANES = 16,      // elements in a vector
+    parameter IN_BITS = 32,    // width of a signed input element, 2..32
+    parameter OUT_BITS = 8     // width of a signed output element, 2..32
+) (
+    input wire clock,
+    input wire in_valid,
+    input wire [31:0] in_scale,                 // bits of a float32
+    input wire [LANES*IN_BITS-1:0] in_data,     // signed elements, element 0 lowest
+    output reg out_valid,                       // in_valid, three cycles later
+    output reg [LANES*OUT_BITS-1:0] out_data    // signed elements, element 0 lowest
+);
+  localparam ONE_IS_SATURATION = IN_BITS <= 24 || OUT_BITS <= 24;
+  localparam [31:0] ONE = 32'h3f800000;
+  localparam WORD = OUT_BITS + 24;             // fixed-point word: OUT_BITS integer bits, 24 fraction bits
+  // thresholds on the biased exponent (126 + weight of the product's leading bit + 1)
+  localparam [9:0] HALF = 10'd126;             // leading bit 1/2: below it everything rounds to zero
+  localparam [9:0] BEYOND = HALF + OUT_BITS[9:0];
+
+  reg valid_1, valid_2;
+  reg [31:0] scale_1;
+  reg one_1, one_2;                            // the scale is 1.0: `significand` and `product` hold the result
+  reg negative_2, nan_2, infinite_2;           // of the scale
+  reg [7:0] exponent_2;                        // of the scale
+
+  // verilator lint_off BLKSEQ
+  // (arrays are updated in place, last stage first, so that simulators keep the loops; nothing else reads them)
+  reg [23:0] significand [0:LANES-1];          // leading bit set, or 0
+  reg [4:0] weight_1 [0:LANES-1];              // power of two of the significand's leading bit
+  reg sign_1 [0:LANES-1];
+  reg [47:0] product [0:LANES-1];
+  reg [4:0] weight_2 [0:LANES-1];
+  reg sign_2 [0:LANES-1];
+
+  integer i;
+  // temporaries
+  reg sign;
+  reg [31:0] extended;
+  reg signed [31:0] value;
+  reg [31:0] magnitude;
+  reg [4:0] weight;
+  reg [24:0] rounded;
+  reg [9:0] exponent;
+  reg [WORD-1:0] fixed;
+  reg [OUT_BITS-1:0] whole;
+  reg [OUT_BITS-1:0] result;
+
+  // stage 3: round the product to 24 bits, then to an integer
+  always @(posedge clock) begin
+    out_valid <= valid_2;
+    if (valid_2) begin
+      for (i = 0; i < LANES; i = i + 1) begin
+        sign = sign_2[i] ^ negative_2;
+        if (one_2)
+          result = product[i][OUT_BITS-1:0];
+        else begin
+          exponent = {2'd0, exponent_2} + {5'd0, weight_2[i]} + {9'd0, product[i][47]};
+          if (product[i][47])
+            rounded = {1'b0, product[i][47:24]}
+                      + {24'd0, product[i][23] & (product[i][24] | (|product[i][22:0]))};
+          else
+            rounded = {1'b0, product[i][46:23]}
+                      + {24'd0, product[i][22] & (product[i][23] | (|product[i][21:0]))};
+          fixed = {{(WORD-25){1'b0}}, rounded} << (exponent[5:0] - HALF[5:0]);
+          whole = fixed[WORD-1:24]
+                  + {{(OUT_BITS-1){1'b0}}, fixed[23] & (fixed[24] | (|fixed[22:0]))};
+          if (product[i] == 48'd0 || exponent < HALF)
+            whole = {OUT_BITS{1'b0}};
+          if (product[i] != 48'd0 && (infinite_2 || exponent >= BEYOND))
+            whole = {1'b1, {(OUT_BITS-1){1'b0}}};
+          if (nan_2 || (infinite_2 && product[i] == 48'd0))
+            result = {1'b0, {(OUT_BITS-1){1'b1}}};
+          else if (sign)
+            result = -whole;
+          else
+            result = whole[OUT_BITS-1] ? {1'b0, {(OUT_BITS-1){1'b1}}} : whole;
+        end
+        out_data[i*OUT_BITS +: OUT_BITS] <= result;
+      end
+    end
+
+    // stage 2: multiply the significands
+    valid_2 <= valid_1;
+    if (valid_1) begin
+      one_2 <= one_1;
+      negative_2 <= scale_1[31];
+      exponent_2 <= scale_1[30:23];
+      nan_2 <= scale_1[30:23] == 8'hff && scale_1[22:0] != 23'd0;
+      infinite_2 <= scale_1[30:23] == 8'hff;
+      for (i = 0; i < LANES; i = i + 1) begin
+        sign_2[i] = sign_1[i];
+        weight_2[i] = weight_1[i];
+        if (one_1)
+          product[i] = {{24{significand[i][23]}}, significand[i]};
+        else
+          product[i] = {24'd0, significand[i]} * {24'd0, 1'b1, scale_1[22:0]};
+      end
+    end
+
+    // stage 1: sign and magnitude; the magnitude's leading 24 bits, rounded
+    valid_1 <= in_valid;
+    if (in_valid) begin
+      scale_1 <= in_scale;
+      one_1 <= ONE_IS_SATURATION != 0 && in_scale == ONE;
+      for (i = 0; i < LANES; i = i + 1) begin
+        sign = in_data[i*IN_BITS + IN_BITS-1];
+        extended = {{(32-IN_BITS){sign}}, in_data[i*IN_BITS +: IN_BITS]};
+        if (ONE_IS_SATURATION != 0 && in_scale == ONE) begin
+          value = $signed(extended);
+          if (OUT_BITS < IN_BITS) begin
+            if (value > $signed({{(33-OUT_BITS){1'b0}}, {(OUT_BITS-1){1'b1}}}))
+              value = $signed({{(33-OUT_BITS){1'b0}}, {(OUT_BITS-1){1'b1}}});
+            else if (value < $signed({{(33-OUT_BITS){1'b1}}, {(OUT_BITS-1){1'b0}}}))
+              value = $signed({{(33-OUT_BITS){1'b1}}, {(OUT_BITS-1){1'b0}}});
+          end
+          significand[i] = value[23:0];
+          sign_1[i] = 1'b0;
+          weight_1[i] = 5'd0;
+        end
+        else begin
+          magnitude = sign ? -extended : extended;
+          weight = 5'd31;
+          if (magnitude[31:16] == 16'd0) begin magnitude = magnitude << 16; weight = weight - 5'd16; end
+          if (magnitude[31:24] == 8'd0) begin magnitude = magnitude << 8; weight = weight - 5'd8; end
+          if (magnitude[31:28] == 4'd0) begin magnitude = magnitude << 4; weight = weight - 5'd4; end
+          if (magnitude[31:30] == 2'd0) begin magnitude = magnitude << 2; weight = weight - 5'd2; end
+          if (!magnitude[31]) begin magnitude = magnitude << 1; weight = weight - 5'd1; end
+          rounded = {1'b0, magnitude[31:8]}
+                    + {24'd0, magnitude[7] & (magnitude[8] | (|magnitude[6:0]))};
+          // a carry out of the significand leaves a power of two (2**31 is the largest magnitude, so none from there)
+          significand[i] = rounded[24] ? 24'h800000 : rounded[23:0];
+          weight_1[i] = weight + {4'd0, rounded[24]};
+          sign_1[i] = sign;
+        end
+      end
+    end
+  end
+  // verilator lint_on BLKSEQ
+endmodule
