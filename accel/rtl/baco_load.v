@@ -1,0 +1,316 @@
+// Load unit: configuration of the three load states and movement from main memory to scratchpad and accumulator.
+//
+//   commands -> decode -+-> requests (baco_dma_read) ----------------> memory
+//                       +-> rows (baco_load_rows, baco_aligner) <----- beats
+//                             -> baco_pixel_repeat -> baco_load_scale -> local memories
+//
+// A command is decoded as it is accepted, with the state it finds, into two queued jobs: one says what to request, the other
+// what to make of the beats. They are walked independently, so requests run ahead of data over all queued
+// commands, and nothing is kept per request. Everything is in order: loads of the same rows land in program order, zero loads
+// included, and a command is done when its last local row has been accepted.
+// A command whose rows follow one another in memory with less than a beat between them is requested as one span, so
+// that narrow rows are fetched in large requests and a beat that two rows share is fetched once.
+module baco_load #(
+    parameter DIM = 16,             // elements of a row of the local memories
+    parameter SP_ROWS = 16384,      // rows of the scratchpad
+    parameter ACC_ROWS = 1024,      // rows of the accumulator
+    parameter DMA_BITS = 128,       // bits of a memory beat
+    parameter DMA_MAX_BYTES = 64,   // largest memory request
+    parameter DMA_REQUESTS = 16,    // memory requests in flight
+    parameter LOAD_QUEUE = 8,       // commands accepted ahead
+    parameter ADDR_BITS = 40,       // bits of a memory address
+    parameter ID_BITS = 6           // bits of a command's identity
+) (
+    input  wire                        clock,
+    input  wire                        reset,
+    input  wire                        cmd_valid,       // a command is offered: CONFIG of a load state, MVIN, MVIN2 or MVIN3
+    output wire                        cmd_ready,       // it is accepted
+    input  wire [ID_BITS-1:0]          cmd_id,          // given back when it is done
+    input  wire [6:0]                  cmd_funct,       // function code
+    input  wire [63:0]                 cmd_rs1,         // first register value
+    input  wire [63:0]                 cmd_rs2,         // second register value
+    output wire                        done_valid,      // a command is done, in program order
+    output wire [ID_BITS-1:0]          done_id,         // its identity
+    output wire                        rd_req_valid,    // a memory read is requested
+    input  wire                        rd_req_ready,    // memory accepts it
+    output wire [ADDR_BITS-1:0]        rd_req_addr,     // address, a multiple of the size
+    output wire [2:0]                  rd_req_size,     // log2 of the bytes, a beat to DMA_MAX_BYTES
+    input  wire                        rd_resp_valid,   // a beat arrives, in request order
+    output wire                        rd_resp_ready,   // it is consumed
+    input  wire [DMA_BITS-1:0]         rd_resp_data,    // its bytes, the lowest address in the low bits
+    output wire                        sp_write_valid,  // a scratchpad row is to be written
+    input  wire                        sp_write_ready,  // it is accepted
+    output wire [$clog2(SP_ROWS)-1:0]  sp_write_row,    // row
+    output wire [DIM-1:0]              sp_write_mask,   // elements to write
+    output wire [DIM*8-1:0]            sp_write_data,   // elements
+    output wire                        acc_write_valid, // an accumulator row is to be written
+    input  wire                        acc_write_ready, // it is accepted
+    output wire [$clog2(ACC_ROWS)-1:0] acc_write_row,   // row
+    output wire                        acc_write_accumulate, // add to what the row holds
+    output wire [DIM-1:0]              acc_write_mask,  // elements to write
+    output wire [DIM*32-1:0]           acc_write_data,  // elements
+    output wire                        busy,            // anything in flight
+    output wire [7:0]                  events,          // [0] sending requests [1] first one waits [2] row waits for request
+                                                        // [3] reads in flight [4] request stalled [5] request accepted
+    output wire [7:0]                  bytes_requested, // bytes of the request accepted in this cycle
+    output wire [8:0]                  requests_in_flight // requests whose data have not all been consumed
+);
+  localparam BEAT = DMA_BITS / 8;
+  localparam BEAT_LOG = $clog2(BEAT);
+  localparam SP_AW = $clog2(SP_ROWS);
+  localparam ACC_AW = $clog2(ACC_ROWS);
+  localparam ROW_BITS = SP_AW > ACC_AW ? SP_AW : ACC_AW;
+  localparam STRIDE_BITS = ROW_BITS < 16 ? ROW_BITS : 16;  // of block_stride
+  localparam LINE = DMA_MAX_BYTES > 64 ? DMA_MAX_BYTES : 64;
+  localparam MAX_ROW_BYTES = DIM * 4 > LINE ? DIM * 4 : LINE;
+  localparam COLS_BITS = $clog2(MAX_ROW_BYTES + 1);
+  localparam BYTES_BITS = COLS_BITS + 2;                   // bytes of a memory row, whatever its element size
+  localparam SPAN_BITS = BYTES_BITS + 17;                  // bytes of a span: up to 65535 rows less than a beat apart
+  localparam COUNT_BITS = $clog2(DIM + 1) < 8 ? $clog2(DIM + 1) : 8;  // pixel repeats
+  localparam [31:0] ONE = 32'h3f800000;
+
+  // ---- configuration state, by state id -----------------------------------------------------------------------------
+  reg [ADDR_BITS-1:0] stride[0:2];
+  reg [STRIDE_BITS-1:0] block_stride[0:2];
+  reg [COUNT_BITS-1:0] repeats[0:2];
+  reg [31:0] scale[0:2];
+  reg shrink[0:2];
+
+  wire is_config = cmd_funct == 7'd0;
+  wire [1:0] state = cmd_funct == 7'd14 ? 2'd2 : cmd_funct == 7'd1 ? 2'd1 : 2'd0;
+  wire accepted = cmd_valid && cmd_ready;
+  integer s;
+  always @(posedge clock)
+    for (s = 0; s < 3; s = s + 1)
+      if (reset) begin
+        stride[s] <= {ADDR_BITS{1'b0}};
+        block_stride[s] <= {STRIDE_BITS{1'b0}};
+        repeats[s] <= {COUNT_BITS{1'b0}};
+        scale[s] <= ONE;
+        shrink[s] <= 1'b0;
+      end else if (accepted && is_config && cmd_rs1[4:3] == s[1:0]) begin
+        stride[s] <= cmd_rs2[ADDR_BITS-1:0];
+        block_stride[s] <= cmd_rs1[16+:STRIDE_BITS];
+        repeats[s] <= cmd_rs1[8+:COUNT_BITS];
+        scale[s] <= cmd_rs1[63:32];
+        shrink[s] <= cmd_rs1[2];
+      end
+
+  // ---- decode ---------------------------------------------------------------------------------------------------------
+  wire [15:0] rows = cmd_rs2[63:48];
+  wire [COLS_BITS-1:0] cols = cmd_rs2[32+:COLS_BITS];
+  wire to_acc = cmd_rs2[31];
+  wire [ADDR_BITS-1:0] step = stride[state];
+  wire wide = to_acc && !shrink[state];
+  wire zero = cmd_rs1 == 64'd0;
+  wire replicate = zero || step == {ADDR_BITS{1'b0}};
+  wire nothing = is_config || rows == 16'd0 || cols == {COLS_BITS{1'b0}};
+  wire fetches = !nothing && !zero;
+  wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, cols};
+  // Rows that follow one another with less than a beat between them are one span.
+  wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
+  wire merged = !replicate && gap[ADDR_BITS-1:BEAT_LOG] == {(ADDR_BITS - BEAT_LOG) {1'b0}};
+  wire [SPAN_BITS-1:0] rows_before = {{(SPAN_BITS - 16) {1'b0}}, rows - 16'd1};
+  wire [SPAN_BITS-1:0] last_row = merged ? rows_before * {{(SPAN_BITS - BYTES_BITS - 1) {1'b0}}, step[BYTES_BITS:0]} : {SPAN_BITS{1'b0}};
+  wire [SPAN_BITS-1:0] span_bytes = last_row + {{(SPAN_BITS - BYTES_BITS) {1'b0}}, row_bytes};
+  wire [15:0] spans = merged || replicate ? 16'd1 : rows;
+`ifdef BACO_MVIN_SCALE
+  wire scale_narrow = 1'b1;
+`else
+  wire scale_narrow = 1'b0;
+`endif
+`ifdef BACO_MVIN_SCALE_ACC
+  wire scale_wide = 1'b1;
+`else
+  wire scale_wide = 1'b0;
+`endif
+  wire identity = nothing || zero || scale[state] == ONE || !(wide ? scale_wide : scale_narrow);
+`ifdef BACO_FIRST_LAYER
+  wire repeated = !nothing && !to_acc && repeats[state] > {{(COUNT_BITS - 1) {1'b0}}, 1'b1};
+`else
+  wire repeated = 1'b0;
+`endif
+  wire [ROW_BITS-1:0] block_rows;
+  generate
+    if (ROW_BITS > STRIDE_BITS) begin : many_rows
+      assign block_rows = {{(ROW_BITS - STRIDE_BITS) {1'b0}}, block_stride[state]};
+    end else begin : few_rows
+      assign block_rows = block_stride[state];
+    end
+  endgenerate
+  wire _unused_command = &{1'b0, cmd_rs1, cmd_rs2};
+
+  // ---- requests -------------------------------------------------------------------------------------------------------
+  localparam READ_BITS = ADDR_BITS * 2 + SPAN_BITS + 16;
+  wire reads_ready;
+  wire read_valid;
+  wire read_ready;
+  wire [READ_BITS-1:0] read_job;
+  wire rows_ready;
+  assign cmd_ready = reads_ready && rows_ready;
+
+  baco_fifo #(.WIDTH(READ_BITS), .DEPTH(LOAD_QUEUE)) reads (
+      .clock(clock), .reset(reset), .in_valid(accepted && fetches), .in_ready(reads_ready),
+      .in_data({cmd_rs1[ADDR_BITS-1:0], step, span_bytes, spans}),
+      .out_valid(read_valid), .out_ready(read_ready), .out_data(read_job));
+
+  wire sending;
+  wire first_request_waits;
+  wire refused;
+  wire beat_taken = rd_resp_valid && rd_resp_ready;
+  baco_dma_read #(
+      .DMA_BITS(DMA_BITS), .DMA_MAX_BYTES(DMA_MAX_BYTES), .DMA_REQUESTS(DMA_REQUESTS), .ADDR_BITS(ADDR_BITS),
+      .SPAN_BITS(SPAN_BITS)) read (
+      .clock(clock), .reset(reset), .job_valid(read_valid), .job_ready(read_ready),
+      .job_addr(read_job[16+SPAN_BITS+ADDR_BITS+:ADDR_BITS]), .job_stride(read_job[16+SPAN_BITS+:ADDR_BITS]),
+      .job_bytes(read_job[16+:SPAN_BITS]), .job_spans(read_job[15:0]),
+      .rd_req_valid(rd_req_valid), .rd_req_ready(rd_req_ready), .rd_req_addr(rd_req_addr), .rd_req_size(rd_req_size),
+      .beat_taken(beat_taken), .sending(sending), .first_waiting(first_request_waits), .refused(refused),
+      .bytes_requested(bytes_requested), .requests_in_flight(requests_in_flight));
+
+  // ---- rows -----------------------------------------------------------------------------------------------------------
+  // What accompanies a job to the end: identity of the command, where and how to write, scale, copies.
+  localparam WRITE_BITS = ID_BITS + 2;
+  localparam TAG_BITS = WRITE_BITS + 33 + 1 + COUNT_BITS * 2;
+  localparam JOB_BITS = 5 + BEAT_LOG * 3 + 16 + COLS_BITS + ROW_BITS * 2 + TAG_BITS;
+  wire job_valid;
+  wire job_ready;
+  wire [JOB_BITS-1:0] job;
+  wire [TAG_BITS-1:0] tag = {
+      repeats[state], cols[COUNT_BITS-1:0], repeated, scale[state], identity, cmd_rs2[30], to_acc, cmd_id};
+  baco_fifo #(.WIDTH(JOB_BITS), .DEPTH(LOAD_QUEUE)) row_jobs (
+      .clock(clock), .reset(reset), .in_valid(accepted), .in_ready(rows_ready),
+      .in_data({nothing, zero, replicate, wide, merged, cmd_rs1[BEAT_LOG-1:0], step[BEAT_LOG-1:0], gap[BEAT_LOG-1:0],
+                rows, cols, cmd_rs2[ROW_BITS-1:0], block_rows, tag}),
+      .out_valid(job_valid), .out_ready(job_ready), .out_data(job));
+
+  wire walking;
+  wire row_valid, row_ready, row_nothing, row_first, row_last, row_wide;
+  wire [ROW_BITS-1:0] row_index;
+  wire [DIM-1:0] row_mask;
+  wire [TAG_BITS-1:0] row_tag;
+  wire [DIM*32-1:0] row_data;
+  localparam AT_ROW = TAG_BITS + ROW_BITS;           // positions of the fields of a job
+  localparam AT_COLS = AT_ROW + ROW_BITS;
+  localparam AT_ROWS = AT_COLS + COLS_BITS;
+  localparam AT_GAP = AT_ROWS + 16;
+  localparam AT_FLAGS = AT_GAP + BEAT_LOG * 3;
+  wire first_row_waits;
+  baco_load_rows #(
+      .DIM(DIM), .DMA_BITS(DMA_BITS), .ROW_BITS(ROW_BITS), .COLS_BITS(COLS_BITS), .TAG_BITS(TAG_BITS)) walk (
+      .clock(clock), .reset(reset), .job_valid(job_valid), .job_ready(job_ready),
+      .job_nothing(job[AT_FLAGS+4]), .job_zero(job[AT_FLAGS+3]), .job_replicate(job[AT_FLAGS+2]),
+      .job_wide(job[AT_FLAGS+1]), .job_merged(job[AT_FLAGS]), .job_offset(job[AT_GAP+BEAT_LOG*2+:BEAT_LOG]),
+      .job_stride(job[AT_GAP+BEAT_LOG+:BEAT_LOG]), .job_gap(job[AT_GAP+:BEAT_LOG]), .job_rows(job[AT_ROWS+:16]),
+      .job_cols(job[AT_COLS+:COLS_BITS]), .job_row(job[AT_ROW+:ROW_BITS]),
+      .job_block_stride(job[TAG_BITS+:ROW_BITS]), .job_tag(job[TAG_BITS-1:0]),
+      .beat_valid(rd_resp_valid), .beat_ready(rd_resp_ready), .beat_data(rd_resp_data),
+      .row_valid(row_valid), .row_ready(row_ready), .row_nothing(row_nothing), .row_first(row_first),
+      .row_last(row_last), .row_wide(row_wide), .row_index(row_index), .row_mask(row_mask), .row_tag(row_tag),
+      .row_data(row_data), .active(walking), .first_waiting(first_row_waits));
+
+  // ---- replication of pixels --------------------------------------------------------------------------------------------
+  // Handed on from here: the scale, whether it is 1.0, the width of elements, and how to write.
+  localparam PASS_BITS = 1 + 33 + WRITE_BITS;
+  wire [PASS_BITS-1:0] row_pass = {row_wide, row_tag[WRITE_BITS+32:0]};
+  wire copy_valid, copy_ready, copy_last, copy_nothing;
+  wire [ROW_BITS-1:0] copy_row;
+  wire [DIM-1:0] copy_mask;
+  wire [PASS_BITS-1:0] copy_pass;
+  wire [DIM*32-1:0] copy_data;
+  wire copying;
+`ifdef BACO_FIRST_LAYER
+  wire [COUNT_BITS-1:0] row_cols = row_tag[WRITE_BITS+34+:COUNT_BITS];
+  wire [COUNT_BITS-1:0] row_repeats = row_tag[WRITE_BITS+34+COUNT_BITS+:COUNT_BITS];
+  baco_pixel_repeat #(
+      .DIM(DIM), .SP_ROWS(SP_ROWS), .ROW_BITS(ROW_BITS), .COUNT_BITS(COUNT_BITS), .PASS_BITS(PASS_BITS)) pixels (
+      .clock(clock), .reset(reset), .in_valid(row_valid), .in_ready(row_ready), .in_first(row_first), .in_last(row_last),
+      .in_nothing(row_nothing), .in_repeated(row_tag[WRITE_BITS+33]), .in_repeats(row_repeats), .in_cols(row_cols),
+      .in_row(row_index), .in_mask(row_mask), .in_pass(row_pass), .in_data(row_data),
+      .out_valid(copy_valid), .out_ready(copy_ready), .out_last(copy_last), .out_nothing(copy_nothing),
+      .out_row(copy_row), .out_mask(copy_mask), .out_pass(copy_pass), .out_data(copy_data), .busy(copying));
+`else
+  assign copy_valid = row_valid;
+  assign row_ready = copy_ready;
+  assign copy_last = row_last;
+  assign copy_nothing = row_nothing;
+  assign copy_row = row_index;
+  assign copy_mask = row_mask;
+  assign copy_pass = row_pass;
+  assign copy_data = row_data;
+  assign copying = 1'b0;
+  wire _unused_copies = &{1'b0, row_first, row_tag[TAG_BITS-1:WRITE_BITS+33]};
+`endif
+
+  // ---- scaling ----------------------------------------------------------------------------------------------------------
+  localparam LAND_BITS = 2 + WRITE_BITS + ROW_BITS + DIM;
+  wire [LAND_BITS-1:0] copy_land = {copy_last, copy_nothing, copy_pass[WRITE_BITS-1:0], copy_row, copy_mask};
+  wire land_valid, land_ready, land_wide;
+  wire [LAND_BITS-1:0] land;
+  wire [DIM*32-1:0] land_data;
+  wire scaling;
+`ifdef BACO_MVIN_SCALE_ACC
+  baco_load_scale #(.DIM(DIM), .WIDE(1), .PASS_BITS(LAND_BITS)) scaler (
+      .clock(clock), .reset(reset), .in_valid(copy_valid), .in_ready(copy_ready), .in_wide(copy_pass[PASS_BITS-1]),
+      .in_identity(copy_pass[WRITE_BITS]), .in_scale(copy_pass[WRITE_BITS+1+:32]), .in_pass(copy_land),
+      .in_data(copy_data), .out_valid(land_valid), .out_ready(land_ready), .out_wide(land_wide), .out_pass(land),
+      .out_data(land_data), .busy(scaling));
+`else
+`ifdef BACO_MVIN_SCALE
+  baco_load_scale #(.DIM(DIM), .WIDE(0), .PASS_BITS(LAND_BITS)) scaler (
+      .clock(clock), .reset(reset), .in_valid(copy_valid), .in_ready(copy_ready), .in_wide(copy_pass[PASS_BITS-1]),
+      .in_identity(copy_pass[WRITE_BITS]), .in_scale(copy_pass[WRITE_BITS+1+:32]), .in_pass(copy_land),
+      .in_data(copy_data), .out_valid(land_valid), .out_ready(land_ready), .out_wide(land_wide), .out_pass(land),
+      .out_data(land_data), .busy(scaling));
+`else
+  assign land_valid = copy_valid;
+  assign copy_ready = land_ready;
+  assign land_wide = copy_pass[PASS_BITS-1];
+  assign land = copy_land;
+  assign land_data = copy_data;
+  assign scaling = 1'b0;
+  wire _unused_scale = &{1'b0, copy_pass[WRITE_BITS+:33]};
+`endif
+`endif
+
+  // ---- local memories -----------------------------------------------------------------------------------------------------
+  reg write_valid;
+  reg [LAND_BITS-1:0] write;
+  reg [DIM*32-1:0] write_data;  // scratchpad rows use the low DIM bytes
+  wire write_last = write[LAND_BITS-1];
+  wire write_nothing = write[LAND_BITS-2];
+  wire write_acc = write[DIM+ROW_BITS+ID_BITS];
+  wire write_taken = write_nothing || (write_acc ? acc_write_ready : sp_write_ready);
+  assign land_ready = !write_valid || write_taken;
+
+  integer i;
+  always @(posedge clock) begin
+    if (reset) write_valid <= 1'b0;
+    else if (land_ready) write_valid <= land_valid;
+    if (land_ready && land_valid) begin
+      write <= land;
+      if (land_wide) write_data <= land_data;
+      else if (land[DIM+ROW_BITS+ID_BITS])
+        for (i = 0; i < DIM; i = i + 1) write_data[i*32+:32] <= {{24{land_data[i*8+7]}}, land_data[i*8+:8]};
+      else write_data[DIM*8-1:0] <= land_data[DIM*8-1:0];
+    end
+  end
+
+  assign sp_write_valid = write_valid && !write_nothing && !write_acc;
+  assign sp_write_row = write[DIM+:SP_AW];
+  assign sp_write_mask = write[DIM-1:0];
+  assign sp_write_data = write_data[DIM*8-1:0];
+  assign acc_write_valid = write_valid && !write_nothing && write_acc;
+  assign acc_write_row = write[DIM+:ACC_AW];
+  assign acc_write_accumulate = write[DIM+ROW_BITS+ID_BITS+1];
+  assign acc_write_mask = write[DIM-1:0];
+  assign acc_write_data = write_data;
+  assign done_valid = write_valid && write_last && write_taken;
+  assign done_id = write[DIM+ROW_BITS+:ID_BITS];
+
+  assign busy = job_valid || walking || copying || scaling || write_valid;
+  wire _unused_wait = &{1'b0, first_row_waits};
+  assign events = {
+      2'b00, bytes_requested != 8'd0, rd_req_valid && !rd_req_ready, sending || requests_in_flight != 9'd0, refused,
+      first_request_waits, sending};
+endmodule
