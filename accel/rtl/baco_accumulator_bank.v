@@ -1,0 +1,62 @@
+// One accumulator bank: read-modify-write in two stages, one row a cycle, also the same row back to back.
+//
+// Stage 0 takes a request and, if it accumulates, reads the old row; stage 1 adds and writes. The row written last is
+// kept, since a memory read in the cycle of its write still returns what was there before.
+module baco_accumulator_bank #(
+    parameter DIM = 16,
+    parameter ROWS = 512
+) (
+    input wire clock,
+    input wire reset,
+    input wire write_valid,                    // always taken
+    input wire [$clog2(ROWS)-1:0] write_row,
+    input wire write_accumulate,               // add to the contents instead of replacing them
+    input wire [DIM-1:0] write_mask,
+    input wire [DIM*32-1:0] write_data,
+    input wire read_valid,
+    output wire read_ready,                    // not while the port or the row is in use by a write
+    input wire [$clog2(ROWS)-1:0] read_row,
+    output wire [DIM*32-1:0] read_data         // in the cycle after the request was taken
+);
+  reg valid1;
+  reg [$clog2(ROWS)-1:0] row1;
+  reg accumulate1;
+  reg [DIM-1:0] mask1;
+  reg [DIM*32-1:0] data1;
+  reg forward1;                                // the row was written in the cycle in which it was read
+  reg [DIM-1:0] mask2;                         // what was written last
+  reg [DIM*32-1:0] data2;
+  reg [DIM*32-1:0] sum;
+  integer i;
+
+  wire reads_old = write_valid && write_accumulate;
+  assign read_ready = !reads_old && !(valid1 && row1 == read_row);
+
+  baco_sram #(.ROWS(ROWS), .LANES(DIM), .LANE_BITS(32)) memory (
+      .clock(clock), .read_enable(reads_old || (read_valid && read_ready)),
+      .read_row(reads_old ? write_row : read_row), .read_data(read_data),
+      .write_enable(valid1), .write_row(row1), .write_mask(mask1), .write_data(sum));
+
+  always @* begin
+    sum = data1;
+    if (valid1 && accumulate1)
+      for (i = 0; i < DIM; i = i + 1)
+        sum[i*32 +: 32] = data1[i*32 +: 32]
+            + (forward1 && mask2[i] ? data2[i*32 +: 32] : read_data[i*32 +: 32]);
+  end
+
+  always @(posedge clock) begin
+    valid1 <= write_valid && !reset;
+    if (write_valid) begin
+      row1 <= write_row;
+      accumulate1 <= write_accumulate;
+      mask1 <= write_mask;
+      data1 <= write_data;
+      forward1 <= valid1 && row1 == write_row;
+    end
+    if (valid1) begin
+      mask2 <= mask1;
+      data2 <= sum;
+    end
+  end
+endmodule

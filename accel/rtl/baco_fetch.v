@@ -1,0 +1,81 @@
+// Fetches one operand of the array: rows from the scratchpad, zeros where the operand has none.
+//
+// An operation is `total` rows of which the first `rows` are read (from `base`, `stride` apart, lanes from `lanes`
+// on cleared) and the rest are zeros. Rows come out in order; up to four are fetched ahead, across operations, so
+// that neither the read latency nor a bank conflict stalls the array.
+module baco_fetch #(
+    parameter DIM = 16,
+    parameter SP_AW = 14,
+    parameter CW = 5                           // bits of a count 0..DIM
+) (
+    input wire clock,
+    input wire reset,
+    input wire op_valid,
+    output wire op_ready,                      // with the last row of the operation
+    input wire [SP_AW-1:0] op_base,
+    input wire [15:0] op_stride,
+    input wire [CW-1:0] op_rows,
+    input wire [CW-1:0] op_total,              // at least 1
+    input wire [CW-1:0] op_lanes,
+    output wire read_valid,
+    input wire read_ready,
+    output wire [SP_AW-1:0] read_row,
+    input wire [DIM*8-1:0] read_data,          // in the cycle after the request was taken
+    output wire row_valid,
+    input wire row_ready,
+    output wire [DIM*8-1:0] row_data
+);
+  reg [CW-1:0] index;                          // rows of the operation already under way
+  reg [SP_AW-1:0] address;                     // of row `index`, unless index is 0
+  reg [2:0] credits;                           // places for rows that are not yet under way
+  reg arrives;                                 // a row arrives in this cycle
+  reg zero;                                    // ... and it is all zeros
+  reg [CW-1:0] lanes;
+  reg [DIM*8-1:0] cleaned;
+  integer i;
+
+  wire real_row = index < op_rows;
+  wire [SP_AW-1:0] row = index == 0 ? op_base : address;
+  wire room = credits != 0;
+  wire starts = op_valid && room && (!real_row || read_ready);
+  wire last = index + 1'b1 == op_total;
+  assign read_valid = op_valid && room && real_row;
+  assign read_row = row;
+  assign op_ready = starts && last;
+
+  wire _unused_ready;
+  baco_fifo #(.WIDTH(DIM*8), .DEPTH(4)) rows (
+      .clock(clock), .reset(reset), .in_valid(arrives), .in_ready(_unused_ready), .in_data(cleaned),
+      .out_valid(row_valid), .out_ready(row_ready), .out_data(row_data));
+
+  always @* begin
+    cleaned = {DIM*8{1'b0}};
+    if (arrives && !zero)
+      for (i = 0; i < DIM; i = i + 1)
+        if (i[CW-1:0] < lanes) cleaned[i*8 +: 8] = read_data[i*8 +: 8];
+  end
+
+  always @(posedge clock) begin
+    arrives <= starts && !reset;
+    if (starts) begin
+      zero <= !real_row;
+      lanes <= op_lanes;
+      index <= last ? {CW{1'b0}} : index + 1'b1;
+      address <= row + op_stride_cut;
+    end
+    if (starts != (row_valid && row_ready)) credits <= starts ? credits - 1'b1 : credits + 1'b1;
+    if (reset) begin
+      index <= {CW{1'b0}};
+      credits <= 3'd4;
+    end
+  end
+
+  wire [SP_AW-1:0] op_stride_cut;
+  generate
+    if (SP_AW > 16) begin : wide
+      assign op_stride_cut = {{(SP_AW-16){1'b0}}, op_stride};
+    end else begin : narrow
+      assign op_stride_cut = op_stride[SP_AW-1:0];
+    end
+  endgenerate
+endmodule

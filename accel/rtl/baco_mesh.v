@@ -1,0 +1,110 @@
+// The systolic array: DIM x DIM multiply-accumulate elements.
+//
+// Rows of operands enter as "waves", one a cycle. Inside, element (k, j) sees a wave k/TILE_ROWS + j/TILE_ROWS
+// cycles later (registers lie between tiles of TILE_ROWS x TILE_ROWS elements, inside a tile everything is
+// combinational); skew and de-skew registers hide that from the outside. Since every element sees the waves in
+// the same order, a wave may use whatever an earlier wave left in an element: there are no other hazards.
+//
+// An element has an active and a shadow register. A wave carries:
+//  * flip: each element swaps the two before it does anything else.
+//  * multiply, with `in_a` from the west; weight-stationary: `in_d` from the north is the first partial sum,
+//    out(j) = d(j) + sum over k of a(k) * active(k, j); output-stationary: `in_b` comes from the north and
+//    active(k, j) += a(k) * b(j).
+//  * exchange of the shadow registers of one row of elements, `in_xrow`; weight-stationary: shadow(xrow, j) <= b(j);
+//    output-stationary: the register takes d(j) and its old content leaves through the south, all in one wave,
+//    so that a new bias moves in while the last result moves out.
+// `os` may change only while the array is empty.
+module baco_mesh #(
+    parameter DIM = 16,        // rows and columns
+    parameter TILE_ROWS = 1,   // elements between pipeline registers, in either direction
+    parameter PSUM_BITS = 32   // width of partial sums, which wrap
+) (
+    input wire clock,
+    input wire advance,                       // a wave enters or is in flight
+    input wire os,                            // output-stationary
+    input wire [DIM*8-1:0] in_a,              // one element a row; zeros when nothing is multiplied
+    input wire [DIM*8-1:0] in_b,              // one element a column
+    input wire [DIM*8-1:0] in_d,              // one element a column; sign-extended
+    input wire in_flip,                       // swap active and shadow registers
+    input wire in_x,                          // exchange one row
+    input wire [$clog2(DIM)-1:0] in_xrow,     // row that is exchanged
+    output reg [DIM*PSUM_BITS-1:0] out        // south end, 2*DIM/TILE_ROWS cycles after the wave entered
+);
+  localparam T = TILE_ROWS;
+  localparam G = DIM / TILE_ROWS;             // tiles in a row or column
+
+  // Skew: word s holds the wave that entered s + 1 cycles ago; row or column i takes word i/T - 1.
+  // Words are whole rows though only a triangle is read: what is not read vanishes in synthesis.
+  reg [G*DIM*8-1:0] skew_a;
+  reg [G*DIM*8-1:0] skew_b;
+  reg [G*DIM*8-1:0] skew_d;
+  reg [G*DIM-1:0] skew_x;
+  reg [G-1:0] skew_flip;
+  reg [DIM*PSUM_BITS-1:0] skew_out [0:G-1];
+
+  wire [DIM-1:0] x_now;
+  wire [DIM*8-1:0] west_a;
+  wire [DIM-1:0] west_flip;
+  wire [DIM-1:0] west_x;
+  wire [DIM*8-1:0] north_b;
+  wire [DIM*PSUM_BITS-1:0] north_p;
+  genvar i;
+  generate
+    for (i = 0; i < DIM; i = i + 1) begin : edge_element
+      assign x_now[i] = in_x && in_xrow == i;
+      if (i < T) begin : first
+        assign west_a[i*8 +: 8] = in_a[i*8 +: 8];
+        assign west_flip[i] = in_flip;
+        assign west_x[i] = x_now[i];
+        assign north_b[i*8 +: 8] = in_b[i*8 +: 8];
+        assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){in_d[i*8+7]}}, in_d[i*8 +: 8]};
+      end else begin : later
+        assign west_a[i*8 +: 8] = skew_a[((i/T-1)*DIM+i)*8 +: 8];
+        assign west_flip[i] = skew_flip[i/T-1];
+        assign west_x[i] = skew_x[(i/T-1)*DIM+i];
+        assign north_b[i*8 +: 8] = skew_b[((i/T-1)*DIM+i)*8 +: 8];
+        assign north_p[i*PSUM_BITS +: PSUM_BITS] = {{(PSUM_BITS-8){skew_d[((i/T-1)*DIM+i)*8+7]}}, skew_d[((i/T-1)*DIM+i)*8 +: 8]};
+      end
+    end
+    for (i = 0; i < G; i = i + 1) begin : row
+      wire [DIM*8-1:0] b_in;
+      wire [DIM*8-1:0] b_out;
+      wire [DIM*PSUM_BITS-1:0] p_in;
+      wire [DIM*PSUM_BITS-1:0] p_out;
+      if (i == 0) begin : top
+        assign b_in = north_b;
+        assign p_in = north_p;
+      end else begin : inner
+        assign b_in = row[i-1].b_out;
+        assign p_in = row[i-1].p_out;
+      end
+      baco_mesh_row #(.DIM(DIM), .TILE_ROWS(TILE_ROWS), .PSUM_BITS(PSUM_BITS)) tiles (
+          .clock(clock), .advance(advance), .os(os),
+          .west_a(west_a[i*T*8 +: T*8]), .west_flip(west_flip[i*T +: T]), .west_x(west_x[i*T +: T]),
+          .north_b(b_in), .north_p(p_in), .south_b(b_out), .south_p(p_out));
+    end
+  endgenerate
+
+  wire [DIM*PSUM_BITS-1:0] bottom = row[G-1].p_out;
+  integer j, s;
+
+  always @(posedge clock) begin
+    if (advance) begin
+      skew_a <= (skew_a << (DIM * 8)) | {{(G-1)*DIM*8{1'b0}}, in_a};
+      skew_b <= (skew_b << (DIM * 8)) | {{(G-1)*DIM*8{1'b0}}, in_b};
+      skew_d <= (skew_d << (DIM * 8)) | {{(G-1)*DIM*8{1'b0}}, in_d};
+      skew_x <= (skew_x << DIM) | {{(G-1)*DIM{1'b0}}, x_now};
+      skew_flip <= (skew_flip << 1) | {{(G-1){1'b0}}, in_flip};
+      for (j = 0; j < DIM; j = j + 1)
+        out[j*PSUM_BITS +: PSUM_BITS] <= j / T == G - 1 ? bottom[j*PSUM_BITS +: PSUM_BITS]
+                                                        : skew_out[G-2-j/T][j*PSUM_BITS +: PSUM_BITS];
+      // verilator lint_off BLKSEQ
+      // (only read above, so updated in place, last stage first)
+      for (s = G - 2; s > 0; s = s - 1) skew_out[s] = skew_out[s-1];
+      skew_out[0] = bottom;
+      // verilator lint_on BLKSEQ
+    end
+  end
+
+  wire _unused = &{1'b0, row[G-1].b_out};
+endmodule

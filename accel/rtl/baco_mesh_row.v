@@ -1,0 +1,89 @@
+// One row of tiles of the systolic array: TILE_ROWS x DIM multiply-accumulate elements (see baco_mesh).
+//
+// Flips and exchanges travel along anti-diagonals, so they touch at most a few elements of a row in a cycle; they
+// are handled apart from the dense multiply so that simulators can turn the latter into vector code. Registers
+// that only this module reads are updated in place, in the order of the data flow.
+module baco_mesh_row #(
+    parameter DIM = 16,        // columns
+    parameter TILE_ROWS = 1,   // rows, and columns between pipeline registers
+    parameter PSUM_BITS = 32   // width of partial sums, which wrap
+) (
+    input wire clock,
+    input wire advance,                           // clock enable
+    input wire os,                                // output-stationary
+    input wire [TILE_ROWS*8-1:0] west_a,          // one multiplicand a row
+    input wire [TILE_ROWS-1:0] west_flip,         // swap the row's active and shadow registers
+    input wire [TILE_ROWS-1:0] west_x,            // exchange the row's shadow registers
+    input wire [DIM*8-1:0] north_b,               // weights (or, output-stationary, multipliers), one a column
+    input wire [DIM*PSUM_BITS-1:0] north_p,       // partial sums, one a column
+    output reg [DIM*8-1:0] south_b,               // north_b a cycle later
+    output reg [DIM*PSUM_BITS-1:0] south_p        // partial sums of the next row, a cycle later
+);
+
+  localparam T = TILE_ROWS;
+  localparam G = DIM / TILE_ROWS;
+`ifdef BACO_OS
+  localparam REG_BITS = PSUM_BITS;
+`else
+  localparam REG_BITS = 8;
+`endif
+
+  // verilator lint_off BLKSEQ
+  // verilator lint_off UNOPTFLAT
+  reg [G*8-1:0] a [0:T-1];                        // at the input of tile column t: bits t*8 +: 8 (0: from the west)
+  reg [G-1:0] flip [0:T-1];
+  reg [G-1:0] x [0:T-1];
+  reg signed [REG_BITS-1:0] active [0:T*DIM-1];
+  reg signed [REG_BITS-1:0] shadow [0:T*DIM-1];
+  reg signed [REG_BITS-1:0] swap;
+  reg [DIM*PSUM_BITS-1:0] p;                      // partial sums between the rows of a tile
+  integer r, j;
+
+  always @(posedge clock) begin
+    if (advance) begin
+      p = north_p;
+      for (r = 0; r < T; r = r + 1) begin
+        a[r][7:0] = west_a[r*8 +: 8];
+        flip[r][0] = west_flip[r];
+        x[r][0] = west_x[r];
+        if (flip[r] != 0)
+          for (j = 0; j < DIM; j = j + 1)
+            if (flip[r][j/T]) begin
+              swap = active[r*DIM+j];
+              active[r*DIM+j] = shadow[r*DIM+j];
+              shadow[r*DIM+j] = swap;
+            end
+`ifdef BACO_OS
+        if (os) begin
+          for (j = 0; j < DIM; j = j + 1)
+            active[r*DIM+j] = active[r*DIM+j] + $signed(a[r][(j/T)*8 +: 8]) * $signed(north_b[j*8 +: 8]);
+          if (x[r] != 0)
+            for (j = 0; j < DIM; j = j + 1)
+              if (x[r][j/T]) begin
+                swap = shadow[r*DIM+j];
+                shadow[r*DIM+j] = p[j*PSUM_BITS +: PSUM_BITS];
+                p[j*PSUM_BITS +: PSUM_BITS] = swap;
+              end
+        end
+`endif
+`ifdef BACO_WS
+        if (!os) begin
+          for (j = 0; j < DIM; j = j + 1)
+            p[j*PSUM_BITS +: PSUM_BITS] = $signed(p[j*PSUM_BITS +: PSUM_BITS])
+                + $signed(a[r][(j/T)*8 +: 8]) * $signed(active[r*DIM+j][7:0]);
+          if (x[r] != 0)
+            for (j = 0; j < DIM; j = j + 1)
+              if (x[r][j/T]) shadow[r*DIM+j] = {{(REG_BITS-7){north_b[j*8+7]}}, north_b[j*8 +: 7]};
+        end
+`endif
+        a[r] = a[r] << 8;
+        flip[r] = flip[r] << 1;
+        x[r] = x[r] << 1;
+      end
+      south_p <= p;
+      south_b <= north_b;
+    end
+  end
+  // verilator lint_on UNOPTFLAT
+  // verilator lint_on BLKSEQ
+endmodule
