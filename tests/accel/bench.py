@@ -73,9 +73,13 @@ def build(
     """
     sources = [Path(source) for source in sources]
     defines = list(defines)
+    headers = sorted(bench_cpp.parent.glob("*.h"))
     key = hashlib.sha256()
     for part in [
-        *(f"{source.name}\0{source.read_text()}" for source in [*sources, bench_cpp, Path(__file__)]),
+        *(
+            f"{source.name}\0{source.read_text()}"
+            for source in [*sources, bench_cpp, *headers, Path(__file__)]
+        ),
         top,
         repr(sorted(parameters.items())),
         repr(defines),
@@ -108,12 +112,11 @@ def build(
         macros = [f"-D{name}={value}" for name, value in parameters.items()] + [
             f"-D{name}" for name in defines
         ]
-        objects = []
-        for source in sorted(folder.glob("Vdut*.cpp")):
-            objects.append(folder / f"{source.stem}.o")
-            _compile(source, objects[-1], [folder, include], [])
-        objects.append(folder / "main.o")
-        _compile(bench_cpp, objects[-1], [folder, include], macros)
+        # one translation unit: most of the time goes into Verilator's headers
+        parts = [*sorted(folder.glob("Vdut*.cpp")), bench_cpp]
+        (folder / "all.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
+        _compile(folder / "all.cpp", folder / "all.o", [folder, include, bench_cpp.parent], macros)
+        objects = [folder / "all.o"]
         objects += _runtime(_cache(), include)
         partial = folder / "bench.partial"
         link = [sys.executable, "-m", "ziglang", "c++", *map(str, objects), "-o", str(partial), "-lpthread"]

@@ -1,0 +1,273 @@
+// From local rows to bytes of memory: picks a row up the cycle after its read was accepted, cuts it into slices no
+// wider than the bus, applies ReLU and scale to accumulator elements, takes the maximum over pooling windows, and queues
+// the slices in order.
+//
+// A slice is LANES int8 elements, or as many bytes of raw int32 elements, so that one slice a cycle fills the bus; wider
+// rows take several cycles and wait in `hold` meanwhile. Nothing after the first stage can stall: a slice only
+// leaves it with a credit for a place in the queue behind. Slices that are not scaled take a shorter way and wait
+// until no scaled one is left that they could overtake; this costs three cycles when the kind of store changes.
+module baco_store_convert #(
+    parameter DIM = 16,        // elements in a local row
+    parameter DMA_BITS = 128,  // memory bus
+    parameter ADDR_BITS = 40   // memory address
+) (
+    input wire clock,
+    input wire reset,
+    output wire room,                            // a read may be made in this cycle
+    input wire item_taken,                       // it is made (or the item is zero); its data come in the next cycle
+    input wire [ADDR_BITS-1:0] item_addr,        // address of its first byte
+    input wire [9:0] item_bytes,                 // bytes of the row that are stored, not 0
+    input wire item_acc,                         // source: accumulator, else scratchpad
+    input wire item_full,                        // raw int32 elements
+    input wire item_spad,                        // destination: scratchpad, else memory
+    input wire item_zero,                        // padding: counts as zeros
+    input wire item_first,                       // first of its window
+    input wire item_emit,                        // last of its window: the result is stored
+    input wire relu,                             // of accumulator elements, taken with the item
+    input wire [31:0] scale,                     // of accumulator elements, float32 bits, taken with the item
+    input wire [DIM*8-1:0] sp_read_data,         // valid in the cycle after the read only
+    input wire [DIM*32-1:0] acc_read_data,       // likewise
+    output wire slice_valid,                     // the oldest slice
+    input wire slice_ready,                      // it is taken in this cycle
+    output wire [ADDR_BITS-1:0] slice_addr,      // address of its first byte
+    output wire [6:0] slice_bytes,               // bytes that count, 1..SLICE
+    output wire slice_spad,                      // as item_spad
+    output wire [(4*DIM < DMA_BITS/8 ? 4*DIM : DMA_BITS/8)*8-1:0] slice_data,
+    output wire starved,                         // a row waits since the queue behind is full
+    output wire busy                             // rows or slices are in here
+);
+  localparam BUS = DMA_BITS / 8;
+  localparam LANES = DIM < BUS ? DIM : BUS;             // int8 elements in a slice
+  localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;     // bytes in a slice of raw elements
+  localparam GROUPS = DIM / LANES;                      // slices in an int8 row
+  localparam INDEX_BITS = GROUPS > 1 ? $clog2(GROUPS) : 1;
+  localparam DEPTH = 8;                                 // one more than a slice's cycles from credit to credit
+  localparam META = ADDR_BITS + 7 + 1;
+  localparam [9:0] LANES_10 = LANES[9:0];
+  localparam [9:0] SLICE_10 = SLICE[9:0];
+  localparam [ADDR_BITS-1:0] LANES_ADDR = {{(ADDR_BITS-10){1'b0}}, LANES_10};
+  localparam [ADDR_BITS-1:0] SLICE_ADDR = {{(ADDR_BITS-10){1'b0}}, SLICE_10};
+
+  // the row being cut
+  reg arrived;                                   // its data are on a read port
+  reg held;                                      // what is left of it is in `hold`
+  reg [DIM*32-1:0] hold;
+  reg [ADDR_BITS-1:0] src_addr;
+  reg [9:0] src_bytes;
+  reg [INDEX_BITS-1:0] src_index;
+  reg src_acc, src_full, src_spad, src_zero, src_first, src_emit, src_relu;
+  reg [31:0] src_scale;
+`ifdef BACO_ACC_SCALE
+  wire src_short = !src_acc || src_full;
+  wire scaling;                                  // a slice is in the scaling unit that a short one would overtake
+`else
+  wire src_short = 1'b1;
+  wire scaling = 1'b0;
+`endif
+  reg [3:0] credits;
+  wire src_valid = arrived || held;
+  wire credit = !src_emit || credits != 4'd0;
+  wire cut = src_valid && credit && !(src_short && scaling);
+  wire [9:0] cut_size = src_full ? SLICE_10 : LANES_10;
+  wire cut_last = src_bytes <= cut_size;
+  wire [9:0] cut_bytes = cut_last ? src_bytes : cut_size;
+  wire [META-1:0] cut_meta = {src_spad, cut_bytes[6:0], src_addr};
+  assign room = !src_valid || (cut && cut_last);
+  assign starved = src_valid && !credit;
+
+  // unscaled slices, one register
+  reg short_valid;
+  reg [SLICE*8-1:0] short_data;
+  reg short_zero, short_first, short_emit;
+  reg [INDEX_BITS-1:0] short_index;
+  reg [META-1:0] short_meta;
+
+  reg [DIM*32-1:0] row;
+  reg [31:0] element;
+  integer i;
+
+  // verilator lint_off BLKSEQ
+  // (`row` and `element` are names within this block)
+  always @(posedge clock) begin
+    arrived <= item_taken;
+    held <= src_valid && !(cut && cut_last);
+    short_valid <= cut && src_short;
+    if (src_valid) begin
+      row = held ? hold : acc_read_data;
+      if (!held && !src_acc)
+        row[DIM*8-1:0] = sp_read_data;
+      if (cut && src_short) begin
+        short_data <= row[SLICE*8-1:0];
+`ifndef BACO_ACC_SCALE
+        if (src_acc && !src_full)
+          for (i = 0; i < LANES; i = i + 1) begin
+            element = row[i*32 +: 32];
+            if (src_relu && element[31])
+              short_data[i*8 +: 8] <= 8'd0;
+            else if (element[31:7] != {25{element[31]}})
+              short_data[i*8 +: 8] <= {element[31], {7{!element[31]}}};
+            else
+              short_data[i*8 +: 8] <= element[7:0];
+          end
+`endif
+        short_zero <= src_zero;
+        short_first <= src_first;
+        short_emit <= src_emit;
+        short_index <= src_index;
+        short_meta <= cut_meta;
+      end
+`ifdef BACO_ACC_SCALE
+      if (cut && !src_short) begin
+        scale_scale <= src_scale;
+        for (i = 0; i < LANES; i = i + 1) begin
+          element = row[i*32 +: 32];
+          scale_data[i*32 +: 32] <= src_relu && element[31] ? 32'd0 : element;
+        end
+        tag_0 <= {src_zero, src_first, src_emit, src_index, cut_meta};
+      end
+`endif
+      // keep what is left
+      if (!cut)
+        hold <= row;
+      else if (!cut_last)
+        hold <= src_full ? row >> (SLICE*8) : src_acc ? row >> (LANES*32) : row >> (LANES*8);
+      if (cut) begin
+        src_addr <= src_addr + (src_full ? SLICE_ADDR : LANES_ADDR);
+        src_bytes <= src_bytes - cut_size;
+        src_index <= src_index + {{(INDEX_BITS-1){1'b0}}, 1'b1};
+      end
+    end
+    if (item_taken) begin
+      src_addr <= item_addr;
+      src_bytes <= item_bytes;
+      src_index <= {INDEX_BITS{1'b0}};
+      src_acc <= item_acc;
+      src_full <= item_full;
+      src_spad <= item_spad;
+      src_zero <= item_zero;
+      src_first <= item_first;
+      src_emit <= item_emit;
+      src_relu <= relu;
+      src_scale <= scale;
+    end
+    if (reset) begin
+      arrived <= 1'b0;
+      held <= 1'b0;
+      short_valid <= 1'b0;
+    end
+  end
+  // verilator lint_on BLKSEQ
+
+`ifdef BACO_ACC_SCALE
+  localparam TAG = 3 + INDEX_BITS + META;
+  reg scale_valid, tag_1_valid, tag_2_valid;
+  reg [31:0] scale_scale;
+  reg [LANES*32-1:0] scale_data;
+  reg [TAG-1:0] tag_0, tag_1, tag_2, tag_3;      // what belongs to the vector in each stage of the scaling unit
+  wire scaled_valid;
+  wire [LANES*8-1:0] scaled_data;
+  assign scaling = scale_valid || tag_1_valid || tag_2_valid;
+
+  baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(8)) u_scale (
+      .clock(clock),
+      .in_valid(scale_valid),
+      .in_scale(scale_scale),
+      .in_data(scale_data),
+      .out_valid(scaled_valid),
+      .out_data(scaled_data)
+  );
+
+  always @(posedge clock) begin
+    scale_valid <= cut && !src_short && !reset;
+    tag_1_valid <= scale_valid && !reset;
+    tag_2_valid <= tag_1_valid && !reset;
+    if (scale_valid) tag_1 <= tag_0;
+    if (tag_1_valid) tag_2 <= tag_1;
+    if (tag_2_valid) tag_3 <= tag_2;
+  end
+
+  wire done_valid = short_valid || scaled_valid;
+  wire [LANES*8-1:0] done_data = scaled_valid ? scaled_data : short_data[LANES*8-1:0];
+  wire done_zero, done_first, done_emit;
+  wire [INDEX_BITS-1:0] done_index;
+  wire [META-1:0] done_meta;
+  assign {done_zero, done_first, done_emit, done_index, done_meta} =
+      scaled_valid ? tag_3 : {short_zero, short_first, short_emit, short_index, short_meta};
+`else
+  wire done_valid = short_valid;
+  wire [LANES*8-1:0] done_data = short_data[LANES*8-1:0];
+  wire done_zero = short_zero;
+  wire done_first = short_first;
+  wire done_emit = short_emit;
+  wire [INDEX_BITS-1:0] done_index = short_index;
+  wire [META-1:0] done_meta = short_meta;
+`endif
+
+  // pooling, and the register in front of the queue
+  reg put_valid;
+  reg [SLICE*8-1:0] put_data;
+  reg [META-1:0] put_meta;
+`ifdef BACO_MAX_POOL
+  // verilator lint_off BLKSEQ
+  // (`best` and `lane` are names within this block)
+  reg [LANES*8-1:0] best_so_far [0:GROUPS-1];
+  reg [LANES*8-1:0] best;
+  reg [7:0] lane;
+  integer j;
+  always @(posedge clock) begin
+    put_valid <= done_valid && done_emit && !reset;
+    if (done_valid) begin
+      put_data <= short_data;
+      put_meta <= done_meta;
+      if (done_first && done_emit && !done_zero)
+        put_data[LANES*8-1:0] <= done_data;
+      else begin
+        best = best_so_far[done_index];
+        for (j = 0; j < LANES; j = j + 1) begin
+          lane = done_zero ? 8'd0 : done_data[j*8 +: 8];
+          if (done_first || $signed(lane) > $signed(best[j*8 +: 8]))
+            best[j*8 +: 8] = lane;
+        end
+        best_so_far[done_index] <= best;
+        put_data[LANES*8-1:0] <= best;
+      end
+    end
+  end
+  // verilator lint_on BLKSEQ
+`else
+  always @(posedge clock) begin
+    put_valid <= done_valid && !reset;
+    if (done_valid) begin
+      put_data <= short_data;
+      put_data[LANES*8-1:0] <= done_data;
+      put_meta <= done_meta;
+    end
+  end
+  wire _unused_pool = &{1'b0, done_zero, done_first, done_emit, done_index};
+`endif
+
+  wire queue_ready;
+  baco_fifo #(.WIDTH(META + SLICE*8), .DEPTH(DEPTH)) u_slices (
+      .clock(clock),
+      .reset(reset),
+      .in_valid(put_valid),
+      .in_ready(queue_ready),
+      .in_data({put_meta, put_data}),
+      .out_valid(slice_valid),
+      .out_ready(slice_ready),
+      .out_data({slice_spad, slice_bytes, slice_addr, slice_data})
+  );
+
+  wire spend = cut && src_emit;
+  wire earn = slice_valid && slice_ready;
+  always @(posedge clock) begin
+    if (reset)
+      credits <= DEPTH[3:0];
+    else if (spend && !earn)
+      credits <= credits - 4'd1;
+    else if (earn && !spend)
+      credits <= credits + 4'd1;
+  end
+  assign busy = src_valid || short_valid || scaling || done_valid || put_valid || slice_valid;
+  wire _unused = &{1'b0, queue_ready, cut_bytes[9:7], src_relu, src_scale};
+endmodule
