@@ -1,0 +1,271 @@
+"""Building simulators: the C++ of this folder around the functional model or a Verilated accelerator."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from common.errors import BacoError, Location, StorageError
+from common.provenance import stable_hash
+from sim.cache import Cache
+from sim.toolchain import Toolchain
+
+__all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulator"]
+
+#: Where progress goes: one sentence a step.
+Report = Callable[[str], None]
+Waves = Literal["", "vcd", "fst"]
+
+TOP = "baco_accelerator"
+#: Exact results need every product rounded on its own.
+_CXX_FLAGS = (*("-std=c++17", "-O3", "-fno-sanitize=undefined", "-ffp-contract=off", "-w"),)
+#: Of the Verilated code: what runs every cycle, and what runs once.
+_FAST, _SLOW = ("-O3",), ("-O1",)
+_VERILATOR_FLAGS = (
+    *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing"),
+    # lane loops stay loops that the C++ compiler vectorises; pieces small enough to compile side by side
+    *("--unroll-count", "4", "--output-split", "12000", "--output-split-cfuncs", "600"),
+    *("-Wno-fatal", "--top-module", TOP, "--prefix", f"V{TOP}"),
+)
+_VERILATED = ("verilated.cpp", "verilated_threads.cpp")
+_STEP_SECONDS = 1800
+
+
+class BuildError(BacoError):
+    """A tool failed while building a simulator."""
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+def functional_simulator(tools: Toolchain, report: Report | None = None, cache_: Cache | None = None) -> Path:
+    """The program that runs the functional model of any accelerator; built unless the cache has it.
+
+    Raises BuildError or StorageError.
+    """
+    return _Builder(tools, report, cache_ or Cache()).functional()
+
+
+def rtl_simulator(
+    verilog: str,
+    tools: Toolchain,
+    *,
+    waves: Waves = "",
+    report: Report | None = None,
+    cache_: Cache | None = None,
+) -> Path:
+    """The program that simulates one accelerator; built unless the cache has it.
+
+    Args:
+        verilog: the accelerator, one self-contained file with the top module `baco_accelerator`.
+        waves: waveforms that the program can record; recording costs speed even when unused.
+
+    Raises InputError when Verilator is missing, BuildError or StorageError.
+    """
+    tools.need_verilator()
+    return _Builder(tools, report, cache_ or Cache()).rtl(verilog, waves)
+
+
+class _Builder:
+    def __init__(self, tools: Toolchain, report: Report | None, cache_: Cache) -> None:
+        self.tools, self.report, self.cache = tools, report or _silent, cache_
+        self.sources = _sources()
+        headers = {name: text for name, text in self.sources.items() if name.endswith(".h")}
+        self.flags = [*_CXX_FLAGS, *_machine_flags(tools)]
+        self.base = {
+            "tools": tools.key,
+            "machine": _machine(),
+            "flags": self.flags,
+            "headers": stable_hash(headers),
+        }
+
+    def functional(self) -> Path:
+        names = [*_common(self.sources), "rtl_none.cpp"]
+        key = self._key("functional", {name: self.sources[name] for name in names})
+
+        def make(folder: Path) -> None:
+            self.report("building the functional simulator (once)")
+            objects = [*self._common_objects(), *self._compile(["rtl_none.cpp"], folder, [])]
+            self._link(objects, folder)
+
+        return self.cache.entry(key, make) / "simulator"
+
+    def rtl(self, verilog: str, waves: Waves) -> Path:
+        names = [*_common(self.sources), "rtl.cpp"]
+        content = {"verilog": verilog, **{name: self.sources[name] for name in names}}
+        key = self._key("rtl", {**content, "waves": waves, "verilator": [*_VERILATOR_FLAGS, *_FAST, *_SLOW]})
+
+        def make(folder: Path) -> None:
+            if waves == "fst":
+                self._need_zlib(folder)
+            common = self._common_objects()
+            runtime = self._runtime_objects(waves)
+            self.report("translating the Verilog")
+            model = self._verilate(verilog, waves, folder)
+            self.report(f"compiling the accelerator ({len(model)} files)")
+            include = [*self._include(waves), "-I", str(folder / "model")]
+            fast = [path for path in model if "__Slow" not in path.name and "__Syms" not in path.name]
+            slow = [path for path in model if path not in fast]
+            jobs = [(path, _FAST) for path in fast] + [(path, _SLOW) for path in slow]
+            jobs.sort(key=lambda job: -job[0].stat().st_size)
+            objects = self._compile_paths([(Path(_cpp_folder() / "rtl.cpp"), ()), *jobs], folder, include)
+            self._link([*common, *runtime, *objects], folder, ["-lz"] if waves == "fst" else [])
+
+        return self.cache.entry(key, make) / "simulator"
+
+    def _key(self, what: str, content: object) -> str:
+        return f"{what}-{stable_hash({'base': self.base, 'content': content})}"
+
+    def _common_objects(self) -> list[Path]:
+        """Objects that every simulator shares."""
+        names = _common(self.sources)
+        key = self._key("common", {name: self.sources[name] for name in names})
+
+        def make(folder: Path) -> None:
+            self.report(f"compiling what all simulators share ({len(names)} files, once)")
+            self._compile(names, folder, [])
+
+        return sorted(self.cache.entry(key, make).glob("*.o"))
+
+    def _runtime_objects(self, waves: Waves) -> list[Path]:
+        """Verilator's run-time library."""
+        key = self._key("verilated", {"waves": waves})
+
+        def make(folder: Path) -> None:
+            self.report("compiling Verilator's library (once)")
+            root = Path(self.tools.verilator_root, "include")
+            names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves else [])]
+            self._compile_paths([(root / name, ()) for name in names], folder, self._include(waves))
+
+        return sorted(self.cache.entry(key, make).glob("*.o"))
+
+    def _include(self, waves: Waves) -> list[str]:
+        root = Path(self.tools.verilator_root, "include")
+        flags = ["-I", str(root), "-I", str(root / "vltstd"), "-DVERILATOR=1", "-DVL_TIME_CONTEXT"]
+        flags += ["-DVM_COVERAGE=0", "-DVM_SC=0", f"-DVM_TRACE={int(bool(waves))}"]
+        flags += [f"-DVM_TRACE_{kind.upper()}={int(waves == kind)}" for kind in ("vcd", "fst", "saif")]
+        return flags + ([f"-DBACO_TRACE_{waves.upper()}"] if waves else [])
+
+    def _verilate(self, verilog: str, waves: Waves, folder: Path) -> list[Path]:
+        source = folder / f"{TOP}.v"
+        source.write_text(verilog, encoding="utf-8")
+        model = folder / "model"
+        command = [self.tools.verilator, *_VERILATOR_FLAGS, "--Mdir", str(model)]
+        if waves:
+            command += ["--trace-fst" if waves == "fst" else "--trace"]
+        self._run([*command, str(source)], "Verilator", {"VERILATOR_ROOT": self.tools.verilator_root})
+        return sorted(model.glob("*.cpp"))
+
+    def _compile(self, names: Iterable[str], folder: Path, flags: Sequence[str]) -> list[Path]:
+        return self._compile_paths([(_cpp_folder() / name, ()) for name in names], folder, flags)
+
+    def _compile_paths(
+        self, jobs: Sequence[tuple[Path, Sequence[str]]], folder: Path, flags: Sequence[str]
+    ) -> list[Path]:
+        def one(job: tuple[Path, Sequence[str]]) -> Path:
+            source, own = job
+            target = folder / f"{source.stem}.o"
+            command = [*self.tools.compiler, *self.flags, *own, *flags, "-I", str(_cpp_folder())]
+            self._run([*command, "-c", str(source), "-o", str(target)], f"compiling {source.name}")
+            return target
+
+        with ThreadPoolExecutor(_processors()) as pool:
+            return list(pool.map(one, jobs))
+
+    def _link(self, objects: Sequence[Path], folder: Path, libraries: Sequence[str] = ()) -> None:
+        command = [*self.tools.compiler, *self.flags, "-o", str(folder / "simulator")]
+        self._run([*command, *map(str, objects), *libraries, "-lpthread"], "linking the simulator")
+        for path in objects:  # those made here; shared ones have their own entries
+            if path.parent == folder:
+                path.unlink()
+
+    def _need_zlib(self, folder: Path) -> None:
+        probe = folder / "zlib.cpp"
+        probe.write_text("#include <zlib.h>\nint main() { return !zlibVersion(); }\n")
+        try:
+            self._run(
+                [*self.tools.compiler, str(probe), "-o", str(folder / "zlib"), "-lz"], "looking for zlib"
+            )
+        except BuildError:
+            raise BuildError(
+                "FST waveforms need the library zlib with its header, which the compiler does not find",
+                hint="name the waveform file .vcd, or install zlib's development package and set BACO_TOOLS=system",
+            ) from None
+
+    def _run(self, command: Sequence[str], what: str, environment: dict[str, str] | None = None) -> None:
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=_STEP_SECONDS,
+                env={**os.environ, **(environment or {})},
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise BuildError(f"{what} did not end within {_STEP_SECONDS} s") from None
+        if done.returncode == 0:
+            return
+        output = done.stderr.strip() or done.stdout.strip()
+        if "o space left" in output or "NoSpaceLeft" in output:
+            raise StorageError(
+                f"{what} failed: the disk is full",
+                location=Location(str(self.cache.folder)),
+                hint="free disk space, or set BACO_CACHE to another folder",
+            )
+        errors = [line for line in output.splitlines() if "rror" in line] or output.splitlines()
+        end = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        raise BuildError(
+            f"{what} failed ({end}): " + ("\n  ".join(errors[:8]) or "no message"),
+            hint="if it ran out of memory, build fewer at once; else please report this",
+        )
+
+
+def _cpp_folder() -> Path:
+    return Path(str(resources.files("sim") / "cpp"))
+
+
+def _sources() -> dict[str, str]:
+    """All C++ of this folder by file name."""
+    paths = sorted(path for path in _cpp_folder().iterdir() if path.suffix in (".h", ".cpp"))
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+def _common(sources: Iterable[str]) -> list[str]:
+    """Source files that every simulator links (all but the two variants of the RTL device)."""
+    return [name for name in sources if name.endswith(".cpp") and name not in ("rtl.cpp", "rtl_none.cpp")]
+
+
+def _machine_flags(tools: Toolchain) -> tuple[str, ...]:
+    # zig builds for the machine it runs on unless told otherwise
+    return ("-march=native",) if tools.kind == "system" else ()
+
+
+@cache
+def _machine() -> str:
+    """What a program built for this machine may depend on: several machines may share a cache folder."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        text = platform.processor()
+    flags = {line for line in text.splitlines() if line.startswith(("flags", "Features", "model name"))}
+    return (
+        f"{platform.system()}-{platform.machine()}-"
+        + hashlib.sha256("".join(sorted(flags)).encode()).hexdigest()[:8]
+    )
+
+
+def _processors() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return max(1, len(affinity(0)) if affinity else (os.cpu_count() or 1))

@@ -1,0 +1,146 @@
+#include "engine.h"
+
+#include <stdexcept>
+
+#include "functional.h"
+#include "rtl.h"
+
+namespace baco {
+
+namespace {
+
+// Which unit executes a primitive command (ISA specification, section 2).
+Unit unit_of(const Command& command) {
+  switch (command.funct) {
+    case 0:
+      return (command.rs1 & 3) == 0 ? Unit::execute : (command.rs1 & 3) == 1 ? Unit::load : Unit::store;
+    case 1:
+    case 2:
+    case 14:
+      return Unit::load;
+    case 3:
+    case 23:
+      return Unit::store;
+    case 4:
+    case 5:
+    case 6:
+      return Unit::execute;
+    default:
+      return Unit::front;
+  }
+}
+
+class FunctionalEngine final : public Engine {
+ public:
+  FunctionalEngine(const Config& config, Memory& memory, CommandLog& log) : device_(config, memory), log_(log) {
+    device_.observer = [this](const Command& command) {
+      const Unit unit = unit_of(command);
+      if (unit == Unit::front) return;
+      log_.allocate(cycle_, unit, 0, command);
+      log_.issue(cycle_, unit, 0);
+      log_.done(cycle_, unit, 0);
+    };
+  }
+
+  bool offer(const Command& command) override {
+    log_.accept(cycle_, command);
+    const bool before = device_.error().empty();
+    const bool accepted = device_.offer(command);
+    if (before && !device_.error().empty()) last_ = command;
+    return accepted;
+  }
+  bool response(uint64_t& data) override { return device_.response(data); }
+  bool busy() const override { return device_.busy(); }
+  void tick() override {
+    device_.tick();
+    ++cycle_;
+  }
+  std::string error() const override { return device_.error(); }
+
+  bool quiet() const override { return true; }
+  void skip(uint64_t cycles) override { cycle_ += cycles; }
+  uint64_t cycle() const override { return cycle_; }
+  uint64_t progress() const override { return log_.progress(); }
+  bool refused(RefusedCommand& refused) const override {
+    if (device_.error().empty()) return false;
+    refused = {static_cast<unsigned>(device_.rejection()), last_};
+    return true;
+  }
+  void report(JsonWriter& json) const override {
+    json.field("dram_read_bytes", device_.statistics().bytes_read);
+    json.field("dram_write_bytes", device_.statistics().bytes_written);
+    json.key("notes");
+    json.begin_array();
+    for (const std::string& note : device_.notes()) json.value(note);
+    json.end_array();
+  }
+  void finish() override {}
+
+ private:
+  FunctionalDevice device_;
+  CommandLog& log_;
+  Command last_;
+  uint64_t cycle_ = 0;
+};
+
+class RtlEngine final : public Engine {
+ public:
+  RtlEngine(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
+      : device_(config, memory, log, options) {}
+
+  bool offer(const Command& command) override { return device_.offer(command); }
+  bool response(uint64_t& data) override { return device_.response(data); }
+  bool busy() const override { return device_.busy(); }
+  void tick() override { device_.tick(); }
+  std::string error() const override { return device_.error(); }
+
+  bool quiet() const override { return device_.quiet(); }
+  void skip(uint64_t cycles) override { device_.skip(cycles); }
+  uint64_t cycle() const override { return device_.cycle(); }
+  uint64_t progress() const override { return device_.progress(); }
+  bool refused(RefusedCommand& refused) const override { return device_.rejected(refused); }
+  void report(JsonWriter& json) const override {
+    const DramStatistics& dram = device_.dram().statistics();
+    const RtlStatistics& rtl = device_.statistics();
+    json.field("cycles", device_.cycle());
+    json.field("dram_read_bytes", dram.dram_read_bytes);
+    json.field("dram_write_bytes", dram.dram_write_bytes);
+    json.key("accelerator");
+    json.begin_object();
+    json.field("busy_cycles", rtl.busy_cycles);
+    json.field("evaluated_cycles", rtl.evaluated_cycles);
+    // by bit of event_units
+    const char* const units[] = {"load_busy_cycles",   "execute_busy_cycles", "store_busy_cycles",  "mesh_cycles",
+                                 "read_beats",         "write_beats",         "loop_ws_busy_cycles", "loop_conv_busy_cycles"};
+    for (size_t i = 0; i < rtl.unit_cycles.size(); ++i) json.field(units[i], rtl.unit_cycles[i]);
+    json.end_object();
+    json.key("memory");
+    json.begin_object();
+    json.field("read_requests", dram.read_requests);
+    json.field("read_request_bytes", dram.read_request_bytes);
+    json.field("read_latency_sum_cycles", dram.read_latency_sum);
+    json.field("write_beats", dram.write_beats);
+    json.field("write_beat_bytes", dram.write_beat_bytes);
+    json.field("channel_busy_cycles", dram.channel_busy_cycles);
+    json.field("l2_hits", dram.l2_hits);
+    json.field("l2_misses", dram.l2_misses);
+    json.field("l2_writebacks", dram.l2_writebacks);
+    json.field("l2_dirty_bytes", dram.l2_dirty_bytes);
+    json.field("reads_in_flight", static_cast<uint64_t>(device_.dram().reads_in_flight()));
+    json.field("writes_in_flight", static_cast<uint64_t>(device_.dram().writes_in_flight()));
+    json.end_object();
+  }
+  void finish() override { device_.finish(); }
+
+ private:
+  RtlDevice device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log) {
+  if (options.engine == "functional") return std::make_unique<FunctionalEngine>(config, memory, log);
+  return std::make_unique<RtlEngine>(config, memory, log, options.rtl);
+}
+
+}  // namespace baco

@@ -1,0 +1,34 @@
+// The two accelerators a simulator can hold, behind one face: what the harness needs beyond the RoCC port.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "config.h"
+#include "device.h"
+#include "json.h"
+#include "log.h"
+#include "memory.h"
+#include "options.h"
+
+namespace baco {
+
+class Engine : public Device {
+ public:
+  // Nothing moves until the next command, so that cycles may be skipped.
+  virtual bool quiet() const = 0;
+  virtual void skip(uint64_t cycles) = 0;
+  virtual uint64_t cycle() const = 0;
+  // Grows whenever anything moves.
+  virtual uint64_t progress() const = 0;
+  // The refused command, where the device tells (then error() is not empty).
+  virtual bool refused(RefusedCommand& refused) const = 0;
+  // Fields of the report's object: timing, units, memory traffic.
+  virtual void report(JsonWriter& json) const = 0;
+  // Completes files. Throws std::runtime_error when they cannot be written.
+  virtual void finish() = 0;
+};
+
+// Throws std::runtime_error if the program does not contain what `options.engine` names, or options do not fit it.
+std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log);
+
+}  // namespace baco

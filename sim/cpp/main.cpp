@@ -1,0 +1,204 @@
+// The simulator: memory, host core or command stream, accelerator; one JSON report at the end, whatever happens.
+//
+// Exit code 0: the report has been written, and says how it went. 3: the arguments or files make no sense (message on
+// standard error). What the program prints goes to standard output as it comes.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <iostream>
+
+#include "engine.h"
+#include "host.h"
+#include "json.h"
+#include "options.h"
+#include "simulation.h"
+
+namespace baco {
+namespace {
+
+constexpr int kUnusable = 3;
+
+// Prints up to a number of bytes, so that a program that prints for ever fills nobody's disk.
+class Console {
+ public:
+  explicit Console(uint64_t limit) : left_(limit) {}
+  void write(const char* bytes, size_t count) {
+    const size_t shown = static_cast<size_t>(std::min<uint64_t>(left_, count));
+    std::fwrite(bytes, 1, shown, stdout);
+    if (std::memchr(bytes, '\n', shown)) std::fflush(stdout);
+    left_ -= shown;
+    dropped_ += count - shown;
+  }
+  uint64_t dropped() const { return dropped_; }
+
+ private:
+  uint64_t left_, dropped_ = 0;
+};
+
+void write_command(JsonWriter& json, const Command& command) {
+  json.field("funct", static_cast<unsigned>(command.funct));
+  json.field("rs1", command.rs1);
+  json.field("rs2", command.rs2);
+}
+
+void write_counts(JsonWriter& json, const char* name, const std::map<unsigned, uint64_t>& counts) {
+  json.key(name);
+  json.begin_array();
+  for (const auto& [kind, count] : counts) {
+    json.begin_array();
+    json.value(kind / 4);
+    json.value(kind % 4);
+    json.value(count);
+    json.end_array();
+  }
+  json.end_array();
+}
+
+void write_host(JsonWriter& json, const Host& host) {
+  const HostCounts& counts = host.counts();
+  json.field("instructions", counts.instructions);
+  json.key("host");
+  json.begin_object();
+  json.field("cycles", counts.cycles);
+  json.field("rocc_commands", counts.rocc_commands);
+  json.field("traps", counts.traps);
+  json.field("instruction_misses", counts.instruction_misses);
+  json.field("data_misses", counts.data_misses);
+  for (int i = 0; i < kStalls; ++i)
+    json.field(std::string("stall_") + name(static_cast<Stall>(i)), counts.stalls[static_cast<size_t>(i)]);
+  json.end_object();
+}
+
+// What somebody needs who looks for the reason.
+void write_failure(JsonWriter& json, const std::string& kind, const std::string& message, const Engine& engine,
+                   const CommandLog& log, const Host* host, const StreamPlayer* player) {
+  json.key("failure");
+  json.begin_object();
+  json.field("kind", kind);
+  json.field("message", message);
+  json.field("cycle", engine.cycle());
+  if (player && player->current()) json.field("stream_line", static_cast<uint64_t>(player->current()->line));
+  if (host) {
+    json.field("pc", host->pc());
+    json.key("recent_pcs");
+    json.begin_array();
+    for (const uint64_t pc : host->recent()) json.value(pc);
+    json.end_array();
+  }
+  RefusedCommand refused;
+  if (engine.refused(refused)) {
+    json.key("refused");
+    json.begin_object();
+    json.field("code", refused.code);
+    write_command(json, refused.command);
+    json.end_object();
+  }
+  json.key("recent_commands");
+  json.begin_array();
+  for (const Accepted& one : log.recent()) {
+    json.begin_object();
+    json.field("cycle", one.cycle);
+    write_command(json, one.command);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("in_flight");
+  json.begin_array();
+  const char* const units[] = {"load", "execute", "store", "front"};
+  for (const InFlight& one : log.in_flight()) {
+    json.begin_object();
+    json.field("unit", units[static_cast<int>(one.unit)]);
+    json.field("id", one.id);
+    json.field("allocated", one.allocated);
+    if (one.has_issued) json.field("issued", one.issued);
+    write_command(json, one.command);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (!file) throw std::runtime_error("cannot write the report " + path);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) || !written) throw std::runtime_error("cannot write the report " + path);
+}
+
+int simulate(const Options& options) {
+  const Config config = Config::read(options.config);
+  Memory memory(options.memory_base, options.memory_bytes);
+  CommandLog log(config);
+  if (!options.log.empty()) log.open(options.log);
+  const std::unique_ptr<Engine> engine = make_engine(options, config, memory, log);
+  Console console(options.console_bytes);
+  std::unique_ptr<Host> host;
+  std::unique_ptr<StreamPlayer> player;
+  if (options.stream.empty()) {
+    load_image(options.image, memory);
+    HostOptions host_options;
+    host_options.tohost = options.tohost;
+    host_options.fromhost = options.fromhost;
+    host_options.console = [&console](const char* bytes, size_t count) { console.write(bytes, count); };
+    host.reset(new Host(memory, *engine, host_options));
+    host->reset(options.entry);
+  } else {
+    std::ifstream text(options.stream);
+    if (!text) throw std::runtime_error("cannot read the command stream " + options.stream);
+    player.reset(new StreamPlayer(read_stream(text), *engine, memory, std::cout));
+  }
+
+  std::string kind, message;
+  Watchdog watchdog(options);
+  try {
+    if (host)
+      run_program(*host, *engine, watchdog);
+    else
+      run_stream(*player, *engine, watchdog);
+  } catch (const Stopped& stopped) {
+    kind = stopped.kind, message = stopped.what();
+  } catch (const MemoryFault& fault) {
+    kind = "memory", message = fault.what();
+  } catch (const HostError& error) {
+    kind = "host", message = error.what();
+  }
+  const double seconds = watchdog.seconds();
+  try {
+    log.close();
+    engine->finish();
+  } catch (const std::runtime_error& error) {
+    if (kind.empty()) kind = "file", message = error.what();
+  }
+
+  JsonWriter json;
+  json.begin_object();
+  json.field("engine", options.engine);
+  json.field("exit_code", host ? host->exit_code() : 0);
+  engine->report(json);
+  if (host) write_host(json, *host);
+  json.field("macs", log.statistics().macs());
+  write_counts(json, "commands", log.statistics().accepted());
+  write_counts(json, "unrolled", log.statistics().allocated());
+  json.field("console_dropped_bytes", console.dropped());
+  json.field("wall_seconds", seconds);
+  if (!kind.empty()) write_failure(json, kind, message, *engine, log, host.get(), player.get());
+  json.end_object();
+  std::cout.flush();
+  std::fflush(stdout);
+  write_file(options.result, json.text());
+  return 0;
+}
+
+}  // namespace
+}  // namespace baco
+
+int main(int count, char** arguments) {
+  try {
+    return baco::simulate(baco::Options::parse(count, arguments));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return baco::kUnusable;
+  }
+}

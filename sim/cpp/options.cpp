@@ -1,0 +1,74 @@
+#include "options.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+namespace baco {
+
+namespace {
+
+uint64_t whole(const std::string& name, const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t value = std::strtoull(text.c_str(), &end, 0);
+  if (text.empty() || text[0] == '-' || *end || errno)
+    throw std::invalid_argument(name + " takes a whole number, not '" + text + "'");
+  return value;
+}
+
+double real(const std::string& name, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !(value >= 0)) throw std::invalid_argument(name + " takes a number, not '" + text + "'");
+  return value;
+}
+
+}  // namespace
+
+Options Options::parse(int count, char** arguments) {
+  Options o;
+  DramOptions& dram = o.rtl.dram;
+  const std::map<std::string, std::string*> texts = {
+      {"--config", &o.config}, {"--engine", &o.engine}, {"--result", &o.result}, {"--image", &o.image},
+      {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace}};
+  const std::map<std::string, uint64_t*> numbers = {
+      {"--image-address", &o.image_address}, {"--entry", &o.entry},
+      {"--tohost", &o.tohost},               {"--fromhost", &o.fromhost},
+      {"--memory-base", &o.memory_base},     {"--memory-bytes", &o.memory_bytes},
+      {"--max-cycles", &o.max_cycles},       {"--stall-cycles", &o.stall_cycles},
+      {"--trace-from", &o.rtl.trace_from},   {"--trace-until", &o.rtl.trace_until},
+      {"--memory-latency", &dram.latency},   {"--l2-latency", &dram.l2_latency},
+      {"--console-bytes", &o.console_bytes}};
+  const std::map<std::string, unsigned*> small = {
+      {"--memory-burst", &dram.burst_bytes}, {"--l2-kib", &dram.l2_kib}, {"--l2-ways", &dram.l2_ways}};
+  const std::map<std::string, double*> reals = {{"--memory-bandwidth", &dram.bytes_per_cycle},
+                                                {"--l2-bandwidth", &dram.l2_bytes_per_cycle},
+                                                {"--timeout", &o.timeout_seconds}};
+  for (int i = 1; i < count; i += 2) {
+    const std::string name = arguments[i];
+    if (i + 1 == count) throw std::invalid_argument(name + " lacks its value");
+    const std::string value = arguments[i + 1];
+    if (auto text = texts.find(name); text != texts.end()) {
+      *text->second = value;
+    } else if (auto number = numbers.find(name); number != numbers.end()) {
+      *number->second = whole(name, value);
+    } else if (auto few = small.find(name); few != small.end()) {
+      const uint64_t parsed = whole(name, value);
+      if (parsed > 1u << 24) throw std::invalid_argument(name + " is too large: " + value);
+      *few->second = static_cast<unsigned>(parsed);
+    } else if (auto fraction = reals.find(name); fraction != reals.end()) {
+      *fraction->second = real(name, value);
+    } else {
+      throw std::invalid_argument("unknown argument " + name);
+    }
+  }
+  if (o.config.empty() || o.result.empty()) throw std::invalid_argument("--config and --result are required");
+  if (o.engine != "functional" && o.engine != "rtl") throw std::invalid_argument("--engine is functional or rtl");
+  if (o.image.empty() == o.stream.empty()) throw std::invalid_argument("give either --image or --stream");
+  return o;
+}
+
+}  // namespace baco

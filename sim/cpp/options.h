@@ -1,0 +1,31 @@
+// The simulator's arguments, as sim/ passes them. They are an interface between programs, not for people.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "rtl.h"
+
+namespace baco {
+
+struct Options {
+  std::string config;               // settings of the accelerator
+  std::string engine;               // functional | rtl
+  std::string result;               // where the JSON report goes
+  // A program: a flat image and where it starts, or a stream of raw commands.
+  std::string image;
+  uint64_t image_address = 0;
+  uint64_t entry = 0, tohost = 0, fromhost = 0;  // 0 for the latter two: the program has no such symbol
+  std::string stream;
+  uint64_t memory_base = 0x80000000, memory_bytes = uint64_t{512} << 20;
+  RtlOptions rtl;
+  std::string log;                  // command log, empty = none
+  uint64_t max_cycles = 10'000'000'000;  // 0 = no limit
+  uint64_t stall_cycles = 200'000;  // without any progress
+  double timeout_seconds = 0;       // of wall time, 0 = no limit
+  uint64_t console_bytes = uint64_t{64} << 20;  // written to standard output at most
+
+  // Throws std::invalid_argument naming the argument that is unknown, incomplete or malformed.
+  static Options parse(int count, char** arguments);
+};
+
+}  // namespace baco

@@ -1,0 +1,276 @@
+#include "rtl.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "Vbaco_accelerator.h"
+#include "verilated.h"
+#if defined(BACO_TRACE_VCD)
+#include "verilated_vcd_c.h"
+#elif defined(BACO_TRACE_FST)
+#include "verilated_fst_c.h"
+#endif
+
+namespace baco {
+
+namespace {
+
+#if defined(BACO_TRACE_VCD)
+using Waves = VerilatedVcdC;
+constexpr const char* kTraceFormat = "vcd";
+#elif defined(BACO_TRACE_FST)
+using Waves = VerilatedFstC;
+constexpr const char* kTraceFormat = "fst";
+#else
+constexpr const char* kTraceFormat = "";
+#endif
+
+// Cycles the model is still evaluated after the last sign of life. Busy excludes a lone PRELOAD on its way to the
+// reservation station and counters settling behind it: this is longer than any such path.
+constexpr unsigned kSettleCycles = 64;
+constexpr int kResetCycles = 4;
+
+const char* const kReasons[] = {"no reason",         "unknown command", "feature not built", "illegal transposes",
+                                "bad size",          "illegal flags",   "local address beyond the memory"};
+
+// Verilated ports are little-endian words of 1 to 64 bytes, whatever their type.
+template <class Port>
+const uint8_t* bytes_of(const Port& port) {
+  return reinterpret_cast<const uint8_t*>(&port);
+}
+template <class Port>
+void set_bytes(Port& port, const uint8_t* from, unsigned bytes) {
+  std::memcpy(reinterpret_cast<uint8_t*>(&port), from, bytes);
+}
+
+}  // namespace
+
+struct RtlDevice::Model {
+  Model(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
+      : log(log), beat_bytes(static_cast<unsigned>(config.dma_bits) / 8), dram(memory, options.dram, beat_bytes),
+        context(new VerilatedContext), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
+        trace_until(options.trace_until) {
+    if (sizeof top->rd_resp_data < beat_bytes || sizeof top->rd_resp_data > (beat_bytes < 4 ? 4 : beat_bytes))
+      throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
+                               std::to_string(config.dma_bits) + " bits");
+    open_trace(options.trace);
+    reset();
+  }
+
+  ~Model() { top->final(); }
+
+  void open_trace(const std::string& path) {
+    if (path.empty()) return;
+#if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)
+    context->traceEverOn(true);
+    waves.reset(new Waves);
+    top->trace(waves.get(), 99);
+    waves->open(path.c_str());
+    if (!waves->isOpen()) throw std::runtime_error("cannot write the waveforms " + path);
+#else
+    throw std::runtime_error("this model was built without waveforms");
+#endif
+  }
+
+  void dump(uint64_t half_cycle) {
+#if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)
+    if (waves && cycle >= trace_from && cycle < trace_until) waves->dump(half_cycle);
+#else
+    (void)half_cycle;
+#endif
+  }
+
+  void reset() {
+    top->cmd_valid = 0;
+    top->resp_ready = 0;
+    top->rd_resp_valid = 0;
+    top->wr_ack_valid = 0;
+    top->rd_req_ready = 0;
+    top->wr_req_ready = 0;
+    top->reset = 1;
+    for (int i = 0; i < kResetCycles; ++i) {
+      top->clock = 0;
+      top->eval();
+      top->clock = 1;
+      top->eval();
+    }
+    top->reset = 0;
+    present_memory();
+  }
+
+  // The memory's inputs of a new cycle; they do not depend on the accelerator's outputs.
+  void present_memory() {
+    top->rd_req_ready = dram.read_ready();
+    top->wr_req_ready = dram.write_ready();
+    const uint8_t* beat = dram.beat();
+    top->rd_resp_valid = beat != nullptr;
+    if (beat) set_bytes(top->rd_resp_data, beat, beat_bytes);
+    top->wr_ack_valid = dram.take_ack();
+    moved |= top->wr_ack_valid;
+  }
+
+  // Combinational outputs for the inputs as they are now.
+  void settle() {
+    if (settled) return;
+    top->clock = 0;
+    top->eval();
+    settled = true;
+  }
+
+  void events() {
+    const uint64_t now = cycle;
+    if (top->event_alloc) {
+      Command command;
+      command.funct = top->event_alloc_funct;
+      command.rs1 = top->event_alloc_rs1;
+      command.rs2 = top->event_alloc_rs2;
+      log.allocate(now, static_cast<Unit>(top->event_alloc_class & 3), top->event_alloc_id, command);
+    }
+    if (top->event_ld_issue) log.issue(now, Unit::load, top->event_ld_issue_id);
+    if (top->event_ex_issue) log.issue(now, Unit::execute, top->event_ex_issue_id);
+    if (top->event_st_issue) log.issue(now, Unit::store, top->event_st_issue_id);
+    if (top->event_ld_done) log.done(now, Unit::load, top->event_ld_done_id);
+    if (top->event_ex_done & 1) log.done(now, Unit::execute, top->event_ex_done_id0);
+    if (top->event_ex_done & 2) log.done(now, Unit::execute, top->event_ex_done_id1);
+    if (top->event_st_done) log.done(now, Unit::store, top->event_st_done_id);
+    unsigned units = top->event_units;
+    for (unsigned unit = 0; units; ++unit, units >>= 1) statistics.unit_cycles[unit] += units & 1;
+  }
+
+  bool asleep() const { return quiet > kSettleCycles; }
+
+  void skip(uint64_t cycles) {
+    cycle += cycles;
+    dram.skip(cycles);
+  }
+
+  void tick() {
+    if (asleep() && !offered && !responding) return skip(1);
+    settle();
+    dump(2 * cycle);
+    events();
+    statistics.busy_cycles += top->busy;
+    ++statistics.evaluated_cycles;
+    if (offered && top->cmd_ready) moved = true;
+    if (top->rd_req_valid && top->rd_req_ready) {
+      dram.read(top->rd_req_addr, 1u << top->rd_req_size);
+      moved = true;
+    }
+    if (top->wr_req_valid && top->wr_req_ready) {
+      dram.write(top->wr_req_addr, bytes_of(top->wr_req_data), static_cast<uint64_t>(top->wr_req_mask));
+      moved = true;
+    }
+    if (top->rd_resp_valid && top->rd_resp_ready) {
+      dram.take_beat();
+      moved = true;
+    }
+    progress += moved;
+    top->clock = 1;
+    top->eval();
+    dump(2 * cycle + 1);
+    ++cycle;
+    dram.tick();
+    if (top->error_valid && !failed) {
+      failed = true;
+      refused.code = top->error_code;
+      refused.command.funct = top->error_funct;
+      refused.command.rs1 = top->error_rs1;
+      refused.command.rs2 = top->error_rs2;
+    }
+    quiet = moved || top->busy || top->resp_valid || !dram.idle() ? 0 : quiet + 1;
+    moved = false;
+    offered = responding = settled = false;
+    top->cmd_valid = 0;
+    top->resp_ready = 0;
+    present_memory();
+  }
+
+  CommandLog& log;
+  unsigned beat_bytes;
+  Dram dram;
+  std::unique_ptr<VerilatedContext> context;
+  std::unique_ptr<Vbaco_accelerator> top;
+#if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)
+  std::unique_ptr<Waves> waves;
+#endif
+  uint64_t trace_from, trace_until;
+  uint64_t cycle = 0, progress = 0;
+  unsigned quiet = 0;
+  bool settled = false, offered = false, responding = false, moved = false, failed = false;
+  RefusedCommand refused;
+  RtlStatistics statistics;
+};
+
+bool RtlDevice::built() { return true; }
+const char* RtlDevice::trace_format() { return kTraceFormat; }
+
+RtlDevice::RtlDevice(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
+    : model_(new Model(config, memory, log, options)) {}
+
+RtlDevice::~RtlDevice() = default;
+
+bool RtlDevice::offer(const Command& command) {
+  Model& m = *model_;
+  auto& top = *m.top;
+  top.cmd_valid = 1;
+  top.cmd_funct = command.funct;
+  top.cmd_rd = command.rd;
+  top.cmd_xd = command.xd;
+  top.cmd_rs1 = command.rs1;
+  top.cmd_rs2 = command.rs2;
+  m.offered = true;
+  m.settled = false;
+  m.quiet = 0;
+  m.settle();
+  if (!top.cmd_ready) return false;
+  m.log.accept(m.cycle, command);
+  return true;
+}
+
+bool RtlDevice::response(uint64_t& data) {
+  Model& m = *model_;
+  m.settle();
+  if (!m.top->resp_valid) return false;
+  data = m.top->resp_data;
+  m.top->resp_ready = 1;
+  m.responding = true;
+  m.settled = false;
+  return true;
+}
+
+bool RtlDevice::busy() const { return model_->top->busy; }
+
+void RtlDevice::tick() { model_->tick(); }
+
+std::string RtlDevice::error() const {
+  const Model& m = *model_;
+  if (!m.failed) return {};
+  const unsigned code = m.refused.code;
+  char text[160];
+  std::snprintf(text, sizeof text, "the accelerator refused a command (%s): funct %u, rs1 0x%" PRIx64 ", rs2 0x%" PRIx64,
+                code < sizeof kReasons / sizeof *kReasons ? kReasons[code] : "unknown reason",
+                m.refused.command.funct, m.refused.command.rs1, m.refused.command.rs2);
+  return text;
+}
+
+bool RtlDevice::rejected(RefusedCommand& refused) const {
+  if (model_->failed) refused = model_->refused;
+  return model_->failed;
+}
+
+uint64_t RtlDevice::cycle() const { return model_->cycle; }
+bool RtlDevice::quiet() const { return model_->asleep(); }
+void RtlDevice::skip(uint64_t cycles) { model_->skip(cycles); }
+uint64_t RtlDevice::progress() const { return model_->progress + model_->log.progress(); }
+const RtlStatistics& RtlDevice::statistics() const { return model_->statistics; }
+const Dram& RtlDevice::dram() const { return model_->dram; }
+
+void RtlDevice::finish() {
+#if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)
+  if (model_->waves) model_->waves->close();
+#endif
+}
+
+}  // namespace baco

@@ -1,0 +1,70 @@
+// The accelerator's Verilated RTL behind its RoCC port, with its memory ports served by a timed memory.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "config.h"
+#include "device.h"
+#include "dram.h"
+#include "log.h"
+#include "memory.h"
+
+namespace baco {
+
+struct RtlOptions {
+  DramOptions dram;
+  std::string trace;             // waveform file, empty = none; needs a model built for tracing
+  uint64_t trace_from = 0;       // cycles recorded: [trace_from, trace_until)
+  uint64_t trace_until = ~uint64_t{0};
+};
+
+struct RtlStatistics {
+  uint64_t evaluated_cycles = 0;  // the rest was skipped because nothing moved
+  uint64_t busy_cycles = 0;       // a fence would have waited
+  // By bit of event_units: load, execute, store, mesh, read beat, write beat, loop_ws, loop_conv.
+  std::array<uint64_t, 8> unit_cycles{};
+};
+
+// A command the accelerator refused, with the error code of its port.
+struct RefusedCommand {
+  unsigned code = 0;
+  Command command;
+};
+
+class RtlDevice : public Device {
+ public:
+  // Whether this program contains RTL, and in which form it can record waves: "", "vcd" or "fst".
+  static bool built();
+  static const char* trace_format();
+
+  // Resets the model. Throws std::runtime_error when the model does not fit the configuration, cannot trace, or
+  // the program contains none.
+  RtlDevice(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options);
+  ~RtlDevice() override;
+
+  bool offer(const Command& command) override;
+  bool response(uint64_t& data) override;
+  bool busy() const override;
+  void tick() override;
+  std::string error() const override;
+
+  bool rejected(RefusedCommand& refused) const;
+  uint64_t cycle() const;
+  // Nothing moves until the next command: cycles can pass without being evaluated.
+  bool quiet() const;
+  void skip(uint64_t cycles);
+  // Grows whenever anything moves: commands, events, memory beats.
+  uint64_t progress() const;
+  const RtlStatistics& statistics() const;
+  const Dram& dram() const;
+  // Flushes waveforms; throws std::runtime_error when they could not be written.
+  void finish();
+
+ private:
+  struct Model;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace baco

@@ -1,0 +1,83 @@
+#include "simulation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace baco {
+
+namespace {
+
+constexpr uint64_t kCheckCycles = 256;
+constexpr uint64_t kAloneCycles = 1 << 16;  // how long the host core runs between checks while all else rests
+
+}  // namespace
+
+void Watchdog::check(const Engine& engine, uint64_t progress) {
+  const uint64_t cycle = engine.cycle();
+  if (const std::string error = engine.error(); !error.empty()) throw Stopped("refused", error);
+  if (progress != progress_) {
+    progress_ = progress;
+    moved_at_ = cycle;
+  } else if (options_.stall_cycles && cycle - moved_at_ >= options_.stall_cycles) {
+    throw Stopped("stall", "nothing has moved for " + std::to_string(cycle - moved_at_) + " cycles");
+  }
+  if (options_.max_cycles && cycle >= options_.max_cycles)
+    throw Stopped("max_cycles", "the limit of " + std::to_string(options_.max_cycles) + " cycles is reached");
+  if (options_.timeout_seconds <= 0 || cycle < next_clock_) return;
+  next_clock_ = cycle + kClockCycles;
+  if (seconds() >= options_.timeout_seconds) {
+    char text[80];
+    std::snprintf(text, sizeof text, "the time limit of %g s is reached", options_.timeout_seconds);
+    throw Stopped("timeout", text);
+  }
+}
+
+uint64_t Watchdog::most_cycles(const Engine& engine) const {
+  if (!options_.max_cycles) return kAloneCycles;
+  const uint64_t left = options_.max_cycles > engine.cycle() ? options_.max_cycles - engine.cycle() : 1;
+  return std::min(left, kAloneCycles);
+}
+
+void load_image(const std::string& path, Memory& memory) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw std::runtime_error("cannot read the image " + path);
+  uint64_t record[2];
+  while (std::fread(record, sizeof record, 1, file.get()) == 1) {
+    const auto [address, bytes] = record;
+    if (std::fread(memory.at(address, bytes, "the program's image"), 1, bytes, file.get()) != bytes)
+      throw std::runtime_error("the image " + path + " is cut off");
+  }
+}
+
+void run_stream(StreamPlayer& player, Engine& engine, Watchdog& watchdog) {
+  uint64_t next_check = 0;
+  while (!player.done() || engine.busy()) {
+    if (!player.done()) player.cycle();
+    engine.tick();
+    if (engine.cycle() < next_check) continue;
+    next_check = engine.cycle() + kCheckCycles;
+    watchdog.check(engine, engine.progress() + player.position());
+  }
+  if (const std::string error = engine.error(); !error.empty()) throw Stopped("refused", error);
+}
+
+void run_program(Host& host, Engine& engine, Watchdog& watchdog) {
+  uint64_t next_check = 0;
+  while (!host.exited()) {
+    // the host core alone is much faster than cycle by cycle with an accelerator that rests
+    const uint64_t passed = engine.quiet() ? host.run_alone(watchdog.most_cycles(engine)) : 0;
+    if (passed) {
+      engine.skip(passed);
+    } else {
+      host.cycle();
+      engine.tick();
+    }
+    if (engine.cycle() < next_check) continue;
+    next_check = engine.cycle() + kCheckCycles;
+    watchdog.check(engine, engine.progress() + host.counts().instructions);
+  }
+  if (const std::string error = engine.error(); !error.empty()) throw Stopped("refused", error);
+}
+
+}  // namespace baco

@@ -1,0 +1,188 @@
+"""Reading RISC-V programs: an ELF file becomes bytes at addresses, an entry point, and the HTIF mailboxes."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from accel.elf_note import SECTION, read_note
+from common.errors import InputError, Location
+from common.files import read_input
+
+__all__ = ["Program", "Segment", "load_elf"]
+
+_LIMIT_BYTES = 1 << 30
+_BUILD_HINT = "compile with -static -nostdlib or a bare-metal library for rv64gc, linked at 0x80000000"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Bytes loaded at a physical address; `size` counts the zeros behind them as well."""
+
+    address: int
+    data: bytes
+    size: int
+
+    @property
+    def end(self) -> int:
+        """First address behind the segment."""
+        return self.address + self.size
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program ready to run.
+
+    Attributes:
+        path: file it came from.
+        entry: address of the first instruction.
+        segments: by ascending address, not overlapping, within memory.
+        tohost, fromhost: addresses of the HTIF mailboxes, `fromhost` 0 if there is none.
+        config_hash: of the accelerator it was compiled for; None for programs built elsewhere.
+    """
+
+    path: str
+    entry: int
+    segments: tuple[Segment, ...]
+    tohost: int
+    fromhost: int
+    config_hash: str | None
+
+    def image(self) -> bytes:
+        """The segments as the simulator loads them: address, byte count (both 64-bit), bytes, and so on."""
+        parts = [struct.pack("<QQ", s.address, len(s.data)) + s.data for s in self.segments if s.data]
+        return b"".join(parts)
+
+
+def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> Program:
+    """Read and check an executable.
+
+    Raises InputError, naming the file, unless it is a statically linked 64-bit little-endian RISC-V executable whose
+    segments lie in [memory_base, memory_base + memory_bytes) without overlap, whose entry point is in executable
+    memory, and which has the symbol `tohost` (without which it could never end).
+    """
+    here = Location(str(path))
+    data = read_input(path, limit_bytes=_LIMIT_BYTES)
+    if data[:4] != b"\x7fELF":
+        raise InputError("this is no ELF file", location=here, hint=_BUILD_HINT)
+    try:
+        elf = ELFFile(io.BytesIO(data))
+        _check_kind(elf, here)
+        loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_memsz"]]
+        segments = tuple(sorted((_segment(s, len(data), here) for s in loads), key=lambda s: s.address))
+        entry = int(elf["e_entry"])
+        code = [(int(s["p_vaddr"]), int(s["p_vaddr"]) + int(s["p_memsz"])) for s in loads if s["p_flags"] & 1]
+        symbols = _mailboxes(elf)
+        config_hash = _config_hash(elf)
+    except InputError:
+        raise
+    except (ELFError, Exception) as error:  # damaged files make the library fail in many ways
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"the ELF file is damaged: {reason}", location=here) from None
+    _check_placement(segments, memory_base, memory_bytes, here)
+    if entry % 2 or not any(first <= entry < end for first, end in code):
+        raise InputError(
+            f"the entry point {entry:#x} is not in executable memory", location=here, hint=_BUILD_HINT
+        )
+    return Program(
+        str(path), entry, segments, _tohost(symbols, here), symbols.get("fromhost", 0), config_hash
+    )
+
+
+def _check_kind(elf: Any, here: Location) -> None:
+    machine, kind = elf["e_machine"], elf["e_type"]
+    if machine != "EM_RISCV":
+        raise InputError(f"the program is for {machine}, not for RISC-V", location=here, hint=_BUILD_HINT)
+    if elf.elfclass != 64:
+        raise InputError("the program is for 32-bit RISC-V, not for 64-bit", location=here, hint=_BUILD_HINT)
+    if not elf.little_endian:
+        raise InputError("the program is big-endian", location=here, hint=_BUILD_HINT)
+    if kind != "ET_EXEC":
+        what = {"ET_REL": "an object file", "ET_DYN": "position-independent or a shared library"}
+        raise InputError(
+            f"the file is {what.get(kind, kind)}, not an executable at fixed addresses",
+            location=here,
+            hint="link it with -static and -no-pie",
+        )
+    if any(segment["p_type"] == "PT_INTERP" for segment in elf.iter_segments()):
+        raise InputError(
+            "the program is dynamically linked",
+            location=here,
+            hint="link it with -static; there is no loader",
+        )
+
+
+def _segment(header: Any, file_bytes: int, here: Location) -> Segment:
+    address, size, stored = int(header["p_paddr"]), int(header["p_memsz"]), int(header["p_filesz"])
+    offset, alignment, virtual = int(header["p_offset"]), int(header["p_align"]), int(header["p_vaddr"])
+    where = f"the segment at {address:#x}"
+    if stored > size:
+        raise InputError(
+            f"{where} has more bytes in the file ({stored}) than in memory ({size})", location=here
+        )
+    if offset + stored > file_bytes:
+        raise InputError(f"{where} ends beyond the end of the file: the file is cut off", location=here)
+    if alignment > 1 and (alignment & (alignment - 1) or (virtual - offset) % alignment):
+        raise InputError(f"{where} is misaligned: its alignment is {alignment:#x}", location=here)
+    return Segment(address, bytes(header.data()) if stored else b"", size)
+
+
+def _check_placement(segments: tuple[Segment, ...], base: int, size: int, here: Location) -> None:
+    if not segments:
+        raise InputError("the program has nothing to load", location=here, hint=_BUILD_HINT)
+    for one in segments:
+        if one.address < base or one.end > base + size:
+            raise InputError(
+                f"the segment at {one.address:#x} ({one.size:,} bytes) is outside memory,"
+                f" which is {base:#x} to {base + size - 1:#x}",
+                location=here,
+                hint="link the program elsewhere, or enlarge memory with --memory-mib",
+            )
+    for lower, upper in itertools.pairwise(segments):
+        if lower.end > upper.address:
+            raise InputError(
+                f"the segments at {lower.address:#x} and {upper.address:#x} overlap by"
+                f" {lower.end - upper.address:,} bytes",
+                location=here,
+            )
+
+
+def _mailboxes(elf: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for section in elf.iter_sections():
+        if isinstance(section, SymbolTableSection):
+            for name in ("tohost", "fromhost"):
+                for symbol in section.get_symbol_by_name(name) or ():
+                    if symbol["st_shndx"] != "SHN_UNDEF":
+                        found.setdefault(name, int(symbol["st_value"]))
+    return found
+
+
+def _tohost(symbols: dict[str, int], here: Location) -> int:
+    if "tohost" not in symbols:
+        raise InputError(
+            "the program has no symbol 'tohost', so it could never tell that it has ended",
+            location=here,
+            hint="link it with HTIF start-up code, and do not strip it",
+        )
+    return symbols["tohost"]
+
+
+def _config_hash(elf: Any) -> str | None:
+    section = elf.get_section_by_name(SECTION)
+    if section is not None:
+        return read_note(bytes(section.data()))
+    for segment in elf.iter_segments():  # sections may have been stripped
+        if segment["p_type"] == "PT_NOTE":
+            found = read_note(bytes(segment.data()))
+            if found:
+                return found
+    return None

@@ -1,0 +1,42 @@
+"""The interface of everything that can run a program. One engine is one file in this folder, registered below."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Protocol
+
+from common.errors import InputError, did_you_mean
+from sim.job import Job, Result
+
+
+class Engine(Protocol):
+    """Runs programs on a model of an accelerator."""
+
+    def run(self, job: Job) -> Result:
+        """Build what is needed and run the job to its end.
+
+        Raises InputError or InfeasibleError for a job that this engine cannot run, BuildError or StorageError when
+        the simulator cannot be built, and SimulationError when the run had to be stopped. A program that exits with
+        a code other than 0 is a result.
+        """
+        ...
+
+
+#: name -> (module, class, one-line description). A new engine is one file and one line here.
+ENGINES: dict[str, tuple[str, str, str]] = {
+    "rtl": ("sim.engines.rtl", "RtlEngine", "the accelerator's Verilog, cycle by cycle (Verilator)"),
+    "functional": (
+        "sim.engines.functional",
+        "FunctionalEngine",
+        "what commands compute, without timing; fast",
+    ),
+}
+
+
+def make_engine(name: str) -> Engine:
+    """The engine registered as `name`. Raises InputError for an unknown name."""
+    if name not in ENGINES:
+        raise InputError(f"unknown engine '{name}'", hint=did_you_mean(name, ENGINES))
+    module, cls, _ = ENGINES[name]
+    engine: Engine = getattr(importlib.import_module(module), cls)()
+    return engine

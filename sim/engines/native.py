@@ -1,0 +1,253 @@
+"""Running a built simulator: files in, limits, console out, report read back."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import json
+import resource
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from accel.config import Accelerator
+from accel.generate import config_lines
+from accel.isa import find_command_type
+from common.errors import BacoError, InputError, Location
+from common.files import read_input, storage_error
+from sim.elf import Program, load_elf
+from sim.failure import describe
+from sim.job import Job, Result, SimulationError
+from sim.toolchain import Toolchain
+
+#: What the simulator may map beyond main memory: the model, buffers, the system's libraries.
+_EXTRA_BYTES = 8 << 30
+#: Wall time beyond the job's own limit before the simulator is killed, seconds.
+_GRACE_SECONDS = 30.0
+_UNUSABLE = 3
+#: What a result keeps of the console, characters; the callback gets all of it.
+_CONSOLE_KEPT = 8 << 20
+
+
+def run_simulator(program: Path, engine: str, job: Job, tools: Toolchain, *, build_seconds: float) -> Result:
+    """Run a job in a simulator that `sim.build` made.
+
+    Raises as `sim.engines.base.Engine.run`.
+    """
+    if engine == "functional" and job.recording.waves is not None:
+        raise InputError("the functional model has no waveforms", hint="use the engine 'rtl'")
+    memory = job.memory
+    try:
+        with tempfile.TemporaryDirectory(prefix="baco-run-") as scratch:
+            folder = Path(scratch)
+            (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
+            arguments = [
+                *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
+                *_memory_arguments(job),
+                *_limit_arguments(job),
+                *_recording_arguments(job),
+            ]
+            elf = None
+            if job.stream is not None:
+                read_input(job.stream)  # missing or unreadable: say so now
+                arguments += ["--stream", str(job.stream)]
+            else:
+                assert job.program is not None, "a job has a program or a stream"
+                elf = load_elf(job.program, memory_base=memory.base, memory_bytes=memory.size_bytes)
+                _check_hash(elf, job.accelerator)
+                (folder / "image").write_bytes(elf.image())
+                arguments += ["--image", str(folder / "image"), "--entry", hex(elf.entry)]
+                arguments += ["--tohost", hex(elf.tohost), "--fromhost", hex(elf.fromhost)]
+            output, errors, code = _execute([str(program), *arguments], job)
+            report = folder / "result"
+            record = json.loads(report.read_text(encoding="ascii")) if code == 0 and report.exists() else None
+    except OSError as error:
+        raise storage_error(error, tempfile.gettempdir()) from error
+    if record is None:
+        raise _broken(code, errors, output, job)
+    if "failure" in record:
+        message, hint = describe(record, elf)
+        raise SimulationError(
+            message, kind=record["failure"]["kind"], console=output, record=record, hint=hint
+        )
+    return _result(record, job, elf, output, tools, build_seconds)
+
+
+def _memory_arguments(job: Job) -> list[str]:
+    memory = job.memory
+    bandwidth = memory.bytes_per_cycle or job.accelerator.dram_bytes_per_cycle
+    values: dict[str, object] = {
+        "--memory-base": memory.base,
+        "--memory-bytes": memory.size_bytes,
+        "--memory-latency": memory.latency_cycles,
+        "--memory-bandwidth": bandwidth,
+        "--memory-burst": memory.burst_bytes,
+        "--l2-kib": memory.l2_kib,
+        "--l2-latency": memory.l2_latency_cycles,
+        "--l2-bandwidth": memory.l2_bytes_per_cycle,
+    }
+    return [text for name, value in values.items() for text in (name, str(value))]
+
+
+def _limit_arguments(job: Job) -> list[str]:
+    limits = job.limits
+    return [
+        *("--max-cycles", str(limits.max_cycles), "--stall-cycles", str(limits.stall_cycles)),
+        *("--timeout", str(limits.timeout_seconds)),
+    ]
+
+
+def _recording_arguments(job: Job) -> list[str]:
+    recording, arguments = job.recording, []
+    for name, path in (("--trace", recording.waves), ("--log", recording.log)):
+        if path is not None:
+            try:
+                path.open("wb").close()  # a place that cannot be written is better known before a long run
+            except OSError as error:
+                raise storage_error(error, path) from error
+            arguments += [name, str(path)]
+    if recording.waves is not None:
+        arguments += ["--trace-from", str(recording.waves_from)]
+        if recording.waves_until is not None:
+            arguments += ["--trace-until", str(recording.waves_until)]
+    return arguments
+
+
+def _check_hash(program: Program, accelerator: Accelerator) -> None:
+    if program.config_hash is not None and program.config_hash != accelerator.config_hash:
+        raise InputError(
+            f"the program was compiled for the accelerator {program.config_hash}, this one is"
+            f" {accelerator.config_hash} ({accelerator.name})",
+            location=Location(program.path),
+            hint="compile it again for this accelerator, or name the one it was compiled for",
+        )
+
+
+class _Reader(threading.Thread):
+    """Reads a pipe to its end so that the simulator never waits for us; keeps a bounded amount."""
+
+    def __init__(self, pipe: IO[bytes], job: Job | None) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self._job, self._decoder = pipe, job, codecs.getincrementaldecoder("utf-8")("replace")
+        self._kept = io.StringIO()
+        self.start()
+
+    def run(self) -> None:
+        while block := self._pipe.read1(1 << 16):  # type: ignore[attr-defined]
+            text = self._decoder.decode(block)
+            # a stream's dumps are its result, and bounded by the stream itself
+            if self._job is None or self._job.stream is not None or self._kept.tell() < _CONSOLE_KEPT:
+                self._kept.write(text)
+            if self._job is not None and self._job.console is not None:
+                self._job.console(text)
+
+    def text(self) -> str:
+        self.join()
+        return self._kept.getvalue()
+
+
+def _execute(command: Sequence[str], job: Job) -> tuple[str, str, int]:
+    """Standard output and error, and exit code (negative: signal)."""
+    limit = job.limits.timeout_seconds + _GRACE_SECONDS if job.limits.timeout_seconds > 0 else None
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        _limit_memory(process.pid, job)
+        output, errors = _Reader(process.stdout, job), _Reader(process.stderr, None)
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        return output.text(), errors.text(), code
+
+
+def _limit_memory(pid: int, job: Job) -> None:
+    if not hasattr(resource, "prlimit"):
+        return
+    most = job.memory.size_bytes + _EXTRA_BYTES
+    # the process may have ended already, or run under a stricter limit
+    with contextlib.suppress(OSError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
+def _broken(code: int, errors: str, console: str, job: Job) -> BacoError:
+    """The error for a simulator that wrote no report."""
+    text = errors.strip()
+    if code == _UNUSABLE:
+        message = text or "the simulator refused its arguments"
+        return InputError(message, location=Location(str(job.stream)) if job.stream else None)
+    name = f"code {code}"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(-code).name
+    reason = f": {text.splitlines()[-1]}" if text else ""
+    return SimulationError(
+        f"the simulator ended with {name}{reason}",
+        kind="crash",
+        console=console,
+        record={"exit_code": code, "stderr": text[-4000:]},
+        hint="if memory ran out, free some; else please report this",
+    )
+
+
+def _names(counts: Sequence[Sequence[int]]) -> dict[str, int]:
+    """Counts by command name, from (funct, config subtype, count)."""
+    found = {}
+    for funct, subtype, count in counts:
+        kind = find_command_type(funct, subtype)
+        found[kind.name if kind else f"funct_{funct}"] = count
+    return found
+
+
+def _result(
+    record: dict[str, Any], job: Job, elf: Program | None, output: str, tools: Toolchain, build_seconds: float
+) -> Result:
+    cycles: int | None = record.get("cycles")
+    dim = job.accelerator.dim
+    notes = list(record.get("notes", ()))
+    if elf is not None and elf.config_hash is None:
+        notes.append(
+            "the program carries no configuration hash: whether it fits the accelerator is not known"
+        )
+    if record["console_dropped_bytes"]:
+        notes.append(f"{record['console_dropped_bytes']:,} bytes of the program's output were dropped")
+    counters = {
+        f"{group}_{name}": value
+        for group in ("host", "accelerator", "memory")
+        for name, value in record.get(group, {}).items()
+    }
+    dumps = []
+    if job.stream is not None:
+        dumps = [bytes.fromhex(line.split()[2]) for line in output.splitlines() if line.startswith("dump ")]
+    return Result(
+        engine=record["engine"],
+        exit_code=record["exit_code"],
+        cycles=cycles,
+        instructions=record.get("instructions", 0),
+        commands=_names(record["commands"]),
+        unrolled=_names(record["unrolled"]),
+        macs=record["macs"],
+        utilisation=record["macs"] / (cycles * dim * dim) if cycles else None,
+        dram_read_bytes=record["dram_read_bytes"],
+        dram_write_bytes=record["dram_write_bytes"],
+        counters=counters,
+        console=output,
+        memory_dumps=tuple(dumps),
+        notes=tuple(notes),
+        config_hash=job.accelerator.config_hash,
+        tools=tools.versions,
+        wall_seconds=record["wall_seconds"],
+        build_seconds=build_seconds,
+    )

@@ -1,0 +1,36 @@
+"""The accelerator's own Verilog, Verilated."""
+
+from __future__ import annotations
+
+import time
+
+from accel.generate import check_rtl, verilog
+from common.errors import InputError
+from sim.build import Waves, rtl_simulator
+from sim.engines.native import run_simulator
+from sim.job import Job, Result
+from sim.toolchain import toolchain
+
+
+class RtlEngine:
+    """Every cycle of the accelerator, with a timed memory and a host core in front."""
+
+    def run(self, job: Job) -> Result:
+        """As `Engine.run`. Raises InfeasibleError for a configuration that the Verilog does not cover."""
+        waves = _waves(job)
+        check_rtl(job.accelerator)
+        tools = toolchain(job.tools)
+        start = time.perf_counter()
+        program = rtl_simulator(verilog(job.accelerator), tools, waves=waves, report=job.report)
+        return run_simulator(program, "rtl", job, tools, build_seconds=time.perf_counter() - start)
+
+
+def _waves(job: Job) -> Waves:
+    path = job.recording.waves
+    if path is None:
+        return ""
+    if path.suffix == ".vcd":
+        return "vcd"
+    if path.suffix == ".fst":
+        return "fst"
+    raise InputError(f"waveforms are written as .vcd or .fst, not as '{path.name}'")

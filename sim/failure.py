@@ -1,0 +1,65 @@
+"""Telling people why a simulation was stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accel.isa import disassemble
+from sim.elf import Program
+
+__all__ = ["describe"]
+
+#: Commands shown of those accepted last.
+_SHOWN = 8
+#: Error codes of the accelerator's port.
+_REASONS = {
+    1: "unknown command",
+    2: "feature not built",
+    3: "illegal transposes",
+    4: "bad size",
+    5: "illegal flags",
+    6: "local address beyond the memory",
+    7: "address outside main memory",
+}
+_HINTS = {
+    "stall": "the commands in flight wait for something that never comes; --trace FILE.vcd shows the signals",
+    "max_cycles": "if the program only needs longer, raise --max-cycles",
+    "timeout": "if the program only needs longer, raise --timeout",
+    "memory": "check the addresses and strides of the last commands; --memory-mib enlarges memory",
+}
+
+
+def describe(record: dict[str, Any], program: Program | None) -> tuple[str, str | None]:
+    """Message and hint for a simulator's record with a `failure`."""
+    failure = record["failure"]
+    kind = failure["kind"]
+    lines = [f"cycle {failure['cycle']:,}: {failure['message']}"]
+    refused = failure.get("refused")
+    if kind == "refused" and refused:
+        reason = _REASONS.get(refused["code"], f"error code {refused['code']}")
+        lines = [
+            f"cycle {failure['cycle']:,}: the accelerator refused a command, {reason}: {_command(refused)}"
+        ]
+        if record["engine"] == "functional":  # which words the reason more closely
+            lines.append(f"  {failure['message']}")
+    if "pc" in failure:
+        lines.append(f"  host core at {failure['pc']:#x}")
+    if "stream_line" in failure:
+        lines.append(f"  command stream at line {failure['stream_line']}")
+    recent = failure["recent_commands"][-_SHOWN:]
+    if recent:
+        lines.append("  last commands (cycle, command):")
+        lines += [f"    {one['cycle']:>10,}  {_command(one)}" for one in recent]
+    in_flight = failure["in_flight"]
+    if in_flight:
+        lines.append("  in flight (unit, entry, allocated, issued, command):")
+        for one in in_flight:
+            issued = f"{one['issued']:,}" if "issued" in one else "waiting"
+            lines.append(
+                f"    {one['unit']:<8}{one['id']:>3}  {one['allocated']:>10,}  {issued:>10}  {_command(one)}"
+            )
+    return "\n".join(lines), _HINTS.get(kind)
+
+
+def _command(record: dict[str, Any]) -> str:
+    return disassemble(record["funct"], record["rs1"], record["rs2"])

@@ -1,0 +1,154 @@
+"""What is asked of a simulator, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from accel.config import Accelerator
+from common.errors import BacoError
+
+__all__ = ["Job", "Limits", "Memory", "Recording", "Result", "SimulationError"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Main memory.
+
+    Attributes:
+        base, size_bytes: where it lies; it is zero at the start and takes room only where it is touched.
+        latency_cycles: from the start of a transfer to its first bytes. No source fixes one for the reference
+            system (timing page, section 10): 60 accelerator cycles is our default.
+        bytes_per_cycle: bandwidth, reads and writes together; None takes the accelerator's.
+        burst_bytes: the channel moves aligned bursts of this size; a power of two.
+        l2_kib: capacity of a second-level cache (8 ways, 64-byte lines, write-back); 0 = none.
+        l2_latency_cycles, l2_bytes_per_cycle: of a hit, and at the accelerator's port.
+    """
+
+    base: int = 0x80000000
+    size_bytes: int = 512 << 20
+    latency_cycles: int = 60
+    bytes_per_cycle: float | None = None
+    burst_bytes: int = 8
+    l2_kib: int = 0
+    l2_latency_cycles: int = 20
+    l2_bytes_per_cycle: float = 16.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up.
+
+    Attributes:
+        max_cycles: in all; 0 = never. The default stops programs that loop for ever after some minutes.
+        stall_cycles: without any instruction, command or memory transfer.
+        timeout_seconds: of wall time; 0 = never.
+    """
+
+    max_cycles: int = 10_000_000_000
+    stall_cycles: int = 200_000
+    timeout_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Files written while simulating; None for those not wanted.
+
+    Attributes:
+        waves: waveforms of the whole accelerator, .vcd or .fst.
+        waves_from, waves_until: cycles recorded, [from, until); None = to the end.
+        log: when each command was allocated, issued and done (`sim.trace` reads it).
+    """
+
+    waves: Path | None = None
+    waves_from: int = 0
+    waves_until: int | None = None
+    log: Path | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One simulation: a program (ELF), or a stream of raw commands, on an accelerator.
+
+    Attributes:
+        program: ELF file; None when there is a stream.
+        stream: text file of commands for a machine without a host core; None when there is a program.
+        tools: kind of `sim.toolchain.toolchain`; None for the default.
+        report: where progress of builds goes.
+        console: gets what the program prints, as it comes; the result has it in any case.
+    """
+
+    accelerator: Accelerator
+    program: Path | None = None
+    stream: Path | None = None
+    memory: Memory = field(default_factory=Memory)
+    limits: Limits = field(default_factory=Limits)
+    recording: Recording = field(default_factory=Recording)
+    tools: str | None = None
+    report: Callable[[str], None] | None = None
+    console: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a simulation measured.
+
+    Attributes:
+        engine: what ran it.
+        exit_code: the program's own; 0 for a stream.
+        cycles: from reset to the end, at the accelerator's clock; None for engines without timing.
+        instructions: executed by the host core.
+        commands: accelerator commands by name, as the program issued them.
+        unrolled: commands by name that the load, execute and store units executed.
+        macs: multiply-accumulates the program asked for; padding up to the array's side does not count.
+        utilisation: macs / (cycles × dim²); None without cycles.
+        dram_read_bytes, dram_write_bytes: moved between memory and accelerator (or its second-level cache).
+        counters: everything else that was counted, by name.
+        console: what the program printed.
+        memory_dumps: what the stream's `dump` lines asked for.
+        notes: things that may surprise.
+        config_hash: of the accelerator.
+        tools: versions of what built the simulator.
+        wall_seconds, build_seconds: running, and building before it (0 when the cache had it).
+    """
+
+    engine: str
+    exit_code: int
+    cycles: int | None
+    instructions: int
+    commands: dict[str, int]
+    unrolled: dict[str, int]
+    macs: int
+    utilisation: float | None
+    dram_read_bytes: int
+    dram_write_bytes: int
+    counters: dict[str, int]
+    console: str
+    memory_dumps: tuple[bytes, ...]
+    notes: tuple[str, ...]
+    config_hash: str
+    tools: dict[str, str]
+    wall_seconds: float
+    build_seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(replace(self, memory_dumps=())) | {"memory_dumps": [d.hex() for d in self.memory_dumps]}
+
+
+class SimulationError(BacoError):
+    """The simulation was stopped: a hang, a refused command, a memory fault, a limit.
+
+    Attributes:
+        kind: stall, max_cycles, timeout, refused, memory, host, crash, arguments, file.
+        console: what the program had printed.
+        record: everything the simulator knew, as plain values (last commands, commands in flight, counters).
+    """
+
+    def __init__(
+        self, message: str, *, kind: str, console: str, record: dict[str, Any], hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind, self.console, self.record = kind, console, record

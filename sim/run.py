@@ -1,0 +1,43 @@
+"""The way into simulation: a program, an accelerator, and the name of what is to run it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from accel.config import Accelerator
+from sim.engines.base import make_engine
+from sim.job import Job, Limits, Memory, Recording, Result, SimulationError
+
+__all__ = ["Job", "Limits", "Memory", "Recording", "Result", "SimulationError", "run_job", "simulate"]
+
+
+def simulate(
+    program: str | Path,
+    accelerator: Accelerator,
+    *,
+    engine: str = "rtl",
+    memory: Memory | None = None,
+    limits: Limits | None = None,
+    recording: Recording | None = None,
+    tools: str | None = None,
+) -> Result:
+    """Run an ELF program to its end.
+
+    Raises as `sim.engines.base.Engine.run`; a program's own exit code other than 0 is in the result.
+    """
+    return run_job(
+        Job(
+            accelerator=accelerator,
+            program=Path(program),
+            memory=memory or Memory(),
+            limits=limits or Limits(),
+            recording=recording or Recording(),
+            tools=tools,
+        ),
+        engine=engine,
+    )
+
+
+def run_job(job: Job, *, engine: str = "rtl") -> Result:
+    """As `simulate`, for everything that a job can ask for."""
+    return make_engine(engine).run(job)
