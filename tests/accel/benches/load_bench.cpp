@@ -147,6 +147,9 @@ int main(int argc, char** argv) {
     const bool request = dut->rd_req_valid && dut->rd_req_ready;
     const uint64_t size = uint64_t(1) << dut->rd_req_size, address = dut->rd_req_addr;
     need(dut->bytes_requested == (request ? size : 0), "bytes_requested is wrong");
+    need((dut->events >> 5 & 1) == request, "event 5 is not the accepted request");
+    need((dut->events >> 4 & 1) == (dut->rd_req_valid && !dut->rd_req_ready), "event 4 is not the stalled request");
+    need((dut->events >> 3 & 1) || !(in_flight || dut->rd_req_valid), "event 3 is low while reads are active");
     if (request) {
       need(size >= kBeat && (size <= DMA_MAX_BYTES || size == kBeat), "a request of an illegal size");
       need(address % size == 0, "a request is not aligned to its size");
