@@ -113,15 +113,14 @@ def read_hierarchy(verilog: str, top: str = TOP) -> Hierarchy:
 def _parse(verilog: str) -> dict[str, Any]:
     if importlib.util.find_spec("pyverilog") is None:
         raise InputError("reading Verilog back needs Pyverilog", hint="install it: pip install 'baco[rtl]'")
+    from pyverilog.vparser import parser  # type: ignore[import-untyped]
     from pyverilog.vparser.ast import ModuleDef  # type: ignore[import-untyped]
-    from pyverilog.vparser.parser import VerilogParser  # type: ignore[import-untyped]
-    from pyverilog.vparser.parser import ParseError  # type: ignore[import-untyped]
 
     # its parser generator leaves files behind
     with tempfile.TemporaryDirectory(prefix="baco-pyverilog-") as folder:
         try:
-            tree = VerilogParser(outputdir=folder, debug=False).parse(verilog)
-        except ParseError as error:
+            tree = parser.VerilogParser(outputdir=folder, debug=False).parse(verilog)
+        except parser.ParseError as error:
             raise BacoError(f"Pyverilog cannot read the Verilog: {error}") from None
     return {one.name: one for one in tree.description.definitions if isinstance(one, ModuleDef)}
 
