@@ -75,9 +75,12 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.doctor import doctor
     from baco.commands.evaluate import evaluate
     from baco.commands.explore import explore
+    from baco.commands.export_chipyard import export_chipyard
+    from baco.commands.isa import isa
     from baco.commands.networks import networks
     from baco.commands.report import report
     from baco.commands.root import root
+    from baco.commands.rtl import rtl
 
     app = typer.Typer(
         name=program,
@@ -88,7 +91,7 @@ def _app(program: str) -> Callable[..., Any]:
     if program == "explore":
         app.command()(explore)
         return app
-    for command in (explore, evaluate, networks, report, doctor):
+    for command in (explore, evaluate, networks, report, rtl, isa, export_chipyard, doctor):
         app.command()(command)
     app.add_typer(bench, name="bench")
     app.callback(invoke_without_command=True)(root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accel.isa.address import GARBAGE, LocalAddress, is_garbage, local_address_bits
 from accel.isa.coding import (
+    command_named,
     command_type,
     decode,
     disassemble,
@@ -14,7 +15,7 @@ from accel.isa.coding import (
 )
 from accel.isa.command import Command, CommandType, Field
 from accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
-from accel.isa.document import reference, verilog_constants, verilog_header
+from accel.isa.document import command_reference, reference, verilog_constants, verilog_header
 from accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction, rocc_instruction
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "Field",
     "LocalAddress",
     "RoccInstruction",
+    "command_named",
+    "command_reference",
     "command_type",
     "decode",
     "disassemble",

@@ -13,6 +13,7 @@ from accel.isa.commands import COMMANDS
 from common.errors import InputError, did_you_mean
 
 __all__ = [
+    "command_named",
     "command_type",
     "decode",
     "disassemble",
@@ -37,7 +38,7 @@ def encode(command: str, **fields: SupportsIndex | SupportsFloat) -> Command:
 
     Raises InputError for an unknown command or field and for a value that the field cannot hold.
     """
-    kind = _named(command)
+    kind = command_named(command)
     known = {field.name: field for field in kind.fields}
     for name in fields:
         if name not in known:
@@ -48,6 +49,14 @@ def encode(command: str, **fields: SupportsIndex | SupportsFloat) -> Command:
         bits = _bits(kind, field, fields[name]) if name in fields else field.default
         registers[field.register] |= bits << field.low
     return Command(kind.funct, registers["rs1"], registers["rs2"])
+
+
+def command_named(command: str) -> CommandType:
+    """The command of that name, in any case. Raises InputError when there is none."""
+    kind = COMMANDS.get(command.upper())
+    if kind is None:
+        raise InputError(f"there is no command '{command}'", hint=did_you_mean(command, COMMANDS))
+    return kind
 
 
 def command_type(funct: int, rs1: int = 0) -> CommandType:
@@ -111,13 +120,6 @@ def float32_bits(value: float) -> int:
 def float32_value(bits: int) -> float:
     """The number that 32 bits stand for."""
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
-
-
-def _named(command: str) -> CommandType:
-    kind = COMMANDS.get(command.upper())
-    if kind is None:
-        raise InputError(f"there is no command '{command}'", hint=did_you_mean(command, COMMANDS))
-    return kind
 
 
 def _bits(kind: CommandType, field: Field, value: SupportsIndex | SupportsFloat) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from accel.isa.address import NORM_COMMANDS
+from accel.isa.coding import command_named
 from accel.isa.command import FIELD_KINDS, CommandType
 from accel.isa.commands import COMMANDS
 
-__all__ = ["reference", "verilog_constants", "verilog_header"]
+__all__ = ["command_reference", "reference", "verilog_constants", "verilog_header"]
 
 _UNITS = {
     "ld": "load controller",
@@ -67,6 +68,11 @@ def _command(one: CommandType) -> list[str]:
             f"| {field.name} | {field.bits} | {FIELD_KINDS[field.kind]} | {default} | {field.meaning}{needs} |"
         )
     return lines
+
+
+def command_reference(name: str) -> str:
+    """The section of one command. Raises InputError for an unknown name."""
+    return "\n".join(_command(command_named(name))) + "\n"
 
 
 def verilog_constants() -> dict[str, str]:

@@ -1,0 +1,47 @@
+"""`baco export-chipyard`: an accelerator as a configuration of Gemmini's generator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export_chipyard(
+    accelerator: Annotated[
+        str,
+        typer.Argument(metavar="ACCELERATOR", help="A configuration file (.yaml) or the name of a preset."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write into.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a Scala configuration for Chipyard, the matching C header and the configuration itself.
+
+    What Gemmini's generator would refuse is an error; what it cannot express is listed.
+    """
+    from accel.c_header import c_header
+    from accel.chipyard import chipyard_notes, scala_config, scala_name
+    from accel.presets import load_accelerator
+    from baco.commands.context import print_json, stdout
+    from common.files import atomic_write, output_folder
+
+    configuration = load_accelerator(accelerator)
+    files = {
+        f"{scala_name(configuration)}.scala": scala_config(configuration),
+        "gemmini_params.h": c_header(configuration),
+        "accelerator.yaml": configuration.to_yaml(),
+    }
+    folder = output_folder(out)
+    for name, text in files.items():
+        atomic_write(folder / name, text)
+    notes = chipyard_notes(configuration)
+    if json:
+        print_json({"files": [str(folder / name) for name in files], "notes": notes})
+        return
+    console = stdout()
+    for name in files:
+        console.print(str(folder / name), markup=False)
+    console.print("not expressed, or different in Gemmini:", markup=False)
+    for note in notes:
+        console.print(f"  * {note}", markup=False)

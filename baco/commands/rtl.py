@@ -1,0 +1,122 @@
+"""`baco rtl`: the Verilog of an accelerator, with its C header and a count of its structure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from accel.config import Accelerator
+
+
+def rtl(
+    accelerator: Annotated[
+        str,
+        typer.Argument(metavar="ACCELERATOR", help="A configuration file (.yaml) or the name of a preset."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.v", help="The Verilog file to write.")],
+    header: Annotated[
+        Path | None,
+        typer.Option("--header", metavar="FILE.h", help="Also write the C header gemmini_params.h."),
+    ] = None,
+    structure: Annotated[
+        Path | None,
+        typer.Option(
+            "--structure", metavar="FILE.json", help="Also count registers, memories and units (Yosys)."
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Lint the file, read it back and compare it with the configuration."),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator."""
+    from accel.c_header import c_header
+    from accel.generate import verilog
+    from accel.presets import load_accelerator
+    from baco.commands.context import print_json, stderr, stdout
+    from common.files import atomic_write
+
+    configuration = load_accelerator(accelerator)
+    text = verilog(configuration)
+    atomic_write(out, text)
+    summary: dict[str, Any] = {
+        "accelerator": configuration.name,
+        "configuration_hash": configuration.config_hash,
+        "verilog": str(out),
+    }
+    lines = [f"{out}: {len(text.splitlines()):,} lines of Verilog, configuration {configuration.config_hash}"]
+    if header is not None:
+        atomic_write(header, c_header(configuration))
+        summary["header"] = str(header)
+        lines.append(f"{header}: C header")
+    if check:
+        counts = _check(configuration, text)
+        summary["instances"] = counts
+        lines.append(
+            f"checked: {len(counts)} modules, {sum(counts.values()):,} instances, all as the configuration says"
+        )
+    table = None
+    if structure is not None:
+        from accel.structure import structure as count
+
+        report = count(text, note=lambda note: stderr().print(note, markup=False))
+        summary["structure"] = report.to_dict()
+        atomic_write(structure, _document(configuration, summary["structure"]))
+        lines.append(f"{structure}: structure, by {report.yosys}")
+        table = report.table()
+    if json:
+        print_json(summary)
+        return
+    console = stdout()
+    for line in lines:
+        console.print(line, markup=False)
+    if table is not None:
+        console.print(_rich_table(*table))
+
+
+def _check(configuration: Accelerator, text: str) -> dict[str, int]:
+    """Number of instances by module. Raises BacoError naming everything that is wrong with the Verilog."""
+    from accel.read_back import discrepancies, preprocess, read_hierarchy
+    from accel.verilog_lint import lint
+    from common.errors import BacoError
+    from sim.toolchain import toolchain
+
+    tools = toolchain()
+    tools.need_verilator()
+    problems = lint(text, tools.verilator, tools.verilator_root)
+    hierarchy = read_hierarchy(preprocess(text, tools.verilator, tools.verilator_root))
+    problems += discrepancies(hierarchy, configuration)
+    if problems:
+        raise BacoError(
+            "the Verilog is not what the configuration says:\n  " + "\n  ".join(problems),
+            hint="this is a mistake in baco; please report it with the configuration",
+        )
+    return hierarchy.modules
+
+
+def _document(configuration: Accelerator, structure: dict[str, Any]) -> str:
+    import json
+
+    from common.provenance import versions
+
+    head = {
+        "accelerator": configuration.name,
+        "configuration_hash": configuration.config_hash,
+        "versions": versions(),
+    }
+    return json.dumps({**head, **structure}, indent=2) + "\n"
+
+
+def _rich_table(titles: list[str], rows: list[list[str]]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for index, title in enumerate(titles):
+        table.add_column(title, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
