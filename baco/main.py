@@ -81,6 +81,8 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.report import report
     from baco.commands.root import root
     from baco.commands.rtl import rtl
+    from baco.commands.simulate import simulate
+    from baco.commands.trace import trace
 
     app = typer.Typer(
         name=program,
@@ -91,7 +93,7 @@ def _app(program: str) -> Callable[..., Any]:
     if program == "explore":
         app.command()(explore)
         return app
-    for command in (explore, evaluate, networks, report, rtl, isa, export_chipyard, doctor):
+    for command in (explore, evaluate, networks, report, rtl, isa, export_chipyard, simulate, trace, doctor):
         app.command()(command)
     app.add_typer(bench, name="bench")
     app.callback(invoke_without_command=True)(root)

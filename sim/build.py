@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -94,8 +95,8 @@ class _Builder:
 
         def make(folder: Path) -> None:
             self.report("building the functional simulator (once)")
-            objects = [*self._common_objects(), *self._compile(["rtl_none.cpp"], folder, [])]
-            self._link(objects, folder)
+            rtl = self._kept_objects([_cpp_folder() / "rtl_none.cpp"], [], "")
+            self._link([*self._common_objects(), *rtl], folder)
 
         return self.cache.entry(key, make) / "simulator"
 
@@ -113,12 +114,15 @@ class _Builder:
             model = self._verilate(verilog, waves, folder)
             self.report(f"compiling the accelerator ({len(model)} files)")
             include = [*self._include(waves), "-I", str(folder / "model")]
-            fast = [path for path in model if "__Slow" not in path.name and "__Syms" not in path.name]
-            slow = [path for path in model if path not in fast]
-            jobs = [(path, _FAST) for path in fast] + [(path, _SLOW) for path in slow]
-            jobs.sort(key=lambda job: -job[0].stat().st_size)
-            objects = self._compile_paths([(Path(_cpp_folder() / "rtl.cpp"), ()), *jobs], folder, include)
+            # the longest first, so that none is left over at the end
+            model.sort(key=lambda path: -path.stat().st_size)
+            jobs = [(_cpp_folder() / "rtl.cpp", _FAST)]
+            jobs += [(path, _SLOW if _runs_once(path) else _FAST) for path in model]
+            with ThreadPoolExecutor(_processors()) as pool:
+                list(pool.map(lambda job: self._compile(job[0], folder, [*job[1], *include]), jobs))
+            objects = [folder / f"{path.stem}.o" for path, _ in jobs]
             self._link([*common, *runtime, *objects], folder, ["-lz"] if waves == "fst" else [])
+            shutil.rmtree(folder / "model")
 
         return self.cache.entry(key, make) / "simulator"
 
@@ -126,27 +130,27 @@ class _Builder:
         return f"{what}-{stable_hash({'base': self.base, 'content': content})}"
 
     def _common_objects(self) -> list[Path]:
-        """Objects that every simulator shares."""
-        names = _common(self.sources)
-        key = self._key("common", {name: self.sources[name] for name in names})
-
-        def make(folder: Path) -> None:
-            self.report(f"compiling what all simulators share ({len(names)} files, once)")
-            self._compile(names, folder, [])
-
-        return sorted(self.cache.entry(key, make).glob("*.o"))
+        """Objects that every simulator shares, each kept by itself."""
+        return self._kept_objects([_cpp_folder() / name for name in _common(self.sources)], [], "")
 
     def _runtime_objects(self, waves: Waves) -> list[Path]:
         """Verilator's run-time library."""
-        key = self._key("verilated", {"waves": waves})
+        root = Path(self.tools.verilator_root, "include")
+        names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves else [])]
+        return self._kept_objects([root / name for name in names], self._include(waves), waves)
 
-        def make(folder: Path) -> None:
-            self.report("compiling Verilator's library (once)")
-            root = Path(self.tools.verilator_root, "include")
-            names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves else [])]
-            self._compile_paths([(root / name, ()) for name in names], folder, self._include(waves))
+    def _kept_objects(self, paths: Sequence[Path], flags: Sequence[str], variant: str) -> list[Path]:
+        keys = {path: self._key("object", [path.name, path.read_text("utf-8"), variant]) for path in paths}
+        missing = [path for path, key in keys.items() if not self.cache.find(key)]
+        if missing:
+            self.report(f"compiling what simulators share ({len(missing)} files)")
 
-        return sorted(self.cache.entry(key, make).glob("*.o"))
+        def kept(path: Path) -> Path:
+            folder = self.cache.entry(keys[path], lambda scratch: self._compile(path, scratch, flags))
+            return folder / f"{path.stem}.o"
+
+        with ThreadPoolExecutor(_processors()) as pool:
+            return list(pool.map(kept, paths))
 
     def _include(self, waves: Waves) -> list[str]:
         root = Path(self.tools.verilator_root, "include")
@@ -165,21 +169,11 @@ class _Builder:
         self._run([*command, str(source)], "Verilator", {"VERILATOR_ROOT": self.tools.verilator_root})
         return sorted(model.glob("*.cpp"))
 
-    def _compile(self, names: Iterable[str], folder: Path, flags: Sequence[str]) -> list[Path]:
-        return self._compile_paths([(_cpp_folder() / name, ()) for name in names], folder, flags)
-
-    def _compile_paths(
-        self, jobs: Sequence[tuple[Path, Sequence[str]]], folder: Path, flags: Sequence[str]
-    ) -> list[Path]:
-        def one(job: tuple[Path, Sequence[str]]) -> Path:
-            source, own = job
-            target = folder / f"{source.stem}.o"
-            command = [*self.tools.compiler, *self.flags, *own, *flags, "-I", str(_cpp_folder())]
-            self._run([*command, "-c", str(source), "-o", str(target)], f"compiling {source.name}")
-            return target
-
-        with ThreadPoolExecutor(_processors()) as pool:
-            return list(pool.map(one, jobs))
+    def _compile(self, source: Path, folder: Path, flags: Sequence[str]) -> None:
+        """Compile one file to `folder`."""
+        target = folder / f"{source.stem}.o"
+        command = [*self.tools.compiler, *self.flags, *flags, "-I", str(_cpp_folder())]
+        self._run([*command, "-c", str(source), "-o", str(target)], f"compiling {source.name}")
 
     def _link(self, objects: Sequence[Path], folder: Path, libraries: Sequence[str] = ()) -> None:
         command = [*self.tools.compiler, *self.flags, "-o", str(folder / "simulator")]
@@ -230,6 +224,11 @@ class _Builder:
             f"{what} failed ({end}): " + ("\n  ".join(errors[:8]) or "no message"),
             hint="if it ran out of memory, build fewer at once; else please report this",
         )
+
+
+def _runs_once(path: Path) -> bool:
+    """Whether Verilator put code there that runs only at the start and the end."""
+    return "__Slow" in path.name or "__Syms" in path.name
 
 
 def _cpp_folder() -> Path:

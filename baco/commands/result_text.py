@@ -1,0 +1,40 @@
+"""The result of a simulation for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sim.job import Result
+
+
+def result_lines(result: Result) -> Iterator[str]:
+    """Lines to print, the most wanted figures first."""
+    if result.cycles is not None:
+        yield f"cycles          {result.cycles:,}"
+    if result.instructions:
+        yield f"instructions    {result.instructions:,}"
+    yield f"commands        {sum(result.commands.values()):,} ({_counts(result.commands)})"
+    if result.unrolled != result.commands:
+        yield f"  unrolled to   {sum(result.unrolled.values()):,} ({_counts(result.unrolled)})"
+    yield f"MACs            {result.macs:,}"
+    if result.utilisation is not None:
+        yield f"utilisation     {100 * result.utilisation:.1f} % of the array's peak"
+    yield f"DRAM            {result.dram_read_bytes:,} bytes read, {result.dram_write_bytes:,} bytes written"
+    if result.cycles:
+        busy = result.counters["accelerator_busy_cycles"]
+        yield f"accelerator     busy in {100 * busy / result.cycles:.1f} % of the cycles"
+    for note in result.notes:
+        yield f"note            {note}"
+    yield f"simulated in    {result.wall_seconds:.2f} s" + _rate(result)
+
+
+def _rate(result: Result) -> str:
+    if result.cycles is None or result.wall_seconds < 0.01:
+        return ""
+    return f" ({result.cycles / result.wall_seconds / 1000:,.0f} thousand cycles/s)"
+
+
+def _counts(commands: dict[str, int]) -> str:
+    largest = sorted(commands.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{name} {count:,}" for name, count in largest[:6])
+    return shown + (", ..." if len(largest) > 6 else "") if shown else "none"

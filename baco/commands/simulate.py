@@ -1,0 +1,139 @@
+"""`baco simulate`: run a program on an accelerator."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def simulate(
+    program: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PROGRAM.elf]", help="Bare-metal RISC-V program; or give --stream.", show_default=False
+        ),
+    ] = None,
+    accelerator: Annotated[
+        str,
+        typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml", help="Preset or configuration file."),
+    ] = "gemmini-default",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", "-e", help="rtl: the Verilog, cycle by cycle. functional: results only."),
+    ] = "rtl",
+    stream: Annotated[
+        Path | None,
+        typer.Option(
+            "--stream", metavar="FILE", help="Raw commands instead of a program, without a host core."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="The program's output and errors only.")
+    ] = False,
+    waves: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE.vcd|.fst", help="Record waveforms (slow).")
+    ] = None,
+    waves_from: Annotated[
+        int, typer.Option("--trace-from", min=0, metavar="CYCLE", help="First cycle of the waveforms.")
+    ] = 0,
+    waves_until: Annotated[
+        int | None, typer.Option("--trace-until", min=1, metavar="CYCLE", help="Cycle where they stop.")
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE.csv", help="Log every command; `baco trace` draws it."),
+    ] = None,
+    max_cycles: Annotated[
+        int, typer.Option("--max-cycles", min=0, help="Give up after so many cycles; 0: never.")
+    ] = 10_000_000_000,
+    stall_cycles: Annotated[
+        int, typer.Option("--stall-cycles", min=0, help="Give up when nothing moves for so long; 0: never.")
+    ] = 200_000,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0, help="Give up after so many seconds of running; 0: never.")
+    ] = 0.0,
+    memory_latency: Annotated[
+        int, typer.Option("--memory-latency", min=0, max=1_000_000, help="DRAM latency, cycles.")
+    ] = 60,
+    memory_bandwidth: Annotated[
+        float | None,
+        typer.Option(
+            "--memory-bandwidth", min=0.001, help="DRAM bytes per cycle; default: the accelerator's."
+        ),
+    ] = None,
+    memory_burst: Annotated[
+        int,
+        typer.Option("--memory-burst", min=1, max=4096, help="DRAM moves aligned bursts of so many bytes."),
+    ] = 8,
+    memory_mib: Annotated[
+        int, typer.Option("--memory-mib", min=1, max=1 << 16, help="Size of main memory, from 0x80000000 on.")
+    ] = 512,
+    l2_kib: Annotated[
+        int,
+        typer.Option("--l2-kib", min=0, max=1 << 20, help="Second-level cache (512: Gemmini's); 0: none."),
+    ] = 0,
+    l2_latency: Annotated[
+        int, typer.Option("--l2-latency", min=0, max=1_000_000, help="Cycles of a hit in it.")
+    ] = 20,
+    tools: Annotated[
+        str | None, typer.Option("--tools", help="package (default) or system: which tools build simulators.")
+    ] = None,
+) -> None:
+    """Run a program on an accelerator; measure cycles, work and memory traffic.
+
+    Exit code 0: the program ended with 0. 1: it ended with another code, which is printed. 2: it could not be run or
+    had to be stopped. The first run of a configuration builds its simulator and keeps it.
+    """
+    from accel.presets import load_accelerator
+    from baco.commands.context import print_json, stderr, stdout
+    from common.errors import InputError
+    from sim.job import Job, Limits, Memory, Recording
+    from sim.run import run_job
+
+    if (program is None) == (stream is None):
+        raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
+    if memory_burst & (memory_burst - 1):
+        raise InputError(f"--memory-burst must be a power of two, not {memory_burst}")
+    notes = stderr()
+    talkative = not (json or quiet)
+    result = run_job(
+        Job(
+            accelerator=load_accelerator(accelerator),
+            program=program,
+            stream=stream,
+            memory=Memory(
+                size_bytes=memory_mib << 20,
+                latency_cycles=memory_latency,
+                bytes_per_cycle=memory_bandwidth,
+                burst_bytes=memory_burst,
+                l2_kib=l2_kib,
+                l2_latency_cycles=l2_latency,
+            ),
+            limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
+            recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
+            tools=tools,
+            report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+            console=None if json else _show,
+        ),
+        engine=engine,
+    )
+    if json:
+        print_json(result.to_dict())
+    elif not quiet:
+        from baco.commands.result_text import result_lines
+
+        for line in result_lines(result):
+            stdout().print(line, markup=False)
+    if result.exit_code:
+        sys.stdout.flush()
+        notes.print(f"the program ended with exit code {result.exit_code}", markup=False)
+        raise typer.Exit(1)
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,290 @@
+"""The command log as a pipeline chart: when each command waited, and when it ran."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.isa import disassemble, find_command_type
+from common.errors import InputError, Location
+from common.files import atomic_write, read_input_text
+
+__all__ = ["Log", "LogEntry", "draw_html", "draw_image", "read_log"]
+
+UNITS = ("load", "execute", "store")
+_COLUMNS = ["unit", "id", "funct", "rs1", "rs2", "allocated", "issued", "done"]
+#: More bars than this are no picture any more.
+_MOST_IN_IMAGE, _MOST_IN_PAGE = 20_000, 5_000
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One command in a unit's queue.
+
+    Attributes:
+        unit: load, execute, store, or front for what the host core issued.
+        entry: its place in the unit's reservation station.
+        allocated, issued, done: cycles; None while it has not come to that. The front has `allocated` only.
+    """
+
+    unit: str
+    entry: int
+    funct: int
+    rs1: int
+    rs2: int
+    allocated: int
+    issued: int | None
+    done: int | None
+
+    @property
+    def name(self) -> str:
+        """The command's name."""
+        kind = find_command_type(self.funct, self.rs1)
+        return kind.name if kind else f"funct {self.funct}"
+
+    @property
+    def text(self) -> str:
+        """The command with its fields."""
+        return disassemble(self.funct, self.rs1, self.rs2)
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a simulation with a command log wrote, by order of completion."""
+
+    dim: int
+    entries: tuple[LogEntry, ...]
+
+    @property
+    def end(self) -> int:
+        """The last cycle that anything is said about."""
+        return max(
+            (c for e in self.entries for c in (e.allocated, e.issued, e.done) if c is not None), default=0
+        )
+
+    def window(self, first: int, until: int | None) -> tuple[LogEntry, ...]:
+        """Commands of the units that were there in any of the cycles [first, until)."""
+        end = self.end + 1 if until is None else until
+        return tuple(
+            e
+            for e in self.entries
+            if e.unit in UNITS and e.allocated < end and (e.done is None or e.done >= first)
+        )
+
+
+def read_log(path: str | Path) -> Log:
+    """Read a command log. Raises InputError, with the line, for anything that is none."""
+    lines = read_input_text(path).splitlines()
+    head = lines[0].split() if lines else []
+    if head[:5] != ["#", "baco", "command", "log", "1,"] or len(head) != 7 or not head[6].isdigit():
+        raise InputError(
+            "this is no command log",
+            location=Location(str(path), 1),
+            hint="`baco simulate --log FILE` writes one",
+        )
+    rows = csv.reader(io.StringIO("\n".join(lines[1:])))
+    if next(rows, None) != _COLUMNS:
+        raise InputError("the columns are not those of a command log", location=Location(str(path), 2))
+    entries = tuple(_entry(row, Location(str(path), number)) for number, row in enumerate(rows, start=3))
+    return Log(int(head[6]), entries)
+
+
+def _entry(row: Sequence[str], here: Location) -> LogEntry:
+    try:
+        unit, number, funct, rs1, rs2, allocated, issued, done = row
+        return LogEntry(
+            _known_unit(unit),
+            int(number),
+            int(funct),
+            int(rs1, 16),
+            int(rs2, 16),
+            int(allocated),
+            int(issued) if issued else None,
+            int(done) if done else None,
+        )
+    except ValueError:
+        raise InputError(
+            "this line is not one of a command log", location=here, hint="was the simulation interrupted?"
+        ) from None
+
+
+def _known_unit(unit: str) -> str:
+    if unit not in (*UNITS, "front"):
+        raise ValueError(unit)
+    return unit
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A command as drawn: what has not come to pass ends with the log."""
+
+    lane: int
+    entry: LogEntry
+    issued: int
+    done: int
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Start and length."""
+        return self.entry.allocated, self.issued - self.entry.allocated
+
+    @property
+    def running(self) -> tuple[int, int]:
+        """Start and length."""
+        return self.issued, self.done - self.issued
+
+
+@dataclass(frozen=True)
+class _Chart:
+    """Bars by lane: a lane is one place of one unit, lanes from top to bottom."""
+
+    lanes: tuple[str, ...]
+    bars: tuple[_Bar, ...]
+    names: tuple[str, ...]
+
+
+def _chart(log: Log, first: int, until: int | None, most: int) -> _Chart:
+    entries = log.window(first, until)
+    if not entries:
+        raise InputError(
+            "no command was in flight in these cycles", hint=f"the log ends with cycle {log.end:,}"
+        )
+    if len(entries) > most:
+        raise InputError(
+            f"{len(entries):,} commands are too many for one chart (at most {most:,})",
+            hint="choose cycles with --from and --until",
+        )
+    end = log.end
+    lanes: list[str] = []
+    bars = []
+    for unit in UNITS:
+        free: list[int] = []  # per lane of this unit: when its last command was done
+        base = len(lanes)
+        for entry in sorted((e for e in entries if e.unit == unit), key=lambda e: (e.allocated, e.entry)):
+            done = entry.done if entry.done is not None else end
+            issued = entry.issued if entry.issued is not None else done
+            lane = next((i for i, cycle in enumerate(free) if cycle <= entry.allocated), len(free))
+            if lane == len(free):
+                free.append(0)
+                lanes.append(f"{unit} {lane}")
+            free[lane] = max(done, entry.allocated + 1)
+            bars.append(_Bar(base + lane, entry, issued, done))
+    return _Chart(tuple(lanes), tuple(bars), tuple(sorted({e.name for e in entries})))
+
+
+#: Colours that people with colour-blindness can tell apart (Okabe and Ito, 2008).
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#555555")
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    return {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
+
+
+def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None = None) -> None:
+    """Draw the chart as an image; the suffix of `path` says which kind (png, svg, pdf).
+
+    A bar starts pale where a command was allocated, and is full from its issue until it was done. Raises InputError
+    for an empty or too large window, StorageError when the file cannot be written.
+    """
+    chart = _chart(log, first, until, _MOST_IN_IMAGE)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    colours = _colours(chart.names)
+    figure = Figure(figsize=(14, 1.6 + 0.22 * len(chart.lanes)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for alpha, least, spans in (
+        (0.3, 0.0, [bar.waiting for bar in chart.bars]),
+        (1.0, 0.4, [bar.running for bar in chart.bars]),  # one-cycle commands stay visible
+    ):
+        axes.barh(
+            [bar.lane for bar in chart.bars],
+            [max(float(length), least) for _, length in spans],
+            left=[float(start) for start, _ in spans],
+            height=0.8,
+            color=[colours[bar.entry.name] for bar in chart.bars],
+            alpha=alpha,
+            linewidth=0,
+        )
+    axes.set_yticks(range(len(chart.lanes)), labels=list(chart.lanes), fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(*_span(chart, first, until))
+    axes.set_xlabel("cycle (pale: allocated, waiting; full: issued until done)")
+    axes.legend(
+        handles=[Patch(color=colours[name], label=name) for name in chart.names],
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=6,
+        fontsize=8,
+        frameon=False,
+    )
+    kind = Path(path).suffix.lstrip(".").lower()
+    buffer = io.BytesIO()
+    try:
+        figure.savefig(buffer, format=kind, dpi=130)
+    except ValueError:
+        raise InputError(
+            f"a chart cannot be written as '.{kind}'", hint="use .png, .svg, .pdf or .html"
+        ) from None
+    atomic_write(path, buffer.getvalue())
+
+
+def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None = None) -> None:
+    """Draw the chart as one offline page to zoom and point at. Raises as `draw_image`."""
+    chart = _chart(log, first, until, _MOST_IN_PAGE)
+    from plotly.offline import get_plotlyjs
+
+    colours = _colours(chart.names)
+    traces: list[dict[str, Any]] = []
+    for name in chart.names:
+        bars = [bar for bar in chart.bars if bar.entry.name == name]
+        for opacity, spans in ((0.3, [bar.waiting for bar in bars]), (1.0, [bar.running for bar in bars])):
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": name,
+                    "legendgroup": name,
+                    "showlegend": opacity == 1.0,
+                    "y": [chart.lanes[bar.lane] for bar in bars],
+                    "base": [start for start, _ in spans],
+                    "x": [length for _, length in spans],
+                    "marker": {"color": colours[name], "opacity": opacity},
+                    "hovertext": [_hover(bar.entry) for bar in bars],
+                    "hoverinfo": "text",
+                }
+            )
+    layout = {
+        "barmode": "overlay",
+        "height": 200 + 26 * len(chart.lanes),
+        "xaxis": {"title": {"text": "cycle"}, "range": list(_span(chart, first, until))},
+        "yaxis": {"categoryorder": "array", "categoryarray": list(chart.lanes), "autorange": "reversed"},
+        "margin": {"l": 90, "r": 20, "t": 40, "b": 50},
+    }
+    data = json.dumps([traces, layout]).replace("</", "<\\/")
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Pipeline chart</title>'
+        f"<script>{get_plotlyjs()}</script><body><div id=chart></div>"
+        f"<script>const [traces, layout] = {data}; Plotly.newPlot('chart', traces, layout);</script></body></html>\n"
+    )
+    atomic_write(path, page)
+
+
+def _span(chart: _Chart, first: int, until: int | None) -> tuple[int, int]:
+    begin = max(first, min(bar.entry.allocated for bar in chart.bars))
+    end = max(bar.done for bar in chart.bars) + 1
+    return begin, max(begin + 1, min(until, end) if until is not None else end)
+
+
+def _hover(entry: LogEntry) -> str:
+    issued = "not issued" if entry.issued is None else f"issued {entry.issued:,}"
+    done = "not done" if entry.done is None else f"done {entry.done:,}"
+    return f"{html.escape(entry.text)}<br>allocated {entry.allocated:,}, {issued}, {done}"
