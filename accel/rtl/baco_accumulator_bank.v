@@ -32,7 +32,7 @@ module baco_accumulator_bank #(
   wire reads_old = write_valid && write_accumulate;
   assign read_ready = !reads_old && !(valid1 && row1 == read_row);
 
-  baco_sram #(.ROWS(ROWS), .LANES(DIM), .LANE_BITS(32)) memory (
+  baco_sram #(.ROWS(ROWS), .LANES(DIM), .LANE_BITS(32)) sram (
       .clock(clock), .read_enable(reads_old || (read_valid && read_ready)),
       .read_row(reads_old ? write_row : read_row), .read_data(read_data),
       .write_enable(valid1), .write_row(row1), .write_mask(mask1), .write_data(sum));

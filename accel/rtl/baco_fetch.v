@@ -76,6 +76,7 @@ module baco_fetch #(
       assign op_stride_cut = {{(SP_AW-16){1'b0}}, op_stride};
     end else begin : narrow
       assign op_stride_cut = op_stride[SP_AW-1:0];
+      wire _unused = &{1'b0, op_stride};  // rows wrap
     end
   endgenerate
 endmodule

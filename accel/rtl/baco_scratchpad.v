@@ -35,13 +35,19 @@ module baco_scratchpad #(
       wire [3:0] want;
       wire [2:0] offer;
       for (r = 0; r < 4; r = r + 1) begin : reader
-        if (SP_BANKS == 1) assign want[r] = read_valid[r];
-        else assign want[r] = read_valid[r] && read_row[r*SP_AW +: BANK_BITS+(SP_BANKS==1)] == b;
+        if (SP_BANKS == 1) begin : only
+          assign want[r] = read_valid[r];
+        end else begin : one_of
+          assign want[r] = read_valid[r] && read_row[r*SP_AW +: BANK_BITS] == b;
+        end
         assign granted_read[r*SP_BANKS+b] = want[r] && (want & ((4'd1 << r) - 4'd1)) == 0;
       end
       for (r = 0; r < 3; r = r + 1) begin : writer
-        if (SP_BANKS == 1) assign offer[r] = write_valid[r];
-        else assign offer[r] = write_valid[r] && write_row[r*SP_AW +: BANK_BITS+(SP_BANKS==1)] == b;
+        if (SP_BANKS == 1) begin : only
+          assign offer[r] = write_valid[r];
+        end else begin : one_of
+          assign offer[r] = write_valid[r] && write_row[r*SP_AW +: BANK_BITS] == b;
+        end
         assign granted_write[r*SP_BANKS+b] = offer[r] && (offer & ((3'd1 << r) - 3'd1)) == 0;
       end
       reg [ROW_BITS-1:0] row_read;
@@ -56,15 +62,16 @@ module baco_scratchpad #(
         mask = offer[0] ? write_mask[DIM-1:0] : offer[1] ? write_mask[2*DIM-1:DIM] : write_mask[3*DIM-1:2*DIM];
         data = offer[0] ? write_data[DIM*8-1:0] : offer[1] ? write_data[2*DIM*8-1:DIM*8] : write_data[3*DIM*8-1:2*DIM*8];
       end
-      baco_sram #(.ROWS(BANK_ROWS), .LANES(DIM), .LANE_BITS(8)) memory (
+      baco_sram #(.ROWS(BANK_ROWS), .LANES(DIM), .LANE_BITS(8)) sram (
           .clock(clock), .read_enable(want != 0), .read_row(row_read),
           .read_data(bank_data[b*DIM*8 +: DIM*8]),
           .write_enable(offer != 0), .write_row(row_write), .write_mask(mask), .write_data(data));
     end
     for (r = 0; r < 4; r = r + 1) begin : answer
       assign read_ready[r] = granted_read[r*SP_BANKS +: SP_BANKS] != 0;
-      if (SP_BANKS == 1) assign read_data[r*DIM*8 +: DIM*8] = bank_data;
-      else begin : select
+      if (SP_BANKS == 1) begin : direct
+        assign read_data[r*DIM*8 +: DIM*8] = bank_data;
+      end else begin : select
         reg [BANK_BITS-1:0] from;
         always @(posedge clock) if (read_valid[r]) from <= read_row[r*SP_AW +: BANK_BITS];
         assign read_data[r*DIM*8 +: DIM*8] = bank_data[from*DIM*8 +: DIM*8];

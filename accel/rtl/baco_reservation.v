@@ -1,0 +1,209 @@
+// The reservation station: holds commands until what they depend on is done, then issues them, up to one a class and
+// cycle. Loads, execution and stores each issue in program order; between classes a command waits for every older one
+// whose local-memory rows overlap its own when at least one of the two writes them. Inside execution and inside stores
+// only reading what an older command writes to the scratchpad waits, all else keeps its order in the pipelines.
+//
+// Entries are rings: one class after the other in one index space, loads first. An entry is freed when its command is
+// done; `wait_for` has a bit for every entry that must be done before.
+module baco_reservation #(
+    parameter DIM = 16,
+    parameter SP_ROWS = 16384,
+    parameter ACC_ROWS = 1024,
+    parameter AW = 14,
+    parameter DMA_MAX_BYTES = 64,
+    parameter LOAD_ENTRIES = 8,
+    parameter EX_ENTRIES = 16,
+    parameter STORE_ENTRIES = 4,
+    parameter ID_BITS = 6
+) (
+    input wire clock,
+    input wire reset,
+    input wire cmd_valid,
+    output wire cmd_ready,
+    input wire [6:0] cmd_funct,
+    input wire [63:0] cmd_rs1,
+    input wire [63:0] cmd_rs2,
+    output wire [2:0] space,                      // a free entry: 0 loads, 1 execution, 2 stores
+    output wire [2:0] issue_valid,                // by class
+    input wire [2:0] issue_ready,
+    output wire [3*ID_BITS-1:0] issue_id,         // entry within the class
+    output wire [3*7-1:0] issue_funct,
+    output wire [3*64-1:0] issue_rs1,
+    output wire [3*64-1:0] issue_rs2,
+    input wire [4:0] done_valid,                  // 0 load, 1..3 execution, 4 store
+    input wire [5*ID_BITS-1:0] done_id,
+    output wire alloc,                            // a command is entered in this cycle
+    output wire [1:0] alloc_class,
+    output wire [ID_BITS-1:0] alloc_id,
+    output wire reject,                           // a command is rejected in this cycle (and dropped)
+    output wire [3:0] reject_code,
+    output wire busy,                             // anything but a lone PRELOAD is here
+    output wire [20:0] occupancy                  // entries in use, 7 bits a class
+);
+  localparam N = LOAD_ENTRIES + EX_ENTRIES + STORE_ENTRIES;
+  localparam EX0 = LOAD_ENTRIES;
+  localparam ST0 = LOAD_ENTRIES + EX_ENTRIES;
+  localparam NB = $clog2(N);
+
+  // verilator lint_off WIDTHTRUNC
+  localparam [NB-1:0] EX_FIRST = EX0;
+  localparam [NB-1:0] ST_FIRST = ST0;
+  localparam [NB-1:0] LD_LAST = LOAD_ENTRIES - 1;
+  localparam [NB-1:0] EX_LAST = ST0 - 1;
+  localparam [NB-1:0] ST_LAST = N - 1;
+  // verilator lint_on WIDTHTRUNC
+
+  wire [1:0] kind;
+  wire [3:0] error;
+  wire [1:0] op_valid, op_acc, op_write;
+  wire [53:0] op_start, op_past;
+  baco_operands #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .AW(AW), .DMA_MAX_BYTES(DMA_MAX_BYTES)) operands (
+      .clock(clock), .reset(reset), .funct(cmd_funct), .rs1(cmd_rs1), .rs2(cmd_rs2),
+      .accepted(cmd_valid && cmd_ready), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
+      .write(op_write), .start(op_start), .past(op_past));
+
+  reg [N-1:0] used;
+  reg [N-1:0] wait_for [0:N-1];
+  reg [6:0] funct [0:N-1];
+  reg [63:0] rs1 [0:N-1];
+  reg [63:0] rs2 [0:N-1];
+  reg [1:0] e_valid [0:N-1];
+  reg [1:0] e_acc [0:N-1];
+  reg [1:0] e_write [0:N-1];
+  reg [53:0] e_start [0:N-1];
+  reg [53:0] e_past [0:N-1];
+
+  reg [NB-1:0] enter [0:2];                       // next entry to fill
+  reg [NB-1:0] head [0:2];                        // next entry to issue
+  reg [2:0] waiting;                              // that entry is filled (head has not caught up with enter)
+  wire [NB-1:0] slot = enter[kind];
+  assign space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
+  assign reject = cmd_valid && error != 4'd0;
+  assign reject_code = error;
+  assign cmd_ready = error != 4'd0 || space[kind];
+  assign alloc = cmd_valid && error == 4'd0 && space[kind];
+  assign alloc_class = kind;
+  // verilator lint_off WIDTHTRUNC
+  // verilator lint_off WIDTHEXPAND
+  assign alloc_id = slot - (kind == 2'd1 ? EX_FIRST : kind == 2'd2 ? ST_FIRST : {NB{1'b0}});
+  // verilator lint_on WIDTHTRUNC
+  // verilator lint_on WIDTHEXPAND
+
+  genvar c;
+  generate
+    for (c = 0; c < 3; c = c + 1) begin : port
+      wire [NB-1:0] h = head[c];
+      wire [NB-1:0] id = h - (c == 1 ? EX_FIRST : c == 2 ? ST_FIRST : {NB{1'b0}});
+      assign issue_valid[c] = waiting[c] && wait_for[h] == {N{1'b0}};
+      if (ID_BITS > NB) begin : extend
+        assign issue_id[c*ID_BITS +: ID_BITS] = {{(ID_BITS-NB){1'b0}}, id};
+      end else begin : cut
+        assign issue_id[c*ID_BITS +: ID_BITS] = id[ID_BITS-1:0];
+      end
+      assign issue_funct[c*7 +: 7] = funct[h];
+      assign issue_rs1[c*64 +: 64] = rs1[h];
+      assign issue_rs2[c*64 +: 64] = rs2[h];
+    end
+  endgenerate
+
+  // done commands as a mask of entries
+  reg [N-1:0] done;
+  integer d;
+  always @* begin
+    done = {N{1'b0}};
+    // verilator lint_off WIDTHTRUNC
+    // verilator lint_off WIDTHEXPAND
+    for (d = 0; d < 5; d = d + 1)
+      if (done_valid[d]) done[done_id[d*ID_BITS +: ID_BITS] + (d == 0 ? 0 : d == 4 ? ST0 : EX0)] = 1'b1;
+    // verilator lint_on WIDTHTRUNC
+    // verilator lint_on WIDTHEXPAND
+  end
+
+  // older commands that the one at the door must wait for
+  reg [N-1:0] conflicts;
+  reg [NB-1:0] last_execute;                      // the entry filled last in execution
+  integer e, i, j;
+  always @* begin
+    conflicts = {N{1'b0}};
+    if (alloc && op_valid != 2'b00)
+      for (e = 0; e < N; e = e + 1)
+        if (used[e])
+          for (i = 0; i < 2; i = i + 1)
+            for (j = 0; j < 2; j = j + 1)
+              if (op_valid[i] && e_valid[e][j] && op_acc[i] == e_acc[e][j]
+                  && op_start[i*27 +: 27] < e_past[e][j*27 +: 27] && e_start[e][j*27 +: 27] < op_past[i*27 +: 27]
+                  && ((e < EX0 ? 2'd0 : e < ST0 ? 2'd1 : 2'd2) != kind
+                      ? op_write[i] || e_write[e][j]
+                      // same class: only what reads the scratchpad after a write; a COMPUTE does not wait for the
+                      // PRELOAD just before it, whose result is its own
+                      : e_write[e][j] && !op_write[i] && !op_acc[i] && kind != 2'd0
+                        && !(kind == 2'd1 && cmd_funct != 7'd6 && e[NB-1:0] == last_execute)))
+                conflicts[e] = 1'b1;
+  end
+
+  wire [2:0] issued = issue_valid & issue_ready;
+  reg [NB-1:0] next_head [0:2];
+  reg [NB-1:0] next_enter;
+  always @* begin
+    next_head[0] = head[0] == LD_LAST ? {NB{1'b0}} : head[0] + 1'b1;
+    next_head[1] = head[1] == EX_LAST ? EX_FIRST : head[1] + 1'b1;
+    next_head[2] = head[2] == ST_LAST ? ST_FIRST : head[2] + 1'b1;
+    next_enter = slot == LD_LAST ? {NB{1'b0}} : slot == EX_LAST ? EX_FIRST : slot == ST_LAST ? ST_FIRST : slot + 1'b1;
+  end
+
+  integer n;
+  always @(posedge clock) begin
+    if (done != {N{1'b0}}) begin
+      used <= used & ~done;
+      for (n = 0; n < N; n = n + 1) wait_for[n] <= wait_for[n] & ~done;
+    end
+    for (n = 0; n < 3; n = n + 1)
+      if (issued[n]) begin
+        head[n] <= next_head[n];
+        waiting[n] <= next_head[n] != enter[n] || (alloc && kind == n[1:0]);
+      end
+    if (alloc) begin
+      used[slot] <= 1'b1;
+      wait_for[slot] <= conflicts & ~done;
+      funct[slot] <= cmd_funct;
+      rs1[slot] <= cmd_rs1;
+      rs2[slot] <= cmd_rs2;
+      e_valid[slot] <= op_valid;
+      e_acc[slot] <= op_acc;
+      e_write[slot] <= op_write;
+      e_start[slot] <= op_start;
+      e_past[slot] <= op_past;
+      enter[kind] <= next_enter;
+      if (kind == 2'd1) last_execute <= slot;
+      waiting[kind] <= 1'b1;
+    end
+    if (reset) begin
+      used <= {N{1'b0}};
+      waiting <= 3'd0;
+      head[0] <= {NB{1'b0}};
+      head[1] <= EX_FIRST;
+      head[2] <= ST_FIRST;
+      enter[0] <= {NB{1'b0}};
+      enter[1] <= EX_FIRST;
+      enter[2] <= ST_FIRST;
+      last_execute <= EX_FIRST;
+    end
+  end
+
+  // occupancy, by counting
+  reg [6:0] in_use [0:2];
+  integer u;
+  always @(posedge clock) begin
+    if (alloc || done != {N{1'b0}}) begin
+      in_use[0] <= in_use[0] + {6'd0, alloc && kind == 2'd0} - {6'd0, done_valid[0]};
+      in_use[1] <= in_use[1] + {6'd0, alloc && kind == 2'd1} - {6'd0, done_valid[1]} - {6'd0, done_valid[2]}
+          - {6'd0, done_valid[3]};
+      in_use[2] <= in_use[2] + {6'd0, alloc && kind == 2'd2} - {6'd0, done_valid[4]};
+    end
+    if (reset) for (u = 0; u < 3; u = u + 1) in_use[u] <= 7'd0;
+  end
+  assign occupancy = {in_use[2], in_use[1], in_use[0]};
+  wire lone_preload = in_use[0] == 7'd0 && in_use[1] == 7'd1 && in_use[2] == 7'd0 && funct[last_execute] == 7'd6
+      && used[last_execute];
+  assign busy = used != {N{1'b0}} && !lone_preload;
+endmodule
