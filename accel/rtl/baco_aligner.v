@@ -76,7 +76,8 @@ module baco_aligner #(
       if (piece_fetch) begin
         for (p = 0; p < PIECES; p = p + 1)
           if (piece_index == p[INDEX_BITS-1:0])
-            row_data[p*PIECE_BITS+:PIECE_BITS] <= cut(in_hold ? {beat_data, hold} : {{DMA_BITS{1'b0}}, beat_data}, piece_offset);
+            row_data[p*PIECE_BITS+:PIECE_BITS] <=
+                cut(in_hold ? {beat_data, hold} : {{DMA_BITS{1'b0}}, beat_data}, piece_offset);
       end else if (piece_clear) row_data <= {DIM * 32{1'b0}};
     end
 endmodule

@@ -84,7 +84,8 @@ module baco_dma_read #(
   wire job_done = walk_valid && span_ready && walk_left == 16'd1;
   assign job_ready = !walk_valid || job_done;
 
-  wire [SPAN_BITS:0] walk_end = {1'b0, walk_bytes} + {{(SPAN_BITS + 1 - BEAT_LOG) {1'b0}}, walk_addr[BEAT_LOG-1:0]} + ROUND_UP;
+  wire [SPAN_BITS:0] walk_offset = {{(SPAN_BITS + 1 - BEAT_LOG) {1'b0}}, walk_addr[BEAT_LOG-1:0]};
+  wire [SPAN_BITS:0] walk_end = {1'b0, walk_bytes} + walk_offset + ROUND_UP;
   wire _unused = &{1'b0, walk_end[BEAT_LOG-1:0]};
 
   always @(posedge clock) begin

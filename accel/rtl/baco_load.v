@@ -111,7 +111,8 @@ module baco_load #(
   wire [ADDR_BITS-1:0] gap = step - {{(ADDR_BITS - BYTES_BITS) {1'b0}}, row_bytes};
   wire merged = !replicate && gap[ADDR_BITS-1:BEAT_LOG] == {(ADDR_BITS - BEAT_LOG) {1'b0}};
   wire [SPAN_BITS-1:0] rows_before = {{(SPAN_BITS - 16) {1'b0}}, rows - 16'd1};
-  wire [SPAN_BITS-1:0] last_row = merged ? rows_before * {{(SPAN_BITS - BYTES_BITS - 1) {1'b0}}, step[BYTES_BITS:0]} : {SPAN_BITS{1'b0}};
+  wire [SPAN_BITS-1:0] row_step = {{(SPAN_BITS - BYTES_BITS - 1) {1'b0}}, step[BYTES_BITS:0]};
+  wire [SPAN_BITS-1:0] last_row = merged ? rows_before * row_step : {SPAN_BITS{1'b0}};
   wire [SPAN_BITS-1:0] span_bytes = last_row + {{(SPAN_BITS - BYTES_BITS) {1'b0}}, row_bytes};
   wire [15:0] spans = merged || replicate ? 16'd1 : rows;
 `ifdef BACO_MVIN_SCALE
@@ -195,7 +196,6 @@ module baco_load #(
   localparam AT_ROWS = AT_COLS + COLS_BITS;
   localparam AT_GAP = AT_ROWS + 16;
   localparam AT_FLAGS = AT_GAP + BEAT_LOG * 3;
-  wire first_row_waits;
   baco_load_rows #(
       .DIM(DIM), .DMA_BITS(DMA_BITS), .ROW_BITS(ROW_BITS), .COLS_BITS(COLS_BITS), .TAG_BITS(TAG_BITS)) walk (
       .clock(clock), .reset(reset), .job_valid(job_valid), .job_ready(job_ready),
@@ -207,7 +207,7 @@ module baco_load #(
       .beat_valid(rd_resp_valid), .beat_ready(rd_resp_ready), .beat_data(rd_resp_data),
       .row_valid(row_valid), .row_ready(row_ready), .row_nothing(row_nothing), .row_first(row_first),
       .row_last(row_last), .row_wide(row_wide), .row_index(row_index), .row_mask(row_mask), .row_tag(row_tag),
-      .row_data(row_data), .active(walking), .first_waiting(first_row_waits));
+      .row_data(row_data), .active(walking));
 
   // ---- replication of pixels --------------------------------------------------------------------------------------------
   // Handed on from here: the scale, whether it is 1.0, the width of elements, and how to write.
@@ -309,7 +309,6 @@ module baco_load #(
   assign done_id = write[DIM+ROW_BITS+:ID_BITS];
 
   assign busy = job_valid || walking || copying || scaling || write_valid;
-  wire _unused_wait = &{1'b0, first_row_waits};
   assign events = {
       2'b00, bytes_requested != 8'd0, rd_req_valid && !rd_req_ready, sending || requests_in_flight != 9'd0, refused,
       first_request_waits, sending};

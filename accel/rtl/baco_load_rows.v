@@ -1,8 +1,8 @@
 // Walks load jobs row by row and block by block: says which bytes of the beat stream make up the next local row, where
 // the row goes, and hands on complete rows in program order.
 //
-// A job is one command. It visits memory exactly as baco_dma_read does, so the two agree on the beats without talking to each
-// other: the rows of a `merged` job lie in one run of beats, in which a row may start in the beat its predecessor ends in;
+// A job is one command. It visits memory exactly as baco_dma_read does, so the two agree on the beats without talking
+// to each other: the rows of a `merged` job lie in one run of beats, in which a row may start in the beat its predecessor ends in;
 // otherwise every row starts with a beat of its own. A job that replicates (stride 0, or zeros) writes each block to all its
 // rows before it goes on to the next block, so that one row is fetched and nothing has to be remembered.
 // A job without rows (a configuration command) passes as one row that is not written, so that completion keeps its order.
@@ -43,8 +43,7 @@ module baco_load_rows #(
     output reg  [DIM-1:0]                row_mask,         // elements to write
     output reg  [TAG_BITS-1:0]           row_tag,          // the job's tag
     output wire [DIM*32-1:0]             row_data,         // elements, packed from the low bits by their size
-    output wire                          active,           // a job is being walked
-    output wire                          first_waiting     // the first row of a job waits for memory
+    output wire                          active            // a job is being walked
 );
   localparam BEAT = DMA_BITS / 8;
   localparam BEAT_LOG = $clog2(BEAT);
@@ -74,7 +73,7 @@ module baco_load_rows #(
   reg [BYTES_BITS-1:0] left;     // bytes of the block that remain
   reg [COLS_BITS-1:0] cols_left; // elements of the memory row that remain, this block included
   reg [15:0] rows_left;          // rows that remain, this one included
-  reg [ROW_BITS-1:0] group;      // local row of the first block of this row (replicating: of the first row of this block)
+  reg [ROW_BITS-1:0] group;      // local row of this row's first block; replicating, of this block's first row
   reg [ROW_BITS-1:0] here;       // local row being filled
 
   // Bytes of a block when `cols` elements of the memory row remain.
@@ -201,9 +200,7 @@ module baco_load_rows #(
       row_tag <= walk_tag;
     end
 
-  wire piece_waits = walk_valid && piece_fetch && !beat_valid;
   assign active = walk_valid || row_valid;
-  assign first_waiting = piece_waits && !begun;
 
   baco_aligner #(.DIM(DIM), .DMA_BITS(DMA_BITS), .INDEX_BITS(INDEX_BITS)) aligner (
       .clock(clock), .reset(reset),
