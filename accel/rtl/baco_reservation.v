@@ -45,13 +45,18 @@ module baco_reservation #(
   localparam ST0 = LOAD_ENTRIES + EX_ENTRIES;
   localparam NB = $clog2(N);
 
-  // verilator lint_off WIDTHTRUNC
-  localparam [NB-1:0] EX_FIRST = EX0;
-  localparam [NB-1:0] ST_FIRST = ST0;
-  localparam [NB-1:0] LD_LAST = LOAD_ENTRIES - 1;
-  localparam [NB-1:0] EX_LAST = ST0 - 1;
-  localparam [NB-1:0] ST_LAST = N - 1;
-  // verilator lint_on WIDTHTRUNC
+  localparam [31:0] EX_FIRST_VALUE = EX0;
+  localparam [31:0] ST_FIRST_VALUE = ST0;
+  localparam [31:0] LD_LAST_VALUE = EX0 - 1;
+  localparam [31:0] EX_LAST_VALUE = ST0 - 1;
+  localparam [31:0] ST_LAST_VALUE = N - 1;
+  localparam [NB-1:0] EX_FIRST = EX_FIRST_VALUE[NB-1:0];
+  localparam [NB-1:0] ST_FIRST = ST_FIRST_VALUE[NB-1:0];
+  localparam [NB-1:0] LD_LAST = LD_LAST_VALUE[NB-1:0];
+  localparam [NB-1:0] EX_LAST = EX_LAST_VALUE[NB-1:0];
+  localparam [NB-1:0] ST_LAST = ST_LAST_VALUE[NB-1:0];
+  // one width that holds both an entry of all and an entry of a class
+  localparam WB = NB > ID_BITS ? NB : ID_BITS;
 
   wire [1:0] kind;
   wire [3:0] error;
@@ -83,11 +88,9 @@ module baco_reservation #(
   assign cmd_ready = error != 4'd0 || space[kind];
   assign alloc = cmd_valid && error == 4'd0 && space[kind];
   assign alloc_class = kind;
-  // verilator lint_off WIDTHTRUNC
-  // verilator lint_off WIDTHEXPAND
-  assign alloc_id = slot - (kind == 2'd1 ? EX_FIRST : kind == 2'd2 ? ST_FIRST : {NB{1'b0}});
-  // verilator lint_on WIDTHTRUNC
-  // verilator lint_on WIDTHEXPAND
+  wire [NB-1:0] slot_in_class = slot - (kind == 2'd1 ? EX_FIRST : kind == 2'd2 ? ST_FIRST : {NB{1'b0}});
+  wire [WB+1:0] alloc_wide = {{(WB+2-NB){1'b0}}, slot_in_class};
+  assign alloc_id = alloc_wide[ID_BITS-1:0];
 
   genvar c;
   generate
@@ -95,11 +98,9 @@ module baco_reservation #(
       wire [NB-1:0] h = head[c];
       wire [NB-1:0] id = h - (c == 1 ? EX_FIRST : c == 2 ? ST_FIRST : {NB{1'b0}});
       assign issue_valid[c] = waiting[c] && wait_for[h] == {N{1'b0}};
-      if (ID_BITS > NB) begin : extend
-        assign issue_id[c*ID_BITS +: ID_BITS] = {{(ID_BITS-NB){1'b0}}, id};
-      end else begin : cut
-        assign issue_id[c*ID_BITS +: ID_BITS] = id[ID_BITS-1:0];
-      end
+      wire [WB+1:0] wide = {{(WB+2-NB){1'b0}}, id};
+      assign issue_id[c*ID_BITS +: ID_BITS] = wide[ID_BITS-1:0];
+      wire _unused = &{1'b0, wide};
       assign issue_funct[c*7 +: 7] = funct[h];
       assign issue_rs1[c*64 +: 64] = rs1[h];
       assign issue_rs2[c*64 +: 64] = rs2[h];
@@ -108,15 +109,17 @@ module baco_reservation #(
 
   // done commands as a mask of entries
   reg [N-1:0] done;
+  reg [WB+1:0] done_entry;
   integer d;
   always @* begin
     done = {N{1'b0}};
-    // verilator lint_off WIDTHTRUNC
-    // verilator lint_off WIDTHEXPAND
+    done_entry = {(WB+2){1'b0}};
     for (d = 0; d < 5; d = d + 1)
-      if (done_valid[d]) done[done_id[d*ID_BITS +: ID_BITS] + (d == 0 ? 0 : d == 4 ? ST0 : EX0)] = 1'b1;
-    // verilator lint_on WIDTHTRUNC
-    // verilator lint_on WIDTHEXPAND
+      if (done_valid[d]) begin
+        done_entry = {{(WB+2-ID_BITS){1'b0}}, done_id[d*ID_BITS +: ID_BITS]}
+            + {{(WB+2-NB){1'b0}}, d == 0 ? {NB{1'b0}} : d == 4 ? ST_FIRST : EX_FIRST};
+        done[done_entry[NB-1:0]] = 1'b1;
+      end
   end
 
   // older commands that the one at the door must wait for
@@ -206,4 +209,5 @@ module baco_reservation #(
   wire lone_preload = in_use[0] == 7'd0 && in_use[1] == 7'd1 && in_use[2] == 7'd0 && funct[last_execute] == 7'd6
       && used[last_execute];
   assign busy = used != {N{1'b0}} && !lone_preload;
+  wire _unused = &{1'b0, alloc_wide, done_entry};
 endmodule
