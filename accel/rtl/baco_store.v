@@ -3,7 +3,8 @@
 // Stores run in program order and as one stream: the walk of the next starts the cycle after the last local row of
 // the one before has been read, while that one's rows are still being scaled and written. So a store is done, for the
 // purpose of local dependencies, when its last row has been read; memory writes follow and are only awaited by `busy`.
-// MVOUT_SPAD is done when its last row has been written, and the next command waits for it.
+// MVOUT_SPAD is done when its last row has been written, and the next command waits for it. Its rows are read ahead of
+// the writes: where its source and destination overlap, the result is not defined.
 //
 //   commands -> queue -> walk (local rows) -> convert (slices of bytes) -> packer (beats) -> memory
 //                                                                       -> scratchpad rows (MVOUT_SPAD)

@@ -199,10 +199,15 @@ class Streams:
     def copy(self) -> Command:
         acc, rows, cols = self.integer(0, 1) == 1, self.integer(1, self.dim), self.integer(1, self.dim)
         step = self.integer(1, 3)
-        target = self.integer(0, SP_ROWS - rows * step)
-        local = self.integer(0, (ACC_ROWS if acc else SP_ROWS) - rows)
-        _, _, rs2 = mvout(0, local | (ACC if acc else 0), rows, cols)
-        return MVOUT_SPAD, target | step << 32, rs2
+        # source and destination in different halves: rows are read while others are being written
+        half = SP_ROWS // 2
+        target = self.integer(0, half - rows * step)
+        local = self.integer(0, ACC_ROWS - rows) | ACC if acc else self.integer(0, half - rows)
+        if self.integer(0, 1):
+            target += half
+        elif not acc:
+            local += half
+        return MVOUT_SPAD, target | step << 32, mvout(0, local, rows, cols)[2]
 
     def commands(self, count: int) -> list[Command]:
         found = [config_st(0)]
