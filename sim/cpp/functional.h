@@ -112,8 +112,10 @@ class FunctionalDevice : public Device {
   bool config_store(uint64_t rs1, uint64_t rs2);
 
   bool mvin(int state, uint64_t rs1, uint64_t rs2);
-  void load_scratchpad_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, int repeats);
-  void load_accumulator_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, bool accumulate);
+  void load_scratchpad_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, int repeats,
+                           bool scaled);
+  void load_accumulator_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, bool accumulate,
+                            bool scaled);
   bool mvout(uint64_t rs1, uint64_t rs2);
   bool mvout_pooled(uint64_t address, const LocalAddress& from, int cols);
   bool mvout_scratchpad(uint64_t rs1, uint64_t rs2);

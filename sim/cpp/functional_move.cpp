@@ -58,6 +58,7 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
   if (!check_rows(to, "destination", 0, reach)) return false;
 
   static const uint8_t zeros[1024] = {};
+  bool scaled = rs1 != 0;  // zeros stay zeros, whatever the scale
   for (int r = 0; r < rows; ++r) {
     const uint8_t* source = zeros;
     if (rs1 != 0) {
@@ -72,22 +73,22 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
       int n = std::min(dim_, cols - b * dim_);
       const uint8_t* block = source + static_cast<size_t>(b) * dim_ * size;
       if (to.accumulator)
-        load_accumulator_row(s, block, row, n, to.accumulate);
+        load_accumulator_row(s, block, row, n, to.accumulate, scaled);
       else
-        load_scratchpad_row(s, block, row, n, repeats);
+        load_scratchpad_row(s, block, row, n, repeats, scaled);
     }
   }
   return true;
 }
 
 void FunctionalDevice::load_scratchpad_row(const LoadState& s, const uint8_t* source, uint32_t row, int cols,
-                                           int repeats) {
-  uint8_t scaled[128];
-  if (config_.mvin_scale && s.scale != kFloatOne) {
+                                           int repeats, bool scaled) {
+  uint8_t product[128];
+  if (scaled && config_.mvin_scale && s.scale != kFloatOne) {
     float scale = float_from_bits(s.scale);
     for (int c = 0; c < cols; ++c)
-      scaled[c] = static_cast<uint8_t>(scale_to_int8(static_cast<int8_t>(source[c]), scale));
-    source = scaled;
+      product[c] = static_cast<uint8_t>(scale_to_int8(static_cast<int8_t>(source[c]), scale));
+    source = product;
   }
   // Copy p lies p rows lower; those that would leave the row's half of the scratchpad are dropped.
   uint32_t half = static_cast<uint32_t>(config_.scratchpad_rows) / 2;
@@ -98,10 +99,10 @@ void FunctionalDevice::load_scratchpad_row(const LoadState& s, const uint8_t* so
 }
 
 void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* source, uint32_t row, int cols,
-                                            bool accumulate) {
+                                            bool accumulate, bool scaled) {
   int32_t values[128];
   if (s.shrink) {
-    bool scaled = config_.mvin_scale && s.scale != kFloatOne;
+    scaled = scaled && config_.mvin_scale && s.scale != kFloatOne;
     float scale = float_from_bits(s.scale);
     for (int c = 0; c < cols; ++c) {
       int8_t value = static_cast<int8_t>(source[c]);
@@ -109,7 +110,7 @@ void FunctionalDevice::load_accumulator_row(const LoadState& s, const uint8_t* s
     }
   } else {
     std::memcpy(values, source, static_cast<size_t>(cols) * 4);
-    if (config_.mvin_scale_acc && s.scale != kFloatOne) {
+    if (scaled && config_.mvin_scale_acc && s.scale != kFloatOne) {
       float scale = float_from_bits(s.scale);
       for (int c = 0; c < cols; ++c) values[c] = scale_to_int32(values[c], scale);
     }

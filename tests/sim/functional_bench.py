@@ -1,0 +1,91 @@
+"""Builds the driver of the functional model and runs command streams through it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numpy_gemmini import GemminiConfig
+
+SOURCES = Path(__file__).parents[2] / "sim" / "cpp"
+DRIVER = Path(__file__).parent / "functional_driver.cpp"
+PARTS = "functional functional_move functional_matmul functional_loop_ws functional_loop_conv stream config memory"
+
+
+@dataclass
+class Outcome:
+    """What the driver printed.
+
+    Attributes:
+        output: `dump` and `response` lines in stream order.
+        error: code and message of the first rejected command, None if there is none.
+        commands: (funct, rs1, rs2) of every command after unrolling, when asked for.
+    """
+
+    output: list[str] = field(default_factory=list)
+    error: tuple[int, str] | None = None
+    notes: list[str] = field(default_factory=list)
+    statistics: dict[str, int] = field(default_factory=dict)
+    commands: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+def driver() -> Path:
+    """The executable, in a folder of the user's temporary directory named by a hash of what went in."""
+    sources = [SOURCES / f"{name}.cpp" for name in PARTS.split()] + [DRIVER]
+    key = hashlib.sha256(importlib.metadata.version("ziglang").encode())
+    for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
+        key.update(path.read_bytes() + b"\0")
+    folder = Path(tempfile.gettempdir()) / f"baco-benches-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    target = folder / f"functional-{key.hexdigest()[:20]}"
+    with open(folder / "functional.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
+        if not target.exists():
+            partial = folder / f"functional.{os.getpid()}"
+            flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
+            command = [sys.executable, "-m", "ziglang", "c++", *flags, *map(str, sources), "-o", str(partial)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+            assert done.returncode == 0, done.stderr
+            partial.replace(target)
+    return target
+
+
+def run(
+    config: GemminiConfig, stream: str, folder: Path, *, base: int, size: int, commands: bool = False
+) -> Outcome:
+    """Replay a command stream (sim/cpp/stream.h) with main memory of `size` bytes at `base`."""
+    (folder / "config").write_text(config.lines())
+    call = [str(driver()), str(folder / "config"), f"{base:x}", f"{size:x}"]
+    done = subprocess.run(
+        [*call, *(["--commands"] if commands else [])],
+        input=stream,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    outcome = Outcome()
+    for line in done.stdout.splitlines():
+        kind, rest = line.split(" ", 1)
+        if kind in ("dump", "response"):
+            outcome.output.append(line)
+        elif kind == "error":
+            code, text = rest.split(" ", 1)
+            outcome.error = int(code), text
+        elif kind == "note":
+            outcome.notes.append(rest)
+        elif kind == "statistic":
+            name, value = rest.split()
+            outcome.statistics[name] = int(value)
+        else:
+            assert kind == "command", line
+            funct, rs1, rs2 = (int(word, 16) for word in rest.split())
+            outcome.commands.append((funct, rs1, rs2))
+    return outcome

@@ -1,0 +1,377 @@
+"""What accelerator commands mean, on numpy arrays: the oracle of the functional model and of the RTL.
+
+Written from the ISA specification alone and in a style unlike the C++ model: integers are int64 with explicit
+wrapping, a command is a handful of array operations, and the loop macros are whole-matrix formulas instead of
+streams of primitive commands. Only legal programs are modelled: what the specification forbids trips an assertion.
+Sections quoted are those of the ISA specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy_macros import LoopMacros
+
+__all__ = ["GemminiConfig", "LoadState", "NumpyGemmini", "StoreState", "bits", "scaled"]
+
+ONE = 0x3F800000
+ADDRESSES = 1 << 40  # memory addresses wrap here
+
+
+@dataclass(frozen=True)
+class GemminiConfig:
+    """The configuration fields that change results or limits, named and defaulted as in sim/cpp/config.h."""
+
+    dim: int = 16
+    ws: bool = True
+    os: bool = True
+    scratchpad_rows: int = 16384
+    accumulator_rows: int = 1024
+    partial_sum_bits: int = 32
+    dma_max_bytes: int = 64
+    counters: int = 8
+    loop_ws: bool = True
+    loop_conv: bool = True
+    training_convs: bool = True
+    depthwise_convs: bool = True
+    first_layer: bool = True
+    max_pool: bool = True
+    activations: bool = True
+    mvin_scale: bool = True
+    mvin_scale_acc: bool = False
+    accumulator_scale: bool = True
+    read_small_width: bool = True
+    read_full_width: bool = True
+    preload_d: bool = True
+    write_to_scratchpad: bool = True
+
+    def lines(self) -> str:
+        """The text that sim/cpp/config.cpp reads."""
+        return "".join(f"{f.name} {int(getattr(self, f.name))}\n" for f in fields(self))
+
+
+@dataclass
+class LoadState:
+    shrink: bool = False
+    repeats: int = 1
+    block_stride: int = 0
+    scale: int = ONE
+    stride: int = 0
+
+
+@dataclass
+class StoreState:
+    relu: bool = False
+    mode: str = "rows"  # or "pooled", "1-D"
+    pool_stride: int = 0
+    pool_size: int = 0
+    upad: int = 0
+    lpad: int = 0
+    out_dim: int = 0
+    porows: int = 0
+    pocols: int = 0
+    orows: int = 0
+    ocols: int = 0
+    stride: int = 0
+    scale: int = ONE
+
+
+@dataclass
+class ExecuteState:
+    ws: bool = False
+    relu: bool = False
+    transpose_a: bool = False
+    transpose_b: bool = False
+    stride_a: int = 1
+    stride_c: int = 1
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A decoded local address (3.2)."""
+
+    accumulator: bool
+    accumulate: bool
+    full: bool
+    garbage: bool
+    row: int
+
+
+@dataclass
+class Target:
+    place: Place
+    rows: int
+    cols: int
+
+
+def bits(value: int, high: int, low: int) -> int:
+    """Bits [high:low] of a register value, both inclusive."""
+    return (value >> low) & ((1 << (high - low + 1)) - 1)
+
+
+def wrapped(x: np.ndarray, width: int) -> np.ndarray:
+    """Two's complement of `width` bits (int64 in and out)."""
+    half = 1 << (width - 1)
+    return (x + half) % (2 * half) - half
+
+
+def scaled(x: np.ndarray, scale_bits: int, width: int) -> np.ndarray:
+    """Integers times a float32 scale, rounded to even, saturated to `width` bits; NaN is the maximum (10)."""
+    low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
+    scale = np.array([scale_bits], dtype=np.uint32).view(np.float32)[0]
+    with np.errstate(all="ignore"):
+        product = np.rint(x.astype(np.float32) * scale).astype(np.float64)
+    return np.where(np.isnan(product), float(high), np.clip(product, low, high)).astype(np.int64)
+
+
+def rounded_shift(x: np.ndarray, shift: int) -> np.ndarray:
+    """x / 2**shift, ties to even, in exact integers."""
+    if shift == 0:
+        return x
+    unit = 1 << shift
+    quotient, rest = np.divmod(x, unit)
+    up = (2 * rest > unit) | ((2 * rest == unit) & (quotient % 2 == 1))
+    return quotient + up
+
+
+@dataclass
+class NumpyGemmini(LoopMacros):
+    """Architectural state and `execute`.
+
+    Attributes:
+        sp: [scratchpad_rows, dim] int8 values. acc: [accumulator_rows, dim] int32 values. Both as int64.
+        memory: main memory as uint8, its first byte at address `base`.
+    """
+
+    config: GemminiConfig
+    memory: np.ndarray
+    base: int = 0x80000000
+    ex: ExecuteState = field(default_factory=ExecuteState)
+    ld: list[LoadState] = field(default_factory=lambda: [LoadState() for _ in range(3)])
+    st: StoreState = field(default_factory=StoreState)
+
+    def __post_init__(self) -> None:
+        c = self.config
+        self.dim = c.dim
+        self.sp = np.zeros((c.scratchpad_rows, c.dim), np.int64)
+        self.acc = np.zeros((c.accumulator_rows, c.dim), np.int64)
+        self.row_bits = max(c.scratchpad_rows - 1, c.accumulator_rows - 1).bit_length()
+        self.weights = np.zeros((c.dim, c.dim), np.int64)  # W: weight-stationary operand in use
+        self.sums = np.zeros((c.dim, c.dim), np.int64)  # P: output-stationary sums
+        self.shadow = np.zeros((c.dim, c.dim), np.int64)
+        self.target: Target | None = None
+        self.ex.ws = not c.os
+        self.reset_macros()
+
+    # Main memory, as arrays of byte addresses.
+
+    def read(self, addresses: np.ndarray, size: int) -> np.ndarray:
+        """Little-endian signed integers of `size` bytes (1 or 4) at every address."""
+        offsets = (addresses % ADDRESSES) - self.base
+        assert offsets.size == 0 or (offsets.min() >= 0 and offsets.max() + size <= len(self.memory))
+        value = sum(self.memory[offsets + n].astype(np.int64) << (8 * n) for n in range(size))
+        return wrapped(np.asarray(value), 8 * size)
+
+    def write(self, addresses: np.ndarray, values: np.ndarray, size: int) -> None:
+        offsets = (addresses % ADDRESSES) - self.base
+        assert offsets.size == 0 or (offsets.min() >= 0 and offsets.max() + size <= len(self.memory))
+        lanes = np.arange(size)
+        # one assignment, rows outermost: where the rows of a store overlap, the last one stays
+        self.memory[offsets[..., None] + lanes] = ((values[..., None] >> (8 * lanes)) & 255).astype(np.uint8)
+
+    def place(self, word: int) -> Place:
+        """Decode a local address; the garbage pattern needs every flag, the garbage bit and all row bits."""
+        garbage = bits(word, 31, 29) == 7 and bits(word, self.row_bits, 0) == (2 << self.row_bits) - 1
+        return Place(
+            bits(word, 31, 31) == 1, bits(word, 30, 30) == 1, bits(word, 29, 29) == 1, garbage,
+            bits(word, self.row_bits - 1, 0),
+        )  # fmt: skip
+
+    def execute(self, funct: int, rs1: int, rs2: int) -> None:
+        """One command. Counter operations and the translation and clock commands change nothing modelled."""
+        if funct == 0:
+            (self.config_ex, self.config_ld, self.config_st)[rs1 & 3](rs1, rs2)
+        elif funct in (2, 1, 14):
+            self.mvin(self.ld[(2, 1, 14).index(funct)], rs1, rs2)
+        elif funct == 3:
+            self.mvout(rs1, rs2)
+        elif funct == 23:
+            self.mvout_spad(rs1, rs2)
+        elif funct == 6:
+            self.preload(rs1, rs2)
+        elif funct in (4, 5):
+            self.compute(funct == 4, rs1, rs2)
+        elif funct in range(8, 14) or funct in (24, 25) or funct in range(15, 22):
+            self.macro(funct, rs1, rs2)
+        else:
+            assert funct in (7, 22, 126), funct
+
+    # Configuration (4).
+
+    def config_ex(self, rs1: int, rs2: int) -> None:
+        self.ex.stride_a, self.ex.stride_c = bits(rs1, 31, 16), bits(rs2, 63, 48)
+        if bits(rs1, 7, 7):
+            return
+        c = self.config
+        self.ex.ws = bits(rs1, 2, 2) == 1 if c.ws and c.os else c.ws
+        self.ex.relu = bits(rs1, 4, 3) == 1 and c.activations
+        self.ex.transpose_a, self.ex.transpose_b = bits(rs1, 8, 8) == 1, bits(rs1, 9, 9) == 1
+        self.ex.shift = bits(rs2, 4, 0)
+        legal = {(0, 0), (1, 0), (0, 1)} if self.ex.ws else {(0, 0), (1, 0), (1, 1)}
+        assert (bits(rs1, 8, 8), bits(rs1, 9, 9)) in legal
+
+    def config_ld(self, rs1: int, rs2: int) -> None:
+        repeats = max(1, bits(rs1, 15, 8)) if self.config.first_layer else 1
+        self.ld[bits(rs1, 4, 3)] = LoadState(
+            bits(rs1, 2, 2) == 1, repeats, bits(rs1, 31, 16), bits(rs1, 63, 32), rs2 % ADDRESSES
+        )
+
+    def config_st(self, rs1: int, rs2: int) -> None:
+        assert bits(rs1, 3, 2) < 2
+        st = self.st
+        st.relu = bits(rs1, 3, 2) == 1 and self.config.activations
+        st.stride = bits(rs2, 31, 0)
+        if bits(rs2, 63, 32) != 0xFFFFFFFF:
+            st.scale = bits(rs2, 63, 32)
+        stride, size = bits(rs1, 5, 4), bits(rs1, 7, 6)
+        if stride and self.config.max_pool:
+            st.mode = "pooled"
+            st.pool_stride, st.pool_size = stride, size
+            st.upad, st.lpad = bits(rs1, 9, 8), bits(rs1, 11, 10)
+            st.porows, st.pocols = bits(rs1, 39, 32), bits(rs1, 47, 40)
+        else:
+            st.mode = "1-D" if size else "rows"
+        if st.mode != "rows":
+            st.out_dim, st.orows, st.ocols = bits(rs1, 31, 24), bits(rs1, 55, 48), bits(rs1, 63, 56)
+
+    # Data movement (5).
+
+    def scaled_load(self, values: np.ndarray, state: LoadState, wide: bool) -> np.ndarray:
+        on = self.config.mvin_scale_acc if wide else self.config.mvin_scale
+        return scaled(values, state.scale, 32 if wide else 8) if on and state.scale != ONE else values
+
+    def mvin(self, state: LoadState, address: int, rs2: int) -> None:
+        to, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
+        wide = to.accumulator and not state.shrink
+        size = 4 if wide else 1
+        assert 1 <= rows <= self.dim
+        assert 1 <= cols <= max(64, self.config.dma_max_bytes, 4 * self.dim) // size
+        r, c = np.mgrid[0:rows, 0:cols]
+        if address:
+            values = self.scaled_load(self.read(address + r * state.stride + c * size, size), state, wide)
+        else:
+            values = np.zeros((rows, cols), np.int64)
+        row, col = to.row + r + c // self.dim * state.block_stride, c % self.dim
+        if to.accumulator:
+            assert state.repeats == 1
+            before = self.acc[row, col] if to.accumulate else 0
+            self.acc[row, col] = wrapped(before + values, 32)
+            return
+        half = self.config.scratchpad_rows // 2
+        for p in range(state.repeats):
+            kept = row - p >= np.where((row >= half) & (state.repeats > 1), half, 0)
+            self.sp[(row - p)[kept], (col + p * cols)[kept]] = values[kept]
+
+    def narrowed(self, values: np.ndarray) -> np.ndarray:
+        """int32 accumulator values as an int8 store sends them."""
+        if self.st.relu:
+            values = np.maximum(values, 0)
+        scale = self.st.scale if self.config.accumulator_scale else ONE
+        return np.clip(values, -128, 127) if scale == ONE else scaled(values, scale, 8)
+
+    def stored(self, source: Place, row: np.ndarray, col: np.ndarray) -> np.ndarray:
+        if not source.accumulator:
+            return self.sp[row, col]
+        values = self.acc[row, col]
+        return values if source.full else self.narrowed(values)
+
+    def mvout(self, address: int, rs2: int) -> None:
+        source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
+        st, size = self.st, 4 if source.accumulator and source.full else 1
+        if st.mode == "pooled":
+            assert size == 1
+            assert cols <= self.dim
+            pr, pc, wr, wc, c = np.ogrid[: st.porows, : st.pocols, : st.pool_size, : st.pool_size, :cols]
+            row, col = pr * st.pool_stride + wr - st.upad, pc * st.pool_stride + wc - st.lpad
+            inside = (row >= 0) & (row < st.orows) & (col >= 0) & (col < st.ocols)
+            values = np.where(
+                inside, self.stored(source, np.where(inside, source.row + row * st.ocols + col, 0), c), 0
+            )
+            pixel = (pr * st.out_dim + pc)[:, :, 0, 0]
+            self.write(address + pixel * st.stride + c[:, :, 0, 0], values.max(axis=(2, 3)), 1)
+            return
+        if st.mode == "1-D":
+            rows = st.orows * st.ocols
+        r, c = np.mgrid[0:rows, 0:cols]
+        assert 1 <= rows <= self.dim or st.mode == "1-D"
+        assert cols <= self.dim or (size == 1 and st.mode == "rows")
+        pixel = r // st.ocols * st.out_dim + r % st.ocols if st.mode == "1-D" else r
+        values = self.stored(source, source.row + r + c // self.dim * self.dim, c % self.dim)
+        self.write(address + pixel * st.stride + c * size, values, size)
+
+    def mvout_spad(self, rs1: int, rs2: int) -> None:
+        source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
+        to, stride = self.place(bits(rs1, 31, 0)), bits(rs1, 63, 32)
+        assert self.st.mode == "rows"
+        assert not to.accumulator
+        assert not (source.accumulator and source.full)
+        r, c = np.mgrid[0:rows, 0:cols]
+        self.sp[to.row + r * stride, c] = self.stored(source, source.row + r, c)
+
+    # Matrix products (6).
+
+    def matrix(self, word: int, stride: int = 1, transposed: bool = False) -> np.ndarray:
+        """A source operand, zero-padded to dim x dim; garbage is zero."""
+        at, rows, cols = self.place(bits(word, 31, 0)), bits(word, 63, 48), bits(word, 47, 32)
+        assert rows <= self.dim
+        assert cols <= self.dim
+        full = np.zeros((self.dim, self.dim), np.int64)
+        if at.garbage:
+            return full
+        assert not at.accumulator
+        i, j = np.ogrid[:rows, :cols]
+        full[:rows, :cols] = (
+            self.sp[at.row + j * stride, i] if transposed else self.sp[at.row + i * stride, j]
+        )
+        return full
+
+    def preload(self, rs1: int, rs2: int) -> None:
+        c = self.config
+        if self.ex.ws:
+            self.shadow = self.matrix(rs1, transposed=self.ex.transpose_b)
+        elif c.preload_d or c.ws:
+            self.shadow = self.matrix(rs1)
+        else:
+            self.shadow = np.zeros((self.dim, self.dim), np.int64)
+        self.target = Target(self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32))
+
+    def compute(self, preloaded: bool, rs1: int, rs2: int) -> None:
+        c, target = self.config, self.target
+        assert target is not None
+        self.target = None
+        a = self.matrix(rs1, self.ex.stride_a, self.ex.transpose_a)
+        if self.ex.ws:
+            if preloaded:
+                self.weights = self.shadow
+            d = self.matrix(rs2) if c.preload_d or c.os else 0
+            result = wrapped(a @ self.weights + d, c.partial_sum_bits)
+        else:
+            b = self.matrix(rs2, transposed=self.ex.transpose_b)
+            start = self.shadow if preloaded else self.sums
+            self.sums = wrapped(start + a @ b, c.partial_sum_bits)
+            limit = 1 << (c.partial_sum_bits - 1)
+            result = np.clip(rounded_shift(self.sums, self.ex.shift), -limit, limit - 1)
+        to = target.place
+        if to.garbage:
+            return
+        result = result[: target.rows, : target.cols]
+        i, j = np.mgrid[: target.rows, : target.cols]
+        row = to.row + i * self.ex.stride_c
+        if to.accumulator:
+            self.acc[row, j] = wrapped(result + (self.acc[row, j] if to.accumulate else 0), 32)
+        else:
+            assert c.write_to_scratchpad
+            result = np.clip(result, -128, 127)
+            self.sp[row, j] = np.maximum(result, 0) if self.ex.relu else result
