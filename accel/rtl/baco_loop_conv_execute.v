@@ -151,10 +151,11 @@ module baco_loop_conv_execute #(
   wire [15:0] size_ich = last_kch ? n_ich - kch : D;
   wire [15:0] size_pack = last_kc ? n_kc - kc : pack;
   wire [15:0] kch_next = kch + D;
-  wire [19:0] row_und = (row_x + {19'd0, dil}) >> dil;
-  wire [19:0] col_und = (col_x + {19'd0, dil}) >> dil;
-  wire [19:0] row_ds = row_und >> ds;
-  wire [19:0] col_ds = col_und >> ds;
+  // (choices, not shifts by dil and then ds: Verilator 5.048 adds the two amounts in one bit)
+  wire [19:0] row_und = dil ? (row_x + 20'd1) >> 1 : row_x;
+  wire [19:0] col_und = dil ? (col_x + 20'd1) >> 1 : col_x;
+  wire [19:0] row_ds = ds ? row_und >> 1 : row_und;
+  wire [19:0] col_ds = ds ? col_und >> 1 : col_und;
   wire [ROW_BITS-1:0] pixel = c_row + local_row(ocol);
   wire [ROW_BITS-1:0] a = a1 + a1_line;
   wire [31:0] image_rows = {{(32-ROW_BITS){1'b0}}, image_in};
@@ -185,7 +186,7 @@ module baco_loop_conv_execute #(
       step_x <= {12'd0, stride} << dilated;
       step_kc_x <= {4'd0, pack_dilation};
       step_kr_x <= {10'd0, kernel_dilation};
-      step_ocol_x <= trans_input_3120 ? {12'd0, stride} << dilated : {12'd0, stride} << LOG_DIM << dilated;
+      step_ocol_x <= {12'd0, stride} << ((trans_input_3120 ? 5'd0 : LOG_DIM[4:0]) + {4'd0, dilated});
       line_in <= icols;
       w_kch_step <= trans_weight_0132 ? kernel_block : local_row(D);
       w_och_step <= trans_weight_0132 ? local_row(D) : kernel_block;

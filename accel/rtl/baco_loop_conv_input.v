@@ -103,7 +103,7 @@ module baco_loop_conv_input #(
       r_end <= rows_inside + $signed({3'd0, pad_down});
       c_end <= cols_inside + $signed({3'd0, pad_right});
       ch_step <= trans_input_3120 ? in_image : {16'd0, WIDE};
-      run_step <= {16'd0, in_pixel} << LOG_DIM << downsample;
+      run_step <= {16'd0, in_pixel} << (LOG_DIM[4:0] + {4'd0, downsample});
       line <= in_line;
       line_step <= in_line << downsample;
       image_step <= trans_input_3120 ? {16'd0, WIDE} : in_image;
