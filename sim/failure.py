@@ -9,8 +9,8 @@ from sim.elf import Program
 
 __all__ = ["describe"]
 
-#: Commands shown of those accepted last.
-_SHOWN = 8
+#: Commands shown of those accepted last, and of those in flight (the oldest, which the others wait for).
+_SHOWN, _SHOWN_IN_FLIGHT = 8, 16
 #: Error codes of the accelerator's port.
 _REASONS = {
     1: "unknown command",
@@ -38,7 +38,7 @@ def describe(record: dict[str, Any], program: Program | None) -> tuple[str, str 
     if kind == "refused" and refused:
         reason = _REASONS.get(refused["code"], f"error code {refused['code']}")
         lines = [
-            f"cycle {failure['cycle']:,}: the accelerator refused a command, {reason}: {_command(refused)}"
+            f"cycle {refused['cycle']:,}: the accelerator refused a command, {reason}: {_command(refused)}"
         ]
         if record["engine"] == "functional":  # which words the reason more closely
             lines.append(f"  {failure['message']}")
@@ -53,11 +53,13 @@ def describe(record: dict[str, Any], program: Program | None) -> tuple[str, str 
     in_flight = failure["in_flight"]
     if in_flight:
         lines.append("  in flight (unit, entry, allocated, issued, command):")
-        for one in in_flight:
+        for one in in_flight[:_SHOWN_IN_FLIGHT]:
             issued = f"{one['issued']:,}" if "issued" in one else "waiting"
             lines.append(
                 f"    {one['unit']:<8}{one['id']:>3}  {one['allocated']:>10,}  {issued:>10}  {_command(one)}"
             )
+        if len(in_flight) > _SHOWN_IN_FLIGHT:
+            lines.append(f"    and {len(in_flight) - _SHOWN_IN_FLIGHT} younger ones")
     return "\n".join(lines), _HINTS.get(kind)
 
 

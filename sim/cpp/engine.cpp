@@ -46,7 +46,7 @@ class FunctionalEngine final : public Engine {
     log_.accept(cycle_, command);
     const bool before = device_.error().empty();
     const bool accepted = device_.offer(command);
-    if (before && !device_.error().empty()) last_ = command;
+    if (before && !device_.error().empty()) refused_ = {static_cast<unsigned>(device_.rejection()), cycle_, command};
     return accepted;
   }
   bool response(uint64_t& data) override { return device_.response(data); }
@@ -63,7 +63,7 @@ class FunctionalEngine final : public Engine {
   uint64_t progress() const override { return log_.progress(); }
   bool refused(RefusedCommand& refused) const override {
     if (device_.error().empty()) return false;
-    refused = {static_cast<unsigned>(device_.rejection()), last_};
+    refused = refused_;
     return true;
   }
   void report(JsonWriter& json) const override {
@@ -79,7 +79,7 @@ class FunctionalEngine final : public Engine {
  private:
   FunctionalDevice device_;
   CommandLog& log_;
-  Command last_;
+  RefusedCommand refused_;
   uint64_t cycle_ = 0;
 };
 

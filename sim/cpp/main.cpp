@@ -92,6 +92,7 @@ void write_failure(JsonWriter& json, const std::string& kind, const std::string&
     json.key("refused");
     json.begin_object();
     json.field("code", refused.code);
+    json.field("cycle", refused.cycle);
     write_command(json, refused.command);
     json.end_object();
   }

@@ -175,6 +175,7 @@ struct RtlDevice::Model {
     if (top->error_valid && !failed) {
       failed = true;
       refused.code = top->error_code;
+      refused.cycle = cycle;
       refused.command.funct = top->error_funct;
       refused.command.rs1 = top->error_rs1;
       refused.command.rs2 = top->error_rs2;

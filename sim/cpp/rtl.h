@@ -30,6 +30,7 @@ struct RtlStatistics {
 // A command the accelerator refused, with the error code of its port.
 struct RefusedCommand {
   unsigned code = 0;
+  uint64_t cycle = 0;  // when it was refused
   Command command;
 };
 
