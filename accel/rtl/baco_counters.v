@@ -62,11 +62,11 @@ module baco_counters #(
           6'd7: shown = sum_writes_in_flight;
           default: shown = 32'd0;
         endcase
-        if (i == {{(32-INDEX_BITS){1'b0}}, index})
+        if (i[INDEX_BITS-1:0] == index)
           value <= frozen ? snapshot[i] : external[i] ? {32'd0, shown} : count[i];
         if (op_take)
           snapshot[i] <= external[i] ? {32'd0, shown} : count[i];
-        if (op_configure && i == {{(32-INDEX_BITS){1'b0}}, index}) begin
+        if (op_configure && i[INDEX_BITS-1:0] == index) begin
           code[i] <= op_rs1[17:12];
           external[i] <= op_rs1[31];
           count[i] <= 64'd0;

@@ -58,6 +58,10 @@ module baco_store_convert #(
   reg src_acc, src_full, src_spad, src_zero, src_first, src_emit, src_relu;
   reg [31:0] src_scale;
 `ifdef BACO_ACC_SCALE
+  localparam TAG = 3 + INDEX_BITS + META;
+  reg [31:0] scale_scale;                        // to the scaling unit
+  reg [LANES*32-1:0] scale_data;
+  reg [TAG-1:0] tag_0;                           // what belongs to the vector; tag_1.. follow it through the unit
   wire src_short = !src_acc || src_full;
   wire scaling;                                  // a slice is in the scaling unit that a short one would overtake
 `else
@@ -159,11 +163,8 @@ module baco_store_convert #(
   // verilator lint_on BLKSEQ
 
 `ifdef BACO_ACC_SCALE
-  localparam TAG = 3 + INDEX_BITS + META;
   reg scale_valid, tag_1_valid, tag_2_valid;
-  reg [31:0] scale_scale;
-  reg [LANES*32-1:0] scale_data;
-  reg [TAG-1:0] tag_0, tag_1, tag_2, tag_3;      // what belongs to the vector in each stage of the scaling unit
+  reg [TAG-1:0] tag_1, tag_2, tag_3;
   wire scaled_valid;
   wire [LANES*8-1:0] scaled_data;
   assign scaling = scale_valid || tag_1_valid || tag_2_valid;
