@@ -11,6 +11,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,9 @@ def _elaborate(
     for item in module.items:
         for one in item.list if isinstance(item, Decl) else ():
             if isinstance(one, (Localparam, Parameter)):
-                values[one.name] = evaluate(one.value.var, values)
+                # bit patterns and the like, which no width or instance depends on, need not be understood
+                with suppress(BacoError):
+                    values[one.name] = evaluate(one.value.var, values)
     ports = []
     for port in module.portlist.ports if module.portlist else ():
         if not isinstance(port, Ioport):

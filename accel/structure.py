@@ -179,8 +179,10 @@ def structure(
             ) from None
         if done.returncode:
             lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["(no message)"]
-            reason = next((line for line in lines if "ERROR" in line), lines[-1])
-            raise BacoError(f"Yosys refuses the Verilog: {reason.removeprefix('ERROR: ')}")
+            refused = [line for line in lines if line.startswith("ERROR") or ": ERROR" in line]
+            if refused:
+                raise BacoError(f"Yosys refuses the Verilog: {refused[0].removeprefix('ERROR: ')}")
+            raise BacoError(f"Yosys failed: {lines[-1].strip()}", hint="a larger array may need more memory")
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return _summary(report, top)
 

@@ -82,20 +82,7 @@ def evaluate(node: Any, values: Mapping[str, int]) -> int:
     if kind == "Partselect":
         low, high = evaluate(node.lsb, values), evaluate(node.msb, values)
         return evaluate(node.var, values) >> low & (1 << high - low + 1) - 1
-    if kind == "Concat":
-        return _concatenation(node, values)
     raise BacoError(f"line {node.lineno}: {kind} is not understood in a constant expression")
-
-
-def _concatenation(node: Any, values: Mapping[str, int]) -> int:
-    """Parts with a size of their own, which only sized numbers are."""
-    result = 0
-    for part in node.list:
-        match = _LITERAL.fullmatch(part.value) if type(part).__name__ == "IntConst" else None
-        if match is None or not match[1]:
-            raise BacoError(f"line {node.lineno}: only sized numbers can be joined in a constant expression")
-        result = result << int(match[1]) | _literal(part.value)
-    return result
 
 
 def _literal(text: str) -> int:

@@ -13,7 +13,6 @@ from common.errors import BacoError
 __all__ = ["lint"]
 
 _LIMIT_S = 600
-_FILE = "design.v"
 
 
 def lint(verilog: str, verilator: str, verilator_root: str, top: str = TOP) -> list[str]:
@@ -27,8 +26,10 @@ def lint(verilog: str, verilator: str, verilator_root: str, top: str = TOP) -> l
     Raises BacoError when Verilator takes too long or fails without saying why.
     """
     with tempfile.TemporaryDirectory(prefix="baco-lint-") as folder:
-        Path(folder, _FILE).write_text(verilog, encoding="utf-8")
-        command = [verilator, "--lint-only", "-Wall", "--top-module", top, _FILE]
+        # named after its top, as Verilator likes it
+        file = f"{top}.v"
+        Path(folder, file).write_text(verilog, encoding="utf-8")
+        command = [verilator, "--lint-only", "-Wall", "--top-module", top, file]
         try:
             done = subprocess.run(
                 command,
