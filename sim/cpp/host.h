@@ -17,8 +17,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "cache_tags.h"

@@ -2,7 +2,8 @@
 // memory, `tohost` and `fromhost`.
 //
 // A value stored in tohost is device << 56 | command << 48 | payload.
-//   device 0, command 0, odd payload: exit with code payload >> 1
+//   device 0, command 0, odd payload: exit with code payload >> 1. A negative code fills device and command with
+//     ones, which is an exit as well.
 //   device 0, command 0, even payload: system call; the payload is the address of eight 64-bit words {number,
 //     arguments...}; word 0 receives the result, then fromhost becomes 1
 //   device 1, command 1: write the payload's low byte to the console. Command 0, read a byte: never answered,
