@@ -172,11 +172,13 @@ bool FunctionalDevice::execute(const Command& command) {
   if (funct >= kLoopWsBounds && funct <= kLoopWsStridesDC) {
     ws_slots_[ws_slot_].rs1[funct - kLoopWsBounds] = rs1;
     ws_slots_[ws_slot_].rs2[funct - kLoopWsBounds] = rs2;
+    ws_slots_[ws_slot_].written |= 1u << (funct - kLoopWsBounds);
     return true;
   }
   if (funct >= kLoopConvConfig1 && funct <= kLoopConvConfig6) {
     conv_slots_[conv_slot_].rs1[funct - kLoopConvConfig1] = rs1;
     conv_slots_[conv_slot_].rs2[funct - kLoopConvConfig1] = rs2;
+    conv_slots_[conv_slot_].written |= 1u << (funct - kLoopConvConfig1);
     return true;
   }
   switch (funct) {

@@ -1,8 +1,7 @@
 // The functional model: what every command does to memory and local memories, bit for bit and without timing.
 //
 // Commands execute at once and atomically in program order. The model follows the ISA specification; where that is
-// silent it follows the same agreed rules as the RTL (docs of `FunctionalDevice` members say which). It shares no
-// code with the RTL, so that each checks the other.
+// silent it keeps the rules that the RTL keeps. It shares nothing with the RTL, so that each checks the other.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -85,11 +84,13 @@ class FunctionalDevice : public Device {
   // Registers of one slot of a loop unroller; a slot keeps them until they are written again (ISA 7, 8).
   struct LoopWsSlot {
     std::array<uint64_t, 5> rs1{}, rs2{};  // functs 9..13
+    unsigned written = 0;                  // a bit each, since the slot's last run
     bool placed = false;                   // LOOP_WS_CONFIG_SPAD_AB seen
     uint32_t a_start = 0, b_end = 0;
   };
   struct LoopConvSlot {
     std::array<uint64_t, 6> rs1{}, rs2{};  // functs 16..21
+    unsigned written = 0;
   };
   struct LoopWs;    // one run, decoded
   struct LoopConv;  // one run, decoded

@@ -64,7 +64,9 @@ uint64_t load_config(int id, int block_stride, int pixel_repeats) {
 }  // namespace
 
 bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
-  const LoopConvSlot& slot = conv_slots_[conv_slot_];
+  LoopConvSlot& slot = conv_slots_[conv_slot_];
+  if (slot.written != 0x3fu) note("some of its configuration is that of the run before last, which had the same slot");
+  slot.written = 0;
   auto first = [&](int n, int high, int low) { return static_cast<int>(bits(slot.rs1[n - 1], high, low)); };
   auto second = [&](int n, int high, int low) { return static_cast<int>(bits(slot.rs2[n - 1], high, low)); };
   LoopConv l{};

@@ -52,7 +52,9 @@ bool FunctionalDevice::check_placement(const char* a_name, const Rows& a, int a_
 }
 
 bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
-  const LoopWsSlot& slot = ws_slots_[ws_slot_];
+  LoopWsSlot& slot = ws_slots_[ws_slot_];
+  if (slot.written != 0x1fu) note("some of its configuration is that of the run before last, which had the same slot");
+  slot.written = 0;
   LoopWs loop{};
   loop.dim = dim_;
   loop.I = static_cast<int>(bits(slot.rs2[0], 15, 0));
@@ -97,6 +99,8 @@ bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
                 loop.pad_k, dim_);
   if (loop.resadd && loop.d != 0 && !loop.skip_d)
     return fail(Rejection::kIllegalFlags, "is_resadd with a D address");
+  if (loop.resadd && (loop.a_transpose || loop.b_transpose))
+    return fail(Rejection::kIllegalFlags, "is_resadd with a transpose");
 
   // Scratchpad: each operand in its half, A from the bottom and B up to the top.
   uint32_t half = static_cast<uint32_t>(config_.scratchpad_rows) / 2;

@@ -256,6 +256,8 @@ REJECTED: list[tuple[str, dict[str, bool], list[tuple[int, int, int]], int, str]
     ("loop-size", {}, [(9, 0, 9 << 32 | 1 << 16 | 1), *LOOP[1:], (8, 0, 0)], 4, "LOOP_WS: A takes 36 rows and B 36"),
     ("loop-acc", {}, [(9, 0, 1 << 32 | 3 << 16 | 3), *LOOP[1:], (8, 0, 0)], 4, "LOOP_WS: C takes 36 rows"),
     ("state-3", {}, [(0, 1 | 3 << 3, 0)], 5, "state id = 3"),
+    ("resadd-t", {}, [*LOOP, (8, 0, 5)], 5, "is_resadd with a transpose"),
+    ("resadd-d", {}, [*LOOP[:2], (11, BASE, 0), *LOOP[3:], (8, 0, 4)], 5, "is_resadd with a D"),
     ("unpaired", {}, [(4, four(0), four(GARBAGE))], 5, "no PRELOAD"),
     ("acc-operand", {}, [(6, four(ACC), four(GARBAGE))], 5, "PRELOAD: B lies in the accumulator"),
     ("spad-off", {"write_to_scratchpad": False}, [(6, four(0), four(8))], 5, "C lies in the scratchpad"),
@@ -288,6 +290,8 @@ def test_use_before_configuration_is_noted(tmp_path: Path) -> None:
     outcome = run(SMALL, commands((2, 0, four(0)), (3, OUTPUT, four(0))), tmp_path, base=BASE, size=SIZE)
     assert outcome.error is None
     assert outcome.notes == ["MVIN: used before its CONFIG_LD", "MVOUT: used before its CONFIG_ST"]
+    incomplete = run(SMALL, commands(*SETUP, *LOOP[:-1], (8, 0, 0)), tmp_path, base=BASE, size=SIZE)
+    assert incomplete.notes[0].startswith("LOOP_WS: some of its configuration is that of the run before last")
 
 
 def test_counters_follow_the_protocol(tmp_path: Path) -> None:
