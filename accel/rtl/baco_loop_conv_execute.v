@@ -117,7 +117,7 @@ module baco_loop_conv_execute #(
                  || (need_bias_group == bias_group && need_pixel <= bias_pixel)));
   wire weights_ok = weights_done | (weights_live & !rot & (need_weights_group < weights_group
                     || (need_weights_group == weights_group && need_load < weights_load)));
-  wire input_ok = input_done | (input_live & !swap_in & (batch1 < input_batch
+  wire input_ok = input_done | (input_live & (batch1 < input_batch
                   || (batch1 == input_batch && row1 < input_row)));
   wire take2 = valid1 & bias_ok & weights_ok & input_ok & (!cmd_valid | (cmd_ready & !compute_next));
   wire advance = more & (!valid1 | take2);
