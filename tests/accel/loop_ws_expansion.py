@@ -64,7 +64,7 @@ class LoopWs:
         dim: side of a block.
         sp_rows, acc_rows: rows of the local memories.
         dma_max_bytes: largest memory request, which bounds the blocks that one load or store moves.
-        gemmini_order: take all columns of C in one group and do not trim the last rows of B, as Gemmini does.
+        gemmini_order: take all columns of C in one group, as Gemmini does; the commands are the same.
     """
 
     dim: int
@@ -199,8 +199,6 @@ class _Loop:
         else:
             blocks = [(k, j) for group in self._groups() for k in range(K) for j in group[::nb]]
             rows, cols, pads = K, self.J, (pad_k, self.pad_j)
-        if self.machine.gemmini_order:
-            pads = (0, pads[1])
         for row, col in blocks if self.b else []:
             address = self._memory(self.b, row, col, self.b_stride, 1)
             piece = self._piece(row, col, nb, rows, cols, pads)

@@ -232,7 +232,7 @@ class Program:
         self.commands += [(setup[n], 0) for n in order]
         self.commands.append((Raw(LOOP_WS, rs1, rs2), 0))
 
-    def random_loop(self, skips: float = 0.05) -> None:
+    def random_loop(self, skips: float = 0.05, nulls: float = 0.1) -> None:
         resadd = self.chance(self.resadd_chance)
         choices = _bounds(self.unit, resadd)
         bounds = choices[int(self.random.integers(len(choices)))]
@@ -240,10 +240,10 @@ class Program:
         rs1 = self.word(3) | act << 8
         if self.chance(0.3):
             rs1 |= int(self.random.integers(3)) << 16 | int(self.random.integers(3)) << 18
-        rs2 = int(self.random.integers(3)) if not resadd or self.chance(0.3) else 0
+        rs2 = int(self.random.integers(3)) if not resadd or self.chance(0.5) else 0
         rs2 |= resadd << 2 | sum(self.chance(skips) << n for n in range(3, 8))
         extra = [Raw(SPAD_C, self.word(64), self.word(64))] if self.chance(0.1) else []
-        self.loop(bounds, rs1, rs2, extra=extra)
+        self.loop(bounds, rs1, rs2, nulls, extra)
 
 
 def _chances(seed: int) -> tuple[int, ...]:
@@ -273,8 +273,8 @@ def test_random_loops(unit: Unit, seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
 def test_additions(unit: Unit, tmp_path: Path) -> None:
     program = Program(unit, 1, resadd_chance=1.0)
-    for _ in range(30):
-        program.random_loop(skips=0.0)
+    for _ in range(100):
+        program.random_loop(skips=0.0, nulls=0.25)
     check(unit, program.commands, run(unit, tmp_path, program.commands, 1, (256, 200, 256, 200, 256)))
 
 
@@ -290,22 +290,53 @@ def test_skipped_phases(unit: Unit, seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
 def test_results_that_stay_in_the_scratchpad(unit: Unit, tmp_path: Path) -> None:
-    """spad_only, the next loop reading the result where it was put (SPAD_AB, skip_a)."""
+    """spad_only, the next loop reading the result where it was put (SPAD_AB, skip_a), also on top of its A."""
     program = Program(unit, 3)
     half = unit.sp_rows // 2
-    for n in range(20):
+    c = 0
+    for n in range(40):
         # A and C of square products in blocks of the lower half, away from what is loaded at the top of a half
         size = 2
-        blocks = size * size * unit.dim
-        a, c = (0, blocks) if n % 2 else (blocks, 0)
-        b_end = half if program.chance(0.5) else 2 * half
-        skip_a = 1 << 3 if n else 0
-        rs2 = skip_a | program.word(1) << 8 | 1 << 9 | c << 32
-        ids = program.word(1) << 16 if b_end == half else 0
-        program.loop((size, size, size), program.word(2) | ids, rs2, 0.0, [Raw(SPAD_AB, a, b_end)])
+        a, c = c, int(program.random.choice([0, size * size * unit.dim]))
+        rs1 = program.word(2) | int(program.random.integers(3)) << 16 | int(program.random.integers(3)) << 18
+        rs2 = (1 << 3 if n else 0) | program.word(1) | program.word(1) << 8 | 1 << 9 | c << 32
+        program.loop(
+            (size, size, size), rs1, rs2, 0.0, [Raw(SPAD_AB, a, half * int(program.random.choice([1, 2])))]
+        )
         if program.chance(0.2):
             program.plain()
     check(unit, program.commands, run(unit, tmp_path, program.commands, 3, (256, 100, 200, 100, 256)))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
+def test_placement_by_software(unit: Unit, tmp_path: Path) -> None:
+    """SPAD_AB puts A and B anywhere, also where the loop before has its own; it stays with the slot."""
+    program = Program(unit, 7)
+    sizes = [(1, 1, 1), (1, 1, 1)]  # by slot; loops without SPAD_AB find the places of the slot's loop before
+    for n in range(60):
+        extra = []
+        if n % 4 < 2:
+            i, j, k = (int(program.random.integers(1, 4)) for _ in range(3))
+            rows = (i * k + k * j) * unit.dim
+            end = int(program.random.integers(rows, unit.sp_rows + 1))
+            extra = [Raw(SPAD_AB, int(program.random.integers(0, end - rows + 1)), end)]
+            sizes[n % 2] = (i, j, k)
+        program.loop(sizes[n % 2], program.word(3), program.word(1), 0.2, extra)
+    check(unit, program.commands, run(unit, tmp_path, program.commands, 7, (256, 80, 200, 200, 256)))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
+def test_loads_for_the_next_loop(unit: Unit, tmp_path: Path) -> None:
+    """Loops that only load, each followed by one that multiplies what is there."""
+    program = Program(unit, 4)
+    load_only, product_only = 1 << 6 | 1 << 7, 1 << 3 | 1 << 4 | 1 << 5
+    for n in range(20):
+        ids = (n % 2 + 1) * (1 << 16 | 1 << 18)
+        program.loop((2, 3, 2), ids, load_only, 0.0)
+        program.loop((2, 3, 2), ids, product_only, 0.0)
+        if n % 2 and program.chance(0.5):
+            program.plain()
+    check(unit, program.commands, run(unit, tmp_path, program.commands, 4, (256, 60, 256, 256, 256)))
 
 
 def test_a_tile_is_pipelined(tmp_path: Path) -> None:
@@ -323,6 +354,35 @@ def test_a_tile_is_pipelined(tmp_path: Path) -> None:
     assert functs[:4] == [1, 2, 6, 4], "one block of B and of A, then the first product"
     last_product = max(n for n, funct in enumerate(functs) if funct in PHASES["ex"])
     assert functs.index(3) < last_product // 2 + 20
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
+def test_groups_of_columns_change_nothing_but_order(unit: Unit) -> None:
+    """The commands are those of the order k, j, i over the whole tile, and each row of C adds up in order of k."""
+    program = Program(unit, 6)
+    for _ in range(60):
+        program.random_loop()
+    ours, gemmini = unit.expansion(), unit.expansion()
+    gemmini.gemmini_order = True
+    for raw, _ in program.commands:
+        loop, other = ours.feed(raw), gemmini.feed(raw)
+        for phase in PHASES if loop and other else ():
+            assert loop is not None
+            assert other is not None
+            assert sorted(command.raw for command in loop[phase]) == sorted(
+                command.raw for command in other[phase]
+            )
+            assert by_row(loop[phase]) == by_row(other[phase])
+
+
+def by_row(commands: list[Command]) -> dict[tuple[str, int], list[Raw]]:
+    """The commands that write a row, in order."""
+    found: dict[tuple[str, int], list[Raw]] = defaultdict(list)
+    for command in commands:
+        for memory, start, count in command.writes:
+            for row in range(start, start + count):
+                found[memory, row].append(command.raw)
+    return found
 
 
 def test_the_check_finds_wrong_orders() -> None:
