@@ -41,7 +41,7 @@ PACES = [(100, 100, 100, 100, 100), (100, 50, 50, 50, 70), (20, 15, 60, 80, 100)
 FLUSH, COUNTER, OTHER_LOOP = 7, 126, 9
 
 
-@pytest.fixture(scope="module", params=MACHINES.values(), ids=MACHINES.keys())
+@pytest.fixture(scope="module", params=list(MACHINES.values()), ids=list(MACHINES))
 def unroller(request: pytest.FixtureRequest) -> tuple[Machine, Path]:
     machine: Machine = request.param
     parameters = {
@@ -172,12 +172,10 @@ def test_commands(unroller: tuple[Machine, Path], pace: int, tmp_path: Path) -> 
     sections: list[tuple[list[dict[str, list[Command]]], Command | None]] = [([], None)]
     for loop in loops:
         if random.integers(4) == 0:
-            other = (
-                int(random.choice([FLUSH, COUNTER, OTHER_LOOP])),
-                *map(int, random.integers(0, 1 << 62, 2)),
-            )
-            offered.append(other)
-            sections[-1] = (sections[-1][0], other)
+            rs1, rs2 = (int(word) for word in random.integers(0, 1 << 62, 2))
+            passing = (int(random.choice([FLUSH, COUNTER, OTHER_LOOP])), rs1, rs2)
+            offered.append(passing)
+            sections[-1] = (sections[-1][0], passing)
             sections.append(([], None))
         configuration = loop.commands()
         order = random.permutation(6)  # the configuration commands come in any order
