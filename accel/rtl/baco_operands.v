@@ -75,6 +75,7 @@ module baco_operands #(
   reg too_big;
   reg beyond;
   integer n;
+  wire load_or_store = funct != 7'd4 && funct != 7'd5 && funct != 7'd6;
 
   always @* begin
     kind = 2'd0;
@@ -183,6 +184,8 @@ module baco_operands #(
     past[53:27] = start[53:27] + length2[26:0];
     for (n = 0; n < 2; n = n + 1)
       if (valid[n] && {5'd0, past[n*27 +: 27]} > (acc[n] ? ACC_VALUE : SP_VALUE)) beyond = 1'b1;
+    // the bit above the rows belongs to the garbage address only: a loop whose tile leaves the memory sets it
+    if ((valid[0] && (load_or_store ? rs2[AW] : rs1[AW])) || (valid[1] && (load_or_store ? rs1[AW] : rs2[AW]))) beyond = 1'b1;
     if (length1[31:26] != 6'd0 || (valid[1] && length2[31:26] != 6'd0)) beyond = 1'b1;
     if (error == 4'd0) error = too_big ? 4'd4 : beyond ? 4'd6 : 4'd0;
   end
