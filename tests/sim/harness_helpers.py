@@ -1,0 +1,38 @@
+"""What tests of the harness share: a small accelerator, and a stand-in for its Verilog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from accel.config import Accelerator
+from accel.isa import encode
+from sim.build import Waves, rtl_simulator
+from sim.engines.native import run_simulator
+from sim.job import Job, Result
+from sim.toolchain import toolchain
+
+SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
+BASE = 0x80000000
+
+
+def stub_verilog(dma_bits: int) -> str:
+    """A stand-in for an accelerator (see the file) with a memory port of some width."""
+    text = (Path(__file__).parent / "stub_accelerator.v").read_text()
+    return f"`define BACO_DMA_BITS {dma_bits}\n{text}"
+
+
+def run_stub(folder: Path, stream: str, *, waves: Waves = "", **settings: Any) -> Result:
+    """Replay a stream on the stand-in."""
+    path = folder / "stream.txt"
+    path.write_text(stream)
+    accelerator = settings.pop("accelerator", SMALL)
+    program = rtl_simulator(stub_verilog(accelerator.dma_bits), toolchain(), waves=waves)
+    job = Job(accelerator, stream=path, **settings)
+    return run_simulator(program, "rtl", job, toolchain(), build_seconds=0.0)
+
+
+def command(name: str, **fields: Any) -> str:
+    """One `cmd` line of a stream."""
+    one = encode(name, **fields)
+    return f"cmd {one.funct:x} {one.rs1:x} {one.rs2:x}\n"
