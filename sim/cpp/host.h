@@ -34,7 +34,7 @@ struct HostOptions {
 
   // Cycles until a result can be used by another instruction.
   int load_latency = 2;        // of 4 and 8 bytes
-  int small_load_latency = 3;  // of 1 and 2 bytes, and signed or boxed into floating-point registers
+  int small_load_latency = 3;  // of 1 and 2 bytes, into floating-point registers, and of atomics
   int multiply_latency = 4;
   int divide_overhead = 3;     // plus one cycle a quotient bit that is not known to be 0
   int float_latency = 3;       // binary32 add, multiply, multiply-add
@@ -48,11 +48,11 @@ struct HostOptions {
   int misaligned_penalty = 1;
   int miss_penalty = 60;
 
-  uint64_t cache_sets = 64;  // of either cache: 64 sets x 8 ways x 64 bytes = 32 KiB
+  uint64_t cache_sets = 64;  // of either cache: 64 sets x 8 ways x 64 bytes = 32 KiB. Powers of two
   int cache_ways = 8;
   uint64_t cache_line_bytes = 64;
 
-  uint64_t cycles_per_time_tick = 1;  // of the `time` CSR
+  uint64_t cycles_per_time_tick = 1;  // of the `time` CSR; at least 1
   uint64_t hart_id = 0;
 };
 

@@ -86,7 +86,10 @@ int table() {
     }
     const auto get = [&](int i) { return i < 32 ? host.x(i) : host.f(i - 32); };
     for (int i = 0; i < 64; ++i) before[i] = get(i);
-    while (host.counts().instructions + host.counts().traps == 0) host.cycle();
+    while (host.counts().instructions + host.counts().traps == 0) {
+      host.cycle();
+      device.tick();
+    }
     std::cout << std::hex << host.pc() << ' ' << csr(host, kMcause) << ' ' << csr(host, kMtval) << ' '
               << csr(host, kFcsr) << ' ' << memory.load<uint64_t>(kData, "test");
     for (int i = 0; i < 64; ++i) {
