@@ -32,10 +32,14 @@ _CXX_FLAGS = (*("-std=c++17", "-O3", "-fno-sanitize=undefined", "-ffp-contract=o
 _FAST, _SLOW = ("-O3",), ("-O1",)
 _VERILATOR_FLAGS = (
     *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing"),
-    # lane loops stay loops that the C++ compiler vectorises; pieces small enough to compile side by side
-    *("--unroll-count", "4", "--output-split", "12000", "--output-split-cfuncs", "600"),
+    # pieces small enough to compile side by side
+    *("--output-split", "12000", "--output-split-cfuncs", "600"),
     *("-Wno-fatal", "--top-module", TOP, "--prefix", f"V{TOP}"),
 )
+#: Lane loops stay loops that the C++ compiler vectorises. Verilator before 5.030 cannot keep those that assign array
+#: elements: it must unroll them all, at a cost.
+_LOOPS, _LOOPS_OLD = ("--unroll-count", "4"), ("--unroll-count", "1024", "--unroll-stmts", "1000000")
+_FIRST_WITH_LOOPS = (5, 30)
 _VERILATED = ("verilated.cpp", "verilated_threads.cpp")
 _STEP_SECONDS = 1800
 
@@ -95,7 +99,7 @@ class _Builder:
 
         def make(folder: Path) -> None:
             self.report("building the functional simulator (once)")
-            rtl = self._kept_objects([_cpp_folder() / "rtl_none.cpp"], [], "")
+            rtl = self._kept_objects({"rtl_none.cpp": self.sources["rtl_none.cpp"]}, [], "")
             self._link([*self._common_objects(), *rtl], folder)
 
         return self.cache.entry(key, make) / "simulator"
@@ -103,26 +107,29 @@ class _Builder:
     def rtl(self, verilog: str, waves: Waves) -> Path:
         names = [*_common(self.sources), "rtl.cpp"]
         content = {"verilog": verilog, **{name: self.sources[name] for name in names}}
-        key = self._key("rtl", {**content, "waves": waves, "verilator": [*_VERILATOR_FLAGS, *_FAST, *_SLOW]})
+        key = self._key(
+            "rtl", {**content, "waves": waves, "verilator": [*_VERILATOR_FLAGS, *_LOOPS, *_FAST, *_SLOW]}
+        )
 
         def make(folder: Path) -> None:
-            if waves == "fst":
-                self._need_zlib(folder)
+            libraries = self._fst_libraries(folder) if waves == "fst" else []
             common = self._common_objects()
             runtime = self._runtime_objects(waves)
             self.report("translating the Verilog")
             model = self._verilate(verilog, waves, folder)
             self.report(f"compiling the accelerator ({len(model)} files)")
-            include = [*self._include(waves), "-I", str(folder / "model")]
+            source = self._unpack(folder)
+            include = ["-I", str(source), *self._include(waves), "-I", str(folder / "model")]
             # the longest first, so that none is left over at the end
             model.sort(key=lambda path: -path.stat().st_size)
-            jobs = [(_cpp_folder() / "rtl.cpp", _FAST)]
+            jobs = [(source / "rtl.cpp", _FAST)]
             jobs += [(path, _SLOW if _runs_once(path) else _FAST) for path in model]
             with ThreadPoolExecutor(_processors()) as pool:
                 list(pool.map(lambda job: self._compile(job[0], folder, [*job[1], *include]), jobs))
             objects = [folder / f"{path.stem}.o" for path, _ in jobs]
-            self._link([*common, *runtime, *objects], folder, ["-lz"] if waves == "fst" else [])
+            self._link([*common, *runtime, *objects], folder, libraries)
             shutil.rmtree(folder / "model")
+            shutil.rmtree(source)
 
         return self.cache.entry(key, make) / "simulator"
 
@@ -131,26 +138,41 @@ class _Builder:
 
     def _common_objects(self) -> list[Path]:
         """Objects that every simulator shares, each kept by itself."""
-        return self._kept_objects([_cpp_folder() / name for name in _common(self.sources)], [], "")
+        return self._kept_objects({name: self.sources[name] for name in _common(self.sources)}, [], "")
 
     def _runtime_objects(self, waves: Waves) -> list[Path]:
         """Verilator's run-time library."""
         root = Path(self.tools.verilator_root, "include")
         names = [*_VERILATED, *([f"verilated_{waves}_c.cpp"] if waves else [])]
-        return self._kept_objects([root / name for name in names], self._include(waves), waves)
+        texts = {name: (root / name).read_text(encoding="utf-8") for name in names}
+        return self._kept_objects(texts, self._include(waves), waves)
 
-    def _kept_objects(self, paths: Sequence[Path], flags: Sequence[str], variant: str) -> list[Path]:
-        keys = {path: self._key("object", [path.name, path.read_text("utf-8"), variant]) for path in paths}
-        missing = [path for path, key in keys.items() if not self.cache.find(key)]
+    def _kept_objects(self, texts: dict[str, str], flags: Sequence[str], variant: str) -> list[Path]:
+        """Objects of C++ files, by name and text; each is made only if the cache does not have it."""
+        keys = {name: self._key("object", [name, text, variant]) for name, text in texts.items()}
+        missing = [name for name, key in keys.items() if not self.cache.find(key)]
         if missing:
             self.report(f"compiling what simulators share ({len(missing)} files)")
 
-        def kept(path: Path) -> Path:
-            folder = self.cache.entry(keys[path], lambda scratch: self._compile(path, scratch, flags))
-            return folder / f"{path.stem}.o"
+        def kept(name: str) -> Path:
+            def make(folder: Path) -> None:
+                source = self._unpack(folder)
+                (source / name).write_text(texts[name], encoding="utf-8")
+                self._compile(source / name, folder, ["-I", str(source), *flags])
+                shutil.rmtree(source)
+
+            return self.cache.entry(keys[name], make) / f"{Path(name).stem}.o"
 
         with ThreadPoolExecutor(_processors()) as pool:
-            return list(pool.map(kept, paths))
+            return list(pool.map(kept, texts))
+
+    def _unpack(self, folder: Path) -> Path:
+        """The C++ whose content the keys name, as it was when this builder read it."""
+        source = folder / "source"
+        source.mkdir()
+        for name, text in self.sources.items():
+            (source / name).write_text(text, encoding="utf-8")
+        return source
 
     def _include(self, waves: Waves) -> list[str]:
         root = Path(self.tools.verilator_root, "include")
@@ -163,7 +185,9 @@ class _Builder:
         source = folder / f"{TOP}.v"
         source.write_text(verilog, encoding="utf-8")
         model = folder / "model"
-        command = [self.tools.verilator, *_VERILATOR_FLAGS, "--Mdir", str(model)]
+        old = self.tools.verilator_version < _FIRST_WITH_LOOPS
+        loops = _LOOPS_OLD if old else _LOOPS
+        command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", str(model)]
         if waves:
             command += ["--trace-fst" if waves == "fst" else "--trace"]
         self._run([*command, str(source)], "Verilator", {"VERILATOR_ROOT": self.tools.verilator_root})
@@ -172,7 +196,7 @@ class _Builder:
     def _compile(self, source: Path, folder: Path, flags: Sequence[str]) -> None:
         """Compile one file to `folder`."""
         target = folder / f"{source.stem}.o"
-        command = [*self.tools.compiler, *self.flags, *flags, "-I", str(_cpp_folder())]
+        command = [*self.tools.compiler, *self.flags, *flags]
         self._run([*command, "-c", str(source), "-o", str(target)], f"compiling {source.name}")
 
     def _link(self, objects: Sequence[Path], folder: Path, libraries: Sequence[str] = ()) -> None:
@@ -182,18 +206,28 @@ class _Builder:
             if path.parent == folder:
                 path.unlink()
 
-    def _need_zlib(self, folder: Path) -> None:
-        probe = folder / "zlib.cpp"
-        probe.write_text("#include <zlib.h>\nint main() { return !zlibVersion(); }\n")
+    def _fst_libraries(self, folder: Path) -> list[str]:
+        """Linker arguments for FST waveforms. Raises BuildError when the compiler does not find the libraries."""
+        names = ["z"]
+        if Path(self.tools.verilator_root, "include", "fstcpp").is_dir():  # newer Verilator: its own writer
+            names.append("lz4")
+        headers = "".join(f"#include <{'zlib' if name == 'z' else name}.h>\n" for name in names)
+        probe, program = folder / "probe.cpp", folder / "probe"
+        probe.write_text(headers + "int main() { return 0; }\n", encoding="ascii")
+        libraries = [f"-l{name}" for name in names]
         try:
             self._run(
-                [*self.tools.compiler, str(probe), "-o", str(folder / "zlib"), "-lz"], "looking for zlib"
+                [*self.tools.compiler, str(probe), "-o", str(program), *libraries], "looking for libraries"
             )
         except BuildError:
             raise BuildError(
-                "FST waveforms need the library zlib with its header, which the compiler does not find",
-                hint="name the waveform file .vcd, or install zlib's development package and set BACO_TOOLS=system",
+                f"FST waveforms need the development files of {' and '.join(names).replace('z', 'zlib', 1)},"
+                " which the compiler does not find",
+                hint="name the waveform file .vcd, or install them and set BACO_TOOLS=system",
             ) from None
+        probe.unlink()
+        program.unlink()
+        return libraries
 
     def _run(self, command: Sequence[str], what: str, environment: dict[str, str] | None = None) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ class Toolchain:
     def key(self) -> str:
         """Equal for tools that produce the same programs."""
         return stable_hash({"kind": self.kind, "versions": self.versions})
+
+    @property
+    def verilator_version(self) -> tuple[int, int]:
+        """Major and minor number; (0, 0) if unknown."""
+        found = re.search(r"\b(\d+)\.(\d+)", self.versions.get("verilator", ""))
+        return (int(found[1]), int(found[2])) if found else (0, 0)
 
     def need_verilator(self) -> None:
         """Raises InputError unless Verilog can be translated."""
