@@ -288,6 +288,7 @@ module baco_accelerator #(
       .reads_in_flight(reads_in_flight), .writes_in_flight(writes_in_flight));
 `else
   assign resp_data = 64'd0;
+  wire _unused_counters = &{1'b0, COUNTERS == 0, counter_runs};
 `endif
 
   // ---------------------------------------------------------------- outside
@@ -315,5 +316,5 @@ module baco_accelerator #(
                         store_busy, execute_busy, load_busy};
 
   wire _unused = &{1'b0, load_events, store_events, execute_events, bytes_read, bytes_written, reads_in_flight,
-                   writes_in_flight, occupancy, sp_write_ready[0], counter_runs};
+                   writes_in_flight, occupancy, space, sp_write_ready[0]};
 endmodule

@@ -310,6 +310,7 @@ module baco_execute #(
       .enable(flight[LATENCY] && os), .shift(tag_shift), .in(out), .out(value));
 `else
   assign value = out;
+  wire _unused_shift = &{1'b0, tag_shift};
 `endif
 
   integer i;
@@ -337,6 +338,10 @@ module baco_execute #(
       end
 `endif
     end
+`ifndef BACO_WRITE_SCRATCHPAD
+    sp_write_row <= {SP_AW{1'b0}};
+    sp_write_data <= {DIM*8{1'b0}};
+`endif
     if (reset) begin
       sp_write_valid <= 1'b0;
       acc_write_valid <= 1'b0;
@@ -355,5 +360,5 @@ module baco_execute #(
                    m_valid && m_b && !row_valid[1], x_valid && x_real && !row_valid[2], m_valid && m_a && !row_valid[0],
                    m_valid && m_operands && m_first && m_flip && !shadow_full, x_valid && x_real && !row_valid[2] && x_index == 0,
                    op_valid && !op_ready, flushing, wave};
-  wire _unused = &{1'b0, tag_out_valid, waiting, tag_local, tag_info[29:26], tag_row};
+  wire _unused = &{1'b0, tag_out_valid, waiting, tag_local, tag_info[29:26], tag_row, tag_relu};
 endmodule

@@ -183,7 +183,9 @@ module baco_execute_decode #(
       if (!strides_only) begin
         config_os <= wanted_os;
         os <= wanted_os;
+`ifdef BACO_ACTIVATIONS
         relu <= rs1[4:3] == 2'd1;
+`endif
         shift <= rs2[4:0];
         a_transpose <= rs1[8];
         b_transpose <= rs1[9];

@@ -34,12 +34,12 @@ module baco_mesh #(
   localparam G = DIM / TILE_ROWS;             // tiles in a row or column
 
   // Skew: word s holds the wave that entered s + 1 cycles ago; row or column i takes word i/T - 1.
-  // Words are whole rows though only a triangle is read: what is not read vanishes in synthesis.
-  reg [G*DIM*8-1:0] skew_a;
-  reg [G*DIM*8-1:0] skew_b;
-  reg [G*DIM*8-1:0] skew_d;
-  reg [G*DIM-1:0] skew_x;
-  reg [G-1:0] skew_flip;
+  // Words are whole rows, and one more than needed, though only a triangle is read: the rest vanishes in synthesis.
+  reg [(G+1)*DIM*8-1:0] skew_a;
+  reg [(G+1)*DIM*8-1:0] skew_b;
+  reg [(G+1)*DIM*8-1:0] skew_d;
+  reg [(G+1)*DIM-1:0] skew_x;
+  reg [G:0] skew_flip;
   reg [DIM*PSUM_BITS-1:0] skew_out [0:G-1];
 
   wire [DIM-1:0] x_now;
@@ -90,11 +90,11 @@ module baco_mesh #(
 
   always @(posedge clock) begin
     if (advance) begin
-      skew_a <= (skew_a << (DIM * 8)) | {{(G-1)*DIM*8{1'b0}}, in_a};
-      skew_b <= (skew_b << (DIM * 8)) | {{(G-1)*DIM*8{1'b0}}, in_b};
-      skew_d <= (skew_d << (DIM * 8)) | {{(G-1)*DIM*8{1'b0}}, in_d};
-      skew_x <= (skew_x << DIM) | {{(G-1)*DIM{1'b0}}, x_now};
-      skew_flip <= (skew_flip << 1) | {{(G-1){1'b0}}, in_flip};
+      skew_a <= {skew_a[G*DIM*8-1:0], in_a};
+      skew_b <= {skew_b[G*DIM*8-1:0], in_b};
+      skew_d <= {skew_d[G*DIM*8-1:0], in_d};
+      skew_x <= {skew_x[G*DIM-1:0], x_now};
+      skew_flip <= {skew_flip[G-1:0], in_flip};
       for (j = 0; j < DIM; j = j + 1)
         out[j*PSUM_BITS +: PSUM_BITS] <= j / T == G - 1 ? bottom[j*PSUM_BITS +: PSUM_BITS]
                                                         : skew_out[G-2-j/T][j*PSUM_BITS +: PSUM_BITS];
@@ -106,5 +106,5 @@ module baco_mesh #(
     end
   end
 
-  wire _unused = &{1'b0, row[G-1].b_out};
+  wire _unused = &{1'b0, row[G-1].b_out, skew_a, skew_b, skew_d, skew_x, skew_flip};
 endmodule
