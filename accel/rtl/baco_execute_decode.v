@@ -133,9 +133,9 @@ module baco_execute_decode #(
   wire [CW-1:0] needed_ws = op_c && op_c_rows > a_logical_rows ? op_c_rows : a_logical_rows;
   wire [CW-1:0] needed = !os ? (a_real ? needed_ws : op_c ? op_c_rows : {{(CW-1){1'b0}}, 1'b1})
                              : a_real && bd_real ? inner : {{(CW-1){1'b0}}, 1'b1};
-  assign op_waves = transposes ? FULL : needed == 0 ? {{(CW-1){1'b0}}, 1'b1} : needed;
   // the transposer delivers whole matrices only
   wire transposes = (transpose_a && op_a) || (transpose_b && op_b);
+  assign op_waves = transposes ? FULL : needed == 0 ? {{(CW-1){1'b0}}, 1'b1} : needed;
 
   assign op_a = a_real && a_logical_rows != 0 && a_logical_cols != 0;
   assign a_base = rs1[SP_AW-1:0];

@@ -34,6 +34,16 @@ module baco_fetch #(
   reg [DIM*8-1:0] cleaned;
   integer i;
 
+  wire [SP_AW-1:0] op_stride_cut;
+  generate
+    if (SP_AW > 16) begin : wide
+      assign op_stride_cut = {{(SP_AW-16){1'b0}}, op_stride};
+    end else begin : narrow
+      assign op_stride_cut = op_stride[SP_AW-1:0];
+      wire _unused = &{1'b0, op_stride};  // rows wrap
+    end
+  endgenerate
+
   wire real_row = index < op_rows;
   wire [SP_AW-1:0] row = index == 0 ? op_base : address;
   wire room = credits != 0;
@@ -69,14 +79,4 @@ module baco_fetch #(
       credits <= 3'd4;
     end
   end
-
-  wire [SP_AW-1:0] op_stride_cut;
-  generate
-    if (SP_AW > 16) begin : wide
-      assign op_stride_cut = {{(SP_AW-16){1'b0}}, op_stride};
-    end else begin : narrow
-      assign op_stride_cut = op_stride[SP_AW-1:0];
-      wire _unused = &{1'b0, op_stride};  // rows wrap
-    end
-  endgenerate
 endmodule

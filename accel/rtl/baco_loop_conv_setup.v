@@ -169,7 +169,6 @@ module baco_loop_conv_setup #(
   assign activation = flags2[4:3];
   assign b_spad_id = flags1[17:16];
   assign a_spad_id = flags1[19:18];
-  wire _unused = &{1'b0, flags1, flags2, rs1, rs2, blocks_of_dim};
 
   assign odd_up = upad[0];
   assign odd_left = lpad[0];
@@ -191,6 +190,7 @@ module baco_loop_conv_setup #(
   reg [15:0] right;
   wire [16:0] blocks = {1'b0, trans_weight_0132 ? ichs : ochs} + (DIM[16:0] - 17'd1);
   wire [16:0] blocks_of_dim = blocks >> LOG_DIM;
+  wire _unused = &{1'b0, flags1, flags2, rs1, rs2, blocks_of_dim};
   wire [31:0] dilation_less_one = {22'd0, kernel_dilation} - 32'd1;
   wire signed [19:0] rows_dil = rows_inside + $signed({3'd0, pad_up}) + $signed({3'd0, pad_down});
   wire signed [19:0] cols_dil = cols_inside + $signed({3'd0, pad_left}) + $signed({3'd0, pad_right});

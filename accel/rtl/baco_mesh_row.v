@@ -2,7 +2,9 @@
 //
 // Flips and exchanges travel along anti-diagonals, so they touch at most a few elements of a row in a cycle; they
 // are handled apart from the dense multiply so that simulators can turn the latter into vector code. Registers
-// that only this module reads are updated in place, in the order of the data flow.
+// that only this module reads are updated in place, in the order of the data flow. The two dataflows are written as
+// two loops, which simulates twice as fast as one multiplier with selected operands; only one runs in a cycle, so
+// synthesis can share the multipliers.
 module baco_mesh_row #(
     parameter DIM = 16,        // columns
     parameter TILE_ROWS = 1,   // rows, and columns between pipeline registers
