@@ -17,10 +17,11 @@ void require(bool holds, const char* what) {
 }  // namespace
 
 Dram::Dram(Memory& memory, const DramOptions& options, unsigned beat_bytes)
-    : memory_(memory), options_(options), beat_bytes_(beat_bytes) {
+    : memory_(memory), options_(options), beat_bytes_(beat_bytes), random_(options.stall_seed) {
   require(options.bytes_per_cycle > 0, "memory bandwidth must be positive");
   require(power_of_two(options.burst_bytes) && options.burst_bytes <= 4096,
           "memory bursts must be a power of two of at most 4096 bytes");
+  require(options.stall_percent < 100, "memory must not stall for ever");
   require(options.read_depth && options.write_depth, "memory must accept at least one request");
   require(power_of_two(beat_bytes) && beat_bytes <= 64, "the memory port must be a power of two of at most 64 bytes");
   if (!options.l2_kib) return;
@@ -106,8 +107,18 @@ void Dram::read(uint64_t address, unsigned bytes) {
   reads_.push_back(std::move(read));  // `at` stays valid: moving a vector keeps its buffer
 }
 
+// A step of a linear congruential generator (Knuth's MMIX constants); the high bits are the random ones.
+void Dram::draw_stalls() {
+  stalls_ = 0;
+  for (unsigned what = 0; what < kStalls; ++what) {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    stalls_ |= static_cast<unsigned>((random_ >> 33) % 100 < options_.stall_percent) << what;
+  }
+}
+
 void Dram::take_beat() {
   Read& read = reads_.front();
+  beat_shown_ = false;
   if (++read.done == read.beats) {
     statistics_.read_latency_sum += now_ - read.accepted;
     spare_.push_back(std::move(read.data));
@@ -149,7 +160,7 @@ void Dram::write(uint64_t address, const uint8_t* data, uint64_t mask) {
 }
 
 bool Dram::take_ack() {
-  if (writes_.empty() || writes_.front() > static_cast<double>(now_) + 1e-9) return false;
+  if (writes_.empty() || writes_.front() > static_cast<double>(now_) + 1e-9 || stalled(kAcknowledgement)) return false;
   writes_.pop_front();
   return true;
 }

@@ -27,6 +27,10 @@ struct DramOptions {
   double l2_bytes_per_cycle = 16; // rate at which the cache serves its port
   unsigned read_depth = 256;      // read requests accepted and not yet answered
   unsigned write_depth = 32;      // write beats accepted and not yet acknowledged
+  // In so many cycles of 100 each of request, beat and acknowledgement waits, drawn anew every cycle from the seed:
+  // for tests, which want every order in which things can happen.
+  unsigned stall_percent = 0;
+  uint64_t stall_seed = 0;
 };
 
 struct DramStatistics {
@@ -44,25 +48,30 @@ class Dram {
   // `beat_bytes`: width of the port (4..64). Throws std::invalid_argument for options that make no sense.
   Dram(Memory& memory, const DramOptions& options, unsigned beat_bytes);
 
-  bool read_ready() const { return reads_.size() < options_.read_depth; }
+  bool read_ready() const { return reads_.size() < options_.read_depth && !stalled(kReadRequest); }
   // Accept a read of `bytes` (a power of two, at least a beat) naturally aligned at `address`.
   // Throws MemoryFault when it lies outside memory.
   void read(uint64_t address, unsigned bytes);
 
-  bool write_ready() const { return writes_.size() < options_.write_depth; }
+  bool write_ready() const { return writes_.size() < options_.write_depth && !stalled(kWriteRequest); }
   // Accept one beat; bit i of `mask` enables byte i. Throws MemoryFault for enabled bytes outside memory.
   void write(uint64_t address, const uint8_t* data, uint64_t mask);
 
-  // The beat that can be taken in this cycle, or nullptr.
-  const uint8_t* beat() const {
-    return !reads_.empty() && reads_.front().next_ready <= now_ ? reads_.front().at : nullptr;
+  // The beat that can be taken in this cycle, or nullptr. Once there it stays until it is taken.
+  const uint8_t* beat() {
+    if (reads_.empty() || reads_.front().next_ready > now_ || (!beat_shown_ && stalled(kBeat))) return nullptr;
+    beat_shown_ = true;
+    return reads_.front().at;
   }
   void take_beat();
 
   // True when the oldest write is acknowledged in this cycle (call once a cycle: it is then forgotten).
   bool take_ack();
 
-  void tick() { ++now_; }
+  void tick() {
+    ++now_;
+    if (options_.stall_percent) draw_stalls();
+  }
   // Let `cycles` pass at once; only when idle().
   void skip(uint64_t cycles) { now_ += cycles; }
   bool idle() const { return reads_.empty() && writes_.empty(); }
@@ -85,6 +94,9 @@ class Dram {
     double ready = 0;  // when a fill in progress has arrived
     bool dirty = false;
   };
+  enum Stall : unsigned { kReadRequest, kWriteRequest, kBeat, kAcknowledgement, kStalls };
+  bool stalled(Stall what) const { return stalls_ >> what & 1; }
+  void draw_stalls();
   // Channel time for [address, address + bytes) rounded out to bursts; returns when the transfer starts.
   double channel(double from, uint64_t address, unsigned bytes, bool write);
   // When a line is (or comes to be) in the cache.
@@ -93,7 +105,9 @@ class Dram {
   Memory& memory_;
   DramOptions options_;
   unsigned beat_bytes_;
-  uint64_t now_ = 0, touches_ = 0;
+  uint64_t now_ = 0, touches_ = 0, random_;
+  unsigned stalls_ = 0;  // one bit each
+  bool beat_shown_ = false;
   double channel_free_ = 0, port_free_ = 0, busy_ = 0, last_ack_ = 0;
   std::deque<Read> reads_;
   std::deque<double> writes_;  // when each is acknowledged

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "cosim.h"
 #include "engine.h"
 #include "host.h"
 #include "json.h"
@@ -197,7 +198,8 @@ int simulate(const Options& options) {
 
 int main(int count, char** arguments) {
   try {
-    return baco::simulate(baco::Options::parse(count, arguments));
+    const baco::Options options = baco::Options::parse(count, arguments);
+    return options.cosim.empty() ? baco::simulate(options) : baco::cosimulate(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return baco::kUnusable;

@@ -33,7 +33,8 @@ Options Options::parse(int count, char** arguments) {
   DramOptions& dram = o.rtl.dram;
   const std::map<std::string, std::string*> texts = {
       {"--config", &o.config}, {"--engine", &o.engine}, {"--result", &o.result}, {"--image", &o.image},
-      {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace}};
+      {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace},
+      {"--cosim", &o.cosim}};
   const std::map<std::string, uint64_t*> numbers = {
       {"--image-address", &o.image_address}, {"--entry", &o.entry},
       {"--tohost", &o.tohost},               {"--fromhost", &o.fromhost},
@@ -65,7 +66,9 @@ Options Options::parse(int count, char** arguments) {
       throw std::invalid_argument("unknown argument " + name);
     }
   }
-  if (o.config.empty() || o.result.empty()) throw std::invalid_argument("--config and --result are required");
+  if (o.config.empty()) throw std::invalid_argument("--config is required");
+  if (!o.cosim.empty()) return o;
+  if (o.result.empty()) throw std::invalid_argument("--result is required");
   if (o.engine != "functional" && o.engine != "rtl") throw std::invalid_argument("--engine is functional or rtl");
   if (o.image.empty() == o.stream.empty()) throw std::invalid_argument("give either --image or --stream");
   return o;

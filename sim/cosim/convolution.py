@@ -1,0 +1,176 @@
+"""Random geometries of one LOOP_CONV_WS tile that fit an accelerator (ISA specification, section 8)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from accel.config import Accelerator
+
+__all__ = ["ConvolutionTile", "draw_tile"]
+
+_TRAINING = ("rotated", "weight_1203", "weight_0132", "output_1203", "input_3120", "dilated")
+_KINDS = ("plain", "plain", "pooled", "first_layer", "downsample", "depthwise", *_TRAINING)
+
+
+@dataclass(frozen=True)
+class ConvolutionTile:
+    """A tile that is a whole layer of its own; fields are named as those of the commands.
+
+    Attributes:
+        pixels: max_pixels_per_row.
+        store_stride: bytes between output pixels, as CONFIG_ST has to say.
+        input_bytes, weight_bytes, output_bytes: extents in main memory, never too small.
+    """
+
+    batch: int
+    ichs: int
+    ochs: int
+    kernel: int
+    kernel_dilation: int
+    stride: int
+    orows: int
+    ocols: int
+    upad: int
+    dpad: int
+    lpad: int
+    rpad: int
+    in_row_dim: int
+    in_col_dim: int
+    out_row_dim: int
+    out_col_dim: int
+    in_channels: int
+    out_channels: int
+    in_stride: int
+    weight_stride: int
+    out_stride: int
+    pooled: int
+    pool_size: int
+    pool_stride: int
+    pupad: int
+    plpad: int
+    porows: int
+    pocols: int
+    pool_out_row_dim: int
+    pool_out_col_dim: int
+    pixels: int
+    wrot180: int
+    trans_output_1203: int
+    trans_weight_1203: int
+    trans_weight_0132: int
+    trans_input_3120: int
+    depthwise: int
+    downsample: int
+    dilated: int
+    store_stride: int
+    input_bytes: int
+    weight_bytes: int
+    output_bytes: int
+
+
+def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | None:
+    """One draw; None when it does not fit half of both local memories or makes no image."""
+    dim, f = accelerator.dim, accelerator.features
+    kind = r.choice(_KINDS)
+    if (kind in _TRAINING and not f.training_convs) or (kind == "depthwise" and not f.depthwise_convs):
+        return None
+    down, dilated = int(kind == "downsample"), int(kind == "dilated")
+    kernel = 1 if down else r.randint(1, 3)
+    stride = 2 if down else 1 if dilated else r.randint(1, 2)
+    dilation = r.choice((1, 1, 2)) if kind in ("plain", "dilated") else 1
+    batch = r.randint(1, 2 * dim if kind == "input_3120" and dim < 8 else 3)
+    most_inputs = max(1, dim // 2) if kind == "first_layer" else 2 * dim
+    ichs, ochs = (1, 1) if kind == "depthwise" else (r.randint(1, most_inputs), r.randint(1, 2 * dim))
+    orows, ocols = r.randint(1, 5), r.choice((r.randint(1, 6), r.randint(1, dim + 3)))
+    reach = kernel + (dilation - 1) * (kernel - 1)
+
+    def pad() -> int:
+        return 0 if down else r.randint(0, min(reach - 1, 2))
+
+    upad, lpad, rpad = pad(), pad(), pad()
+    # rows below that no window reaches are legal too
+    dpad = pad() + (0 if down else r.randint(0, stride - 1))
+    rows, cols = orows * stride + reach - 1, ocols * stride + reach - 1
+    if rows - upad - dpad < 1 or cols - lpad - rpad < 1:
+        return None
+
+    def undilated(n: int) -> int:
+        return (n + 1) // 2 if dilated else n
+
+    inner_rows, inner_cols = undilated(rows - upad - dpad), undilated(cols - lpad - rpad)
+    height = inner_rows + undilated(upad) + undilated(dpad)
+    width = inner_cols + undilated(lpad) + undilated(rpad)
+    input_3120, weight_0132 = int(kind == "input_3120"), int(kind == "weight_0132")
+    image = (height >> down) * (width >> down)
+    input_blocks = _ceil(batch, dim) * ichs if input_3120 else _ceil(ichs, dim) * batch
+    weight_rows = kernel * kernel * (_ceil(ichs, dim) * ochs if weight_0132 else _ceil(ochs, dim) * ichs)
+    if input_blocks * image + weight_rows > accelerator.scratchpad_rows // 2:
+        return None
+    if _ceil(ochs, dim) * batch * orows * ocols > accelerator.accumulator_rows // 2:
+        return None
+
+    pixels = min(kernel, dim // ichs, r.randint(1, 3)) if kind == "first_layer" and ichs <= dim else 1
+    in_channels, out_channels = ichs + r.randrange(4), ochs + r.randrange(4)
+    in_row_dim, in_col_dim = inner_rows + r.randrange(2), inner_cols + r.randrange(2)
+    out_row_dim, out_col_dim = orows + r.randrange(2), ocols + r.randrange(2)
+    in_stride = in_channels + r.randrange(3)
+    weight_stride, out_stride = (out_channels + r.randrange(3) for _ in range(2))
+    pooled = int(kind == "pooled" and f.max_pool)
+    pool_size, pool_stride = r.randint(1, 3), r.randint(1, 3)
+    pupad, plpad = r.randint(0, pool_size - 1), r.randint(0, pool_size - 1)
+    porows = (orows + pupad - pool_size) // pool_stride + 1 + r.randint(0, 1)
+    pocols = (ocols + plpad - pool_size) // pool_stride + 1 + r.randint(0, 1)
+    if pooled and (porows < 1 or pocols < 1):
+        return None
+    porows, pocols = max(porows, 1), max(pocols, 1)
+    pool_rows, pool_cols = porows + r.randrange(2), pocols + r.randrange(2)
+    output_1203 = int(kind == "output_1203")
+    return ConvolutionTile(
+        batch=batch,
+        ichs=ichs,
+        ochs=ochs,
+        kernel=kernel,
+        kernel_dilation=dilation,
+        stride=stride,
+        orows=orows,
+        ocols=ocols,
+        upad=upad,
+        dpad=dpad,
+        lpad=lpad,
+        rpad=rpad,
+        in_row_dim=in_row_dim,
+        in_col_dim=in_col_dim,
+        out_row_dim=out_row_dim,
+        out_col_dim=out_col_dim,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        in_stride=in_stride,
+        weight_stride=weight_stride,
+        out_stride=out_stride,
+        pooled=pooled,
+        pool_size=pool_size,
+        pool_stride=pool_stride,
+        pupad=pupad,
+        plpad=plpad,
+        porows=porows,
+        pocols=pocols,
+        pool_out_row_dim=pool_rows,
+        pool_out_col_dim=pool_cols,
+        pixels=pixels,
+        wrot180=int(kind == "rotated"),
+        trans_output_1203=output_1203,
+        trans_weight_1203=int(kind == "weight_1203"),
+        trans_weight_0132=weight_0132,
+        trans_input_3120=input_3120,
+        depthwise=int(kind == "depthwise"),
+        downsample=down,
+        dilated=dilated,
+        store_stride=batch * out_channels if output_1203 else out_stride,
+        input_bytes=batch * in_row_dim * in_col_dim * in_stride * (ichs if input_3120 else 1) + dim,
+        weight_bytes=kernel * kernel * max(in_channels, ichs) * max(weight_stride, out_channels) + 4 * dim,
+        output_bytes=batch * (out_row_dim + pool_rows) * (out_col_dim + pool_cols) * max(out_stride, out_channels) + ochs,
+    )
+
+
+def _ceil(n: int, m: int) -> int:
+    return -(-n // m)

@@ -1,0 +1,143 @@
+"""Playing streams in the native simulator: both models in one process, many streams a process."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accel.config import Accelerator
+from accel.generate import config_lines, verilog
+from common.errors import BacoError
+from common.files import storage_error
+from sim.build import Report, rtl_simulator
+from sim.cosim.macros import MacroGenerator
+from sim.cosim.stream import BASE, MEMORY_BYTES, Stream
+from sim.toolchain import toolchain
+
+__all__ = ["Outcome", "Simulator", "random_stream"]
+
+#: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
+_STALL_CYCLES = 20_000
+#: Wall time that a stream may take on average, seconds, and what starting costs at most.
+_SECONDS_A_STREAM, _SECONDS = 20.0, 60.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stream ended.
+
+    Attributes:
+        kind: `same`, `illegal` (not to be blamed on the hardware), or what is wrong: `local`, `memory` (contents
+            differ), `responses`, `refused`, `stuck`, `fault`, `crash`.
+        text: the details, as sim/cpp/cosim.h lists them.
+        cycles, commands, digest: of a stream of the kind `same`.
+    """
+
+    name: str
+    kind: str
+    text: str
+    cycles: int = 0
+    commands: int = 0
+    digest: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """The models disagree."""
+        return self.kind not in ("same", "illegal")
+
+    def describe(self) -> str:
+        """One sentence with the place and both values."""
+        words = self.text.split()
+        if self.kind == "local":
+            place, row, column, rtl, functional = words
+            return f"{place} row {row} column {column}: {rtl} in RTL, {functional} in the functional model"
+        if self.kind == "memory":
+            address, rtl, functional = words
+            return f"main memory at 0x{address}: {rtl} in RTL, {functional} in the functional model"
+        if self.kind == "responses":
+            return f"{words[0]} responses in RTL, {words[1]} in the functional model"
+        return f"{self.kind}: {self.text}" if self.text else self.kind
+
+
+def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
+    """The `index`-th stream of a seed for an accelerator: a few dozen commands, or some macros between them."""
+    name = f"{accelerator.config_hash}-{seed}-{index}"
+    generator = MacroGenerator(accelerator, name)
+    generator.initialise()
+    r = generator.random
+    if r.random() < 0.5:
+        generator.ordinary(r.randint(10, 120))
+    else:
+        generator.mixed(r.randint(1, 6))
+    return generator.stream(name)
+
+
+class Simulator:
+    """One accelerator, built.
+
+    Raises on construction as `sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
+    """
+
+    def __init__(
+        self, accelerator: Accelerator, *, sources: Path | None = None, report: Report | None = None
+    ) -> None:
+        """`sources`: another folder of Verilog sources than the product's own."""
+        self.accelerator = accelerator
+        self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), report=report)
+
+    def play(self, streams: Sequence[Stream]) -> list[Outcome]:
+        """Play each stream on new devices.
+
+        A simulator that crashes ends the streams before it; the one it was at gets the kind `crash`, later ones are
+        played by another process. Raises StorageError when files cannot be written, BacoError when the simulator
+        cannot read them.
+        """
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(streams):
+            rest = streams[len(outcomes) :]
+            found, crash = self._process(rest)
+            outcomes += found
+            if len(found) < len(rest):
+                outcomes.append(Outcome(rest[len(found)].name, "crash", crash))
+        return outcomes
+
+    def _process(self, streams: Sequence[Stream]) -> tuple[list[Outcome], str]:
+        try:
+            with tempfile.TemporaryDirectory(prefix="baco-cosim-") as scratch:
+                config, text = Path(scratch, "config"), Path(scratch, "streams")
+                config.write_text(config_lines(self.accelerator), encoding="ascii")
+                text.write_text("".join(stream.text() for stream in streams), encoding="ascii")
+                arguments = [str(self.program), "--config", str(config), "--cosim", str(text)]
+                arguments += ["--memory-base", str(BASE), "--memory-bytes", str(MEMORY_BYTES)]
+                arguments += ["--stall-cycles", str(_STALL_CYCLES)]
+                limit = _SECONDS + _SECONDS_A_STREAM * len(streams)
+                return _run(arguments, limit)
+        except OSError as error:
+            raise storage_error(error, tempfile.gettempdir()) from error
+
+
+def _run(arguments: list[str], limit: float) -> tuple[list[Outcome], str]:
+    try:
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, errors="replace", timeout=limit, check=False
+        )
+        output, errors, code = done.stdout, done.stderr, done.returncode
+    except subprocess.TimeoutExpired as late:
+        output = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+        errors, code = f"no end after {limit:g} s", -1
+    if code == 3:
+        raise BacoError(f"the simulator cannot play the streams: {errors.strip()}")
+    return list(_outcomes(output.splitlines())), f"exit code {code}: {errors.strip()[-300:]}"
+
+
+def _outcomes(lines: Iterable[str]) -> Iterable[Outcome]:
+    for line in lines:
+        name, kind, text = (*line.split(" ", 2), "")[:3]
+        if kind == "same":
+            cycles, commands, digest = text.split()
+            yield Outcome(name, kind, "", int(cycles), int(commands), digest)
+        else:
+            yield Outcome(name, kind, text)

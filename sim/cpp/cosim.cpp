@@ -1,0 +1,322 @@
+#include "cosim.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+
+#include "fields.h"
+#include "functional.h"
+#include "log.h"
+#include "rtl.h"
+#include "rules.h"
+#include "stream.h"
+
+namespace baco {
+
+namespace {
+
+constexpr uint64_t kCheckCycles = 256;
+constexpr uint32_t kOne = 0x3f800000u;
+// Scales at which accumulator rows are stored when they cannot be stored raw: each shows other bits.
+constexpr uint32_t kScales[] = {kOne, 0x3b800000u, 0x37800000u, 0x33800000u};  // 1, 2**-8, 2**-16, 2**-24
+
+struct Settings {
+  std::string name;
+  uint64_t data = 0, seed = 0;
+  unsigned gap = 0;
+  DramOptions dram;
+};
+
+// A local memory as it is stored at the end: `address` of row 0, `pitch` bytes a row, `size` bytes an element.
+struct Image {
+  std::string place;
+  uint32_t flags, scale;
+  int rows, size;
+  uint64_t address = 0;
+  uint64_t pitch(const Config& config) const { return static_cast<uint64_t>(config.dim) * static_cast<uint64_t>(size); }
+};
+
+std::vector<Image> images(const Config& config, uint64_t address) {
+  constexpr uint32_t accumulator = 1u << 31, raw = 1u << 29;
+  std::vector<Image> found{{"scratchpad", 0, kOne, config.scratchpad_rows, 1}};
+  if (config.read_full_width) {
+    found.push_back({"accumulator", accumulator | raw, kOne, config.accumulator_rows, 4});
+  } else if (config.read_small_width) {
+    for (const uint32_t scale : kScales) {
+      if (scale != kOne && !config.accumulator_scale) break;
+      char place[32];
+      std::snprintf(place, sizeof place, "scaled:%08x", scale);
+      found.push_back({place, accumulator, scale, config.accumulator_rows, 1});
+    }
+  }
+  for (Image& image : found) {
+    image.address = address;
+    address += image.pitch(config) * static_cast<uint64_t>(image.rows);
+  }
+  return found;
+}
+
+uint64_t image_bytes(const Config& config) {
+  const Image last = images(config, 0).back();
+  return last.address + last.pitch(config) * static_cast<uint64_t>(last.rows);
+}
+
+Command command(uint8_t funct, uint64_t rs1, uint64_t rs2) {
+  Command made;
+  made.funct = funct;
+  made.rs1 = rs1;
+  made.rs2 = rs2;
+  return made;
+}
+
+void append(std::vector<StreamItem>& items, const Command& what) {
+  StreamItem item;
+  item.kind = StreamItem::Kind::kCommand;
+  item.command = what;
+  items.push_back(std::move(item));
+}
+
+void store_local_memories(const Config& config, const std::vector<Image>& all, std::vector<StreamItem>& items) {
+  for (const Image& image : all) {
+    const uint64_t pitch = image.pitch(config);
+    append(items, command(kConfig, 2, pitch | uint64_t{image.scale} << 32));
+    for (int row = 0; row < image.rows; row += config.dim) {
+      const uint64_t rows = static_cast<uint64_t>(std::min(config.dim, image.rows - row));
+      append(items, command(kMvout, image.address + static_cast<uint64_t>(row) * pitch,
+                            image.flags | static_cast<uint32_t>(row) | static_cast<uint64_t>(config.dim) << 32 | rows << 48));
+    }
+  }
+}
+
+// One side: memory, device, and the stream played to it.
+struct Outcome {
+  std::string failure;  // empty: it ran to its end
+  size_t responses = 0;
+  uint64_t cycles = 0;
+};
+
+size_t count_lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+Outcome play_functional(const Config& config, Memory& memory, const std::vector<StreamItem>& items) {
+  FunctionalDevice device(config, memory);
+  Rules rules(config, memory.base(), memory.size());
+  std::string broken;
+  device.observer = [&](const Command& command) {
+    if (broken.empty()) broken = rules.primitive(command);
+  };
+  std::ostringstream out;
+  StreamPlayer player(items, device, memory, out);
+  size_t line = 0;
+  while (!player.done() && broken.empty() && device.rejection() == Rejection::kNone) {
+    if (const StreamItem* item = player.current()) {
+      line = item->line;
+      if (item->kind == StreamItem::Kind::kFence) rules.fence();
+      if (item->kind == StreamItem::Kind::kCommand) broken = rules.macro(item->command);
+    }
+    if (broken.empty()) player.cycle();
+  }
+  Outcome outcome;
+  outcome.responses = count_lines(out.str());
+  const std::string where = "line " + std::to_string(line) + ": ";
+  if (device.rejection() != Rejection::kNone)
+    outcome.failure = "illegal " + where + device.error();
+  else if (!broken.empty())
+    outcome.failure = "illegal " + where + broken;
+  else if (!device.notes().empty())
+    outcome.failure = "illegal " + device.notes().front();
+  return outcome;
+}
+
+Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamItem>& items, const Settings& settings,
+                 const Options& options) {
+  Outcome outcome;
+  std::ostringstream out;
+  CommandLog log(config);
+  RtlOptions rtl;
+  rtl.dram = settings.dram;
+  RtlDevice device(config, memory, log, rtl);
+  StreamPlayer player(items, device, memory, out);
+  uint64_t random = settings.seed ^ 0x9e3779b97f4a7c15u, next_check = 0, progress = 0, moved_at = 0;
+  try {
+    while (!player.done() || device.busy()) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      if (!player.done() && (random >> 33) % 100 >= settings.gap) player.cycle();
+      device.tick();
+      const uint64_t cycle = device.cycle();
+      if (cycle < next_check) continue;
+      next_check = cycle + kCheckCycles;
+      if (const std::string error = device.error(); !error.empty()) break;
+      if (const uint64_t now = device.progress() + player.position(); now != progress) {
+        progress = now;
+        moved_at = cycle;
+      } else if (cycle - moved_at > options.stall_cycles) {
+        outcome.failure = "stuck nothing has moved since cycle " + std::to_string(moved_at);
+        break;
+      }
+    }
+  } catch (const MemoryFault& fault) {
+    outcome.failure = std::string("fault ") + fault.what();
+  }
+  if (const std::string error = device.error(); !error.empty()) outcome.failure = "refused " + error;
+  outcome.responses = count_lines(out.str());
+  outcome.cycles = device.cycle();
+  return outcome;
+}
+
+template <class T>
+T value_at(const uint8_t* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// The CRC of zlib, of main memory with the local memories stored behind it.
+uint32_t digest(Memory& memory) {
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> made{};
+    for (uint32_t n = 0; n < 256; ++n) {
+      uint32_t c = n;
+      for (int k = 0; k < 8; ++k) c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+      made[n] = c;
+    }
+    return made;
+  }();
+  const uint8_t* bytes = memory.at(memory.base(), memory.size(), "digest");
+  uint32_t crc = ~uint32_t{0};
+  for (uint64_t i = 0; i < memory.size(); ++i) crc = table[(crc ^ bytes[i]) & 255] ^ crc >> 8;
+  return ~crc;
+}
+
+std::string compare(const Config& config, Memory& rtl, Memory& functional, uint64_t used,
+                    const std::vector<Image>& all) {
+  const uint64_t base = rtl.base();
+  const uint8_t* mine = rtl.at(base, rtl.size(), "comparison");
+  const uint8_t* other = functional.at(base, rtl.size(), "comparison");
+  char text[200];
+  for (const Image& image : all) {
+    const uint64_t pitch = image.pitch(config), start = image.address - base;
+    const uint64_t bytes = pitch * static_cast<uint64_t>(image.rows);
+    if (!std::memcmp(mine + start, other + start, bytes)) continue;
+    for (uint64_t at = start; at < start + bytes; at += static_cast<uint64_t>(image.size)) {
+      if (!std::memcmp(mine + at, other + at, static_cast<size_t>(image.size))) continue;
+      const int x = image.size == 1 ? value_at<int8_t>(mine + at) : value_at<int32_t>(mine + at);
+      const int y = image.size == 1 ? value_at<int8_t>(other + at) : value_at<int32_t>(other + at);
+      const uint64_t column = (at - start) % pitch / static_cast<uint64_t>(image.size);
+      std::snprintf(text, sizeof text, "local %s %llu %llu %d %d", image.place.c_str(),
+                    static_cast<unsigned long long>((at - start) / pitch), static_cast<unsigned long long>(column), x, y);
+      return text;
+    }
+  }
+  for (uint64_t at = 0; at < used; ++at) {
+    if (mine[at] == other[at]) continue;
+    std::snprintf(text, sizeof text, "memory %llx %d %d", static_cast<unsigned long long>(base + at),
+                  static_cast<int8_t>(mine[at]), static_cast<int8_t>(other[at]));
+    return text;
+  }
+  return {};
+}
+
+Settings read_settings(const std::string& line) {
+  Settings settings;
+  std::istringstream words(line);
+  std::string word;
+  words >> word >> settings.name;
+  settings.dram.read_depth = 256;
+  while (words >> word) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    uint64_t value = 0;
+    double real = 0;
+    try {
+      if (equals == std::string::npos) throw std::invalid_argument(word);
+      real = std::stod(word.substr(equals + 1));
+      if (key != "bandwidth") value = std::stoull(word.substr(equals + 1));
+    } catch (const std::exception&) {
+      throw std::runtime_error("stream " + settings.name + ": '" + word + "' is no setting");
+    }
+    const unsigned small = static_cast<unsigned>(value);
+    if (key == "data") settings.data = value;
+    else if (key == "latency") settings.dram.latency = value;
+    else if (key == "bandwidth") settings.dram.bytes_per_cycle = real;
+    else if (key == "burst") settings.dram.burst_bytes = small;
+    else if (key == "reads") settings.dram.read_depth = small;
+    else if (key == "writes") settings.dram.write_depth = small;
+    else if (key == "stall") settings.dram.stall_percent = small;
+    else if (key == "gap") settings.gap = small;
+    else if (key == "seed") settings.seed = settings.dram.stall_seed = value;
+    else throw std::runtime_error("stream " + settings.name + ": unknown setting '" + key + "'");
+  }
+  return settings;
+}
+
+std::string run(const Config& config, const Options& options, const Settings& settings, const std::string& text) {
+  std::istringstream lines(text);
+  std::vector<StreamItem> items = read_stream(lines);
+  const size_t commands = static_cast<size_t>(std::count_if(items.begin(), items.end(), [](const StreamItem& item) {
+    return item.kind == StreamItem::Kind::kCommand;
+  }));
+  items.emplace_back();  // a fence
+  const uint64_t used = options.memory_bytes;
+  const std::vector<Image> all = images(config, options.memory_base + used);
+  store_local_memories(config, all, items);
+  const uint64_t bytes = used + image_bytes(config);
+  Memory functional(options.memory_base, bytes), rtl(options.memory_base, bytes);
+  if (settings.data)
+    for (Memory* memory : {&functional, &rtl})
+      fill_memory(memory->at(options.memory_base, used, "streams"), used, settings.data);
+  const Outcome expected = play_functional(config, functional, items);
+  if (!expected.failure.empty()) return expected.failure;
+  const Outcome found = play_rtl(config, rtl, items, settings, options);
+  if (!found.failure.empty()) return found.failure;
+  if (found.responses != expected.responses)
+    return "responses " + std::to_string(found.responses) + ' ' + std::to_string(expected.responses);
+  const std::string difference = compare(config, rtl, functional, used, all);
+  if (!difference.empty()) return difference;
+  char text_digest[16];
+  std::snprintf(text_digest, sizeof text_digest, "%08x", digest(functional));
+  return "same " + std::to_string(found.cycles) + ' ' + std::to_string(commands) + ' ' + text_digest;
+}
+
+}  // namespace
+
+void fill_memory(uint8_t* memory, uint64_t bytes, uint64_t seed) {
+  for (uint64_t i = 0; i < bytes; ++i) {
+    uint64_t z = (seed + i + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    memory[i] = static_cast<uint8_t>((z ^ z >> 31) >> 56);
+  }
+}
+
+int cosimulate(const Options& options) {
+  const Config config = Config::read(options.config);
+  std::ifstream file(options.cosim);
+  if (!file) throw std::runtime_error("cannot read the streams " + options.cosim);
+  std::string line, header, text;
+  const auto finish = [&] {
+    if (header.empty()) return;
+    const Settings settings = read_settings(header);
+    const std::string result = run(config, options, settings, text);
+    std::printf("%s %s\n", settings.name.c_str(), result.c_str());
+    std::fflush(stdout);
+  };
+  while (std::getline(file, line)) {
+    if (line.rfind("stream ", 0) == 0) {
+      finish();
+      header = line;
+      text.clear();
+    } else {
+      text += line;
+      text += '\n';
+    }
+  }
+  finish();
+  return 0;
+}
+
+}  // namespace baco
