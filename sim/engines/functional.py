@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from accel.config import Accelerator
-from common.errors import InfeasibleError
+from common.errors import InfeasibleError, InputError
 from sim.build import functional_simulator
-from sim.engines.native import run_simulator
+from sim.engines.native import load_program, run_simulator
 from sim.job import Job, Result
 from sim.toolchain import toolchain
 
@@ -17,17 +16,21 @@ class FunctionalEngine:
 
     def run(self, job: Job) -> Result:
         """As `Engine.run`. Raises InfeasibleError for element widths other than 8 and 32 bits."""
-        _check(job.accelerator)
+        _check(job)
+        elf = load_program(job)
         tools = toolchain(job.tools)
         start = time.perf_counter()
-        program = functional_simulator(tools, job.report)
-        return run_simulator(program, "functional", job, tools, build_seconds=time.perf_counter() - start)
+        simulator = functional_simulator(tools, job.report)
+        built = time.perf_counter() - start
+        return run_simulator(simulator, "functional", job, elf, tools, build_seconds=built)
 
 
-def _check(accelerator: Accelerator) -> None:
+def _check(job: Job) -> None:
+    if job.recording.waves is not None:
+        raise InputError("the functional model has no waveforms", hint="use the engine 'rtl'")
     for name, wanted in (("input_bits", 8), ("accumulator_bits", 32)):
-        value = getattr(accelerator, name)
+        value = getattr(job.accelerator, name)
         if value != wanted:
             raise InfeasibleError(f"the functional model computes with {name} = {wanted} only, not {value}")
-    if accelerator.features.normalizations:
+    if job.accelerator.features.normalizations:
         raise InfeasibleError("the functional model has no features.normalizations")

@@ -34,14 +34,28 @@ _UNUSABLE = 3
 _CONSOLE_KEPT = 8 << 20
 
 
-def run_simulator(program: Path, engine: str, job: Job, tools: Toolchain, *, build_seconds: float) -> Result:
-    """Run a job in a simulator that `sim.build` made.
+def load_program(job: Job) -> Program | None:
+    """The job's program, checked; None for a stream, of which only the file is checked.
+
+    For engines to call before they build anything. Raises InputError.
+    """
+    if (job.program is None) == (job.stream is None):
+        raise InputError("a simulation needs either a program or a stream of commands")
+    if job.program is None:
+        read_input(str(job.stream))  # missing or unreadable
+        return None
+    program = load_elf(job.program, memory_base=job.memory.base, memory_bytes=job.memory.size_bytes)
+    _check_hash(program, job.accelerator)
+    return program
+
+
+def run_simulator(
+    simulator: Path, engine: str, job: Job, elf: Program | None, tools: Toolchain, *, build_seconds: float
+) -> Result:
+    """Run a job in a simulator that `sim.build` made; `elf` is what `load_program` gave.
 
     Raises as `sim.engines.base.Engine.run`.
     """
-    if engine == "functional" and job.recording.waves is not None:
-        raise InputError("the functional model has no waveforms", hint="use the engine 'rtl'")
-    memory = job.memory
     try:
         with tempfile.TemporaryDirectory(prefix="baco-run-") as scratch:
             folder = Path(scratch)
@@ -52,18 +66,13 @@ def run_simulator(program: Path, engine: str, job: Job, tools: Toolchain, *, bui
                 *_limit_arguments(job),
                 *_recording_arguments(job),
             ]
-            elf = None
-            if job.stream is not None:
-                read_input(job.stream)  # missing or unreadable: say so now
+            if elf is None:
                 arguments += ["--stream", str(job.stream)]
             else:
-                assert job.program is not None, "a job has a program or a stream"
-                elf = load_elf(job.program, memory_base=memory.base, memory_bytes=memory.size_bytes)
-                _check_hash(elf, job.accelerator)
                 (folder / "image").write_bytes(elf.image())
                 arguments += ["--image", str(folder / "image"), "--entry", hex(elf.entry)]
                 arguments += ["--tohost", hex(elf.tohost), "--fromhost", hex(elf.fromhost)]
-            output, errors, code = _execute([str(program), *arguments], job)
+            output, errors, code = _execute([str(simulator), *arguments], job)
             report = folder / "result"
             record = json.loads(report.read_text(encoding="ascii")) if code == 0 and report.exists() else None
     except OSError as error:

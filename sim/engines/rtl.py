@@ -7,7 +7,7 @@ import time
 from accel.generate import check_rtl, verilog
 from common.errors import InputError
 from sim.build import Waves, rtl_simulator
-from sim.engines.native import run_simulator
+from sim.engines.native import load_program, run_simulator
 from sim.job import Job, Result
 from sim.toolchain import toolchain
 
@@ -19,10 +19,12 @@ class RtlEngine:
         """As `Engine.run`. Raises InfeasibleError for a configuration that the Verilog does not cover."""
         waves = _waves(job)
         check_rtl(job.accelerator)
+        elf = load_program(job)
         tools = toolchain(job.tools)
         start = time.perf_counter()
-        program = rtl_simulator(verilog(job.accelerator), tools, waves=waves, report=job.report)
-        return run_simulator(program, "rtl", job, tools, build_seconds=time.perf_counter() - start)
+        simulator = rtl_simulator(verilog(job.accelerator), tools, waves=waves, report=job.report)
+        built = time.perf_counter() - start
+        return run_simulator(simulator, "rtl", job, elf, tools, build_seconds=built)
 
 
 def _waves(job: Job) -> Waves:

@@ -29,7 +29,7 @@ def run_stub(folder: Path, stream: str, *, waves: Waves = "", **settings: Any) -
     accelerator = settings.pop("accelerator", SMALL)
     program = rtl_simulator(stub_verilog(accelerator.dma_bits), toolchain(), waves=waves)
     job = Job(accelerator, stream=path, **settings)
-    return run_simulator(program, "rtl", job, toolchain(), build_seconds=0.0)
+    return run_simulator(program, "rtl", job, None, toolchain(), build_seconds=0.0)
 
 
 def command(name: str, **fields: Any) -> str:
