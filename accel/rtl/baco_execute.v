@@ -72,7 +72,7 @@ module baco_execute #(
   baco_execute_decode #(.DIM(DIM), .SP_AW(SP_AW), .AW(AW), .EX_QUEUE(EX_QUEUE), .ID_BITS(ID_BITS), .CW(CW)) decode (
       .clock(clock), .reset(reset), .cmd_valid(cmd_valid), .cmd_ready(cmd_ready), .cmd_id(cmd_id),
       .cmd_funct(cmd_funct), .cmd_rs1(cmd_rs1), .cmd_rs2(cmd_rs2), .config_done(config_done), .config_id(config_id),
-      .idle(idle), .drained(drained), .os(os), .relu(relu), .shift(shift), .transpose_a(transpose_a),
+      .done_taken(m_pop), .idle(idle), .drained(drained), .os(os), .relu(relu), .shift(shift), .transpose_a(transpose_a),
       .transpose_b(transpose_b), .transpose_x(transpose_x), .op_valid(op_valid), .op_ready(op_ready),
       .op_flip(op_flip), .op_c(op_c), .op_c_local(op_c_local), .op_c_stride(op_c_stride), .op_c_rows(op_c_rows),
       .op_c_cols(op_c_cols), .op_preload_id(op_preload_id), .op_compute_id(op_compute_id), .op_waves(op_waves),

@@ -21,6 +21,7 @@ module baco_execute_decode #(
     input wire [63:0] cmd_rs2,
     output wire config_done,                      // a config_ex has been executed
     output wire [ID_BITS-1:0] config_id,
+    input wire done_taken,                        // a COMPUTE is reported done in this cycle: config_ex must wait
     input wire idle,                              // no operation is in the queues or streams behind this module
     input wire drained,                           // and no result is left in the array
     output reg os,                                // dataflow
@@ -98,7 +99,7 @@ module baco_execute_decode #(
 `else
   wire wanted_os = 1'b0;
 `endif
-  wire config_runs = is_config && !preloaded && (strides_only || (idle && (wanted_os == config_os || drained)));
+  wire config_runs = is_config && !preloaded && !done_taken && (strides_only || (idle && (wanted_os == config_os || drained)));
   wire preload_moves = is_preload;
   assign op_valid = is_compute && preloaded;
   assign queue_ready = config_runs || preload_moves || (op_valid && op_ready) || (is_compute && !preloaded);
