@@ -146,15 +146,16 @@ module baco_loop_conv #(
     end
   end
 
-  // What a phase is for the loop that execution (for execution: storing) is at: finished, or under way. Loads of a
-  // loop begin no later than its execution, which ends after the loads of the loop before.
+  // What a phase is for the loop that execution (for execution: storing) is at: finished, or under way. Execution may
+  // begin before loads of its loop do: those of the loop before can be busy yet with rows that no window reaches.
   wire bias_live = bias_active & bias_tag == execute_tag;
   wire weights_live = weights_active & weights_tag == execute_tag;
   wire input_live = input_active & input_tag == execute_tag;
   wire execute_live = execute_active & execute_tag == store_tag;
-  wire bias_done = !bias_live;
-  wire weights_done = !weights_live;
-  wire input_done = !input_live;
+  wire [2:0] not_begun = loaded & tag == execute_tag ? ~begun[2:0] : 3'd0;
+  wire bias_done = !bias_live & !not_begun[0];
+  wire weights_done = !weights_live & !not_begun[1];
+  wire input_done = !input_live & !not_begun[2];
   wire execute_done = !execute_live & !(loaded & tag == store_tag & !begun[3]);
 
   wire [15:0] bias_group, weights_group, input_batch, execute_block, need_bias_group, need_weights_group;
