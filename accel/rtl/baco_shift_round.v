@@ -1,5 +1,6 @@
 // The rounding shift of output-stationary results: an arithmetic shift to the right that rounds to the nearest, ties to
-// even. With BITS-wide inputs no result exceeds BITS, so nothing saturates here.
+// even. With BITS-wide inputs no result exceeds BITS, so nothing saturates here. Lanes are extended to 32 bits first: a
+// shift may be longer than BITS.
 module baco_shift_round #(
     parameter LANES = 16,
     parameter BITS = 32
@@ -10,28 +11,32 @@ module baco_shift_round #(
     output reg [LANES*BITS-1:0] out
 );
   integer i;
-  reg signed [BITS-1:0] lane;
-  reg signed [BITS-1:0] floor;
+  reg signed [31:0] lane;
+  reg signed [31:0] floor;
   reg guard;
   reg sticky;
-  reg [BITS-1:0] half;                          // the guard bit: the highest that is shifted out
-  reg [BITS-1:0] below;                         // the bits under it
+  reg [31:0] half;                              // the guard bit: the highest that is shifted out
+  reg [31:0] below;                             // the bits under it
+  reg [31:0] rounded;
 
   always @* begin
     out = in;
-    lane = {BITS{1'b0}};
-    floor = {BITS{1'b0}};
+    lane = 32'd0;
+    floor = 32'd0;
+    rounded = 32'd0;
     guard = 1'b0;
     sticky = 1'b0;
-    half = {{(BITS-1){1'b0}}, 1'b1} << (shift - 5'd1);
-    below = half - 1'b1;
+    half = 32'd1 << (shift - 5'd1);
+    below = half - 32'd1;
     if (enable && shift != 5'd0)
       for (i = 0; i < LANES; i = i + 1) begin
-        lane = in[i*BITS +: BITS];
+        lane = {{(33-BITS){in[i*BITS+BITS-1]}}, in[i*BITS +: BITS-1]};
         floor = lane >>> shift;
-        guard = (lane & half) != {BITS{1'b0}};
-        sticky = (lane & below) != {BITS{1'b0}};
-        out[i*BITS +: BITS] = guard && (sticky || floor[0]) ? floor + 1'b1 : floor;
+        guard = (lane & half) != 32'd0;
+        sticky = (lane & below) != 32'd0;
+        rounded = guard && (sticky || floor[0]) ? floor + 32'd1 : floor;
+        out[i*BITS +: BITS] = rounded[BITS-1:0];
       end
   end
+  wire _unused = &{1'b0, rounded};
 endmodule
