@@ -9,7 +9,8 @@
 // touch the same rows leave in the order in which they would if loops ran one after the other:
 //  * inside a loop a product waits for the loads it reads, a store for the products (or loads) it reads;
 //  * between loops, D and C follow their accumulator halves; loads of A and B wait if they would hit rows that
-//    the older loop still multiplies (with separate halves they never do; spad ids and SPAD_AB can make them);
+//    the older loop still multiplies (with separate halves they never do; spad ids and SPAD_AB can make them), and
+//    for all of its results if these go to the scratchpad;
 //    products wait until the older loop has sent all its loads and products.
 // Loads of the same loop go out in the order in which products need them, so products begin after the first blocks
 // of B, D and A and neither matrix gets ahead at the other's cost.
@@ -174,8 +175,9 @@ module baco_loop_ws #(
              || hits(a_load[tail], a_rows[tail], b_use[head], b_rows[head]);
   wire b_hits = hits(b_load[tail], b_rows[tail], a_use[head], a_rows[head])
              || hits(b_load[tail], b_rows[tail], b_use[head], b_rows[head]);
-  wire tail_a = same_mode && (resadd[tail] || head_used || !a_hits);
-  wire tail_b = same_mode && (resadd[tail] || head_used || !b_hits);
+  wire head_copied = st_done[head] || !spad_only[head];   // results that go to the scratchpad have gone
+  wire tail_a = same_mode && (resadd[tail] || (head_copied && (head_used || !a_hits)));
+  wire tail_b = same_mode && (resadd[tail] || (head_copied && (head_used || !b_hits)));
   wire tail_d = same_mode && (ex_done[head] || d_half[tail] != ex_half[head])
                           && (st_done[head] || d_half[tail] != st_half[head]);
   wire tail_ex = same_mode && head_used
