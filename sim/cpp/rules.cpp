@@ -151,14 +151,42 @@ std::string Rules::primitive(const Command& command) {
   }
 }
 
-std::string Rules::macro(const Command& command) {
-  const bool run = command.funct == kLoopWs || command.funct == kLoopConv;
-  if (run && pending_) return "a macro between a PRELOAD and its COMPUTE";
-  if (command.funct != kLoopWs) return {};
-  const int mode = bit(command.rs2, 2);
+std::string Rules::loop_ws(const Command& run) {
+  const bool resadd = bit(run.rs2, 2);
+  const int mode = resadd;
   if (macro_mode_ >= 0 && macro_mode_ != mode) return "residual addition and product without a fence between";
   macro_mode_ = mode;
-  return {};
+  if (store_.mode != kRows) return "LOOP_WS with pooling or the 1-D mode on";
+  for (size_t id = 0; id < (resadd ? 2 : 3); ++id) {
+    const Load& load = loads_[id];
+    if (load.repeats != 1 || load.block_stride != static_cast<uint64_t>(config_.dim))
+      return "LOOP_WS with pixel repeats or a block stride other than DIM";
+    if ((resadd && !load.shrink) || (id == 2 && load.shrink != bit(run.rs1, 2)))
+      return "LOOP_WS with loads of the wrong type";
+  }
+  if (resadd) return {};
+  const bool fits = weight_stationary_ && stride_a_ == 1 && stride_c_ == 1 && transpose_a_ == bit(run.rs2, 0) &&
+                    transpose_b_ == bit(run.rs2, 1);
+  return fits ? "" : "LOOP_WS with another CONFIG_EX than it asks for";
+}
+
+std::string Rules::loop_conv(const Command& run) const {
+  if (store_.mode != kRows) return "LOOP_CONV_WS with pooling or the 1-D mode on";
+  const bool trains = config_.training_convs;
+  const bool dilated = trains && bit(run.rs2, 2);
+  const bool swapped = trains && bit(run.rs1, 5);  // trans_input_3120 sets the strides itself
+  const bool strides = stride_a_ == conv_stride_ >> bit(run.rs2, 1) && stride_c_ == (dilated ? 2u : 1u);
+  const bool fits = weight_stationary_ && (swapped || strides) && transpose_a_ == swapped &&
+                    transpose_b_ == (trains && bit(run.rs1, 4));
+  return fits ? "" : "LOOP_CONV_WS with another CONFIG_EX than it asks for";
+}
+
+std::string Rules::macro(const Command& command) {
+  const bool run = command.funct == kLoopWs || command.funct == kLoopConv;
+  if (command.funct == kLoopConvConfig1) conv_stride_ = bits(command.rs2, 55, 48);
+  if (!run) return {};
+  if (pending_) return "a macro between a PRELOAD and its COMPUTE";
+  return command.funct == kLoopWs ? loop_ws(command) : loop_conv(command);
 }
 
 void Rules::fence() {

@@ -19,7 +19,9 @@ class Rules {
   // Main memory is `bytes` from `base` on; commands that leave it are others' business.
   Rules(const Config& config, uint64_t base, uint64_t bytes);
 
-  // A command as software issues it: macros are not mixed with residual additions without a fence (ISA 7).
+  // A command as software issues it:
+  // * products are not mixed with residual additions without a fence (ISA 7);
+  // * macros find the configuration that software owes them: dataflow, transposes, strides, loads, plain stores.
   std::string macro(const Command& command);
   // A command after unrolling, in program order:
   // * main memory is not read and written between two fences (ISA 9; two writes keep their order here);
@@ -61,6 +63,8 @@ class Rules {
   std::string compute(const Command& command);
   std::string access(uint64_t address, uint64_t bytes, bool write);
   std::string between(const Rows& touched) const;
+  std::string loop_ws(const Command& run);
+  std::string loop_conv(const Command& run) const;
 
   const Config config_;
   const int row_bits_;
@@ -73,6 +77,7 @@ class Rules {
   Rows stationary_, result_;               // of that PRELOAD
   const uint64_t base_;
   std::vector<uint8_t> used_;              // by byte of main memory since the last fence: 1 read, 2 written
+  uint64_t conv_stride_ = 1;               // of the convolution that is being configured
   int macro_mode_ = -1;                    // -1 none since the last fence, 0 product, 1 residual addition
 };
 
