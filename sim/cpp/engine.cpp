@@ -58,7 +58,10 @@ class FunctionalEngine final : public Engine {
   std::string error() const override { return device_.error(); }
 
   bool quiet() const override { return true; }
-  void skip(uint64_t cycles) override { cycle_ += cycles; }
+  void skip(uint64_t cycles) override {
+    device_.pass(cycles);
+    cycle_ += cycles;
+  }
   uint64_t cycle() const override { return cycle_; }
   uint64_t progress() const override { return log_.progress(); }
   bool refused(RefusedCommand& refused) const override {

@@ -1,4 +1,4 @@
-// Dispatch, configuration, counters and errors of the functional model.
+// Dispatch, configuration and errors of the functional model.
 #include "functional.h"
 
 #include <algorithm>
@@ -93,9 +93,7 @@ void FunctionalDevice::reset() {
   ws_slots_ = {};
   conv_slots_ = {};
   ws_slot_ = conv_slot_ = ws_half_load_ = ws_half_compute_ = ws_half_store_ = conv_half_ = 0;
-  counters_.assign(static_cast<size_t>(std::max(0, config_.counters)), {});
-  snapshot_mode_ = false;
-  commands_ = 0;
+  counters_ = FunctionalCounters(static_cast<size_t>(std::max(0, config_.counters)));
   responses_.clear();
   macro_name_ = nullptr;
   rejection_ = Rejection::kNone;
@@ -129,7 +127,7 @@ bool FunctionalDevice::offer(const Command& command) {
     ++statistics_.received[command.funct & 127];
     command_name_ = name_of(command);
     if (command.funct == kCounter)
-      value = count(command.rs1);
+      value = counters_.operate(command.rs1, statistics_.bytes_read, statistics_.bytes_written);
     else if (command.funct == kLoopWs || command.funct == kLoopConv) {
       macro_name_ = command_name_;
       if (command.funct == kLoopWs ? !config_.loop_ws : !config_.loop_conv)
@@ -142,7 +140,6 @@ bool FunctionalDevice::offer(const Command& command) {
     } else {
       execute(command);
     }
-    ++commands_;
   }
   if (command.xd) responses_.push_back(value);
   return true;
@@ -195,6 +192,7 @@ bool FunctionalDevice::execute(const Command& command) {
       break;
   }
   ++statistics_.executed[funct & 127];
+  counters_.work(command);
   if (observer) observer(command);
   switch (funct) {
     case kConfig:
@@ -287,28 +285,6 @@ bool FunctionalDevice::config_store(uint64_t rs1, uint64_t rs2) {
     st_.pocols = static_cast<int>(bits(rs1, 47, 40));
   }
   return true;
-}
-
-// COUNTER_OP (ISA 9). Without timing there are no events: whatever its event code, a counter tells the commands
-// accepted since it was last reset or configured, so that programs see numbers that grow and divide safely.
-uint64_t FunctionalDevice::count(uint64_t rs1) {
-  size_t index = bits(rs1, 6, 4);
-  uint64_t value = 0;
-  if (index < counters_.size())
-    value = snapshot_mode_ ? counters_[index].snapshot : commands_ - counters_[index].start;
-  if (bit(rs1, 0)) {
-    for (Counter& c : counters_) c = {commands_, 0};
-    snapshot_mode_ = false;
-  } else {
-    if (bit(rs1, 1)) {
-      snapshot_mode_ = false;
-    } else if (bit(rs1, 2)) {
-      snapshot_mode_ = true;
-      for (Counter& c : counters_) c.snapshot = commands_ - c.start;
-    }
-    if (bit(rs1, 3) && index < counters_.size()) counters_[index].start = commands_;
-  }
-  return value;
 }
 
 }  // namespace baco

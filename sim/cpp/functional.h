@@ -13,6 +13,7 @@
 #include "config.h"
 #include "device.h"
 #include "fields.h"
+#include "functional_counters.h"
 #include "memory.h"
 
 namespace baco {
@@ -44,7 +45,9 @@ class FunctionalDevice : public Device {
   bool offer(const Command& command) override;
   bool response(uint64_t& data) override;
   bool busy() const override { return false; }
-  void tick() override {}
+  void tick() override { pass(1); }
+  // Time matters to performance counters only.
+  void pass(uint64_t cycles) { counters_.pass(cycles); }
   // The first rejected command by name with the offending field; everything after it is ignored.
   std::string error() const override { return error_; }
 
@@ -106,7 +109,6 @@ class FunctionalDevice : public Device {
   bool execute(const Command& command);
   // A primitive command out of an unroller.
   bool issue(uint8_t funct, uint64_t rs1, uint64_t rs2);
-  uint64_t count(uint64_t rs1);
 
   bool config_execute(uint64_t rs1, uint64_t rs2);
   bool config_load(uint64_t rs1, uint64_t rs2);
@@ -168,12 +170,7 @@ class FunctionalDevice : public Device {
   int ws_slot_ = 0, conv_slot_ = 0;
   int ws_half_load_ = 0, ws_half_compute_ = 0, ws_half_store_ = 0, conv_half_ = 0;
 
-  struct Counter {
-    uint64_t start = 0, snapshot = 0;
-  };
-  std::vector<Counter> counters_;
-  bool snapshot_mode_ = false;
-  uint64_t commands_ = 0;
+  FunctionalCounters counters_{0};
   std::deque<uint64_t> responses_;
 
   const char* command_name_ = "";  // what is executing, for messages

@@ -295,32 +295,41 @@ def test_use_before_configuration_is_noted(tmp_path: Path) -> None:
 
 
 def test_counters_follow_the_protocol(tmp_path: Path) -> None:
-    def op(actions: int, index: int = 0) -> tuple[int, int, int]:
-        return 126, actions | index << 4, 0
+    """A counter is zero until its unit works, then grows with time; bytes are exact; 126 is COUNTER_OP."""
+    reset, leave, take, configure = 1, 2, 4, 8
 
-    flush = (7, 0, 0)
+    def op(actions: int = 0, index: int = 0, event: int = 0, external: bool = False) -> tuple[int, int, int]:
+        return 126, actions | index << 4 | event << 12 | external << 31, 0
+
+    load, store = (2, BASE, four(0)), (3, OUTPUT, four(0))
+    load_active, store_active, bytes_read = 9, 12, 4
     stream = commands(
-        op(1),
-        flush,
-        flush,
-        op(0),
-        op(4),
-        flush,
-        op(0),
-        op(2),
-        op(0),
-        op(8),
-        op(0),
-        op(0, 1),
-        op(1, 1),
-        op(0, 1),
+        *SETUP,
+        op(configure, 0, load_active),
+        op(configure, 1, store_active),
+        op(configure, 2, bytes_read, True),
+        op(),  # idle
+        load,
+        *(op(0, 2), op(0, 1)),  # bytes; no store yet
+        *(op(take), store, op(), op(0, 1)),  # the snapshot stays
+        *(op(leave), op(), op(0, 1), op(0, 2)),  # live again
+        *(op(configure, 0, load_active), op(), op(0, 1)),  # only the configured one is zero
+        *(op(reset), op(0, 1), op(0, 2), load, op(), op(0, 2)),  # events stay selected
     )
-    values = [int(line.split()[1], 16) for line in run(SMALL, stream, tmp_path, base=BASE, size=SIZE).output]
-    # reset; 2 flushes later 3; snapshot taken at 4 and kept; live again; reconfigured; the other counter; reset
-    assert values == [0, 3, 4, 4, 4, 8, 9, 1, 11, 12, 1]
+    output = run(SMALL, stream, tmp_path, base=BASE, size=SIZE).output
+    values = [int(line.split()[1], 16) for line in output]
+    assert values[:6] == [0, 0, 0, 0, 16, 0]
+    taken, then, no_store, left, live, stored, moved, before, anew, other = values[6:16]
+    assert taken == then == left < live < before
+    assert (no_store, anew, moved) == (0, 0, 16)
+    assert 0 < stored < other
+    final, *values = values[16:]
+    assert final == 0
+    assert values[:2] == [0, 0]
+    assert (values[2] > 0, values[3:]) == (True, [16])
     none = GemminiConfig(dim=4, scratchpad_rows=128, accumulator_rows=64, counters=0)
     assert (
-        run(none, commands(flush, op(0), op(4), op(0)), tmp_path, base=BASE, size=SIZE).output
+        run(none, commands(load, op(), op(take), op()), tmp_path, base=BASE, size=SIZE).output
         == ["response 0"] * 3
     )
 
