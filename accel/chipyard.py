@@ -12,7 +12,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from common.provenance import versions
 
-__all__ = ["chipyard_notes", "scala_config", "scala_name"]
+__all__ = ["chipyard_gaps", "chipyard_notes", "scala_config", "scala_name"]
 
 #: Narrowest system bus of a 64-bit host core, bits.
 _LEAST_BUS_BITS = 64
@@ -24,17 +24,23 @@ def scala_name(accelerator: Accelerator) -> str:
     return "Baco" + "".join(word[0].upper() + word[1:] for word in words)
 
 
-def chipyard_notes(accelerator: Accelerator) -> list[str]:
-    """What of the accelerator the fragment cannot express, or what Gemmini does otherwise; one sentence each."""
-    features = accelerator.features
+def chipyard_gaps(accelerator: Accelerator) -> list[str]:
+    """What the fragment cannot express, so that the system built from it is another; one sentence each."""
     found = []
-    if not features.loop_ws:
+    if not accelerator.features.loop_ws:
         found.append("features.loop_ws is off, but Gemmini always builds LOOP_WS")
     if accelerator.dma_bits < _LEAST_BUS_BITS:
         found.append(
             f"dma_bits is {accelerator.dma_bits}, but the system bus of a 64-bit host has at least"
             f" {_LEAST_BUS_BITS}: the fragment says {_LEAST_BUS_BITS}"
         )
+    return found
+
+
+def chipyard_notes(accelerator: Accelerator) -> list[str]:
+    """What of the accelerator the fragment cannot express, or what Gemmini does otherwise; one sentence each."""
+    features = accelerator.features
+    found = chipyard_gaps(accelerator)
     if features.max_pool and accelerator.accumulator_banks != 2:
         found.append(
             f"Gemmini's hazard checks of pooled stores are written for 2 accumulator banks,"

@@ -76,6 +76,9 @@ class Job:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
         tools: kind of `sim.toolchain.toolchain`; None for the default.
+        simulator: program that runs it, for the engines of `sim.engines.base.EXTERNAL_ENGINES`; None for the one
+            that the environment names.
+        engine_arguments: for that program, before those that name what to run.
         report: where progress of builds goes.
         console: gets what the program prints, as it comes; the result has it in any case.
     """
@@ -87,13 +90,15 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
     tools: str | None = None
+    simulator: Path | None = None
+    engine_arguments: tuple[str, ...] = ()
     report: Callable[[str], None] | None = None
     console: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a simulation measured.
+    """What a simulation measured; None, or nothing by name, for what the engine does not measure.
 
     Attributes:
         engine: what ran it.
@@ -117,13 +122,13 @@ class Result:
     engine: str
     exit_code: int
     cycles: int | None
-    instructions: int
+    instructions: int | None
     commands: dict[str, int]
     unrolled: dict[str, int]
-    macs: int
+    macs: int | None
     utilisation: float | None
-    dram_read_bytes: int
-    dram_write_bytes: int
+    dram_read_bytes: int | None
+    dram_write_bytes: int | None
     counters: dict[str, int]
     console: str
     memory_dumps: tuple[bytes, ...]
@@ -142,7 +147,7 @@ class SimulationError(BacoError):
     """The simulation was stopped: a hang, a refused command, a memory fault, a limit.
 
     Attributes:
-        kind: stall, max_cycles, timeout, refused, memory, host, crash, arguments, file.
+        kind: stall, max_cycles, timeout, output, refused, memory, host, crash, arguments, file.
         console: what the program had printed.
         record: everything the simulator knew, as plain values (last commands, commands in flight, counters).
     """

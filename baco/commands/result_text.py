@@ -13,13 +13,18 @@ def result_lines(result: Result) -> Iterator[str]:
         yield f"cycles          {result.cycles:,}"
     if result.instructions:
         yield f"instructions    {result.instructions:,}"
-    yield f"commands        {sum(result.commands.values()):,} ({_counts(result.commands)})"
-    if result.unrolled != result.commands:
-        yield f"  unrolled to   {sum(result.unrolled.values()):,} ({_counts(result.unrolled)})"
-    yield f"MACs            {result.macs:,}"
+    if result.macs is not None:
+        yield f"commands        {sum(result.commands.values()):,} ({_counts(result.commands)})"
+        if result.unrolled != result.commands:
+            yield f"  unrolled to   {sum(result.unrolled.values()):,} ({_counts(result.unrolled)})"
+        yield f"MACs            {result.macs:,}"
     if result.utilisation is not None:
         yield f"utilisation     {100 * result.utilisation:.1f} % of the array's peak"
-    yield f"DRAM            {result.dram_read_bytes:,} bytes read, {result.dram_write_bytes:,} bytes written"
+    if result.dram_read_bytes is not None:
+        read, written = result.dram_read_bytes, result.dram_write_bytes
+        yield f"DRAM            {read:,} bytes read, {written:,} bytes written"
+    else:  # a simulator of the user's: the little that it told
+        yield from (f"{name.replace('_', ' '):<15} {count:,}" for name, count in result.counters.items())
     if result.cycles:
         busy = result.counters["accelerator_busy_cycles"]
         yield f"accelerator     busy in {100 * busy / result.cycles:.1f} % of the cycles"

@@ -22,7 +22,11 @@ def simulate(
     ] = "gemmini-default",
     engine: Annotated[
         str,
-        typer.Option("--engine", "-e", help="rtl: the Verilog, cycle by cycle. functional: results only."),
+        typer.Option(
+            "--engine",
+            "-e",
+            help="rtl: the Verilog, cycle by cycle. functional: results only. spike, chipyard: a simulator of yours.",
+        ),
     ] = "rtl",
     stream: Annotated[
         Path | None,
@@ -82,6 +86,30 @@ def simulate(
     tools: Annotated[
         str | None, typer.Option("--tools", help="package (default) or system: which tools build simulators.")
     ] = None,
+    spike: Annotated[
+        Path | None,
+        typer.Option(
+            "--spike",
+            metavar="PATH",
+            help="Spike with Gemmini's extension, for --engine spike; default: $BACO_SPIKE, or spike on $PATH.",
+        ),
+    ] = None,
+    simulator: Annotated[
+        Path | None,
+        typer.Option(
+            "--simulator",
+            metavar="PATH",
+            help="Simulator built with Chipyard, for --engine chipyard; default: $BACO_CHIPYARD_SIMULATOR.",
+        ),
+    ] = None,
+    engine_argument: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine-argument",
+            metavar="ARG",
+            help="One more for spike or chipyard, as --engine-argument=+dramsim.",
+        ),
+    ] = None,
 ) -> None:
     """Run a program on an accelerator; measure cycles, work and memory traffic.
 
@@ -96,6 +124,13 @@ def simulate(
 
     if (program is None) == (stream is None):
         raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
+    for option, value, owners in (
+        ("--spike", spike, {"spike"}),
+        ("--simulator", simulator, {"chipyard"}),
+        ("--engine-argument", engine_argument, {"spike", "chipyard"}),
+    ):
+        if value and engine not in owners:
+            raise InputError(f"{option} is for the engine {' or '.join(sorted(owners))}, not '{engine}'")
     if memory_burst & (memory_burst - 1):
         raise InputError(f"--memory-burst must be a power of two, not {memory_burst}")
     notes = stderr()
@@ -116,6 +151,8 @@ def simulate(
             limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
             recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
             tools=tools,
+            simulator=spike or simulator,
+            engine_arguments=tuple(engine_argument or ()),
             report=(lambda text: notes.print(text, markup=False)) if talkative else None,
             console=None if json else _show,
         ),

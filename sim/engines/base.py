@@ -32,11 +32,22 @@ ENGINES: dict[str, tuple[str, str, str]] = {
     ),
 }
 
+#: The same, for engines that run a simulator which the user has built (`Job.simulator`).
+EXTERNAL_ENGINES: dict[str, tuple[str, str, str]] = {
+    "spike": ("sim.engines.spike", "SpikeEngine", "Spike with Gemmini's extension: results only"),
+    "chipyard": (
+        "sim.engines.chipyard",
+        "ChipyardEngine",
+        "a simulator that Chipyard built (Verilator, VCS)",
+    ),
+}
+
 
 def make_engine(name: str) -> Engine:
     """The engine registered as `name`. Raises InputError for an unknown name."""
-    if name not in ENGINES:
-        raise InputError(f"unknown engine '{name}'", hint=did_you_mean(name, ENGINES))
-    module, cls, _ = ENGINES[name]
+    known = ENGINES | EXTERNAL_ENGINES
+    if name not in known:
+        raise InputError(f"unknown engine '{name}'", hint=did_you_mean(name, known))
+    module, cls, _ = known[name]
     engine: Engine = getattr(importlib.import_module(module), cls)()
     return engine
