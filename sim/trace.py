@@ -179,7 +179,10 @@ def _chart(log: Log, first: int, until: int | None, most: int) -> _Chart:
 
 
 #: Colours that people with colour-blindness can tell apart (Okabe and Ito, 2008).
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#555555")
+_COLOURS = (
+    *("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442", "#555555"),
+    *("#7f3c8d", "#a6761d", "#66c2a5", "#1b1b1b"),
+)
 
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
