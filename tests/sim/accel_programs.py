@@ -1,0 +1,43 @@
+"""Compiles the C programs of tests/programs for an accelerator."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from accel.c_header import c_header
+from accel.config import Accelerator
+from sim.toolchain import toolchain
+
+FOLDER = Path(__file__).parents[1] / "programs"
+SHARED = ("crt.S", "runtime.c")
+#: All programs, each of which ends with exit code 0 and a line that says it is right.
+PROGRAMS = tuple(sorted(path.stem for path in FOLDER.glob("*.c") if path.name not in SHARED))
+_FLAGS = (
+    *("-target", "riscv64-freestanding-none", "-mcpu=generic_rv64+m+a+f+d+c"),
+    *("-mabi=lp64d", "-mcmodel=medany", "-std=c11", "-O2"),
+    *("-static", "-nostdlib", "-ffreestanding", "-fno-sanitize=all", "-fno-stack-protector"),
+    # a default followed by the caller's value is how the macros of accel.h take named arguments
+    *("-Wall", "-Wextra", "-Werror", "-Wno-initializer-overrides"),
+    *("-Wl,--build-id=none", f"-Wl,-T,{FOLDER / 'link.ld'}", "-I", str(FOLDER)),
+)
+
+
+def build_program(name: str, accelerator: Accelerator, folder: Path) -> Path:
+    """The ELF file of one of `PROGRAMS`, compiled in `folder` with the accelerator's generated header."""
+    (folder / "gemmini_params.h").write_text(c_header(accelerator))
+    target = folder / f"{name}.elf"
+    sources = [str(FOLDER / source) for source in (*SHARED, f"{name}.c")]
+    command = [
+        toolchain("package").compiler[0],
+        "cc",
+        *_FLAGS,
+        "-I",
+        str(folder),
+        *sources,
+        "-o",
+        str(target),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return target
