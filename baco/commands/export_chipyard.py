@@ -19,6 +19,19 @@ def export_chipyard(
     """Write a Scala configuration for Chipyard, the matching C header and the configuration itself.
 
     What Gemmini's generator would refuse is an error; what it cannot express is listed.
+
+    The next steps, in a Chipyard that builds Gemmini's own configurations:
+
+    1. Put the Scala file beside Configs.scala in generators/gemmini/src/main/scala/gemmini, and add a class to
+    generators/chipyard/src/main/scala/config that mixes the file's Config into a system, as GemminiRocketConfig does.
+
+    2. In sims/verilator or sims/vcs, run make with CONFIG set to that class. Run programs on the simulator with
+    "baco simulate PROGRAM.elf -a DIR/accelerator.yaml --engine chipyard --simulator PATH".
+
+    3. For Spike, put gemmini_params.h into generators/gemmini/software/libgemmini and run "make install" there. Then
+    run programs with "baco simulate PROGRAM.elf -a DIR/accelerator.yaml --engine spike --spike PATH".
+
+    Programs must be compiled with the same gemmini_params.h.
     """
     from accel.c_header import c_header
     from accel.chipyard import chipyard_notes, scala_config, scala_name

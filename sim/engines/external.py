@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -36,8 +36,8 @@ _LINE_LIMIT = 1 << 16
 _ERROR_LINES = 40
 #: What the simulator may map beyond the simulated memory.
 _EXTRA_BYTES = 64 << 30
-#: For output of processes that the simulator left behind, seconds.
-_DRAIN_SECONDS = 5.0
+#: For the rest of the output after the simulator's end, seconds.
+_DRAIN_SECONDS = 2.0
 
 
 class Watcher(Protocol):
@@ -154,26 +154,27 @@ def run_external(
     except (OSError, ValueError) as error:  # ValueError: a NUL character in an argument
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be started: {reason}", location=Location(command[0])) from None
-    with process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        _limit_memory(process.pid, job)
-        output = _Output(process.stdout, job, watcher, output_limit_bytes, lambda: _kill(process))
-        errors = _Errors(process.stderr, watcher)
-        late = False
-        try:
-            process.wait(job.limits.timeout_seconds or None)
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            _kill(process)  # children may outlive it and hold the pipes
+    assert process.stdout is not None
+    assert process.stderr is not None
+    _limit_memory(process.pid, job)
+    output = _Output(process.stdout, job, watcher, output_limit_bytes, lambda: _kill(process))
+    readers = output, errors = output, _Errors(process.stderr, watcher)
+    late = False
+    try:
+        process.wait(job.limits.timeout_seconds or None)
+        _join(readers)  # filters behind the simulator may still hold the last lines
+    except subprocess.TimeoutExpired:
+        late = True
+    finally:
+        _kill(process)
         code = process.wait()
-        for reader in (output, errors):
-            reader.join(_DRAIN_SECONDS)
+        _join(readers)
+        for reader in readers:
+            reader.muted = True
     outcome = Outcome(
         code, output.kept.getvalue(), output.dropped, tuple(errors.lines), time.perf_counter() - start
     )
-    for reader in (output, errors):
+    for reader in readers:
         if reader.failure is not None:
             raise reader.failure
     if output.exceeded:
@@ -254,11 +255,11 @@ class _Reader(threading.Thread):
         super().__init__(daemon=True)
         self._pipe, self._decoder = pipe, codecs.getincrementaldecoder("utf-8")("replace")
         self.failure: BaseException | None = None
+        self.muted = False
 
     def run(self) -> None:
         rest = ""
-        # closed under us: someone else held the pipe for longer than we wait
-        with contextlib.suppress(OSError, ValueError):
+        with self._pipe:
             while block := self._pipe.read1(1 << 16):  # type: ignore[attr-defined]
                 self._count(len(block))
                 *lines, rest = (rest + self._decoder.decode(block)).split("\n")
@@ -271,7 +272,7 @@ class _Reader(threading.Thread):
             self._tell(rest, "")
 
     def _tell(self, line: str, end: str) -> None:
-        if self.failure is None:
+        if self.failure is None and not self.muted:
             try:
                 self._line(line, end)
             except BaseException as error:  # raised again by who waits for the simulator
@@ -285,7 +286,9 @@ class _Reader(threading.Thread):
 
 
 class _Output(_Reader):
-    def __init__(self, pipe: IO[bytes], job: Job, watcher: Watcher, limit: int, stop: _Stop) -> None:
+    def __init__(
+        self, pipe: IO[bytes], job: Job, watcher: Watcher, limit: int, stop: Callable[[], None]
+    ) -> None:
         super().__init__(pipe)
         self._console, self._watcher, self._limit, self._stop = job.console, watcher, limit, stop
         self._bytes = 0
@@ -325,8 +328,11 @@ class _Errors(_Reader):
         self._watcher.error_line(line)
 
 
-class _Stop(Protocol):
-    def __call__(self) -> None: ...
+def _join(readers: Sequence[_Reader]) -> None:
+    """Wait for the rest of the output, but not for whoever else may hold the pipes for ever."""
+    end = time.monotonic() + _DRAIN_SECONDS
+    for reader in readers:
+        reader.join(max(0.0, end - time.monotonic()))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
