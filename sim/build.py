@@ -113,10 +113,10 @@ class _Builder:
 
         def make(folder: Path) -> None:
             libraries = self._fst_libraries(folder) if waves == "fst" else []
+            self.report("translating the Verilog")  # first, since it is quick to fail
+            model = self._verilate(verilog, waves, folder)
             common = self._common_objects()
             runtime = self._runtime_objects(waves)
-            self.report("translating the Verilog")
-            model = self._verilate(verilog, waves, folder)
             self.report(f"compiling the accelerator ({len(model)} files)")
             source = self._unpack(folder)
             include = ["-I", str(source), *self._include(waves), "-I", str(folder / "model")]
