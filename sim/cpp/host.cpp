@@ -202,6 +202,14 @@ void Host::stop(const char* why, const Trap& trap) const {
   throw HostError(text);
 }
 
+void Host::spin() const {
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "the program loops on the spot at pc 0x%llx for ever: it jumps to itself, and there are no interrupts",
+                static_cast<unsigned long long>(pc_));
+  throw HostError(text);
+}
+
 std::vector<uint64_t> Host::recent() const {
   const uint64_t count = std::min<uint64_t>(executed_, kRecent);
   std::vector<uint64_t> pcs;

@@ -217,6 +217,7 @@ Host::Outcome Host::execute(const riscv::Decoded& d) {
     case Op::LUI: return set(imm);
     case Op::AUIPC: return set(pc_ + imm);
     case Op::JAL:
+      if (imm == 0) spin();
       write(d.rd, next_);
       if (is_link(d.rd)) push_return(next_);
       next_ = pc_ + imm;
