@@ -42,14 +42,14 @@ class Limits:
     """When to give up.
 
     Attributes:
-        max_cycles: in all; 0 = never. The default stops programs that loop for ever after some minutes.
+        max_cycles: in all; 0 = never. The default stops host code that loops for ever within a minute or so.
         stall_cycles: without any instruction, command or memory transfer.
         timeout_seconds: of wall time; 0 = never.
     """
 
-    max_cycles: int = 10_000_000_000
+    max_cycles: int = 2_000_000_000
     stall_cycles: int = 200_000
-    timeout_seconds: float = 0.0
+    timeout_seconds: float = 3600.0
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,13 @@ def simulate(
     ] = None,
     max_cycles: Annotated[
         int, typer.Option("--max-cycles", min=0, help="Give up after so many cycles; 0: never.")
-    ] = 10_000_000_000,
+    ] = 2_000_000_000,
     stall_cycles: Annotated[
         int, typer.Option("--stall-cycles", min=0, help="Give up when nothing moves for so long; 0: never.")
     ] = 200_000,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0, help="Give up after so many seconds of running; 0: never.")
-    ] = 0.0,
+    ] = 3600.0,
     memory_latency: Annotated[
         int, typer.Option("--memory-latency", min=0, max=1_000_000, help="DRAM latency, cycles.")
     ] = 60,

@@ -143,6 +143,7 @@ class Host {
   Outcome illegal(const riscv::Decoded& d);
   Outcome return_from_trap();
   void set_interrupt_stack(uint64_t bits) { mstatus_ = (mstatus_ & ~(kMie | kMpie)) | bits; }
+  [[noreturn]] void spin() const;  // at a jump to itself
   [[noreturn]] void stop(const char* why, const Trap& trap) const;
 
   // Results
