@@ -99,6 +99,7 @@ module baco_loop_conv #(
   // ---- phases and the loop each is at
   wire bias_active, weights_active, input_active, execute_active, store_active;
   reg bias_tag, weights_tag, input_tag, execute_tag, store_tag;
+  reg store_dilated;
   reg execute_half_in, execute_half_w;         // halves of the scratchpad which execution reads
 
   // a_spad_id, b_spad_id: 0 the loop's own half, 1 the lower, 2 the upper
@@ -142,7 +143,10 @@ module baco_loop_conv #(
         execute_half_in <= input_half;
         execute_half_w <= weights_half;
       end
-      if (begin_store) store_tag <= tag;
+      if (begin_store) begin
+        store_tag <= tag;
+        store_dilated <= dilated;
+      end
     end
   end
 
@@ -151,12 +155,15 @@ module baco_loop_conv #(
   wire bias_live = bias_active & bias_tag == execute_tag;
   wire weights_live = weights_active & weights_tag == execute_tag;
   wire input_live = input_active & input_tag == execute_tag;
-  wire execute_live = execute_active & execute_tag == store_tag;
+  // A dilated loop has pixels that execution skips but that are stored: the bias of them all must be there.
+  wire bias_missing = store_dilated & ((bias_active & bias_tag == store_tag) | (loaded & tag == store_tag & !begun[0]));
+  wire execute_live = execute_active & execute_tag == store_tag & !bias_missing;
   wire [2:0] not_begun = loaded & tag == execute_tag ? ~begun[2:0] : 3'd0;
   wire bias_done = !bias_live & !not_begun[0];
   wire weights_done = !weights_live & !not_begun[1];
   wire input_done = !input_live & !not_begun[2];
-  wire execute_done = !execute_live & !(loaded & tag == store_tag & !begun[3]);
+  wire execute_done = !(execute_active & execute_tag == store_tag) & !(loaded & tag == store_tag & !begun[3])
+                      & !bias_missing;
 
   wire [15:0] bias_group, weights_group, input_batch, execute_block, need_bias_group, need_weights_group;
   wire [ROW_BITS-1:0] bias_pixel, need_pixel;
