@@ -72,6 +72,7 @@ def _app(program: str) -> Callable[..., Any]:
     import typer
 
     from baco.commands.bench import bench
+    from baco.commands.cosim import cosim
     from baco.commands.doctor import doctor
     from baco.commands.evaluate import evaluate
     from baco.commands.explore import explore
@@ -93,7 +94,7 @@ def _app(program: str) -> Callable[..., Any]:
     if program == "explore":
         app.command()(explore)
         return app
-    for command in (explore, evaluate, networks, report, rtl, isa, export_chipyard, simulate, trace, doctor):
+    for command in (explore, evaluate, networks, report, rtl, isa, export_chipyard, simulate, trace, cosim, doctor):
         app.command()(command)
     app.add_typer(bench, name="bench")
     app.callback(invoke_without_command=True)(root)

@@ -31,6 +31,8 @@ def _draw(r: random.Random, index: int) -> Accelerator:
     if index % 5 == 0:
         features = dict.fromkeys(features, True)
     features["mvin_scale_acc"] = r.random() < 0.5
+    # results that nothing can read make a pointless accelerator
+    features["read_small_width"] |= not features["read_full_width"]
     scale = max(1, dim * dim // 256)
     return Accelerator(
         name=f"random-{index}",

@@ -168,7 +168,11 @@ def draw_tile(r: random.Random, accelerator: Accelerator) -> ConvolutionTile | N
         store_stride=batch * out_channels if output_1203 else out_stride,
         input_bytes=batch * in_row_dim * in_col_dim * in_stride * (ichs if input_3120 else 1) + dim,
         weight_bytes=kernel * kernel * max(in_channels, ichs) * max(weight_stride, out_channels) + 4 * dim,
-        output_bytes=batch * (out_row_dim + pool_rows) * (out_col_dim + pool_cols) * max(out_stride, out_channels) + ochs,
+        output_bytes=batch
+        * (out_row_dim + pool_rows)
+        * (out_col_dim + pool_cols)
+        * max(out_stride, out_channels)
+        + ochs,
     )
 
 

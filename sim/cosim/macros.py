@@ -31,7 +31,8 @@ class MacroGenerator(Generator):
         """`count` actions: runs of the unrollers that there are, with ordinary commands between some."""
         r = self.random
         actions = []
-        if self.ws and self.features.loop_ws:
+        readable = self.features.read_small_width or self.features.read_full_width
+        if self.ws and self.features.loop_ws and readable:
             actions += [self.loop_ws, self.loop_ws, self.resadd]
         if self.ws and self.features.loop_conv and self.features.read_small_width:
             actions += [self.loop_conv, self.loop_conv]
@@ -82,7 +83,10 @@ class MacroGenerator(Generator):
         d_pitch, c_pitch = r.choice((0, n, n + r.randrange(9))), n + r.randrange(9)
         d_extent, c_extent = (m * d_pitch + n) * 4, (m * c_pitch + n) * (4 if full else 1)
         # the last block of B is fetched whole
-        a_extent, b_extent = (depth if a_t else m) * a_pitch + dim, (k * dim + dim) * max(b_pitch, 1) + j * dim * b_pitch
+        a_extent, b_extent = (
+            (depth if a_t else m) * a_pitch + dim,
+            (k * dim + dim) * max(b_pitch, 1) + j * dim * b_pitch,
+        )
         if max(a_extent, b_extent, c_extent, d_extent) >= REGION_BYTES:
             return
         self._enter("product")
@@ -96,7 +100,9 @@ class MacroGenerator(Generator):
             to_scratchpad = int(f.read_small_width and r.random() < 0.15 and i * j * dim <= self.sp_rows)
             self.emit("LOOP_WS_CONFIG_BOUNDS", pad_i=pad_i, pad_j=pad_j, pad_k=pad_k, i=i, j=j, k=k)
             # a null operand is what the rows already hold
-            self.emit("LOOP_WS_CONFIG_ADDRS_AB", a=0 if self.chance(0.15) else a, b=0 if self.chance(0.15) else b)
+            self.emit(
+                "LOOP_WS_CONFIG_ADDRS_AB", a=0 if self.chance(0.15) else a, b=0 if self.chance(0.15) else b
+            )
             self.emit("LOOP_WS_CONFIG_ADDRS_DC", d=self.source(d_extent) if r.random() < 0.5 else 0,
                       c=self.target(c_extent) if r.random() < 0.7 else 0)  # fmt: skip
             self.emit("LOOP_WS_CONFIG_STRIDES_AB", a_stride=a_pitch, b_stride=b_pitch)
@@ -162,13 +168,18 @@ class MacroGenerator(Generator):
         """A convolution tile, perhaps in two parts that accumulate."""
         for _ in range(60):
             tile = draw_tile(self.random, self.accelerator)
-            if tile is not None and max(tile.input_bytes, tile.weight_bytes, tile.output_bytes) < REGION_BYTES - 8:
+            if (
+                tile is not None
+                and max(tile.input_bytes, tile.weight_bytes, tile.output_bytes) < REGION_BYTES - 8
+            ):
                 self._run_conv(tile)
                 return
 
     def _run_conv(self, t: ConvolutionTile) -> None:
         r, dim = self.random, self.dim
-        self.write_config_ex(True, (t.trans_input_3120, t.trans_weight_0132), t.stride >> t.downsample, 2 if t.dilated else 1)
+        self.write_config_ex(
+            True, (t.trans_input_3120, t.trans_weight_0132), t.stride >> t.downsample, 2 if t.dilated else 1
+        )
         activation = r.getrandbits(1)
         self.write_config_st(t.store_stride, activation=activation)
         parts = r.randint(1, 2)
@@ -187,7 +198,11 @@ class MacroGenerator(Generator):
             self.emit("LOOP_CONV_WS_CONFIG_5", weights=0 if part and self.chance(0.1) else self.source(t.weight_bytes),
                       output=self.target(t.output_bytes) if last else 0)  # fmt: skip
             bias = self.source(4 * t.ochs) if part == 0 or r.random() < 0.2 else 0
-            self.emit("LOOP_CONV_WS_CONFIG_6", bias=bias, input=0 if part and self.chance(0.1) else self.source(t.input_bytes))
+            self.emit(
+                "LOOP_CONV_WS_CONFIG_6",
+                bias=bias,
+                input=0 if part and self.chance(0.1) else self.source(t.input_bytes),
+            )
             b_id, a_id = r.choice(((0, 0), (0, 0), (1, 1), (2, 2), (1, 2), (2, 1)))
             self.emit("LOOP_CONV_WS", no_bias=r.getrandbits(1), wrot180=t.wrot180, trans_output_1203=t.trans_output_1203,
                       trans_weight_1203=t.trans_weight_1203, trans_weight_0132=t.trans_weight_0132,
@@ -198,6 +213,8 @@ class MacroGenerator(Generator):
         # the macro leaves its own strides behind: configure what it touched anew
         for number in range(3):
             self._load_state(number, r.choice((0, dim, r.randint(1, 200))), r.getrandbits(1))
-        self.write_config_st(r.choice((dim, r.randint(1, 64))), activation=r.getrandbits(1), scale=IDENTITY_SCALE)
+        self.write_config_st(
+            r.choice((dim, r.randint(1, 64))), activation=r.getrandbits(1), scale=IDENTITY_SCALE
+        )
         if t.trans_input_3120:
             self.config_ex(ws=True)

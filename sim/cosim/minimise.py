@@ -13,10 +13,23 @@ __all__ = ["Divergence", "Minimised", "first_divergence", "minimise"]
 
 #: What a setting of memory and host is tried as: the plainest value.
 _PLAIN: dict[str, int | float] = {
-    **{"gap": 0, "stall": 0, "latency": 1, "bandwidth": 64.0, "reads": 256, "writes": 32, "seed": 0, "data": 1},
+    "gap": 0,
+    "stall": 0,
+    "latency": 1,
+    "bandwidth": 64.0,
+    "reads": 256,
+    "writes": 32,
+    "seed": 0,
+    "data": 1,
 }
 #: What a field of a command is tried as, by its name; others are tried as 0.
-_PLAIN_FIELDS = {"scale": 0x3F800000, "acc_scale": 0x3F800000, "a_stride": 1, "c_stride": 1, "pixel_repeats": 1}
+_PLAIN_FIELDS = {
+    "scale": 0x3F800000,
+    "acc_scale": 0x3F800000,
+    "a_stride": 1,
+    "c_stride": 1,
+    "pixel_repeats": 1,
+}
 _SIZES = ("rows", "cols", "a_rows", "a_cols", "bd_rows", "bd_cols", "c_rows", "c_cols")
 #: Fields whose small values mean other places or other data: no simpler than what they are.
 _KEPT = ("address", "a", "b", "d", "c", "bd", "local", "destination", "weights", "output", "bias", "input")
@@ -53,7 +66,9 @@ class Minimised:
     runs: int
 
 
-def minimise(stream: Stream, simulator: Simulator, *, report: Callable[[str], None] | None = None) -> Minimised:
+def minimise(
+    stream: Stream, simulator: Simulator, *, report: Callable[[str], None] | None = None
+) -> Minimised:
     """The stream with every group of commands removed that the failure does not need, and the rest made plain.
 
     A candidate counts when it fails in the same way (contents that differ, wherever; stuck; refused; ...); illegal
@@ -70,7 +85,9 @@ def minimise(stream: Stream, simulator: Simulator, *, report: Callable[[str], No
 
 def first_divergence(stream: Stream, simulator: Simulator) -> Divergence | None:
     """Where a failing stream goes wrong; None when no prefix fails."""
-    prefixes = [stream.with_groups(stream.groups[:n], f"prefix-{n}") for n in range(1, len(stream.groups) + 1)]
+    prefixes = [
+        stream.with_groups(stream.groups[:n], f"prefix-{n}") for n in range(1, len(stream.groups) + 1)
+    ]
     for start in range(0, len(prefixes), _BATCH):
         for offset, outcome in enumerate(simulator.play(prefixes[start : start + _BATCH])):
             if outcome.failed:
@@ -115,24 +132,17 @@ class _Search:
 
     def groups(self, best: Stream) -> Stream:
         """Remove runs of groups, long ones first (delta debugging by complements)."""
-        length = max(1, len(best.groups) // 2)
-        start = 0
+        length, start = max(1, len(best.groups) // 2), 0
         while True:
-            groups = best.groups
-
-            def without(groups: tuple[Group, ...] = groups, length: int = length, first: int = start) -> Iterator[Stream]:
-                for at in range(first, len(groups), length):
-                    yield best.with_groups(groups[:at] + groups[at + length :], f"{at}")
-
-            found = self.first(without())
+            found = self.first(_without(best, length, start))
             if found is not None and found.groups:
                 start = int(found.name)  # what lies before was tried at this length
                 best = found.with_groups(found.groups, best.name)
                 self.report(f"{len(best.groups)} groups of commands left")
-            elif length == 1 and start == 0:
-                return best
             elif start:
                 start = 0
+            elif length == 1:
+                return best
             else:
                 length = (length + 1) // 2
 
@@ -152,6 +162,13 @@ class _Search:
                 while found := self.first(_plainer(best, index, position)):
                     best = found
         return best
+
+
+def _without(stream: Stream, length: int, start: int) -> Iterator[Stream]:
+    """The stream without `length` groups at each of several places, named by the place."""
+    groups = stream.groups
+    for at in range(start, len(groups), length):
+        yield stream.with_groups(groups[:at] + groups[at + length :], str(at))
 
 
 def _plainer(stream: Stream, index: int, position: int) -> Iterator[Stream]:

@@ -1,0 +1,171 @@
+"""`baco cosim`: random command streams through the RTL and the functional model."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from accel.config import Accelerator
+    from sim.cosim.campaign import ConfigurationResult, Failure
+    from sim.cosim.stream import Stream
+
+
+def cosim(
+    accelerator: Annotated[
+        str,
+        typer.Option(
+            "--accelerator", "-a", metavar="NAME|FILE.yaml|random", help="One configuration, or random ones."
+        ),
+    ] = "random",
+    streams: Annotated[int, typer.Option("--streams", min=1, help="Command streams in all.")] = 500,
+    configurations: Annotated[
+        int, typer.Option("--configurations", min=1, help="Random configurations that share the streams.")
+    ] = 4,
+    first: Annotated[
+        int, typer.Option("--first", min=0, help="Number of the first random configuration: resumes a run.")
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of configurations and streams.")] = 0,
+    stream: Annotated[
+        Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
+    ] = None,
+    minimise: Annotated[
+        bool, typer.Option("--minimise", help="Shorten the stream of --stream when it fails.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where failing streams are written.")
+    ] = Path("cosim-failures"),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Compare the accelerator's Verilog with the functional model on random legal command streams.
+
+    Exit code 0: no difference. 1: there are some; the first failing stream of each configuration is shortened and
+    written, with its configuration. The same seed gives the same configurations and streams.
+    """
+    from accel.presets import load_accelerator
+    from baco.commands.context import print_json, stderr, stdout
+    from common.errors import InputError
+    from sim.cosim.accelerators import random_accelerator
+    from sim.cosim.campaign import run_campaign
+
+    notes = stderr()
+    report = lambda text: notes.print(text, markup=False)  # noqa: E731
+    if stream is not None:
+        if accelerator == "random":
+            raise InputError("--stream needs the --accelerator that it is for")
+        _play(load_accelerator(accelerator), stream, minimise, out, report)
+        return
+    if accelerator == "random":
+        chosen = [random_accelerator(seed, number) for number in range(first, configurations)]
+    else:
+        chosen = [load_accelerator(accelerator)]
+    total = configurations if accelerator == "random" else 1
+    start = time.monotonic()
+    results = []
+    for result in run_campaign(chosen, -(-streams // total), seed, report=report):
+        results.append(result)
+        if not json:
+            stdout().print(_line(result), markup=False)
+        for failure in result.failures[:1]:
+            _write(result.accelerator, failure, out, report)
+    seconds = time.monotonic() - start
+    failed = sum(len(result.failures) for result in results)
+    if json:
+        print_json(
+            {"seed": seed, "seconds": seconds, "configurations": [_record(result) for result in results]}
+        )
+    else:
+        played = sum(result.streams for result in results) + failed
+        commands, cycles = (
+            sum(getattr(result, name) for result in results) for name in ("commands", "cycles")
+        )
+        stdout().print(
+            f"{played:,} streams on {len(results)} configurations: {failed} mismatches"
+            f" ({commands:,} commands, {cycles:,} cycles, {seconds:.0f} s)",
+            markup=False,
+        )
+    if failed:
+        raise typer.Exit(1)
+
+
+def _line(result: ConfigurationResult) -> str:
+    a = result.accelerator
+    return (
+        f"{a.name} ({a.config_hash}, dim {a.dim}, {a.dataflow}): {result.streams + len(result.failures):,} streams,"
+        f" {result.commands:,} commands, {result.cycles:,} cycles, {len(result.failures)} mismatches"
+    )
+
+
+def _record(result: ConfigurationResult) -> dict[str, Any]:
+    a = result.accelerator
+    return {
+        "name": a.name,
+        "configuration_hash": a.config_hash,
+        "streams": result.streams + len(result.failures),
+        "commands": result.commands,
+        "cycles": result.cycles,
+        "mismatches": [
+            {"stream": one.stream.name, "difference": one.outcome.describe()} for one in result.failures
+        ],
+    }
+
+
+def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
+    """The failing stream, as short as it could be made, and its configuration."""
+    from common.files import atomic_write
+
+    small = failure.minimised
+    stream = small.stream if small else failure.stream
+    text = failure.outcome.describe()
+    if small:
+        text = small.divergence.describe() if small.divergence else small.outcome.describe()
+    path, configuration = out / f"{failure.stream.name}.stream", out / f"{accelerator.config_hash}.yaml"
+    again = f"baco cosim --accelerator {configuration} --stream {path}"
+    _make_folder(out)
+    head = "".join(f"# {line}\n" for line in (*text.splitlines(), f"again: {again}"))
+    atomic_write(path, head + stream.text(comments=True))
+    atomic_write(configuration, accelerator.to_yaml())
+    report(f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {path}; again: {again}")
+
+
+def _make_folder(out: Path) -> None:
+    from common.files import storage_error
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, out) from error
+
+
+def _play(
+    accelerator: Accelerator, path: Path, shorten: bool, out: Path, report: Callable[[str], None]
+) -> None:
+    from baco.commands.context import stdout
+    from common.errors import InputError, Location
+    from common.files import read_input_text
+    from sim.cosim.campaign import Failure
+    from sim.cosim.minimise import first_divergence, minimise
+    from sim.cosim.run import Simulator
+    from sim.cosim.stream import parse_stream
+
+    stream: Stream = parse_stream(read_input_text(path), str(path))
+    simulator = Simulator(accelerator, report=report)
+    (outcome,) = simulator.play([stream])
+    if outcome.kind == "illegal":
+        raise InputError(f"the stream is not legal: {outcome.text}", location=Location(str(path)))
+    if not outcome.failed:
+        stdout().print(
+            f"no difference: {outcome.commands:,} commands, {outcome.cycles:,} cycles", markup=False
+        )
+        return
+    if shorten:
+        _write(accelerator, Failure(stream, outcome, minimise(stream, simulator, report=report)), out, report)
+    else:
+        divergence = first_divergence(stream, simulator)
+        stdout().print(divergence.describe() if divergence else outcome.describe(), markup=False)
+    raise typer.Exit(1)
