@@ -1,4 +1,4 @@
-"""`baco bench`: throughput of the cost model, and search-efficiency curves."""
+"""`baco bench`: throughput of the cost model, search-efficiency curves, and the RTL with its simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ bench = typer.Typer()
 
 @bench.callback(invoke_without_command=True)
 def group(context: typer.Context) -> None:
-    """Measure the cost model and the searchers on this machine."""
+    """Measure the cost model, the searchers and the simulation on this machine."""
     show_help_if_alone(context)
 
 
@@ -134,6 +134,38 @@ def optimality(
             _print(row, False)
             console.print("")
     _print(result, json)
+
+
+@bench.command("rtl")
+def rtl(
+    dim: Annotated[
+        list[int] | None, typer.Option("--dim", help="Side of the array; repeatable; by default 16 and 32.")
+    ] = None,
+    build: Annotated[
+        bool, typer.Option("--build/--no-build", help="Build the simulators anew and time that.")
+    ] = True,
+    facts: Annotated[
+        bool, typer.Option("--facts/--no-facts", help="Also measure single timing facts (at dim 16).")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for rtl-timing.md and rtl-bench.json.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
+    from baco.commands.context import print_json, stderr, stdout
+    from sim.bench.rtl import DIMS, bench_rtl, report_text, write_report
+
+    console = stderr()
+    result = bench_rtl(
+        dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line, markup=False)
+    )
+    if out is not None:
+        write_report(result, out)
+    if json:
+        print_json(result)
+    else:
+        stdout().print(report_text(result), markup=False)
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:
