@@ -39,6 +39,7 @@ module baco_accumulator_bank #(
 
   always @* begin
     sum = data1;
+    i = 0;
     if (valid1 && accumulate1)
       for (i = 0; i < DIM; i = i + 1)
         sum[i*32 +: 32] = data1[i*32 +: 32]

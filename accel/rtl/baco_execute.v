@@ -68,6 +68,7 @@ module baco_execute #(
   wire [SP_AW-1:0] a_base, b_base, x_base;
   wire config_done;
   wire waiting;
+  wire m_pop;                                     // the last wave of a COMPUTE goes
 
   baco_execute_decode #(.DIM(DIM), .SP_AW(SP_AW), .AW(AW), .EX_QUEUE(EX_QUEUE), .ID_BITS(ID_BITS), .CW(CW)) decode (
       .clock(clock), .reset(reset), .cmd_valid(cmd_valid), .cmd_ready(cmd_ready), .cmd_id(cmd_id),
@@ -85,7 +86,7 @@ module baco_execute #(
   wire take = op_valid && op_ready;
   assign op_ready = m_room && a_room && b_room && x_room && xf_room;
 
-  wire m_valid, m_pop;
+  wire m_valid;
   wire [M_WIDTH-1:0] m_op;
   wire [INFO-1:0] m_info;                         // {shift, relu, preload id, C cols, C rows, C stride, C local}
   wire m_flip, m_a, m_b, m_c;
@@ -306,7 +307,7 @@ module baco_execute #(
 
   wire [DIM*PSUM_BITS-1:0] value;
 `ifdef BACO_OS
-  baco_shift_round #(.LANES(DIM), .BITS(PSUM_BITS)) rounded (
+  baco_shift_round #(.LANES(DIM), .BITS(PSUM_BITS)) rounding (
       .enable(flight[LATENCY] && os), .shift(tag_shift), .in(out), .out(value));
 `else
   assign value = out;

@@ -60,6 +60,7 @@ module baco_fetch #(
 
   always @* begin
     cleaned = {DIM*8{1'b0}};
+    i = 0;
     if (arrives && !zero)
       for (i = 0; i < DIM; i = i + 1)
         if (i[CW-1:0] < lanes) cleaned[i*8 +: 8] = read_data[i*8 +: 8];

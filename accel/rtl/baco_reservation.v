@@ -128,6 +128,9 @@ module baco_reservation #(
   integer e, i, j;
   always @* begin
     conflicts = {N{1'b0}};
+    e = 0;
+    i = 0;
+    j = 0;
     if (alloc && op_valid != 2'b00)
       for (e = 0; e < N; e = e + 1)
         if (used[e])

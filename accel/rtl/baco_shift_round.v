@@ -21,6 +21,7 @@ module baco_shift_round #(
 
   always @* begin
     out = in;
+    i = 0;
     lane = 32'd0;
     floor = 32'd0;
     rounded = 32'd0;

@@ -119,6 +119,7 @@ module baco_store_packer #(
   reg [7:0] enabled;
   integer j;
   always @* begin
+    j = 0;
     enabled = 8'd0;
     if (accepted)
       for (j = 0; j < BUS; j = j + 1)

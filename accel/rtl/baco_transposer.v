@@ -23,6 +23,7 @@ module baco_transposer #(
   reg started;                                 // a pass is under way
   reg [$clog2(DIM)-1:0] step;
   integer i;
+  integer j;
 
   // what this pass does is fixed when it starts: whether a matrix enters (and whether one leaves: `full`)
   wire takes = started ? entering : in_valid;
@@ -33,8 +34,9 @@ module baco_transposer #(
   wire last = step == {$clog2(DIM){1'b1}};
 
   always @* begin
-    if (upwards) out_row = cells[0];
-    else for (i = 0; i < DIM; i = i + 1) out_row[i*8 +: 8] = cells[i][7:0];
+    out_row = cells[0];
+    j = 0;
+    if (!upwards) for (j = 0; j < DIM; j = j + 1) out_row[j*8 +: 8] = cells[j][7:0];
   end
 
   always @(posedge clock) begin
