@@ -334,6 +334,14 @@ EXECUTE_FACTS: tuple[Fact, ...] = (
         _sustained(weights=True, bias=0.125, b_share=0.1875, aligned=True),
     ),
     Fact(
+        "conflict_stride_weights",
+        "WS passes, A every 2nd row (as strided convolutions), new weights each",
+        "3.4",
+        lambda d: d,
+        "cycles/pass",
+        _sustained(weights=True, a_stride=2),
+    ),
+    Fact(
         "conflict_stride",
         "WS passes, A every 4th row, bias elsewhere",
         "3.4",

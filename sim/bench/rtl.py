@@ -199,15 +199,18 @@ def _array_lines(array: dict[str, Any]) -> list[str]:
     if array["build"]:
         b = array["build"]
         lines += [
-            f"Build: {b['cold_s']:.1f} s cold, {b['warm_s']:.2f} s from the cache;"
+            f"Build: {b['cold_s']:.1f} s cold ({b['cold_cpu_s']:.1f} s of processor time), {b['warm_s']:.2f} s from the cache;"
             f" {b['shared_s']:.1f} s once for what all simulators share.",
             "",
         ]
-    lines += ["| layer | tile | by | memory B/cycle | cycles | utilisation |", "|---|---|---|---|---|---|"]
+    lines += [
+        "| layer | tile, blocks | by | memory, B/cycle | used | cycles | utilisation |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in array["layers"]:
         lines.append(
             f"| {row['layer']} | {row['tile']} ({row['what']}) | {row['by']} | {row['memory_bytes_per_cycle']:g}"
-            f" | {row['cycles']:,} | {row['utilisation']:.2%} |"
+            f" | {row['dram_bytes_per_cycle']:.1f} | {row['cycles']:,} | {row['utilisation']:.2%} |"
         )
     return [*lines, ""]
 
