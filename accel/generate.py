@@ -69,6 +69,9 @@ def rtl_problems(accelerator: Accelerator) -> list[str]:
         least = max(2 * banks, accelerator.dim)
         if rows < least:
             found.append(f"{memory}_kib: the {memory} must have at least {least} rows, not {rows}")
+    if accelerator.execute_entries < 2:
+        # a PRELOAD stays until the COMPUTE behind it is done
+        found.append(f"execute_entries must be at least 2, not {accelerator.execute_entries}")
     if accelerator.features.normalizations:
         found.append("features.normalizations: normalization is not built in RTL")
     return found

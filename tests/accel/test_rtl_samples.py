@@ -1,0 +1,95 @@
+"""Sampled points of the design space: their Verilog is read without complaint by several tools."""
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accel.config import Accelerator, Features
+from accel.generate import TOP, rtl_problems, verilog
+from accel.verilog_lint import lint
+from common.errors import InputError
+from sim.toolchain import toolchain
+
+BASE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
+
+
+def sample(seed: int) -> Accelerator:
+    """A random accelerator that the RTL can be built for, the same for the same seed."""
+    r = random.Random(seed)
+    while True:
+        dim = r.choice((2, 4, 8, 16, 32, 64, 128))
+        changes: dict[str, Any] = {
+            "dim": dim,
+            "dataflow": r.choice(("WS", "OS", "both")),
+            "scratchpad_kib": r.choice((1, 2, 4, 8, 16, 24, 32, 48, 64, 100, 128, 256, 512)),
+            "accumulator_kib": r.choice((1, 2, 4, 8, 12, 16, 32, 40, 64, 128, 256)),
+            "scratchpad_banks": r.choice((1, 2, 4, 8, 16)),
+            "accumulator_banks": r.choice((1, 2, 4)),
+            "partial_sum_bits": r.choice((32, 31, 24, 20, 16, 8)),
+            "tile_rows": r.choice([1 << n for n in range(dim.bit_length())]),
+            "dma_bits": r.choice((32, 64, 128, 256, 512)),
+            "dma_max_bytes": r.choice((8, 16, 32, 64, 128)),
+            "dma_requests": r.choice((1, 2, 3, 4, 8, 16, 64, 256)),
+            "load_queue": r.choice((1, 2, 3, 8, 64)),
+            "execute_queue": r.choice((1, 2, 3, 8, 13)),
+            "store_queue": r.choice((1, 2, 4)),
+            "load_entries": r.choice((1, 2, 3, 8, 16)),
+            "execute_entries": r.choice((2, 3, 4, 8, 16, 33)),
+            "store_entries": r.choice((1, 2, 3, 4, 8)),
+            "counters": r.choice((0, 1, 3, 8)),
+            "features": {
+                name: r.random() < 0.6 for name in Features.model_fields if name != "normalizations"
+            },
+        }
+        try:
+            accelerator = BASE.replace(**changes)
+        except InputError:
+            continue
+        if not rtl_problems(accelerator):
+            return accelerator
+
+
+def _check(accelerator: Accelerator) -> None:
+    tools = toolchain()
+    tools.need_verilator()
+    assert lint(verilog(accelerator), tools.verilator, tools.verilator_root) == [], accelerator.to_yaml()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_verilator(seed: int) -> None:
+    _check(sample(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_verilator_on_two_hundred() -> None:
+    for seed in range(200):
+        _check(sample(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_other_readers_on_twenty(tmp_path: Path) -> None:
+    """pyslang, and Yosys and Icarus where they are installed."""
+    pyslang = pytest.importorskip("pyslang")
+    ast, syntax = getattr(pyslang, "ast", pyslang), getattr(pyslang, "syntax", pyslang)
+    for seed in range(20):
+        accelerator = sample(seed)
+        text = verilog(accelerator)
+        compilation = ast.Compilation()
+        compilation.addSyntaxTree(syntax.SyntaxTree.fromText(text))
+        assert not [one.code for one in compilation.getAllDiagnostics() if one.isError()], (
+            accelerator.to_yaml()
+        )
+        file = tmp_path / f"{seed}.v"
+        file.write_text(text)
+        if shutil.which("iverilog"):
+            command = ["iverilog", "-g2005", "-s", TOP, "-t", "null", str(file)]
+            subprocess.run(command, check=True, capture_output=True)
+        if shutil.which("yosys"):
+            script = f"read_verilog {file}; hierarchy -check -top {TOP}; proc; check -assert"
+            subprocess.run(["yosys", "-q", "-p", script], check=True, capture_output=True)
