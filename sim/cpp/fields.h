@@ -75,7 +75,8 @@ struct LocalAddress {
     a.accumulate = word & kFlagAccumulate;
     a.read_full = word & kFlagReadFull;
     a.garbage = (word & pattern) == pattern;
-    a.row = word & ((uint32_t{1} << row_bits) - 1);
+    // the garbage bit on its own makes a row that no memory has
+    a.row = word & ((uint32_t{1} << (row_bits + 1)) - 1);
     return a;
   }
 };
