@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import shutil
@@ -42,6 +43,8 @@ _LOOPS, _LOOPS_OLD = ("--unroll-count", "64"), ("--unroll-count", "1024", "--unr
 _FIRST_WITH_LOOPS = (5, 30)
 _VERILATED = ("verilated.cpp", "verilated_threads.cpp")
 _STEP_SECONDS = 1800
+#: What a step that failed may have lacked: object files are some MiB.
+_LEAST_FREE_BYTES = 16 << 20
 
 
 class BuildError(BacoError):
@@ -246,7 +249,12 @@ class _Builder:
         if done.returncode == 0:
             return
         output = done.stderr.strip() or done.stdout.strip()
-        if "o space left" in output or "NoSpaceLeft" in output:
+        # compilers killed for lack of space do not always say so
+        if (
+            "o space left" in output
+            or "NoSpaceLeft" in output
+            or _free_bytes(self.cache.folder) < _LEAST_FREE_BYTES
+        ):
             raise StorageError(
                 f"{what} failed: the disk is full",
                 location=Location(str(self.cache.folder)),
@@ -258,6 +266,14 @@ class _Builder:
             f"{what} failed ({end}): " + ("\n  ".join(errors[:8]) or "no message"),
             hint="if it ran out of memory, build fewer at once; else please report this",
         )
+
+
+def _free_bytes(folder: Path) -> float:
+    """Left on the disk of a folder; infinite where that cannot be told."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return math.inf
 
 
 def _runs_once(path: Path) -> bool:
