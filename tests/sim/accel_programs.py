@@ -25,18 +25,23 @@ _FLAGS = (
 
 def build_program(name: str, accelerator: Accelerator, folder: Path) -> Path:
     """The ELF file of one of `PROGRAMS`, compiled in `folder` with the accelerator's generated header."""
+    return _build(FOLDER / f"{name}.c", accelerator, folder)
+
+
+def build_source(name: str, text: str, accelerator: Accelerator, folder: Path) -> Path:
+    """As `build_program`, from C text."""
+    path = folder / f"{name}.c"
+    path.write_text(text)
+    return _build(path, accelerator, folder)
+
+
+def _build(source: Path, accelerator: Accelerator, folder: Path) -> Path:
     (folder / "gemmini_params.h").write_text(c_header(accelerator))
-    target = folder / f"{name}.elf"
-    sources = [str(FOLDER / source) for source in (*SHARED, f"{name}.c")]
+    target = folder / f"{source.stem}.elf"
+    sources = [str(FOLDER / name) for name in SHARED]
     command = [
-        toolchain("package").compiler[0],
-        "cc",
-        *_FLAGS,
-        "-I",
-        str(folder),
-        *sources,
-        "-o",
-        str(target),
+        *(toolchain("package").compiler[0], "cc"),
+        *(*_FLAGS, "-I", str(folder), *sources, str(source), "-o", str(target)),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
