@@ -355,8 +355,10 @@ module baco_loop_ws #(
   wire st_has_a = a_done[st_owner] || (a_active && a_owner == st_owner && !a_t && a_past);
   wire st_has_b = b_done[st_owner] || (b_active && b_owner == st_owner && !b_t && b_past);
   wire st_has_all = d_done[st_owner] && ex_done[st_owner];
-  wire st_has = st_has_all ? !resadd[st_owner] || (st_has_a && st_has_b)
-                           : st_has_product && !spad_only[st_owner];
+  // ... what goes to the scratchpad may land on A and B of its own loop, which nothing need have read.
+  wire st_has_inputs = resadd[st_owner] ? st_has_a && st_has_b
+                                        : !spad_only[st_owner] || (a_done[st_owner] && b_done[st_owner]);
+  wire st_has = st_has_all ? st_has_inputs : st_has_product && !spad_only[st_owner];
 
   // In an addition B goes on top of A.
   wire b_has = !b_resadd || a_done[b_owner] || (a_active && a_owner == b_owner && !a_t && !b_t
