@@ -55,9 +55,15 @@ static inline __attribute__((unused)) int64_t gemmini_rounding_right_shift(int64
 // x * scale as the hardware does it: float32 product, rounded to a whole number between two limits.
 static inline __attribute__((unused)) int64_t gemmini_scale(float x, float scale, int64_t least, int64_t most) {
   float product = x * scale;
+#if defined(__riscv_flen) && __riscv_xlen == 64
+  int64_t y;  // the instruction rounds and saturates likewise, and is what programs spend their checks on
+  __asm__("fcvt.l.s %0, %1, rne" : "=r"(y) : "f"(product));
+  return y > most ? most : y < least ? least : y;
+#else
   double y = gemmini_round_to_even((double)product);
   if (!(y < (double)most)) return most;
   return y < (double)least ? least : (int64_t)y;
+#endif
 }
 """
 
