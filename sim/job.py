@@ -47,7 +47,7 @@ class Limits:
         timeout_seconds: of wall time; 0 = never.
     """
 
-    max_cycles: int = 2_000_000_000
+    max_cycles: int = 4_000_000_000
     stall_cycles: int = 200_000
     timeout_seconds: float = 3600.0
 

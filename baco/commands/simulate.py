@@ -53,7 +53,7 @@ def simulate(
     ] = None,
     max_cycles: Annotated[
         int, typer.Option("--max-cycles", min=0, help="Give up after so many cycles; 0: never.")
-    ] = 2_000_000_000,
+    ] = 4_000_000_000,
     stall_cycles: Annotated[
         int, typer.Option("--stall-cycles", min=0, help="Give up when nothing moves for so long; 0: never.")
     ] = 200_000,
