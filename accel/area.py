@@ -11,22 +11,57 @@ The law is a sum of three parts, each of which the published data determine sepa
 the data has it). No slope is negative, and accumulator(E)/E never rises, so that the area never falls when
 any argument grows, even as a larger array spreads the same accumulator over more columns. Beyond the data
 (above 2 MiB) the last slopes continue. `python -m accel.fit_area PATH` refits the coefficients.
+
+The published areas vary in these three values only. What else a configuration decides enters as a difference
+to the reference, which has the defaults everywhere else, so that the reference keeps the area of the law:
+
+* Banks. A memory of fewer or more banks costs the law's area times the ratio of what its cells and its banks
+  cost: cells at the law's last slope, and each bank `AreaLaw.bank_bit_mm2` for every bit of a row besides.
+* Logic. `accel.structure_law` says how many registers, multipliers, adders and multiplexers more or fewer
+  there are. They cost their cells in a public 45 nm library (`CELLS_UM2`), times the one factor that makes what
+  a published element consists of (`PUBLISHED_ELEMENT`) cost `element`.
+* The dataflow of the reference is the configuration's own, or both where that is output-stationary only. So
+  weight-stationary arrays and those with both dataflows have the same area, though the latter hold 48 register
+  bits an element more: searches and published comparisons use both for the same law.
+
+The published areas have no control logic to take away from, and small designs would end below zero. So a logic
+difference d < 0 multiplies the area A by 1 / (1 - d / A), which is A + d for small d and always positive.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Any, TypeVar, cast
 
-__all__ = ["AreaLaw", "area_mm2"]
+from accel.structure_law import Configuration, structure_law
+
+__all__ = ["AreaLaw", "area_mm2", "configured_area_mm2", "logic_scale"]
 
 #: A Python number, numpy array or torch tensor: the law is plain arithmetic.
 Number = TypeVar("Number")
 
 #: Rows below which the memory generator behind the published areas no longer shrinks a scratchpad.
 MIN_SCRATCHPAD_ROWS = 64
+
+#: Cell areas in um2 for one of each quantity of the structure law. Source: Nangate 45 nm Open Cell Library for
+#: FreePDK45, drive strength X1: DFF 4.522, AND2 1.064, FA (full adder) 4.256, MUX2 1.862; a partial product is
+#: an AND gate and a full adder. Only their ratios matter, see `logic_scale`.
+CELLS_UM2 = {
+    "register_bits": 4.522,
+    "partial_products": 1.064 + 4.256,
+    "adder_bits": 4.256,
+    "multiplexer_bits": 1.862,
+}
+#: What an element is in the published areas: a multiplier of 8 x 8 bits, an adder of 32 and a weight register.
+PUBLISHED_ELEMENT = {"register_bits": 8, "partial_products": 64, "adder_bits": 32, "multiplexer_bits": 0}
+#: Banks and word width, bits, of one column's accumulator in the published designs.
+_LAW_BANKS, _LAW_WORD_BITS = 2, 32
+#: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
+_PERIPHERY_WORDS = 64
 
 
 @dataclass(frozen=True)
@@ -61,6 +96,37 @@ class AreaLaw:
         capacity: Any = accumulator_kib
         words = capacity * 256 / side
         return cast(Number, side * _piecewise(words, self.accumulator_knots, self.accumulator_slopes))
+
+    @property
+    def bank_bit_mm2(self) -> float:
+        """What a bank costs besides its cells, mm2 for each bit of a word.
+
+        Taken from the accumulator's memories of `_PERIPHERY_WORDS` words: up to there the law hardly grows,
+        as they are all periphery. Their cells are taken away at the last slope, which is that of cells alone.
+        """
+        least = _piecewise(_PERIPHERY_WORDS, self.accumulator_knots, self.accumulator_slopes)
+        besides = least - _PERIPHERY_WORDS * self.accumulator_slopes[-1]
+        return float(besides / (_LAW_BANKS * _LAW_WORD_BITS))
+
+    def accumulator_banks_ratio(
+        self, dim: Number, accumulator_kib: Number, banks: int, reference_banks: int
+    ) -> Number:
+        """Area of the accumulator in some number of banks over that in another."""
+        side: Any = dim
+        capacity: Any = accumulator_kib
+        cells = capacity * 256 * self.accumulator_slopes[-1]
+        bank = self.bank_bit_mm2 * 32 * side
+        return cast(Number, (cells + banks * bank) / (cells + reference_banks * bank))
+
+    def scratchpad_banks_ratio(
+        self, dim: Number, scratchpad_kib: Number, banks: int, reference_banks: int
+    ) -> Number:
+        """Area of the scratchpad in some number of banks over that in another, likewise."""
+        side: Any = dim
+        capacity: Any = scratchpad_kib
+        cells = capacity * 1024 * self.scratchpad_slopes[-1]
+        bank = self.bank_bit_mm2 * 8 * side
+        return cast(Number, (cells + banks * bank) / (cells + reference_banks * bank))
 
     def scratchpad_mm2(self, dim: Number, scratchpad_kib: Number) -> Number:
         """Area of the scratchpad."""
@@ -120,3 +186,48 @@ def area_mm2(dim: Number, accumulator_kib: Number, scratchpad_kib: Number) -> Nu
     module's text for the law and its source.
     """
     return AREA(dim, accumulator_kib, scratchpad_kib)
+
+
+@cache
+def logic_scale() -> float:
+    """What the library's cells are multiplied by: published area of an element over that of its cells.
+
+    0.75; between processes of 45 and 40 nm, areas shrink to (40 / 45)^2 = 0.79.
+    """
+    return float(AREA.element_mm2 / _cells_mm2(PUBLISHED_ELEMENT))
+
+
+def _cells_mm2(counts: Mapping[str, Any]) -> Any:
+    return sum(area * counts[name] for name, area in CELLS_UM2.items()) * 1e-6
+
+
+def configured_area_mm2(
+    configuration: Configuration,
+    reference: Configuration,
+    dim: Number,
+    accumulator_kib: Number,
+    scratchpad_kib: Number,
+) -> Number:
+    """Area of accelerators that have everything but their sizes from a configuration, in mm2.
+
+    Args:
+        configuration: what is built, with 8-bit inputs and 32-bit accumulation.
+        reference: what `area_mm2` stands for; the result is exactly its where nothing differs.
+        dim, accumulator_kib, scratchpad_kib: as for `area_mm2`.
+
+    Returns:
+        The area, with the shape of the sizes; positive, differentiable for torch.
+    """
+    side: Any = dim
+    accumulator: Any = AREA.accumulator_mm2(dim, accumulator_kib)
+    accumulator = accumulator * AREA.accumulator_banks_ratio(
+        dim, accumulator_kib, configuration.accumulator_banks, reference.accumulator_banks
+    )
+    scratchpad: Any = AREA.scratchpad_mm2(dim, scratchpad_kib)
+    scratchpad = scratchpad * AREA.scratchpad_banks_ratio(
+        dim, scratchpad_kib, configuration.scratchpad_banks, reference.scratchpad_banks
+    )
+    area = AREA.array_mm2(side) + accumulator + scratchpad
+    logic = logic_scale() * _cells_mm2(structure_law().difference(configuration, reference, side))
+    added = _positive(logic)
+    return cast(Number, area / (1 + (added - logic) / area) + added)

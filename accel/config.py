@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from accel.area import area_mm2
+from accel.area import configured_area_mm2
 from accel.energy import EnergyTable
 from common.errors import InputError, did_you_mean
 from common.provenance import stable_hash
@@ -159,7 +160,15 @@ class Accelerator(BaseModel):
     @property
     def area_mm2(self) -> float:
         """Predicted area (`accel.area`), which knows 8-bit inputs and 32-bit accumulation only."""
-        return float(area_mm2(self.dim, self.accumulator_kib, self.scratchpad_kib))
+        return float(self.area_of(self.dim, self.accumulator_kib, self.scratchpad_kib))
+
+    def area_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
+        """Area in mm2 of accelerators that differ from this one in their sizes only.
+
+        The sizes are numbers, numpy arrays or torch tensors of any one broadcastable shape, which the result
+        has. With the defaults elsewhere it is exactly `accel.area.area_mm2`.
+        """
+        return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
 
     @property
     def config_hash(self) -> str:
@@ -236,6 +245,14 @@ class Accelerator(BaseModel):
         Raises InputError with file, line and column for anything wrong with it.
         """
         return parse_model(cls, load_yaml(path))
+
+
+@cache
+def _area_reference(dataflow: Literal["WS", "OS", "both"]) -> Accelerator:
+    """What the published areas stand for (`accel.area`): the defaults, around an array that can run WS."""
+    return Accelerator(
+        dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow="both" if dataflow == "OS" else dataflow
+    )
 
 
 def _power_of_two(value: int) -> bool:

@@ -83,8 +83,9 @@ _LATCHES = {"dlatch", "adlatch", "dlatchsr", "sr"}
 _MULTIPLIERS = {"mul", "macc", "macc_v2"}
 _ADDERS = {"add", "sub", "neg", "alu"}
 _COMPARATORS = {"lt", "le", "gt", "ge", "eq", "ne", "eqx", "nex"}
-_SHIFTERS = {"shl", "shr", "sshl", "sshr", "shift", "shiftx"}
-_MULTIPLEXERS = {"mux", "pmux", "bmux"}
+_SHIFTERS = {"shl", "shr", "sshl", "sshr", "shift"}
+#: Yosys' shiftx selects some of many bits, one multiplexer a bit that it selects from.
+_MULTIPLEXERS = {"mux", "pmux", "bmux", "shiftx"}
 
 _CELL = re.compile(r"\$(\w+?)(?:_(\d+))?$")
 _MODULE = re.compile(r"\\(\w+)")

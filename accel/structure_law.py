@@ -1,0 +1,176 @@
+"""What an accelerator consists of as a law of its configuration: registers, multipliers, adders, multiplexers.
+
+The counts that `accel.structure` takes from Yosys, without running it: each is a linear combination of the
+`terms` below, whose coefficients `accel.fit_structure` fits to Yosys' counts of many configurations. Terms are
+what the modules are made of (elements of the array, lanes, entries of queues, ...), so the law also holds far
+beyond the small arrays it is fitted to. SRAM is left out: its bits are the capacities. So are the widths of
+row addresses, which follow from the capacities. An array of a single tile has a few multiplexers fewer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Protocol
+
+__all__ = ["QUANTITIES", "Configuration", "StructureLaw", "structure_law", "terms"]
+
+#: What the law predicts:
+#:  register_bits: bits in flip-flops and in memories other than the SRAM of scratchpad and accumulator.
+#:  partial_products: product of the operand widths, added up over all multipliers.
+#:  adder_bits: widths of adders, subtractors and comparators.
+#:  multiplexer_bits: widths of two-way multiplexers, stages of shifters and read selectors of small memories.
+QUANTITIES = ("register_bits", "partial_products", "adder_bits", "multiplexer_bits")
+
+
+class Configuration(Protocol):
+    """The part of `accel.config.Accelerator` that decides the structure."""
+
+    @property
+    def dataflow(self) -> str: ...
+    @property
+    def tile_rows(self) -> int: ...
+    @property
+    def partial_sum_bits(self) -> int: ...
+    @property
+    def scratchpad_banks(self) -> int: ...
+    @property
+    def accumulator_banks(self) -> int: ...
+    @property
+    def dma_bits(self) -> int: ...
+    @property
+    def dma_max_bytes(self) -> int: ...
+    @property
+    def dma_requests(self) -> int: ...
+    @property
+    def load_queue(self) -> int: ...
+    @property
+    def execute_queue(self) -> int: ...
+    @property
+    def store_queue(self) -> int: ...
+    @property
+    def load_entries(self) -> int: ...
+    @property
+    def execute_entries(self) -> int: ...
+    @property
+    def store_entries(self) -> int: ...
+    @property
+    def counters(self) -> int: ...
+    @property
+    def features(self) -> Any: ...
+
+
+def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
+    """Values of the law's terms.
+
+    Args:
+        configuration: everything but the side of the array and the capacities.
+        dim: side of the array: a number, numpy array or torch tensor; fractional values are accepted.
+
+    Returns:
+        Terms by name, each a number or of the shape of `dim`.
+    """
+    c, on = configuration, configuration.features
+    psum = c.partial_sum_bits
+    tiles = dim / c.tile_rows
+    only_ws, only_os = float(c.dataflow == "WS"), float(c.dataflow == "OS")
+    entries = c.load_entries + c.execute_entries + c.store_entries
+    lanes = _least(dim, c.dma_bits / 8)
+    found: dict[str, Any] = {
+        "1": 1.0,
+        "dim": dim,
+        "dim^2": dim * dim,
+        "dim^2 psum": dim * dim * psum,
+        "dim psum": dim * psum,
+        "tiles": tiles,
+        "dim tiles": dim * tiles,
+        "dim tiles psum": dim * tiles * psum,
+        "WS only": only_ws,
+        "WS only dim": only_ws * dim,
+        "WS only dim psum": only_ws * dim * psum,
+        "WS only dim^2": only_ws * dim * dim,
+        "WS only dim^2 psum": only_ws * dim * dim * psum,
+        "OS only": only_os,
+        "OS only dim^2": only_os * dim * dim,
+        "OS only dim^2 psum": only_os * dim * dim * psum,
+        "scratchpad banks": c.scratchpad_banks,
+        "scratchpad banks dim": c.scratchpad_banks * dim,
+        "accumulator banks": c.accumulator_banks,
+        "accumulator banks dim": c.accumulator_banks * dim,
+        "dma bits": c.dma_bits,
+        "dma bits log": c.dma_bits * (c.dma_bits.bit_length() - 1),
+        "lanes": lanes,  # elements of a row of results that are worked on at a time
+        "slice": _least(32 * dim, c.dma_bits),  # bits of a row of full width that are moved at a time
+        "dma bytes": c.dma_max_bytes,
+        "dma requests": c.dma_requests,
+        "load queue": c.load_queue,
+        "execute queue": c.execute_queue,
+        "store queue": c.store_queue,
+        "load entries": c.load_entries,
+        "execute entries": c.execute_entries,
+        "store entries": c.store_entries,
+        "entries^2": entries * entries,
+        "counters": c.counters,
+        "counters built": float(c.counters > 0),
+    }
+    built = {
+        name: float(getattr(on, name))
+        for name in ("loop_ws", "loop_conv", "mvin_scale_acc", "first_layer", "write_to_scratchpad")
+    }
+    # the lanes that scale accumulator loads come on top of those for scratchpad loads
+    built["mvin_scale"] = float(on.mvin_scale or on.mvin_scale_acc)
+    for name, value in built.items():
+        found[name] = value
+        found[f"{name} dim"] = value * dim
+    for name in ("accumulator_scale", "max_pool"):
+        found[name] = float(getattr(on, name))
+        found[f"{name} lanes"] = getattr(on, name) * lanes
+    found["max_pool dim"] = on.max_pool * dim
+    for name in ("activations", "read_small_width", "read_full_width"):
+        found[name] = float(getattr(on, name))
+    # without effect where both dataflows are built
+    found["preload_d"] = float(on.preload_d or c.dataflow == "both")
+    for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
+        found[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
+    return found
+
+
+def _least(a: Any, b: Any) -> Any:
+    """min(a, b) by arithmetic that numbers, arrays and tensors share."""
+    return (a + b - abs(a - b)) / 2
+
+
+@dataclass(frozen=True)
+class StructureLaw:
+    """Coefficients by quantity and term; a term left out has the coefficient 0."""
+
+    coefficients: Mapping[str, Mapping[str, float]]
+
+    def counts(self, configuration: Configuration, dim: Any) -> dict[str, Any]:
+        """Every one of `QUANTITIES`, with the shape of `dim` (arguments as for `terms`)."""
+        values = terms(configuration, dim)
+        return {
+            quantity: sum(factor * values[name] for name, factor in factors.items())
+            for quantity, factors in self.coefficients.items()
+        }
+
+    def difference(self, configuration: Configuration, reference: Configuration, dim: Any) -> dict[str, Any]:
+        """How many more of each of `QUANTITIES` one configuration has than another, of one size.
+
+        Exactly 0 where they are equal: terms are subtracted before they are added up.
+        """
+        one, other = terms(configuration, dim), terms(reference, dim)
+        return {
+            quantity: sum(factor * (one[name] - other[name]) for name, factor in factors.items())
+            for quantity, factors in self.coefficients.items()
+        }
+
+
+@cache
+def structure_law() -> StructureLaw:
+    """The law with the committed coefficients."""
+    text = resources.files("accel").joinpath("structure.json").read_text(encoding="utf-8")
+    return StructureLaw(json.loads(text)["coefficients"])
