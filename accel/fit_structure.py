@@ -2,7 +2,7 @@
 
 Yosys counts a set of small accelerators: the default with one parameter changed at a time, and random ones. A
 linear fit of least squared relative error gives the coefficients; random accelerators that the fit has not
-seen, larger ones among them, give its error. Takes 10 to 20 s of one core for each of about 70 accelerators.
+seen, larger ones among them, give its error. Takes about 10 s of one core for each of about 70 accelerators.
 """
 
 from __future__ import annotations
