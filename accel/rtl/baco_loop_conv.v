@@ -252,7 +252,10 @@ module baco_loop_conv #(
 
   wire go_store = store_valid & st_space;
   wire go_execute = execute_valid & ex_space & !go_store;
-  wire go_load = (may_bias | may_weights | may_input) & ld_space & !go_store & !go_execute;
+  // Between a PRELOAD and its COMPUTE no load goes out: its rows, of which the reservation station knows the whole range
+  // only, could seem to be the PRELOAD's, and the COMPUTE's operands could be behind it in the load queue.
+  wire pair_open = execute_valid & execute_funct[6:1] == 6'd2;
+  wire go_load = (may_bias | may_weights | may_input) & ld_space & !go_store & !go_execute & !pair_open;
   assign store_take = go_store & out_ready;
   assign execute_take = go_execute & out_ready;
   assign bias_take = go_load & ld_bias & out_ready;
