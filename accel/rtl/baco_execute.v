@@ -29,7 +29,7 @@ module baco_execute #(
     output wire [ID_BITS-1:0] written_id,
     output wire dropped_valid,                    // a PRELOAD without a result, when its COMPUTE starts
     output wire [ID_BITS-1:0] dropped_id,
-    output wire [2:0] read_valid,                 // operands: 0 multiplicand, 1 multiplier or bias, 2 stationary
+    output wire [2:0] read_valid,                 // operands: 0 stationary, 1 multiplicand, 2 multiplier or bias
     input wire [2:0] read_ready,
     output wire [3*SP_AW-1:0] read_row,
     input wire [3*DIM*8-1:0] read_data,           // in the cycle after the request was taken
@@ -128,22 +128,22 @@ module baco_execute #(
       .clock(clock), .reset(reset), .op_valid(fa_valid), .op_ready(fa_pop),
       .op_base(fa_op[3*CW+16 +: SP_AW]), .op_stride(fa_op[3*CW +: 16]), .op_rows(fa_op[2*CW +: CW]),
       .op_total(fa_op[CW +: CW]), .op_lanes(fa_op[0 +: CW]),
-      .read_valid(read_valid[0]), .read_ready(read_ready[0]), .read_row(read_row[SP_AW-1:0]),
-      .read_data(read_data[DIM*8-1:0]),
+      .read_valid(read_valid[1]), .read_ready(read_ready[1]), .read_row(read_row[SP_AW +: SP_AW]),
+      .read_data(read_data[DIM*8 +: DIM*8]),
       .row_valid(raw_valid[0]), .row_ready(raw_ready[0]), .row_data(raw_row[DIM*8-1:0]));
   baco_fetch #(.DIM(DIM), .SP_AW(SP_AW), .CW(CW)) fetch_b (
       .clock(clock), .reset(reset), .op_valid(fb_valid), .op_ready(fb_pop),
       .op_base(fb_op[3*CW+16 +: SP_AW]), .op_stride(fb_op[3*CW +: 16]), .op_rows(fb_op[2*CW +: CW]),
       .op_total(fb_op[CW +: CW]), .op_lanes(fb_op[0 +: CW]),
-      .read_valid(read_valid[1]), .read_ready(read_ready[1]), .read_row(read_row[SP_AW +: SP_AW]),
-      .read_data(read_data[DIM*8 +: DIM*8]),
+      .read_valid(read_valid[2]), .read_ready(read_ready[2]), .read_row(read_row[2*SP_AW +: SP_AW]),
+      .read_data(read_data[2*DIM*8 +: DIM*8]),
       .row_valid(raw_valid[1]), .row_ready(raw_ready[1]), .row_data(raw_row[DIM*8 +: DIM*8]));
   baco_fetch #(.DIM(DIM), .SP_AW(SP_AW), .CW(CW)) fetch_x (
       .clock(clock), .reset(reset), .op_valid(fx_valid), .op_ready(fx_pop),
       .op_base(fx_op[3*CW+16 +: SP_AW]), .op_stride(fx_op[3*CW +: 16]), .op_rows(fx_op[2*CW +: CW]),
       .op_total(fx_op[CW +: CW]), .op_lanes(fx_op[0 +: CW]),
-      .read_valid(read_valid[2]), .read_ready(read_ready[2]), .read_row(read_row[2*SP_AW +: SP_AW]),
-      .read_data(read_data[2*DIM*8 +: DIM*8]),
+      .read_valid(read_valid[0]), .read_ready(read_ready[0]), .read_row(read_row[SP_AW-1:0]),
+      .read_data(read_data[DIM*8-1:0]),
       .row_valid(raw_valid[2]), .row_ready(raw_ready[2]), .row_data(raw_row[2*DIM*8 +: DIM*8]));
 
   // one transposer, for the one operand that the dataflow and the configuration ask for
@@ -168,7 +168,7 @@ module baco_execute #(
   reg [INFO-1:0] active_info;
   reg shadow_c;                                   // ... the shadow registers do
   reg [INFO-1:0] shadow_info;
-  reg [3:0] quiet;                                // cycles without a wave, saturating
+  reg [1:0] quiet;                                // cycles without a wave, saturating
   wire tag_room;
 
   wire m_first = m_index == 0;
@@ -177,7 +177,7 @@ module baco_execute #(
   wire m_go = m_valid && m_operands && tag_room && !flushing && (!m_first || !m_flip || shadow_full);
   wire m_flips = m_go && m_first && m_flip;
   // A result leaves with the next exchange; when none comes, it is flushed out.
-  wire flush_starts = os && !flushing && !m_valid && !x_valid && x_index == 0 && (active_c || shadow_c) && (&quiet)
+  wire flush_starts = os && !flushing && !m_valid && !x_valid && x_index == 0 && (active_c || shadow_c) && quiet[1]
       && tag_room;
   wire flush_flips = flush_starts && !shadow_c;
   wire flips = m_flips || flush_flips;
@@ -253,7 +253,7 @@ module baco_execute #(
     end
     if (wave) remaining <= STAY_VALUE[$clog2(LATENCY+2)-1:0];
     else if (remaining != 0) remaining <= remaining - 1'b1;
-    quiet <= wave ? 4'd0 : (&quiet) ? quiet : quiet + 1'b1;
+    quiet <= wave ? 2'd0 : (&quiet) ? quiet : quiet + 1'b1;
 
     if (m_go) m_index <= m_last ? {CW{1'b0}} : m_index + 1'b1;
     if (x_go) x_index <= x_last ? {CW{1'b0}} : x_index + 1'b1;
@@ -276,7 +276,7 @@ module baco_execute #(
       entered <= 1'b0;
       flight <= {(LATENCY+1){1'b0}};
       remaining <= {$clog2(LATENCY+2){1'b0}};
-      quiet <= 4'd0;
+      quiet <= 2'd0;
       m_index <= {CW{1'b0}};
       x_index <= {CW{1'b0}};
       flushing <= 1'b0;
@@ -308,7 +308,7 @@ module baco_execute #(
   wire [DIM*PSUM_BITS-1:0] value;
 `ifdef BACO_OS
   baco_shift_round #(.LANES(DIM), .BITS(PSUM_BITS)) rounding (
-      .enable(flight[LATENCY] && os), .shift(tag_shift), .in(out), .out(value));
+      .enable(flight[LATENCY]), .shift(tag_shift), .in(out), .out(value));
 `else
   assign value = out;
   wire _unused_shift = &{1'b0, tag_shift};
@@ -354,7 +354,9 @@ module baco_execute #(
   wire streams_idle = !m_valid && !x_valid && !fa_valid && !fb_valid && !fx_valid && raw_valid == 0 && t_empty
       && m_first && x_index == 0 && !flushing;
   assign idle = streams_idle;
-  assign drained = streams_idle && remaining == 0 && !active_c && !shadow_c;
+  // the dataflow may change while the last row is on its way out of the array
+  wire [31:0] remaining_wide = {{(32-$clog2(LATENCY+2)){1'b0}}, remaining};
+  assign drained = streams_idle && remaining_wide <= 32'd2 && !active_c && !shadow_c;
   assign busy = !streams_idle || remaining != 0 || active_c || shadow_c || last_written;
   assign multiplying = m_go && m_a;
   assign events = {5'd0, m_valid && m_first && !m_b, x_valid && !x_real, m_valid && m_first && !m_a,

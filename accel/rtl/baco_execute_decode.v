@@ -26,7 +26,7 @@ module baco_execute_decode #(
     input wire drained,                           // and no result is left in the array
     output reg os,                                // dataflow
     output reg relu,
-    output reg [4:0] shift,                       // output-stationary: rounding shift
+    output reg [4:0] shift,                       // output-stationary: rounding shift; else 0
     output reg transpose_a,                       // the multiplicand passes the transposer
     output reg transpose_b,                       // the multiplier (output-stationary)
     output reg transpose_x,                       // the stationary operand (weight-stationary)
@@ -187,7 +187,7 @@ module baco_execute_decode #(
 `ifdef BACO_ACTIVATIONS
         relu <= rs1[4:3] == 2'd1;
 `endif
-        shift <= rs2[4:0];
+        shift <= wanted_os ? rs2[4:0] : 5'd0;
         a_transpose <= rs1[8];
         b_transpose <= rs1[9];
         transpose_a <= wanted_os ? !rs1[8] : rs1[8];

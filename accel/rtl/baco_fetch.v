@@ -1,7 +1,7 @@
 // Fetches one operand of the array: rows from the scratchpad, zeros where the operand has none.
 //
 // An operation is `total` rows of which the first `rows` are read (from `base`, `stride` apart, lanes from `lanes`
-// on cleared) and the rest are zeros. Rows come out in order; up to four are fetched ahead, across operations, so
+// on cleared) and the rest are zeros. Rows come out in order; up to seven are fetched ahead, across operations, so
 // that neither the read latency nor a bank conflict stalls the array.
 module baco_fetch #(
     parameter DIM = 16,
@@ -54,7 +54,7 @@ module baco_fetch #(
   assign op_ready = starts && last;
 
   wire _unused_ready;
-  baco_fifo #(.WIDTH(DIM*8), .DEPTH(4)) rows (
+  baco_fifo #(.WIDTH(DIM*8), .DEPTH(7)) rows (
       .clock(clock), .reset(reset), .in_valid(arrives), .in_ready(_unused_ready), .in_data(cleaned),
       .out_valid(row_valid), .out_ready(row_ready), .out_data(row_data));
 
@@ -77,7 +77,7 @@ module baco_fetch #(
     if (starts != (row_valid && row_ready)) credits <= starts ? credits - 1'b1 : credits + 1'b1;
     if (reset) begin
       index <= {CW{1'b0}};
-      credits <= 3'd4;
+      credits <= 3'd7;
     end
   end
 endmodule

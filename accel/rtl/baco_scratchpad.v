@@ -1,8 +1,12 @@
-// The scratchpad: rows of DIM bytes in banks that interleave by the low bits of the row, so that two streams of
-// consecutive rows that meet in one bank part after a single lost cycle.
+// The scratchpad: rows of DIM bytes in banks. Four banks and more form two groups: quarters of the address space belong
+// to the groups in turn, so that the multiplicands and the weights that the unrollers lay at the two ends of a half do
+// not meet, whatever the stride. Inside a group (and everywhere with fewer banks, or when the rows are no power of two)
+// banks interleave by the low bits of the row, so that two streams of consecutive rows that meet in one bank part after
+// a single lost cycle.
 //
-// Four readers and three writers; a bank serves one of each a cycle, the lowest number first. Reader: 0 multiplicand,
-// 1 multiplier or bias, 2 exchange (stationary operand), 3 store. Writer: 0 results (must never be refused, so it
+// Four readers and three writers; a bank serves one of each a cycle, the lowest number first. Reader: 0 exchange
+// (stationary operand: whoever yields here loses no cycle, since a product waits for its weights), 1 multiplicand, 2
+// multiplier or bias, 3 store. Writer: 0 results (must never be refused, so it
 // has no ready), 1 load, 2 store (MVOUT_SPAD). Ports of the same kind are packed, number 0 in the low bits.
 module baco_scratchpad #(
     parameter DIM = 16,
@@ -22,32 +26,45 @@ module baco_scratchpad #(
     input wire [3*DIM*8-1:0] write_data
 );
   localparam BANK_BITS = $clog2(SP_BANKS);
+  localparam BB = SP_BANKS > 1 ? BANK_BITS : 1;
   localparam BANK_ROWS = (SP_ROWS + SP_BANKS - 1) / SP_BANKS;
   localparam ROW_BITS = $clog2(BANK_ROWS);
+  localparam GROUPS = SP_BANKS >= 4 && (SP_ROWS & (SP_ROWS - 1)) == 0 && BANK_ROWS >= 4;
+
+  wire [7*SP_AW-1:0] rows = {write_row, read_row};  // ports 0 to 3 read, 4 to 6 write
+  wire [7*BB-1:0] bank_of;
+  wire [7*ROW_BITS-1:0] row_of;                // row within the bank
+  genvar b, r;
+  generate
+    for (r = 0; r < 7; r = r + 1) begin : place
+      wire [SP_AW-1:0] row = rows[r*SP_AW +: SP_AW];
+      if (SP_BANKS == 1) begin : single
+        assign bank_of[r] = 1'b0;
+        assign row_of[r*ROW_BITS +: ROW_BITS] = row;
+      end else if (GROUPS) begin : grouped
+        assign bank_of[r*BB +: BB] = {row[SP_AW-2], row[BB-2:0]};
+        assign row_of[r*ROW_BITS +: ROW_BITS] = {row[SP_AW-1], row[SP_AW-3:BB-1]};
+      end else begin : interleaved
+        assign bank_of[r*BB +: BB] = row[BB-1:0];
+        assign row_of[r*ROW_BITS +: ROW_BITS] = row[BB +: ROW_BITS];
+      end
+    end
+  endgenerate
 
   wire [4*SP_BANKS-1:0] granted_read;          // reader r, bank b at r*SP_BANKS+b
   wire [3*SP_BANKS-1:0] granted_write;
   wire [SP_BANKS*DIM*8-1:0] bank_data;
 
-  genvar b, r;
   generate
     for (b = 0; b < SP_BANKS; b = b + 1) begin : bank
       wire [3:0] want;
       wire [2:0] offer;
       for (r = 0; r < 4; r = r + 1) begin : reader
-        if (SP_BANKS == 1) begin : only
-          assign want[r] = read_valid[r];
-        end else begin : one_of
-          assign want[r] = read_valid[r] && read_row[r*SP_AW +: BANK_BITS] == b;
-        end
+        assign want[r] = read_valid[r] && bank_of[r*BB +: BB] == b;
         assign granted_read[r*SP_BANKS+b] = want[r] && (want & ((4'd1 << r) - 4'd1)) == 0;
       end
       for (r = 0; r < 3; r = r + 1) begin : writer
-        if (SP_BANKS == 1) begin : only
-          assign offer[r] = write_valid[r];
-        end else begin : one_of
-          assign offer[r] = write_valid[r] && write_row[r*SP_AW +: BANK_BITS] == b;
-        end
+        assign offer[r] = write_valid[r] && bank_of[(4+r)*BB +: BB] == b;
         assign granted_write[r*SP_BANKS+b] = offer[r] && (offer & ((3'd1 << r) - 3'd1)) == 0;
       end
       reg [ROW_BITS-1:0] row_read;
@@ -55,10 +72,10 @@ module baco_scratchpad #(
       reg [DIM-1:0] mask;
       reg [DIM*8-1:0] data;
       always @* begin
-        row_read = want[0] ? read_row[BANK_BITS +: ROW_BITS] : want[1] ? read_row[SP_AW+BANK_BITS +: ROW_BITS]
-                 : want[2] ? read_row[2*SP_AW+BANK_BITS +: ROW_BITS] : read_row[3*SP_AW+BANK_BITS +: ROW_BITS];
-        row_write = offer[0] ? write_row[BANK_BITS +: ROW_BITS] : offer[1] ? write_row[SP_AW+BANK_BITS +: ROW_BITS]
-                  : write_row[2*SP_AW+BANK_BITS +: ROW_BITS];
+        row_read = want[0] ? row_of[0 +: ROW_BITS] : want[1] ? row_of[ROW_BITS +: ROW_BITS]
+                 : want[2] ? row_of[2*ROW_BITS +: ROW_BITS] : row_of[3*ROW_BITS +: ROW_BITS];
+        row_write = offer[0] ? row_of[4*ROW_BITS +: ROW_BITS] : offer[1] ? row_of[5*ROW_BITS +: ROW_BITS]
+                  : row_of[6*ROW_BITS +: ROW_BITS];
         mask = offer[0] ? write_mask[DIM-1:0] : offer[1] ? write_mask[2*DIM-1:DIM] : write_mask[3*DIM-1:2*DIM];
         data = offer[0] ? write_data[DIM*8-1:0] : offer[1] ? write_data[2*DIM*8-1:DIM*8] : write_data[3*DIM*8-1:2*DIM*8];
       end
@@ -72,8 +89,8 @@ module baco_scratchpad #(
       if (SP_BANKS == 1) begin : direct
         assign read_data[r*DIM*8 +: DIM*8] = bank_data;
       end else begin : select
-        reg [BANK_BITS-1:0] from;
-        always @(posedge clock) if (read_valid[r]) from <= read_row[r*SP_AW +: BANK_BITS];
+        reg [BB-1:0] from;
+        always @(posedge clock) if (read_valid[r]) from <= bank_of[r*BB +: BB];
         assign read_data[r*DIM*8 +: DIM*8] = bank_data[from*DIM*8 +: DIM*8];
       end
     end

@@ -134,6 +134,7 @@ struct RtlDevice::Model {
     if (top->event_ld_done) log.done(now, Unit::load, top->event_ld_done_id);
     if (top->event_ex_done & 1) log.done(now, Unit::execute, top->event_ex_done_id0);
     if (top->event_ex_done & 2) log.done(now, Unit::execute, top->event_ex_done_id1);
+    if (top->event_ex_done & 4) log.done(now, Unit::execute, top->event_ex_done_id2);
     if (top->event_st_done) log.done(now, Unit::store, top->event_st_done_id);
     unsigned units = top->event_units;
     for (unsigned unit = 0; units; ++unit, units >>= 1) statistics.unit_cycles[unit] += units & 1;
