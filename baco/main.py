@@ -94,7 +94,19 @@ def _app(program: str) -> Callable[..., Any]:
     if program == "explore":
         app.command()(explore)
         return app
-    for command in (explore, evaluate, networks, report, rtl, isa, export_chipyard, simulate, trace, cosim, doctor):
+    for command in (
+        explore,
+        evaluate,
+        networks,
+        report,
+        rtl,
+        isa,
+        export_chipyard,
+        simulate,
+        trace,
+        cosim,
+        doctor,
+    ):
         app.command()(command)
     app.add_typer(bench, name="bench")
     app.callback(invoke_without_command=True)(root)

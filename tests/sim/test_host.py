@@ -321,9 +321,7 @@ def test_programs_that_cannot_go_on(tmp_path: Path, body: str, error: str) -> No
 
 
 def test_a_program_that_hangs_shows_where(tmp_path: Path) -> None:
-    result = outcome(
-        tmp_path, 'print("on\\n"); for (;;) __asm__ volatile("wfi");', max_cycles=50_000
-    )
+    result = outcome(tmp_path, 'print("on\\n"); for (;;) __asm__ volatile("wfi");', max_cycles=50_000)
     assert (result.values["exited"], result.number("cycles"), result.console) == ("0", 50_000, "on\n")
     assert int(result.values["recent"], 16) > 0x80000000
 
