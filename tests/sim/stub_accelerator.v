@@ -16,8 +16,8 @@ module baco_accelerator #(parameter DMA_BITS = `BACO_DMA_BITS) (
   output wire event_alloc, output wire [1:0] event_alloc_class, output wire [5:0] event_alloc_id,
   output wire [6:0] event_alloc_funct, output wire [63:0] event_alloc_rs1, output wire [63:0] event_alloc_rs2,
   output wire event_ld_issue, output wire [5:0] event_ld_issue_id, output wire event_ld_done, output wire [5:0] event_ld_done_id,
-  output wire event_ex_issue, output wire [5:0] event_ex_issue_id, output wire [1:0] event_ex_done,
-  output wire [5:0] event_ex_done_id0, output wire [5:0] event_ex_done_id1,
+  output wire event_ex_issue, output wire [5:0] event_ex_issue_id, output wire [2:0] event_ex_done,
+  output wire [5:0] event_ex_done_id0, output wire [5:0] event_ex_done_id1, output wire [5:0] event_ex_done_id2,
   output wire event_st_issue, output wire [5:0] event_st_issue_id, output wire event_st_done, output wire [5:0] event_st_done_id,
   output wire [7:0] event_units
 );
@@ -55,9 +55,10 @@ module baco_accelerator #(parameter DMA_BITS = `BACO_DMA_BITS) (
   assign event_ld_done_id = 3;
   assign event_ex_issue = 0;
   assign event_ex_issue_id = 0;
-  assign event_ex_done = {1'b0, worked};
+  assign event_ex_done = {2'b0, worked};
   assign event_ex_done_id0 = 3;
   assign event_ex_done_id1 = 0;
+  assign event_ex_done_id2 = 0;
   assign event_st_issue = state == WRITE && wr_req_ready;
   assign event_st_issue_id = 3;
   assign event_st_done = acked;

@@ -243,7 +243,7 @@ def test_chipyard_arguments_tools_and_counters(tmp_path: Path, program: Path) ->
     simulator = stand_in(tmp_path, VCS_HEAD + output + VCS_TAIL)
     result = go("chipyard", simulator, program, engine_arguments=("+dramsim", "+loadmem=x"))
     assert arguments(tmp_path) == [
-        *("+permissive", "+cycle-count", "+max-cycles=10000000000", "+dramsim", "+loadmem=x"),
+        *("+permissive", "+cycle-count", "+max-cycles=4000000000", "+dramsim", "+loadmem=x"),
         *("+permissive-off", str(program)),
     ]
     assert result.counters == {

@@ -48,7 +48,7 @@ BOUNDS = {
     "config_ex_strides": 0,
     "config_ex_dataflow": ROW + DIM + 7,
     "conflict_2": DIM,
-    "conflict_3": DIM + 1,
+    "conflict_3": 2 * DIM,  # three streams on the two banks of a group
     "conflict_stride_weights": DIM + 1,
     "conflict_stride": 2 * DIM,
     "load_beside": 0,
