@@ -1,0 +1,1 @@
+"""The dialects of our own: `baco` (block programs) and `instgem` (accelerator commands)."""
