@@ -1,0 +1,1 @@
+"""Layers to accelerator commands: one file a code style."""

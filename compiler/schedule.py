@@ -1,0 +1,103 @@
+"""Schedules: how a layer is carried out on one accelerator, in one of the code styles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from common.errors import InputError
+from compiler.mapping import Mapping
+from compiler.mapping_text import format_mapping
+
+__all__ = ["ExplicitSchedule", "LoopConvSchedule", "LoopWsSchedule", "Schedule"]
+
+
+@dataclass(frozen=True)
+class ExplicitSchedule:
+    """Loops of explicit moves, preloads and computes, as a mapping says.
+
+    Attributes:
+        mapping: tile factors, loop orders, dataflow, buffering.
+    """
+
+    mapping: Mapping
+
+    def __str__(self) -> str:
+        return f"explicit {format_mapping(self.mapping)}"
+
+
+@dataclass(frozen=True)
+class LoopWsSchedule:
+    """A matrix product in tiles, one run of LOOP_WS each.
+
+    Attributes:
+        i, j, k: blocks of `dim` rows of A, columns of B and depth in a full tile.
+        order: the loops over tiles, outermost first, a permutation of "ijk".
+        keep_a, keep_b: an operand that the next tile uses again stays in the scratchpad (spad ids 1 and 2), as far as
+            the order allows.
+    """
+
+    i: int
+    j: int
+    k: int
+    order: str = "ijk"
+    keep_a: bool = False
+    keep_b: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.i, self.j, self.k) < 1 or sorted(self.order) != ["i", "j", "k"]:
+            raise InputError(f"no tiling of a matrix product: {self}")
+
+    def __str__(self) -> str:
+        kept = "".join(name for name, kept in (("A", self.keep_a), ("B", self.keep_b)) if kept)
+        return f"loop_ws {self.i},{self.j},{self.k} order {self.order}" + (f" keep {kept}" if kept else "")
+
+
+@dataclass(frozen=True)
+class LoopConvSchedule:
+    """A convolution in tiles, one run of LOOP_CONV_WS each.
+
+    Attributes:
+        batches, rows, columns, out_channels: of a full tile's (pooled) results.
+        kernel_rows, kernel_columns, in_channels: of a full tile's window.
+        order: the loops over tiles, outermost first, a permutation of "nqpksrc" (batch, result row and column, output
+            channel, kernel row and column, input channel).
+        pixels: pixels of the window packed in one array row (max_pixels_per_row).
+        downsample: the macro's mode for windows of one pixel and stride 2.
+        keep_input, keep_weights: an operand that the next tile uses again stays in the scratchpad.
+    """
+
+    batches: int
+    rows: int
+    columns: int
+    out_channels: int
+    kernel_rows: int
+    kernel_columns: int
+    in_channels: int
+    order: str = "nqpksrc"
+    pixels: int = 1
+    downsample: bool = False
+    keep_input: bool = False
+    keep_weights: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.tile) < 1 or self.pixels < 1 or sorted(self.order) != sorted("nqpksrc"):
+            raise InputError(f"no tiling of a convolution: {self}")
+
+    @property
+    def tile(self) -> tuple[int, int, int, int, int, int, int]:
+        """Batch, result rows, columns, output channels, kernel rows, columns, input channels."""
+        return (
+            self.batches, self.rows, self.columns, self.out_channels,
+            self.kernel_rows, self.kernel_columns, self.in_channels,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        kept = [name for name, kept in (("input", self.keep_input), ("weights", self.keep_weights)) if kept]
+        extra = f" {self.pixels} pixels a row" if self.pixels > 1 else ""
+        extra += " downsample" if self.downsample else ""
+        extra += f" keep {' '.join(kept)}" if kept else ""
+        return f"loop_conv {','.join(map(str, self.tile))} order {self.order}{extra}"
+
+
+Schedule: TypeAlias = ExplicitSchedule | LoopWsSchedule | LoopConvSchedule
