@@ -11,7 +11,7 @@ __all__ = ["describe"]
 
 #: Commands shown of those accepted last, and of those in flight (the oldest, which the others wait for).
 _SHOWN, _SHOWN_IN_FLIGHT = 8, 16
-#: Error codes of the accelerator's port.
+#: Error codes of the accelerator's port; 15 is the functional model's own.
 _REASONS = {
     1: "unknown command",
     2: "feature not built",
@@ -19,7 +19,9 @@ _REASONS = {
     4: "bad size",
     5: "illegal flags",
     6: "local address beyond the memory",
-    7: "address outside main memory",
+    7: "PRELOAD and COMPUTE not in pairs",
+    8: "no sums to accumulate on",
+    15: "address outside main memory",
 }
 _HINTS = {
     "stall": "the commands in flight wait for something that never comes; --trace FILE.vcd shows the signals",

@@ -41,6 +41,7 @@ module baco_accelerator #(
     output wire [63:0] resp_data,
     output wire busy,                                // what a fence waits for
     // the first rejected command, until reset; code 1 unknown 2 not built 3 transposes 4 size 5 flags 6 local address
+    // 7 PRELOAD and COMPUTE not in pairs 8 no sums to accumulate on
     output reg error_valid,
     output reg [3:0] error_code,
     output reg [6:0] error_funct,

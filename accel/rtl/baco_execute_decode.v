@@ -3,6 +3,9 @@
 // exchange stream.
 //
 // PRELOAD names the result of the COMPUTE that follows it, so nothing can start before both are there.
+//
+// Weights of zeros (weight-stationary, PRELOAD of garbage) are never moved into the array: until real weights are taken
+// into use, A counts as zeros instead, which spares an exchange.
 module baco_execute_decode #(
     parameter DIM = 16,
     parameter SP_AW = 14,                         // bits of a scratchpad row number
@@ -32,7 +35,7 @@ module baco_execute_decode #(
     output reg transpose_x,                       // the stationary operand (weight-stationary)
     output wire op_valid,                         // all operations of a pair, at once
     input wire op_ready,                          // all queues behind have room
-    output wire op_flip,                          // COMPUTE_PRELOADED: there is an exchange operation, too
+    output wire op_flip,                          // COMPUTE_PRELOADED: there is an exchange operation, too (but see above)
     output wire op_c,                             // there is a result to be kept
     output wire [31:0] op_c_local,
     output wire [15:0] op_c_stride,
@@ -41,7 +44,7 @@ module baco_execute_decode #(
     output wire [ID_BITS-1:0] op_preload_id,
     output wire [ID_BITS-1:0] op_compute_id,
     output wire [CW-1:0] op_waves,                // waves of the multiply stream
-    output wire op_a,                             // operand a is not garbage
+    output wire op_a,                             // operand a is neither garbage nor multiplied by weights of zeros
     output wire [SP_AW-1:0] a_base,
     output wire [15:0] a_stride,
     output wire [CW-1:0] a_rows,                  // stored rows that count
@@ -120,7 +123,9 @@ module baco_execute_decode #(
   wire [CW-1:0] x_logical_rows = preload_rs1[48 +: CW];
   wire [CW-1:0] x_logical_cols = preload_rs1[32 +: CW];
 
-  assign op_flip = funct == 7'd4;
+  reg zero_weights;                               // weights of zeros are in use
+  wire zeros = !os && (funct == 7'd4 ? !op_x : zero_weights);
+  assign op_flip = funct == 7'd4 && !zeros;
   assign op_c = c_real && op_c_rows != 0 && op_c_cols != 0;
   assign op_c_local = preload_rs2[31:0];
   assign op_c_rows = preload_rs2[48 +: CW];
@@ -138,7 +143,7 @@ module baco_execute_decode #(
   wire transposes = (transpose_a && op_a) || (transpose_b && op_b);
   assign op_waves = transposes ? FULL : needed == 0 ? {{(CW-1){1'b0}}, 1'b1} : needed;
 
-  assign op_a = a_real && a_logical_rows != 0 && a_logical_cols != 0;
+  assign op_a = a_real && a_logical_rows != 0 && a_logical_cols != 0 && !zeros;
   assign a_base = rs1[SP_AW-1:0];
   assign a_stride = stride_a;
   assign a_rows = a_transpose ? a_logical_cols : a_logical_rows;
@@ -178,6 +183,7 @@ module baco_execute_decode #(
       preload_rs2 <= rs2;
       preloaded <= 1'b1;
     end else if (op_valid && op_ready) preloaded <= 1'b0;
+    if (op_valid && op_ready) zero_weights <= zeros;
     if (config_runs) begin
       stride_a <= rs1[31:16];
       stride_c <= rs2[63:48];
@@ -197,6 +203,7 @@ module baco_execute_decode #(
     end
     if (reset) begin
       preloaded <= 1'b0;
+      zero_weights <= 1'b0;
       config_os <= 1'b0;
       os <= 1'b0;
       relu <= 1'b0;

@@ -2,6 +2,9 @@
 // that is read or written. Keeps the copies of the configuration that this takes (strides, transposes, pooling), in
 // program order.
 //
+// Illegal is also what comes out of turn: PRELOAD and COMPUTE alternate, with no config_ex between the two, and an
+// output-stationary COMPUTE_ACCUMULATED needs sums that have not left the array as a result.
+//
 // Ranges are exact for whole commands or larger: block strides, pixel repeats (which reach below the destination),
 // transposed operands (whose stored rows are the logical columns) and pooled stores (the whole unpooled tile).
 module baco_operands #(
@@ -45,8 +48,9 @@ module baco_operands #(
   reg pooling;
   reg gathered;                                   // pooling or 1-D mode: rows come from the tile, not from the command
   reg [15:0] tile_rows;
-  reg flushes_c;                                  // output-stationary: the last COMPUTE had a result to be kept
-  reg pending_c;                                  // ... the last PRELOAD names one
+  reg pending;                                    // a PRELOAD is without its COMPUTE
+  reg pending_c;                                  // ... and names a result to be kept
+  reg no_sums;                                    // output-stationary: the last COMPUTE gave its sums away, or none came yet
 
   wire [15:0] cols2 = rs2[47:32];
   wire [15:0] rows2 = rs2[63:48];
@@ -108,6 +112,7 @@ module baco_operands #(
           if (rs1[9] && !rs1[8]) error = 4'd3;
 `endif
         end
+        if (rs1[1:0] == 2'd0 && pending) error = 4'd7;
       end
       7'd1, 7'd2, 7'd14: begin
         kind = 2'd0;
@@ -158,7 +163,8 @@ module baco_operands #(
         too_big = (real1 && (rows1 > DIM_ROWS[15:0] || cols1 > DIM_ROWS[15:0]))
             || (real2 && (rows2 > DIM_ROWS[15:0] || cols2 > DIM_ROWS[15:0]));
         if ((real1 && rs1[31]) || (real2 && rs2[31])) error = 4'd5;
-        if (os && funct == 7'd5 && flushes_c) error = 4'd5;
+        if (os && funct == 7'd5 && no_sums) error = 4'd8;
+        if (!pending) error = 4'd7;
       end
       7'd6: begin
         kind = 2'd1;
@@ -175,6 +181,7 @@ module baco_operands #(
 `ifndef BACO_WRITE_SCRATCHPAD
         if (real2 && !rs2[31]) error = 4'd5;
 `endif
+        if (pending) error = 4'd7;
       end
       // known, but consumed before they get here or not built
       7'd8, 7'd9, 7'd10, 7'd11, 7'd12, 7'd13, 7'd15, 7'd16, 7'd17, 7'd18, 7'd19, 7'd20, 7'd21, 7'd24, 7'd25: error = 4'd2;
@@ -190,7 +197,8 @@ module baco_operands #(
     if (error == 4'd0) error = too_big ? 4'd4 : beyond ? 4'd6 : 4'd0;
   end
 
-  wire configure = accepted && funct == 7'd0 && error == 4'd0;
+  wire legal = accepted && error == 4'd0;
+  wire configure = legal && funct == 7'd0;
   always @(posedge clock) begin
     if (configure && rs1[1:0] == 2'd0) begin
       stride_a <= rs1[31:16];
@@ -207,7 +215,7 @@ module baco_operands #(
 `endif
         transpose_a <= rs1[8];
         transpose_b <= rs1[9];
-        flushes_c <= 1'b0;
+        if (!os) no_sums <= 1'b1;
       end
     end
     if (configure && rs1[1:0] == 2'd1) begin
@@ -225,8 +233,14 @@ module baco_operands #(
 `endif
       if (rs1[7:4] != 4'd0) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};
     end
-    if (accepted && funct == 7'd6) pending_c <= valid[1];
-    if (accepted && (funct == 7'd4 || funct == 7'd5)) flushes_c <= pending_c;
+    if (legal && funct == 7'd6) begin
+      pending <= 1'b1;
+      pending_c <= real2 && rows2 != 16'd0 && cols2 != 16'd0;
+    end
+    if (legal && (funct == 7'd4 || funct == 7'd5)) begin
+      pending <= 1'b0;
+      no_sums <= pending_c;
+    end
     if (reset) begin
       stride_a <= 16'd1;
       stride_c <= 16'd1;
@@ -239,8 +253,9 @@ module baco_operands #(
       pooling <= 1'b0;
       gathered <= 1'b0;
       tile_rows <= 16'd0;
-      flushes_c <= 1'b0;
+      pending <= 1'b0;
       pending_c <= 1'b0;
+      no_sums <= 1'b1;
     end
   end
 

@@ -89,6 +89,7 @@ void FunctionalDevice::reset() {
   for (auto* matrix : {&sums_, &next_sums_, &result_}) matrix->assign(square, 0);
   weight_rows_ = weight_cols_ = next_weight_rows_ = next_weight_cols_ = 0;
   preloaded_ = false;
+  no_sums_ = true;
   c_ = {};
   ws_slots_ = {};
   conv_slots_ = {};
@@ -228,10 +229,12 @@ bool FunctionalDevice::execute(const Command& command) {
 }
 
 bool FunctionalDevice::config_execute(uint64_t rs1, uint64_t rs2) {
+  if (preloaded_) return fail(Rejection::kUnpaired, "it stands between a PRELOAD and its COMPUTE");
   ex_.stride_a = static_cast<uint32_t>(bits(rs1, 31, 16));
   ex_.stride_c = static_cast<uint32_t>(bits(rs2, 63, 48));
   if (bit(rs1, 7)) return true;  // set_only_strides
   ex_.configured = true;
+  no_sums_ |= ex_.weight_stationary;
   ex_.weight_stationary = config_.ws && config_.os ? bit(rs1, 2) : config_.ws;
   ex_.relu = bits(rs1, 4, 3) == 1;
   ex_.transpose_a = bit(rs1, 8);

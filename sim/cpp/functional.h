@@ -18,7 +18,7 @@
 
 namespace baco {
 
-// Why a command was rejected; the values up to 6 are those of the RTL's error port.
+// Why a command was rejected; the values up to 8 are those of the RTL's error port.
 enum class Rejection : int {
   kNone = 0,
   kUnknownCommand = 1,
@@ -27,7 +27,9 @@ enum class Rejection : int {
   kBadSize = 4,
   kIllegalFlags = 5,
   kLocalAddress = 6,
-  kMainMemory = 7,  // an address outside main memory: the RTL leaves that to the memory system
+  kUnpaired = 7,     // PRELOAD and COMPUTE do not alternate
+  kNoSums = 8,       // COMPUTE_ACCUMULATED, output-stationary, on sums that are not in the array
+  kMainMemory = 15,  // an address outside main memory: the RTL leaves that to the memory system
 };
 
 struct FunctionalStatistics {
@@ -163,6 +165,7 @@ class FunctionalDevice : public Device {
   std::vector<int32_t> sums_, next_sums_, result_;
   int weight_rows_ = 0, weight_cols_ = 0, next_weight_rows_ = 0, next_weight_cols_ = 0;
   bool preloaded_ = false;  // a PRELOAD waits for its COMPUTE
+  bool no_sums_ = true;     // output-stationary: the last sums have left as a result, or there were none yet
   Operand c_;
 
   std::array<LoopWsSlot, 2> ws_slots_;

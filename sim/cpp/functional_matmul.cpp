@@ -84,7 +84,7 @@ bool FunctionalDevice::read_matrix(const Operand& operand, const char* name, uin
 
 bool FunctionalDevice::preload(uint64_t rs1, uint64_t rs2) {
   if (!ex_.configured) note("used before its CONFIG_EX");
-  if (preloaded_) note("a PRELOAD before it had no COMPUTE, so its result is never written");
+  if (preloaded_) return fail(Rejection::kUnpaired, "the PRELOAD before it has had no COMPUTE");
   Operand source = Operand::decode(rs1, row_bits_), target = Operand::decode(rs2, row_bits_);
   bool ws = ex_.weight_stationary;
   if (!ws && !config_.preload_d && !config_.ws) source.at.garbage = true;  // D is hard-wired to zero
@@ -106,9 +106,12 @@ bool FunctionalDevice::preload(uint64_t rs1, uint64_t rs2) {
 }
 
 bool FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
-  if (!preloaded_) return fail(Rejection::kIllegalFlags, "there was no PRELOAD before it, which says where C goes");
+  if (!preloaded_) return fail(Rejection::kUnpaired, "there was no PRELOAD before it, which says where C goes");
   preloaded_ = false;
   bool ws = ex_.weight_stationary;
+  if (!ws && !preloaded && no_sums_)
+    return fail(Rejection::kNoSums, "the array holds no sums: they have left it as the result before, or never were there");
+  no_sums_ = !c_.at.garbage && c_.rows > 0 && c_.cols > 0;
   Operand a = Operand::decode(rs1, row_bits_), other = Operand::decode(rs2, row_bits_);
   if (ws && !config_.preload_d && !config_.os) other.at.garbage = true;  // D is hard-wired to zero
   if (!check_operand(a, "A", true) || !check_operand(other, ws ? "D" : "B", true)) return false;

@@ -33,7 +33,8 @@ constexpr unsigned kSettleCycles = 64;
 constexpr int kResetCycles = 4;
 
 const char* const kReasons[] = {"no reason",         "unknown command", "feature not built", "illegal transposes",
-                                "bad size",          "illegal flags",   "local address beyond the memory"};
+                                "bad size",          "illegal flags",   "local address beyond the memory",
+                                "PRELOAD and COMPUTE not in pairs", "no sums to accumulate on"};
 
 // Verilated ports are little-endian words of 1 to 64 bytes, whatever their type.
 template <class Port>

@@ -116,9 +116,7 @@ std::string Rules::store(const Command& command) {
 std::string Rules::compute(const Command& command) {
   const bool accumulates = command.funct == kComputeAccumulated;
   if (accumulates && fresh_) return "COMPUTE_ACCUMULATED before a COMPUTE_PRELOADED of this dataflow";
-  if (accumulates && taken_ && !weight_stationary_) return "COMPUTE_ACCUMULATED on sums whose result was taken";
   fresh_ = pending_ = false;
-  taken_ = result_.span.past != 0;
   const Rows a = operand(command.rs1, transpose_a_, stride_a_);
   const Rows other = operand(command.rs2, !weight_stationary_ && transpose_b_, 1);
   return result_.meets(a) || result_.meets(other) ? "a result overwrites operands of its own COMPUTE" : "";
@@ -127,7 +125,6 @@ std::string Rules::compute(const Command& command) {
 std::string Rules::primitive(const Command& command) {
   switch (command.funct) {
     case kConfig:
-      if (pending_ && (command.rs1 & 3) == 0) return "CONFIG_EX between a PRELOAD and its COMPUTE";
       config(command);
       return {};
     case kMvin:
@@ -138,7 +135,6 @@ std::string Rules::primitive(const Command& command) {
     case kMvoutScratchpad:
       return store(command);
     case kPreload:
-      if (pending_) return "PRELOAD without COMPUTE";
       pending_ = true;
       stationary_ = operand(command.rs1, weight_stationary_ && transpose_b_, 1);
       result_ = rows(static_cast<uint32_t>(command.rs2), bits(command.rs2, 63, 48), stride_c_);

@@ -26,10 +26,10 @@ class Rules {
   // A command after unrolling, in program order:
   // * main memory is not read and written between two fences (ISA 9; two writes keep their order here);
   // * between a PRELOAD and its COMPUTE nothing touches what the PRELOAD names (the reservation station would wait for
-  //   ever), and no configuration of the array comes between;
+  //   ever);
   // * a result does not overwrite operands that stream in while it is written: A, the bias (weight-stationary) or B
   //   (output-stationary);
-  // * sums that a result was taken from are not accumulated on (ISA 6.4), nor is what the other dataflow left.
+  // * what the other dataflow left in the array is not accumulated on.
   std::string primitive(const Command& command);
   void fence();
 
@@ -73,7 +73,7 @@ class Rules {
   bool weight_stationary_, transpose_a_ = false, transpose_b_ = false;
   uint64_t stride_a_ = 1, stride_c_ = 1;
   bool pending_ = false;                   // a PRELOAD without its COMPUTE so far
-  bool fresh_ = true, taken_ = false;      // nothing of this dataflow in the array; a result was taken from the sums
+  bool fresh_ = true;                      // nothing of this dataflow in the array
   Rows stationary_, result_;               // of that PRELOAD
   const uint64_t base_;
   std::vector<uint8_t> used_;              // by byte of main memory since the last fence: 1 read, 2 written

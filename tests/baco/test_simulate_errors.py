@@ -36,6 +36,30 @@ REFUSED = {
         "PRELOAD bd=acc[0]",
     ),
     "copy": ("mvout_spad(ACC(0), 1, SP(0), DIM, DIM);", "illegal flags", "MVOUT_SPAD destination=acc[0]"),
+    "COMPUTE alone": (
+        "config_ex(); compute_preloaded(SP(0), DIM, DIM, SP(0), DIM, DIM);",
+        "PRELOAD and COMPUTE not in pairs",
+        "COMPUTE_PRELOADED a=spad[0]",
+    ),
+    "PRELOAD twice": (
+        "config_ex(); for (int n = 0; n < 2; n++) preload(SP(n), DIM, DIM, ACC(0), DIM, DIM);",
+        "PRELOAD and COMPUTE not in pairs",
+        "PRELOAD bd=spad[1]",
+    ),
+    "CONFIG_EX between": (
+        "preload(SP(0), DIM, DIM, ACC(0), DIM, DIM); config_ex();",
+        "PRELOAD and COMPUTE not in pairs",
+        "CONFIG_EX",
+    ),
+    "no sums": (
+        """config_ex(.dataflow = OUTPUT_STATIONARY);
+          preload(SP(0), DIM, DIM, ACC(0), DIM, DIM);
+          compute_preloaded(SP(0), DIM, DIM, SP(0), DIM, DIM);
+          preload(SP(0), DIM, DIM, ACC(0), DIM, DIM);
+          compute_accumulated(SP(0), DIM, DIM, SP(0), DIM, DIM);""",
+        "no sums to accumulate on",
+        "COMPUTE_ACCUMULATED a=spad[0]",
+    ),
     "scratchpad row": (
         "mvin(buffer, SP(SP_ROWS), DIM, DIM);",
         "local address beyond the memory",

@@ -148,6 +148,7 @@ class Program:
         self.fresh = True
 
     fresh = True  # the array holds nothing of this dataflow yet
+    taken = False  # the last sums have left the array as a result
 
     def source(self, rows: int, stride: int = 1) -> int:
         reach = max(1, (rows - 1) * stride + 1)
@@ -183,8 +184,8 @@ class Program:
             ):
                 return
             target = operand(row | (ACC | (ADD if r.getrandbits(1) else 0) if to_acc else 0), rows, cols)
-        preloaded = self.fresh or r.random() < 0.6
-        self.fresh = False
+        preloaded = self.fresh or (self.taken and not ex.ws) or r.random() < 0.6
+        self.fresh, self.taken = False, target != none
         self.cmd(6, b if ex.ws else d, target)
         self.cmd(4 if preloaded else 5, a, d if ex.ws else b)
 

@@ -189,8 +189,8 @@ def load(address: int, local: int) -> Command:
     return encode("MVIN", address=address, local=local, cols=4, rows=4)
 
 
-def preload(b: int, c: int) -> Command:
-    return encode("PRELOAD", bd=b, bd_cols=4, bd_rows=4, c=c, c_cols=4, c_rows=4)
+def preload(b: int, c: int, c_cols: int = 4) -> Command:
+    return encode("PRELOAD", bd=b, bd_cols=4, bd_rows=4, c=c, c_cols=c_cols, c_rows=4)
 
 
 def compute(a: int, bd: int, kind: str = "PRELOADED") -> Command:
@@ -198,6 +198,7 @@ def compute(a: int, bd: int, kind: str = "PRELOADED") -> Command:
 
 
 ACC = 1 << 31
+NOWHERE = 2**32 - 1
 STORE = encode("MVOUT", address=BASE, local=0, cols=4, rows=4)
 ILLEGAL = {
     "used before its CONFIG": [load(BASE, 0)],
@@ -205,12 +206,12 @@ ILLEGAL = {
     "touched before its COMPUTE": [CONFIG_EX, CONFIG_LD, preload(0, ACC), load(BASE, 2), compute(8, 12)],
     "overwrites operands of its own COMPUTE": [CONFIG_EX, preload(0, 10), compute(8, 16)],
     "before a COMPUTE_PRELOADED": [CONFIG_EX, preload(0, ACC), compute(8, 12, "ACCUMULATED")],
-    "whose result was taken": [
+    "they have left it as the result before": [
         *(CONFIG_OS, preload(0, ACC), compute(8, 12)),
         *(preload(0, ACC), compute(8, 12, "ACCUMULATED")),
     ],
-    "PRELOAD without COMPUTE": [CONFIG_EX, preload(0, ACC), preload(4, ACC), compute(8, 12)],
-    "CONFIG_EX between": [CONFIG_EX, preload(0, ACC), CONFIG_EX, compute(8, 12)],
+    "the PRELOAD before it has had no COMPUTE": [CONFIG_EX, preload(0, ACC), preload(4, ACC), compute(8, 12)],
+    "stands between a PRELOAD and its COMPUTE": [CONFIG_EX, preload(0, ACC), CONFIG_EX, compute(8, 12)],
     "overlaps its source": [CONFIG_ST, encode("MVOUT_SPAD", destination=2, destination_stride=1, local=0, cols=4, rows=4)],
     "another CONFIG_EX": [
         *(CONFIG_OS, CONFIG_ST, encode("CONFIG_LD", block_stride=4), encode("CONFIG_LD", block_stride=4, state=1)),
@@ -235,9 +236,48 @@ def test_fences_and_other_rows_make_them_legal(whole: Simulator) -> None:
         [CONFIG_LD, CONFIG_ST, load(BASE, 0), None, STORE],
         [CONFIG_EX, CONFIG_LD, preload(0, ACC), load(BASE, 4), compute(8, 12)],
         [CONFIG_OS, preload(0, ACC), compute(8, 12), preload(0, ACC), compute(8, 12)],
+        # sums that no result was taken from, be it that C has no columns
+        [CONFIG_OS, preload(0, NOWHERE), compute(8, 12), preload(0, ACC), compute(8, 12, "ACCUMULATED")],
+        [
+            CONFIG_OS,
+            preload(0, ACC, 0),
+            compute(8, 12),
+            CONFIG_OS,
+            preload(0, ACC),
+            compute(8, 12, "ACCUMULATED"),
+        ],
     ]
     streams = [Stream(f"s{n}", group_items(items), {"data": 1}) for n, items in enumerate(legal)]
-    assert [outcome.kind for outcome in whole.play(streams)] == ["same"] * 3
+    assert [outcome.kind for outcome in whole.play(streams)] == ["same"] * len(legal)
+
+
+def test_weights_of_zeros(tmp_path: Path) -> None:
+    """PRELOAD of garbage: zeros until other weights come into use, whatever the array holds."""
+    plan = [("PRELOADED", True), ("PRELOADED", False), ("ACCUMULATED", False), ("ACCUMULATED", True),
+            ("PRELOADED", True), ("PRELOADED", False), ("PRELOADED", True), ("ACCUMULATED", False)]  # fmt: skip
+    a, b, d = np.random.default_rng(3).integers(-128, 128, (3, 4, 4))
+    items = [CONFIG_EX, CONFIG_LD, *(load(BASE + 16 * n, 4 * n) for n in range(3))]
+    for n, (kind, weights) in enumerate(plan):
+        items += [preload(4 if weights else NOWHERE, ACC | 4 * n), compute(0, 8, kind)]
+    items.append(encode("CONFIG_ST", stride=16, acc_scale=IDENTITY_SCALE))
+    raw = ACC | 1 << 29
+    items += [
+        encode("MVOUT", address=BASE + 64 * (n + 1), local=raw | 4 * n, cols=4, rows=4) for n in range(8)
+    ]
+    matrices = np.stack([a, b, d]).astype(np.int8).tobytes().hex()
+    lines = [f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}" for item in items]
+    path = tmp_path / "zeros"
+    path.write_text(
+        "\n".join([f"write {BASE:x} {matrices}", *lines, "fence", f"dump {BASE + 64:x} 200"]) + "\n"
+    )
+    for engine in ("functional", "rtl"):
+        (dump,) = run_job(Job(accelerator=WHOLE, stream=path), engine=engine).memory_dumps
+        found = np.frombuffer(dump, "<i4").reshape(8, 4, 4)
+        used = np.zeros((4, 4), np.int64)
+        for n, (kind, weights) in enumerate(plan):
+            if kind == "PRELOADED":
+                used = b * weights
+            assert (found[n] == a @ used + d).all(), (engine, n)
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,7 @@ def four(address: int, rows: int = 4, cols: int = 4) -> int:
 SETUP = (config_ex(), config_ld(4), config_st(4))
 NO_SMALL = {"read_small_width": False}
 LOOP = ((9, 0, 1 << 32 | 1 << 16 | 1), (10, BASE, BASE), (11, 0, OUTPUT), (12, 4, 4), (13, 4, 4))
+PAIR = ((6, four(0), four(ACC)), (4, four(0), four(GARBAGE)))
 REJECTED: list[tuple[str, dict[str, bool], list[tuple[int, int, int]], int, str]] = [
     ("unknown", {}, [(99, 0, 0)], 1, "unknown command: function code 99"),
     ("spike-fence", {}, [(127, 0, 0)], 1, "function code 127"),
@@ -258,15 +259,24 @@ REJECTED: list[tuple[str, dict[str, bool], list[tuple[int, int, int]], int, str]
     ("state-3", {}, [(0, 1 | 3 << 3, 0)], 5, "state id = 3"),
     ("resadd-t", {}, [*LOOP, (8, 0, 5)], 5, "is_resadd with a transpose"),
     ("resadd-d", {}, [*LOOP[:2], (11, BASE, 0), *LOOP[3:], (8, 0, 4)], 5, "is_resadd with a D"),
-    ("unpaired", {}, [(4, four(0), four(GARBAGE))], 5, "no PRELOAD"),
     ("acc-operand", {}, [(6, four(ACC), four(GARBAGE))], 5, "PRELOAD: B lies in the accumulator"),
     ("spad-off", {"write_to_scratchpad": False}, [(6, four(0), four(8))], 5, "C lies in the scratchpad"),
     ("spad-acc", {}, [(23, ACC, four(0))], 5, "MVOUT_SPAD: the destination"),
     ("sp-end", {}, [(2, BASE, four(126))], 6, "destination row 129 is beyond the scratchpad's 128 rows"),
     ("acc-end", {}, [(3, OUTPUT, four(ACC | 62))], 6, "source row 65 is beyond the accumulator's 64 rows"),
     ("garbage", {}, [(2, BASE, four(GARBAGE))], 6, "garbage"),
-    ("memory", {}, [(2, BASE - 8, four(0))], 7, "reads 4 bytes at 0x7ffffff8"),
-    ("inside-loop", {}, [LOOP[0], (10, 8, BASE), *LOOP[2:], (8, 0, 0)], 7, "LOOP_WS: MVIN: reads"),
+    ("compute", {}, [(4, four(0), four(GARBAGE))], 7, "COMPUTE_PRELOADED: there was no PRELOAD"),
+    ("two-computes", {}, [*PAIR, PAIR[1]], 7, "COMPUTE_PRELOADED: there was no PRELOAD"),
+    ("accumulated", {}, [*PAIR, (5, *PAIR[1][1:])], 7, "COMPUTE_ACCUMULATED: there was no PRELOAD"),
+    ("two-preloads", {}, [PAIR[0], *PAIR], 7, "PRELOAD: the PRELOAD before it has had no COMPUTE"),
+    ("preload-loop", {}, [PAIR[0], *LOOP, (8, 0, 0)], 7, "LOOP_WS: PRELOAD: the PRELOAD before"),
+    ("config-between", {}, [PAIR[0], config_ex(), PAIR[1]], 7, "CONFIG_EX: it stands between"),
+    ("strides-between", {}, [PAIR[0], (0, 1 << 7, 0), PAIR[1]], 7, "CONFIG_EX: it stands between"),
+    ("taken", {}, [config_ex(ws=0), *PAIR, PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: the array holds no sums"),
+    ("first", {}, [config_ex(ws=0), PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: the array holds no sums"),
+    ("reconfigured", {}, [config_ex(ws=0), *PAIR, config_ex(ws=0), PAIR[0], (5, *PAIR[1][1:])], 8, "no sums"),
+    ("memory", {}, [(2, BASE - 8, four(0))], 15, "reads 4 bytes at 0x7ffffff8"),
+    ("inside-loop", {}, [LOOP[0], (10, 8, BASE), *LOOP[2:], (8, 0, 0)], 15, "LOOP_WS: MVIN: reads"),
 ]  # fmt: skip
 
 
