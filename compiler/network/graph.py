@@ -1,0 +1,405 @@
+"""Quantised networks: integer operators on values in memory, in execution order.
+
+Every operator's docstring states its result as integer arithmetic on the elements of its views, exact to the
+bit: the reference (`compiler.network.reference`), the accelerator and the host's C code all compute that. Notation:
+
+* `sat8(x)`: x limited to -128...127.
+* `scaled(x, s)`: sat8(round(float32(x) * s)) with float32 s; conversion, product and rounding to nearest, ties to
+  even (section 10 of the instruction set).
+* `x * F` for a `FixedPoint` F: (x * F.multiplier + 2**(F.shift - 1)) >> F.shift in int64, >> arithmetic.
+
+Images are stored with channels last. All operands are views (`compiler.network.views.View`) of values; weights,
+biases and tables are values too, of the role `constant`, with their elements in `QuantisedNetwork.constants`.
+Real numbers are `scale * integer` for every value (zero point 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+import numpy as np
+
+from compiler.network.arithmetic import FixedPoint
+from compiler.network.views import View
+
+__all__ = [
+    "Addition",
+    "ArgMax",
+    "AveragePool",
+    "BinaryTable",
+    "Convolution",
+    "Embedding",
+    "Fill",
+    "IntegerOperator",
+    "Map",
+    "MatMul",
+    "MaxPool",
+    "Multiplication",
+    "Normalisation",
+    "Pool",
+    "QuantisedNetwork",
+    "Reduction",
+    "Resize",
+    "Rotation",
+    "Softmax",
+    "Value",
+]
+
+Dtype = Literal["int8", "int32", "int64"]
+Role = Literal["input", "constant", "intermediate", "output"]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor in memory: a row-major block.
+
+    Attributes:
+        name: unique in the network.
+        shape: as stored (images N, H, W, C).
+        dtype: of the elements; indices (tokens, positions of maxima) are int32.
+        scale: a real number is scale * element; 1.0 for indices.
+        role: `input`: written by the user; `output`: read by the user; `constant`: elements in the network.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype = "int8"
+    scale: float = 1.0
+    role: Role = "intermediate"
+
+
+@dataclass(frozen=True)
+class IntegerOperator:
+    """An operator.
+
+    Attributes:
+        name: unique in the network; of the first operator of the original network that it computes.
+        sources: names of all operators of the original network that it computes (fused ones included).
+        output: where the result goes; other elements of that value stay as they are.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    output: View
+
+    @property
+    def inputs(self) -> tuple[View, ...]:
+        """All views read, constants included, in the order of the fields."""
+        values = (getattr(self, f.name) for f in fields(self) if f.name != "output")
+        return tuple(v for v in values if isinstance(v, View))
+
+
+# On the accelerator
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Windows of a maximum over an image; (height, width) pairs.
+
+    Attributes:
+        kernel, stride: of the window.
+        padding: rows above and columns left of the image that the first window covers.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Convolution(IntegerOperator):
+    """2-D convolution with requantisation and pooling, as `compiler.layer.Layer` has it. 1-D ones have height 1.
+
+    With x `input` [N, H, W, C], w `weight` [S, R, C / groups, K] and zero outside the image, output channel k in
+    group g = k // (K / groups):
+
+        acc[n, q, p, k] = bias[k] + sum over s, r, c of
+            x[n, q*stride[0] + s*dilation[0] - padding[0], p*stride[1] + r*dilation[1] - padding[1], g*(C/groups) + c]
+            * w[s, r, c, k]                                                    (int32, never beyond its range)
+        y = scaled(max(acc, 0) if relu else acc, scale)
+        output[n, q, p, k] = y[n, q, p, k], or with `pool` the maximum of y over the window, positions outside the
+            `size` of y left out (only fused where y >= 0 or nothing is padded, so that zeros there do no harm)
+
+    Attributes:
+        input: [N, H, W, C].
+        weight: int8 constant [S, R, C / groups, K], dense.
+        bias: int32 constant [K] or None.
+        stride, dilation: (height, width).
+        padding: rows above and columns left of the image; those below and right follow from `size`.
+        size: (Q, P), height and width of the result before pooling.
+        groups: the depthwise case is groups = C = K.
+        relu: before the scale.
+        scale: float32.
+        pool: window after the scale, or None; `output` is then [N, pooled height, pooled width, K].
+    """
+
+    input: View
+    weight: View
+    bias: View | None
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    size: tuple[int, int]
+    groups: int
+    relu: bool
+    scale: float
+    pool: Pool | None = None
+
+
+@dataclass(frozen=True)
+class MatMul(IntegerOperator):
+    """Matrix product, batched.
+
+        acc[..., m, n] = bias[n] + sum over k of left[..., m, k] * right[..., k, n]      (int32)
+        output[..., m, n] = scaled(max(acc, 0) if relu else acc, scale)
+
+    Attributes:
+        left: int8 [*batch, M, K]; right: int8 [*batch, K, N]; output: [*batch, M, N], all with the same batch
+            extents (stride 0 where an operand is shared). Trained weights are a constant without batch
+            (`batch` is then empty: all leading dimensions are rows). A transposed operand shows in its strides.
+        bias: int32 constant [N] or None.
+        relu, scale: as in `Convolution`.
+    """
+
+    left: View
+    right: View
+    bias: View | None
+    relu: bool
+    scale: float
+
+
+@dataclass(frozen=True)
+class Addition(IntegerOperator):
+    """output = scaled(max(sum, 0) if relu else sum, scale), sum = scaled(left, left_scale) + scaled(right, right_scale).
+
+    A residual addition by two scaled moves into the accumulator; a difference has a negative `right_scale`.
+    All three views have the same shape; left or right may broadcast by strides of 0.
+    """
+
+    left: View
+    right: View
+    left_scale: float
+    right_scale: float
+    scale: float
+    relu: bool
+
+
+# On the host core
+
+
+@dataclass(frozen=True)
+class Map(IntegerOperator):
+    """output = table[input + 128] (int8 constant [256]), or the input itself without a table.
+
+    Activation functions, changes of scale, clipping, copies into another layout or into a part of a larger value.
+    """
+
+    input: View
+    table: View | None
+
+
+@dataclass(frozen=True)
+class Fill(IntegerOperator):
+    """output = constant, everywhere."""
+
+    constant: int
+
+
+@dataclass(frozen=True)
+class Multiplication(IntegerOperator):
+    """output = sat8((left * right) * rescale); same shapes, either operand may broadcast by strides of 0."""
+
+    left: View
+    right: View
+    rescale: FixedPoint
+
+
+@dataclass(frozen=True)
+class BinaryTable(IntegerOperator):
+    """output = table[left + 128, right + 128] (int8 constant [256, 256]): quotients, powers, maxima, comparisons..."""
+
+    left: View
+    right: View
+    table: View
+
+
+@dataclass(frozen=True)
+class Softmax(IntegerOperator):
+    """Softmax over the last dimension.
+
+    For each row x with the elements i whose mask is not 0 (all without a mask):
+
+        e[i] = table[max(x) - x[i]], 0 where masked; total = sum of e (int64); inverse = numerator // total
+        output[i] = min(127, (e[i] * inverse + 2**39) >> 40)                    (int64, never beyond its range)
+
+    The maximum is over elements that are not masked; a row with none gives 0.
+
+    Attributes:
+        input, output: int8 [..., L].
+        table: int32 constant [256], round(2**16 * exp(-scale_in * d)); table[0] = 2**16.
+        numerator: round(2**40 / scale_out), at most 2**61.
+        mask: int8 [..., L], 0 or 1, or None.
+    """
+
+    input: View
+    table: View
+    numerator: int
+    mask: View | None = None
+
+
+@dataclass(frozen=True)
+class Normalisation(IntegerOperator):
+    """Layer, RMS, group and instance normalisation over the last `axes` dimensions of the view.
+
+    For each row of n elements x, with S = sum of x if `centre` else 0 and Q = sum of x*x (int64):
+
+        variance = n*Q - S*S + epsilon;  root = isqrt(variance << 16), at least 1     (floor of the square root)
+        inverse = 2**40 // root
+        y[i] = ((n*x[i] - S) * inverse + 2**15) >> 16                 (normalised, with 16 fractional bits)
+        output[i] = sat8((y[i] * gain[i] + shift_by[i] + 2**(shift - 1)) >> shift)           (int64, >> arithmetic)
+
+    Attributes:
+        input, output: int8 [..., normalised dimensions].
+        gain: int32 constant and shift_by: int64 constant, broadcast to the shape of the input.
+        axes: how many trailing dimensions are one row.
+        centre: subtract the mean (all but RMS).
+        epsilon: n*n*eps / scale_in**2, rounded.
+        shift: fractional bits of the products, 17 to 62.
+    """
+
+    input: View
+    gain: View
+    shift_by: View
+    axes: int
+    centre: bool
+    epsilon: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class MaxPool(IntegerOperator):
+    """output[n, q, p, c] = maximum of input[n, q*stride[0] + s*dilation[0] - padding[0], ..., c] over the window.
+
+    `input` [N, H, W, C]; positions outside the image do not take part (every window meets the image).
+    """
+
+    input: View
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class AveragePool(IntegerOperator):
+    """output[n, q, p, c] = sat8((sum * factor[q, p] + 2**(shift - 1)) >> shift), sum over the window inside the image.
+
+    `input` [N, H, W, C]; `factor` int32 constant [Q, P] holds the ratio of scales divided by the number of
+    elements that count (with or without padding) in units of 2**-shift.
+    """
+
+    input: View
+    factor: View
+    shift: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Reduction(IntegerOperator):
+    """Over the last `axes` dimensions: output = sat8(total * rescale), total the int64 sum, maximum or minimum.
+
+    `output` has the leading dimensions of `input`.
+    """
+
+    input: View
+    function: Literal["sum", "max", "min"]
+    axes: int
+    rescale: FixedPoint
+
+
+@dataclass(frozen=True)
+class Embedding(IntegerOperator):
+    """output[..., f] = table[i, f], i = indices[...] limited to the rows of the table.
+
+    `indices` int32 [...], negative ones count from the end before they are limited; `table` int8 [rows, features].
+    """
+
+    indices: View
+    table: View
+
+
+@dataclass(frozen=True)
+class Resize(IntegerOperator):
+    """Resampling of images `input` [N, H, W, C] to `output` [N, Q, P, C].
+
+    With the rows a = rows[q, 0], b = rows[q, 1], weight f = rows[q, 2] and the columns likewise (g):
+
+        top = x[a, left] * (2**11 - g) + x[a, right] * g;  bottom: the same in row b
+        output = sat8((top * (2**11 - f) + bottom * f + 2**21) >> 22)
+
+    Attributes:
+        rows: int32 constant [Q, 3]; columns: int32 constant [P, 3]; nearest neighbours have weights of 0.
+    """
+
+    input: View
+    rows: View
+    columns: View
+
+
+@dataclass(frozen=True)
+class ArgMax(IntegerOperator):
+    """output (int32) = index of the first maximum (`last`: of the last one; `smallest`: minimum) of the last dimension."""
+
+    input: View
+    last: bool = False
+    smallest: bool = False
+
+
+@dataclass(frozen=True)
+class Rotation(IntegerOperator):
+    """Rotary position embedding of x `input` [..., D], D even, halves h = D / 2 (`interleaved`: neighbouring pairs).
+
+        a, b = x[i], x[h + i]   (interleaved: x[2*i], x[2*i + 1])
+        output at a: sat8((a * cosine[..., i] - b * sine[..., i] + 2**(shift-1)) >> shift)
+        output at b: sat8((b * cosine[..., i] + a * sine[..., i] + 2**(shift-1)) >> shift)
+
+    `cosine`, `sine`: int32 constants broadcast to [..., h], in units of 2**-shift and with the ratio of scales.
+    """
+
+    input: View
+    cosine: View
+    sine: View
+    interleaved: bool
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedNetwork:
+    """A network in integers.
+
+    Attributes:
+        name: of the network.
+        values: by name, in order of first appearance; inputs, constants and outputs included.
+        operators: in execution order. Each value is written before it is read; several operators may write
+            parts of one value.
+        constants: elements of the constant values, by name.
+        inputs, outputs: names of values in the network's order.
+        logical: how the user sees inputs and outputs: the network's own shape, channels first, as a view of the
+            value (an output may be a view of an input or of another output).
+        random: parameters that the source did not give and that were drawn at random.
+        seed: of what was drawn.
+    """
+
+    name: str
+    values: Mapping[str, Value]
+    operators: tuple[IntegerOperator, ...]
+    constants: Mapping[str, np.ndarray]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    logical: Mapping[str, View] = field(default_factory=dict)
+    random: tuple[str, ...] = ()
+    seed: int = 0
