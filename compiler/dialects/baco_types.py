@@ -1,0 +1,101 @@
+"""Types of the `baco` dialect, and what its verifiers share. Users import them from `compiler.dialects.baco`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerType,
+    Signedness,
+    TensorType,
+    i1,
+    i8,
+    i16,
+    i32,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import (
+    irdl_attr_definition,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+index = IndexType()
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+#: Element types of arrays, hence of loads and stores.
+STORED_TYPES = (i8, ui8, i16, i32)
+DATA_TYPES = (i1, *STORED_TYPES)
+ELEMENT_TYPES = (*DATA_TYPES, index)
+
+#: Names of the attributes of a kernel's function.
+GRID = "baco.grid"
+SIZES = "baco.sizes"
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """`!baco.ptr<i8>`: the address of an element of an array of `i8`, `ui8`, `i16` or `i32`."""
+
+    name = "baco.ptr"
+
+    pointee: Attribute
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return (parser.parse_type(),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.pointee)
+
+    def verify(self) -> None:
+        if self.pointee not in STORED_TYPES:
+            raise VerifyException(f"a pointer points to i8, ui8, i16 or i32, not {self.pointee}")
+
+
+def element_type(value_type: Attribute) -> Attribute:
+    """The element type of a block, or the type itself."""
+    return value_type.element_type if isinstance(value_type, TensorType) else value_type
+
+
+def shape_of(value_type: Attribute) -> tuple[int, ...]:
+    """The shape of a block; () of a scalar."""
+    return tuple(value_type.get_shape()) if isinstance(value_type, TensorType) else ()
+
+
+def block_type(shape: Sequence[int], element: Attribute) -> Attribute:
+    """`tensor<shape x element>`, or `element` for the shape ()."""
+    return TensorType(element, shape) if len(shape) else element
+
+
+def check_value(value_type: Attribute, elements: Sequence[Attribute], what: str) -> None:
+    if any(size < 1 for size in shape_of(value_type)):
+        raise VerifyException(
+            f"{what} has the shape {shape_of(value_type)}; every size must be known and positive"
+        )
+    if element_type(value_type) not in elements:
+        names = ", ".join(map(str, elements))
+        raise VerifyException(
+            f"{what} has elements of type {element_type(value_type)}, expected one of {names}"
+        )
+
+
+def check_pointer(value_type: Attribute) -> Attribute:
+    """The pointee of a pointer or block of pointers."""
+    pointer = element_type(value_type)
+    if not isinstance(pointer, PointerType):
+        raise VerifyException(f"expected a pointer or a block of pointers, got {value_type}")
+    return pointer.pointee
+
+
+def value_range(element: Attribute) -> tuple[int, int]:
+    """The least and greatest value of an element type (`index`: of 64 bits)."""
+    if not isinstance(element, IntegerType):
+        return -(2**63), 2**63 - 1
+    width = element.width.data
+    if width == 1 or element.signedness.data == Signedness.UNSIGNED:
+        return 0, 2**width - 1
+    return -(2 ** (width - 1)), 2 ** (width - 1) - 1
