@@ -15,8 +15,9 @@ any argument grows, even as a larger array spreads the same accumulator over mor
 The published areas vary in these three values only. What else a configuration decides enters as a difference
 to the reference, which has the defaults everywhere else, so that the reference keeps the area of the law:
 
-* Banks. A memory of fewer or more banks costs the law's area times the ratio of what its cells and its banks
-  cost: cells at the law's last slope, and each bank `AreaLaw.bank_bit_mm2` for every bit of a row besides.
+* Banks. Each bank more costs `AreaLaw.bank_bit_mm2` for every bit of a row. A memory of fewer banks costs the
+  law's area times the ratio of what its cells and its banks cost, cells at the law's last slope. Either way the
+  area never falls as a capacity grows.
 * Logic. `accel.structure_law` says how many registers, multipliers, adders and multiplexers more or fewer
   there are. They cost their cells in a public 45 nm library (`CELLS_UM2`), times the one factor that makes what
   a published element consists of (`PUBLISHED_ELEMENT`) cost `element`.
@@ -25,7 +26,9 @@ to the reference, which has the defaults everywhere else, so that the reference 
   bits an element more: searches and published comparisons use both for the same law.
 
 The published areas have no control logic to take away from, and small designs would end below zero. So a logic
-difference d < 0 multiplies the area A by 1 / (1 - d / A), which is A + d for small d and always positive.
+difference d < 0 multiplies the area A by 1 / (1 - d / A), which is A + d for small d and always positive. Since
+the reference's control logic is saved but was never charged, the area of arrays that have much less of it than
+the reference may fall as `dim` grows; who needs a bound over several sides must look at each of them.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, TypeVar, cast
 
-from accel.structure_law import Configuration, structure_law
+from accel.structure_law import Configuration, structure_law, terms
 
 __all__ = ["AreaLaw", "area_mm2", "configured_area_mm2", "logic_scale"]
 
@@ -60,6 +63,8 @@ CELLS_UM2 = {
 PUBLISHED_ELEMENT = {"register_bits": 8, "partial_products": 64, "adder_bits": 32, "multiplexer_bits": 0}
 #: Banks and word width, bits, of one column's accumulator in the published designs.
 _LAW_BANKS, _LAW_WORD_BITS = 2, 32
+#: Fields of a configuration that decide its structure.
+_STRUCTURAL = tuple(name for name, value in vars(Configuration).items() if isinstance(value, property))
 #: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
 _PERIPHERY_WORDS = 64
 
@@ -108,25 +113,25 @@ class AreaLaw:
         besides = least - _PERIPHERY_WORDS * self.accumulator_slopes[-1]
         return float(besides / (_LAW_BANKS * _LAW_WORD_BITS))
 
-    def accumulator_banks_ratio(
+    def accumulator_in_banks_mm2(
         self, dim: Number, accumulator_kib: Number, banks: int, reference_banks: int
     ) -> Number:
-        """Area of the accumulator in some number of banks over that in another."""
+        """Area of the accumulator in `banks` banks, where the law's is in `reference_banks`."""
         side: Any = dim
         capacity: Any = accumulator_kib
         cells = capacity * 256 * self.accumulator_slopes[-1]
-        bank = self.bank_bit_mm2 * 32 * side
-        return cast(Number, (cells + banks * bank) / (cells + reference_banks * bank))
+        law = self.accumulator_mm2(side, capacity)
+        return cast(Number, _in_banks(law, cells, self.bank_bit_mm2 * 32 * side, banks, reference_banks))
 
-    def scratchpad_banks_ratio(
+    def scratchpad_in_banks_mm2(
         self, dim: Number, scratchpad_kib: Number, banks: int, reference_banks: int
     ) -> Number:
-        """Area of the scratchpad in some number of banks over that in another, likewise."""
+        """Area of the scratchpad in `banks` banks, likewise."""
         side: Any = dim
         capacity: Any = scratchpad_kib
         cells = capacity * 1024 * self.scratchpad_slopes[-1]
-        bank = self.bank_bit_mm2 * 8 * side
-        return cast(Number, (cells + banks * bank) / (cells + reference_banks * bank))
+        law = self.scratchpad_mm2(side, capacity)
+        return cast(Number, _in_banks(law, cells, self.bank_bit_mm2 * 8 * side, banks, reference_banks))
 
     def scratchpad_mm2(self, dim: Number, scratchpad_kib: Number) -> Number:
         """Area of the scratchpad."""
@@ -142,6 +147,17 @@ class AreaLaw:
         array: Any = self.array_mm2(dim)
         accumulator: Any = self.accumulator_mm2(dim, accumulator_kib)
         return cast(Number, array + accumulator + self.scratchpad_mm2(dim, scratchpad_kib))
+
+
+def _in_banks(law: Any, cells: Any, bank: Any, banks: int, reference_banks: int) -> Any:
+    """Area of a memory in some number of banks, mm2.
+
+    Args:
+        law: its area in `reference_banks` banks. cells, bank: what all its cells and one bank cost.
+    """
+    if banks >= reference_banks:
+        return law + (banks - reference_banks) * bank
+    return law * (cells + banks * bank) / (cells + reference_banks * bank)
 
 
 def _positive(x: Any) -> Any:
@@ -201,6 +217,25 @@ def _cells_mm2(counts: Mapping[str, Any]) -> Any:
     return sum(area * counts[name] for name, area in CELLS_UM2.items()) * 1e-6
 
 
+@cache
+def _prices() -> dict[str, float]:
+    """What one of each term of the structure law costs, mm2."""
+    law = structure_law().coefficients
+    names = dict.fromkeys(name for factors in law.values() for name in factors)
+    return {
+        name: logic_scale() * _cells_mm2({quantity: law[quantity].get(name, 0.0) for quantity in CELLS_UM2})
+        for name in names
+    }
+
+
+def _logic_mm2(configuration: Configuration, reference: Configuration, dim: Any) -> Any:
+    """What the logic of a configuration costs more than that of another, mm2, with the shape of `dim`."""
+    if all(getattr(configuration, name) == getattr(reference, name) for name in _STRUCTURAL):
+        return 0.0
+    one, other = terms(configuration, dim), terms(reference, dim)
+    return sum(price * (one[name] - other[name]) for name, price in _prices().items())
+
+
 def configured_area_mm2(
     configuration: Configuration,
     reference: Configuration,
@@ -219,15 +254,13 @@ def configured_area_mm2(
         The area, with the shape of the sizes; positive, differentiable for torch.
     """
     side: Any = dim
-    accumulator: Any = AREA.accumulator_mm2(dim, accumulator_kib)
-    accumulator = accumulator * AREA.accumulator_banks_ratio(
+    accumulator: Any = AREA.accumulator_in_banks_mm2(
         dim, accumulator_kib, configuration.accumulator_banks, reference.accumulator_banks
     )
-    scratchpad: Any = AREA.scratchpad_mm2(dim, scratchpad_kib)
-    scratchpad = scratchpad * AREA.scratchpad_banks_ratio(
+    scratchpad: Any = AREA.scratchpad_in_banks_mm2(
         dim, scratchpad_kib, configuration.scratchpad_banks, reference.scratchpad_banks
     )
     area = AREA.array_mm2(side) + accumulator + scratchpad
-    logic = logic_scale() * _cells_mm2(structure_law().difference(configuration, reference, side))
+    logic = _logic_mm2(configuration, reference, side)
     added = _positive(logic)
     return cast(Number, area / (1 + (added - logic) / area) + added)

@@ -98,8 +98,10 @@ def c_header(accelerator: Accelerator) -> str:
         _types(accelerator),
         _scale_types(accelerator),
         [
-            "#define row_align(blocks) __attribute__((aligned((blocks) * DIM * sizeof(elem_t))))",
-            "#define row_align_acc(blocks) __attribute__((aligned((blocks) * DIM * sizeof(acc_t))))",
+            "// At least to the longest row of a load: across such a boundary it takes more requests to memory.",
+            "#define BACO_ROW_ALIGN(bytes) __attribute__((aligned((bytes) < MAX_BYTES ? MAX_BYTES : (bytes))))",
+            "#define row_align(blocks) BACO_ROW_ALIGN((blocks) * DIM * sizeof(elem_t))",
+            "#define row_align_acc(blocks) BACO_ROW_ALIGN((blocks) * DIM * sizeof(acc_t))",
         ],
         _HELPERS.rstrip("\n").split("\n"),
         [

@@ -1,4 +1,4 @@
-"""Accelerators as arrays: areas, and the instruction set's rules on capacities."""
+"""Accelerators as arrays, and the instruction set's rules on capacities."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from accel.area import area_mm2
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -36,12 +34,6 @@ class HardwarePoints:
         return HardwarePoints(
             self.dim[index], self.accumulator_kib[index], self.scratchpad_kib[index], self.area_mm2[index]
         )
-
-
-def area(dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> NDArray[np.float64]:
-    """Area in mm² of accelerators given as arrays that broadcast."""
-    arguments = (np.asarray(v, dtype=np.float64) for v in (dim, accumulator_kib, scratchpad_kib))
-    return np.asarray(area_mm2(*arguments), dtype=np.float64)
 
 
 def member(values: ArrayLike, choices: Ints) -> Bools:

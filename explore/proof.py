@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.cost.certificate import Certificate, certify
 from explore.cost.layers import layer_costs
@@ -61,7 +60,7 @@ def _design(
     cost = Cost(
         latency_cycles=sum(t.count * c.latency_cycles for t, c in zip(best.tasks, layers, strict=True)),
         energy_pj=sum(t.count * c.energy_pj for t, c in zip(best.tasks, layers, strict=True)),
-        area_mm2=float(area_mm2(accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)),
+        area_mm2=accelerator.area_mm2,
     )
     if cost.edp >= best.cost.edp:
         return None

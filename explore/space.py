@@ -20,7 +20,7 @@ from common.errors import InfeasibleError, InputError, Location, did_you_mean
 from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import UNITS, Constraints
-from explore.hardware import Bools, HardwarePoints, Ints, area, legal_bank, member
+from explore.hardware import Bools, HardwarePoints, Ints, legal_bank, member
 from explore.space_file import MAX_KIB, SEARCHED, Flow, Range, Rules, SpaceFile, WeightedNetwork
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"
@@ -82,7 +82,18 @@ class DesignSpace:
         dim, scratchpad, accumulator = (grid.ravel() for grid in grids)
         keep = self.legal(dim, accumulator, scratchpad)
         dim, scratchpad, accumulator = dim[keep], scratchpad[keep], accumulator[keep]
-        return HardwarePoints(dim, accumulator, scratchpad, area(dim, accumulator, scratchpad))
+        return HardwarePoints(dim, accumulator, scratchpad, self.area_of(dim, accumulator, scratchpad))
+
+    def area_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
+        """Area in mm² of points: that of their accelerators (see `accelerator`), so what `base` has counts.
+
+        Args:
+            dim, accumulator_kib, scratchpad_kib: numbers, numpy arrays or torch tensors of any one broadcastable
+                shape, which the result has; fractional values are accepted.
+
+        The area never falls as a capacity grows; in the side it may, see `accel.area`.
+        """
+        return self._unsized.area_of(dim, accumulator_kib, scratchpad_kib)
 
     def legal(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
         """Whether the choices and rules allow each accelerator (constraints are not considered).
@@ -102,7 +113,7 @@ class DesignSpace:
     def allowed(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
         """`legal`, and within the bounds on area and SRAM."""
         d, a, s = np.broadcast_arrays(dim, accumulator_kib, scratchpad_kib)
-        points = HardwarePoints(d, a, s, area(d, a, s))
+        points = HardwarePoints(d, a, s, self.area_of(d, a, s))
         return self.legal(d, a, s) & self._within_bounds(points)
 
     def legal_scratchpad(self, dim: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
@@ -127,13 +138,17 @@ class DesignSpace:
     def accelerator(self, dim: int, accumulator_kib: int, scratchpad_kib: int) -> Accelerator:
         """The configuration of one point; everything else comes from `base`."""
         dim, accumulator_kib, scratchpad_kib = int(dim), int(accumulator_kib), int(scratchpad_kib)
-        return self.base.replace(
+        return self._unsized.replace(
             name=f"{dim}x{dim}-{scratchpad_kib}-{accumulator_kib}",
             dim=dim,
             accumulator_kib=accumulator_kib,
             scratchpad_kib=scratchpad_kib,
-            dataflow="both" if len(self.dataflows) > 1 else self.dataflows[0],
         )
+
+    @cached_property
+    def _unsized(self) -> Accelerator:
+        """What all accelerators of the space share; its sizes and name are of no account."""
+        return self.base.replace(dataflow="both" if len(self.dataflows) > 1 else self.dataflows[0])
 
     @cached_property
     def space_hash(self) -> str:
@@ -368,9 +383,10 @@ def check_feasible(space: DesignSpace, source: Location | None = None) -> None:
     if space.enumerable:
         points = space.rule_points()
     else:
-        # area and SRAM only grow with each value, so the least of all decides (no rules couple the values)
-        least = [np.array([min(v)]) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)]
-        points = HardwarePoints(least[0], least[1], least[2], area(*least))
+        # area and SRAM only grow with the capacities, so the least decide for each side (no rules couple them)
+        dim = np.array(space.dim)
+        acc, sp = (np.full_like(dim, min(v)) for v in (space.accumulator_kib, space.scratchpad_kib))
+        points = HardwarePoints(dim, acc, sp, space.area_of(dim, acc, sp))
     if not len(points):
         raise _no_legal_pair(space)
     bounds = space.constraints.hardware_only

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from accel.area import area_mm2
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
@@ -80,8 +79,7 @@ def bench_optimality(
     """
     free = load_space(space)
     default = load_accelerator("gemmini-default")
-    area = float(area_mm2(default.dim, default.accumulator_kib, default.scratchpad_kib))
-    limited = free.constrain("area of gemmini-default", area_mm2=area)
+    limited = free.constrain("area of gemmini-default", area_mm2=default.area_mm2)
     loaded = [load_network(name) for name in networks or DEFAULT_NETWORKS]
     rows: list[dict[str, Any]] = []
     layers: list[dict[str, Any]] = []

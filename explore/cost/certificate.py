@@ -27,7 +27,6 @@ from explore.cost.bound import capacity_bound
 from explore.cost.exact import LayerSolver
 from explore.cost.tiles import Floats, Point, Region
 from explore.genome import to_mapping
-from explore.hardware import area
 from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem
@@ -173,14 +172,15 @@ class _Grid:
         return (dim, dim), (acc, acc), (sp, sp)
 
     def _any(self, ranges: _Ranges) -> bool:
-        """Whether a box may hold an allowed point: area and SRAM grow with every value, so if the least corner
-        breaks their bounds, all points do. Rules that
-        couple the values are asked of single points alone."""
+        """Whether a box may hold an allowed point: area and SRAM grow with the capacities, so if the least ones
+        break their bounds on every side, all points do. Rules that couple the values are asked of single points
+        alone."""
         low = self.region(ranges).low
         if all(first == last for first, last in ranges):
             return bool(self.space.allowed(low.dim, low.accumulator_kib, low.scratchpad_kib))
-        values = {"area_mm2": float(area(low.dim, low.accumulator_kib, low.scratchpad_kib))}
-        values["sram_kib"] = low.accumulator_kib + low.scratchpad_kib
+        first, last = ranges[0]
+        areas = self.space.area_of(self.values[0][first : last + 1], low.accumulator_kib, low.scratchpad_kib)
+        values = {"area_mm2": float(areas.min()), "sram_kib": low.accumulator_kib + low.scratchpad_kib}
         bounds = self.space.constraints.hardware_only
         return all(values[name] <= bound for name, bound in bounds.items())
 

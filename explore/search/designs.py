@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.front import nondominated, thin
 from explore.genome import COLUMNS, ROWS, WIDTH, Genomes, ProblemSet, count, needs, to_mapping
@@ -188,7 +187,7 @@ class Evaluator:
                 np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
             )
         reached: dict[str, tuple[Floats, float | None]] = {
-            "area_mm2": (np.asarray(area_mm2(dim, acc, sp)), c.area_mm2),
+            "area_mm2": (np.asarray(self.space.area_of(dim, acc, sp)), c.area_mm2),
             "sram_kib": (acc + sp, c.sram_kib),
             "power_mw": (power, c.power_mw),
             "latency_cycles": (latency, c.latency_cycles),
@@ -213,7 +212,7 @@ class Evaluator:
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `explore.objective`), (D, names)."""
         energy, latency = d.energy @ self.counts, d.latency @ self.counts
-        area = np.asarray(area_mm2(d.point[:, 0], d.point[:, 1], d.point[:, 2]))
+        area = np.asarray(self.space.area_of(*d.point.T))
         edp = energy * 1e-6 * latency
         known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
         return np.stack([known[name] for name in names], 1)
@@ -224,7 +223,7 @@ class Evaluator:
         cost = Cost(
             float(d.latency[i] @ self.counts),
             float(d.energy[i] @ self.counts),
-            float(area_mm2(*point.tolist())),
+            float(self.space.area_of(*point.tolist())),
         )
         mappings = tuple(
             to_mapping(row, task.problem.groups, self.space.double_buffer)

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accel.area import area_mm2
 from explore.candidate import Candidate
 from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.genome import (
@@ -124,7 +123,7 @@ class DosaSearch(BaselineSearch):
             np.take_along_axis(values, layer_best, 3)[..., 0] @ self.evaluator.counts
             for values in (energy, latency)
         )
-        area = np.asarray(area_mm2(*point.T)).reshape(starts, points)
+        area = np.asarray(self.setup.space.area_of(*point.T)).reshape(starts, points)
         point_best = (self._score(*totals) + self.exponents[:, 2:] * np.log(area)).argmin(1)
         chosen = np.arange(starts), point_best
         rows = genomes.reshape(*shape, WIDTH)[chosen].reshape(-1, WIDTH)
@@ -197,7 +196,7 @@ class DosaSearch(BaselineSearch):
         each = [v.repeat_interleave(n) for v in (dim, acc, sp)]
         latency = latency_terms(c, each[0], base.dram_bytes_per_cycle).amax(0).view(starts, n)
         energy = energy_terms(c, each[0], each[1], each[2], base.energy).sum(0).view(starts, n)
-        area = area_mm2(dim, acc, sp)
+        area = space.area_of(dim, acc, sp)
         total_e, total_l = energy @ self._counts, latency @ self._counts
         by_energy, by_latency, by_area = torch.from_numpy(self.exponents.T)
         loss = by_energy * total_e.log() + by_latency * total_l.log() + by_area * area.log()

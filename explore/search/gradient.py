@@ -16,7 +16,6 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.cost.reference import Counts
 from explore.genome import (
@@ -415,7 +414,7 @@ class GradientSearch:
             elite = self.elites[0][0]
             dim, acc, sp = elite.point
             network_e, network_l = self.archive.totals(elite.point, elite.choice)
-            area = float(area_mm2(dim, acc, sp))
+            area = float(self.setup.space.area_of(dim, acc, sp))
             networks = {
                 name: Cost(network_l[i] / w, network_e[i] / w, area)
                 for i, (name, w) in enumerate(

@@ -55,7 +55,17 @@ class HardwareChoice:
             least = (point[:, 1] <= self._choices[1][0]) & (point[:, 2] <= self._choices[2][0])
             value[broken, 1:] *= _STEP
             value[broken & least, 0] *= _STEP
+        else:
+            # The area may fall as the side grows (see `accel.area`), then a side may be out of reach from above.
+            point[broken] = self._least_point(log2[broken, 0])
         return point
+
+    def _least_point(self, log2_side: Floats) -> Floats:
+        """Least memories around the nearest of the sides that they are allowed with."""
+        sides, acc, sp = self._choices
+        open_ = sides[self.space.allowed(sides, acc[0], sp[0])]
+        nearest = np.abs(np.log2(open_)[None, :] - log2_side[:, None]).argmin(1)
+        return np.stack([open_[nearest], *(np.full(len(nearest), v[0]) for v in (acc, sp))], 1)
 
 
 def _nearest(allowed: Floats, value: Floats) -> Floats:

@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accel.area import area_mm2
 from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.genome import (
     COLUMNS,
@@ -160,7 +159,7 @@ class RelaxedStarts:
         )
         log_e = (energy @ self.counts).log()
         log_l = (latency @ self.counts).log()
-        area = area_mm2(dim, acc_kib, sp_kib)
+        area = self.space.area_of(dim, acc_kib, sp_kib)
         w = self.weights
         loss = torch.from_numpy(w.energy) * log_e + torch.from_numpy(w.latency) * log_l
         loss = loss + torch.from_numpy(w.area) * area.log()

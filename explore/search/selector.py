@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.area import area_mm2
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
 from explore.front import nondominated, thin
@@ -76,6 +75,12 @@ class Selector:
         return np.asarray(
             self.space.allowed(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib),
             dtype=np.bool_,
+        )
+
+    def _areas(self, hardware: Hardware) -> Floats:
+        return np.asarray(
+            self.space.area_of(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib),
+            dtype=np.float64,
         )
 
     def sides(self) -> NDArray[np.int64]:
@@ -194,7 +199,7 @@ class Selector:
             chain = self.archive.chain(point, scale)
             if chain is None:
                 return None
-            area = np.full(len(chain.energy), float(area_mm2(*point)))
+            area = np.full(len(chain.energy), float(self.space.area_of(*point)))
             value = focus.value(chain.energy, chain.latency, area)
             limits = self.space.constraints
             if not limits.any_on_mappings:
@@ -253,7 +258,7 @@ class Selector:
         hardware = self.pool(around)
         weighings = np.broadcast_to(self.ratio * WEIGHINGS, (len(hardware), len(WEIGHINGS)))
         scan = self.archive.scan(hardware, weighings, prune=prune)
-        area = np.asarray(area_mm2(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib))[:, None]
+        area = self._areas(hardware)[:, None]
         excess, _ = self.excess(scan.energy, scan.latency, scan.network_energy, scan.network_latency)
         penalty = np.zeros(scan.energy.shape)
         if excess.shape[-1]:
@@ -306,7 +311,7 @@ class Selector:
         """An elite as a design point."""
         dim, acc, sp = (int(v) for v in elite.point)
         a = self.archive
-        cost = Cost(elite.latency, elite.energy, float(area_mm2(*elite.point)))
+        cost = Cost(elite.latency, elite.energy, float(self.space.area_of(*elite.point)))
         mappings = tuple(
             to_mapping(a.genomes[i][k], a.tasks[i].problem.groups, a.double_buffer)
             for i, k in enumerate(elite.choice)
@@ -325,7 +330,7 @@ class Selector:
         hardware = self.pool(around)
         weighings = np.broadcast_to(self.ratio * WEIGHINGS, (len(hardware), len(WEIGHINGS)))
         scan = self.archive.scan(hardware, weighings)
-        area = np.asarray(area_mm2(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib))
+        area = self._areas(hardware)
         excess, _ = self.excess(scan.energy, scan.latency, scan.network_energy, scan.network_latency)
         feasible = np.isfinite(scan.energy)
         if excess.shape[-1]:

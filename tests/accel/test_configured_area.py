@@ -111,12 +111,53 @@ def test_banks_by_hand() -> None:
     slopes = AREA.accumulator_slopes
     bit = (16 * slopes[0] + 48 * slopes[1] - 64 * slopes[-1]) / 64
     assert AREA.bank_bit_mm2 == pytest.approx(bit, rel=1e-12)
-    # 16 x 16: a scratchpad bank is 128 bits wide. The law's 256 KiB is more than cells and four banks, in proportion.
-    cells = 256 * 1024 * AREA.scratchpad_slopes[-1]
-    expected = AREA.scratchpad_mm2(16, 256) * 4 * 128 * bit / (cells + 4 * 128 * bit)
+    # 16 x 16: a scratchpad bank is 128 bits wide
     logic = structure_law().difference(default(scratchpad_banks=8), default(), 16)
-    expected += logic_scale() * sum(CELLS_UM2[name] * count for name, count in logic.items()) * 1e-6
-    assert default(scratchpad_banks=8).area_mm2 - default().area_mm2 == pytest.approx(expected, rel=1e-9)
+    added = logic_scale() * sum(CELLS_UM2[name] * count for name, count in logic.items()) * 1e-6
+    more = default(scratchpad_banks=8).area_mm2 - default().area_mm2
+    assert more == pytest.approx(4 * 128 * bit + added, rel=1e-9)
+    # The law's 256 KiB is more than cells and four banks; three banks fewer save in proportion.
+    cells = 256 * 1024 * AREA.scratchpad_slopes[-1]
+    one = AREA.scratchpad_in_banks_mm2(16, 256, 1, 4)
+    saved = AREA.scratchpad_mm2(16, 256) * 3 * 128 * bit / (cells + 4 * 128 * bit)
+    assert AREA.scratchpad_mm2(16, 256) - one == pytest.approx(saved, rel=1e-9)
+
+
+FLAGS = st.fixed_dictionaries({n: st.booleans() for n in Features.model_fields if n != "normalizations"})
+
+
+@given(
+    FLAGS,
+    st.sampled_from(("WS", "OS", "both")),
+    st.sampled_from((1, 2, 4, 8, 64)),
+    st.integers(1, 4),
+    st.sampled_from((1, 16, 256)),
+    st.integers(8, 32),
+    st.integers(2, 128),
+)
+def test_never_falls_as_a_capacity_grows(
+    features: dict[str, bool],
+    flow: str,
+    scratchpad: int,
+    accumulator: int,
+    requests: int,
+    bits: int,
+    dim: int,
+) -> None:
+    one = default(
+        features=features,
+        dataflow=flow,
+        scratchpad_banks=scratchpad,
+        accumulator_banks=accumulator,
+        dma_requests=requests,
+        partial_sum_bits=bits,
+        tile_rows=1,
+    )
+    capacities = np.unique(np.geomspace(1, 1 << 17, 80).round())
+    area = one.area_of(dim, capacities[:, None], capacities[None, :])
+    assert area.min() > 0
+    for axis in range(2):
+        assert (np.diff(area, axis=axis) >= -1e-12 * area.max()).all()
 
 
 def test_scale_agrees_with_the_process() -> None:

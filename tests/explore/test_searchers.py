@@ -74,6 +74,16 @@ def test_tiny_budgets(name: str, space: str) -> None:
     conformance.check_tiny_budgets(lambda setup: make(name, setup), setup_in(space, 1))
 
 
+def test_costs_and_bounds_with_another_base(name: str, space: str) -> None:
+    """All that a base has is charged for: areas of candidates are those of their accelerators, also at a bound."""
+    base = load_accelerator("gemmini-default").replace(
+        scratchpad_banks=8, dma_requests=64, execute_queue=32, counters=16, features={"loop_conv": False}
+    )
+    setup = setup_in(space, 600)
+    setup = dataclasses.replace(setup, space=dataclasses.replace(setup.space, base=base))
+    conformance.check_constraints(lambda s: make(name, s), setup, recompute(name))
+
+
 def test_more_budget(name: str) -> None:
     conformance.check_more_budget(lambda setup: make(name, setup), setup_in("gemmini", 500))
 
