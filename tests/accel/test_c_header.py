@@ -78,6 +78,7 @@ def test_features(feature: str, macro: str) -> None:
 PROGRAM = r"""
 #include "gemmini_params.h"
 #include "gemmini_params.h"
+#include <stddef.h>
 #include <stdio.h>
 static elem_t block[DIM][DIM] row_align(1);
 static acc_t wide[DIM][DIM] row_align_acc(MAX_BLOCK_LEN_ACC);
@@ -97,8 +98,8 @@ int main(void) {
     printf("%lld\n", result);
   }
   // the longest row of a load is then one request to memory
-  if (__alignof__(block) % MAX_BYTES || __alignof__(wide) % MAX_BYTES) return 1;
-  if (__alignof__(block) % (DIM * sizeof(elem_t))) return 2;
+  struct padded { char first; elem_t rows[DIM][DIM] row_align(1); };
+  if (offsetof(struct padded, rows) != (DIM * sizeof(elem_t) < MAX_BYTES ? MAX_BYTES : DIM * sizeof(elem_t))) return 1;
   return block[0][0] + (int)wide[0][0] + elem_t_max + elem_t_min + 1 + (sizeof(full_t) != 8);
 }
 """
