@@ -1,0 +1,32 @@
+"""The accelerator's instructions as data, and what follows from it: matching, padding, addresses, least hardware."""
+
+from __future__ import annotations
+
+from compiler.abstraction.contraction import Access, Contraction, contraction_of, convolution, matmul
+from compiler.abstraction.expression import Expression, variable
+from compiler.abstraction.intrinsic import Intrinsic, MemoryStatement, dot_product, gemmini, outer_block
+from compiler.abstraction.matching import Matching, OperandTiles, is_identity, match, matchings
+from compiler.abstraction.requirement import capacities, gemmini_requirement, least_extents
+
+__all__ = [
+    "Access",
+    "Contraction",
+    "Expression",
+    "Intrinsic",
+    "Matching",
+    "MemoryStatement",
+    "OperandTiles",
+    "capacities",
+    "contraction_of",
+    "convolution",
+    "dot_product",
+    "gemmini",
+    "gemmini_requirement",
+    "is_identity",
+    "least_extents",
+    "match",
+    "matchings",
+    "matmul",
+    "outer_block",
+    "variable",
+]
