@@ -15,9 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from common.cache import Cache
 from common.errors import BacoError, Location, StorageError
 from common.provenance import stable_hash
-from sim.cache import Cache
 from sim.toolchain import Toolchain
 
 __all__ = ["BuildError", "Report", "Waves", "functional_simulator", "rtl_simulator"]

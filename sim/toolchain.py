@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from common.errors import InputError, did_you_mean
+from common.packages import package_file, zig_program
 from common.provenance import stable_hash
 
 #: `package` (default) or `system`.
@@ -73,9 +73,9 @@ def toolchain(kind: str | None = None) -> Toolchain:
 @functools.cache
 def _find(kind: str, cxx: str) -> Toolchain:
     if kind == "package":
-        zig = _package_file("ziglang", "zig.exe" if os.name == "nt" else "zig")
+        zig = zig_program()
         compiler: tuple[str, ...] = (str(zig), "c++") if zig else ()
-        binary = _package_file("verilator", "bin", "verilator_bin")
+        binary = package_file("verilator", "bin", "verilator_bin")
         verilator, root = (str(binary), str(binary.parent.parent)) if binary else ("", "")
         version_command = [str(zig), "version"]
     else:
@@ -89,15 +89,6 @@ def _find(kind: str, cxx: str) -> Toolchain:
     if verilator:
         versions["verilator"] = _verilator_version(kind, verilator, root)
     return Toolchain(kind, verilator, root, compiler, versions)
-
-
-def _package_file(package: str, *parts: str) -> Path | None:
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        path = Path(folder, *parts)
-        if path.is_file():
-            return path
-    return None
 
 
 def _system_verilator() -> tuple[str, str]:

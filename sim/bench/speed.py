@@ -15,6 +15,7 @@ import numpy as np
 from accel.config import Accelerator
 from accel.generate import verilog
 from accel.isa import GARBAGE
+from common.cache import Cache
 from common.errors import BacoError
 from sim.bench.hollow import hollow_verilog
 from sim.bench.layers import Layer, Matmul
@@ -22,7 +23,6 @@ from sim.bench.probe import FAST_MEMORY, Probe
 from sim.bench.program import matmul_program
 from sim.bench.stream import BASE, StreamText, accumulator
 from sim.build import functional_simulator, rtl_simulator
-from sim.cache import Cache
 from sim.engines.rtl import RtlEngine
 from sim.job import Job, Memory, Result
 from sim.toolchain import toolchain

@@ -209,7 +209,7 @@ def test_where_nothing_can_be_written(
     monkeypatch.setenv("BACO_CACHE", str(tmp_path / "file" / "cache"))
     code, said = simulate(capsys, tmp_path, elf, "functional")
     assert code == 2
-    assert "the cache of built simulators cannot be written" in said
+    assert "the cache of built programs cannot be written" in said
     assert "hint: set BACO_CACHE" in said
 
 

@@ -11,9 +11,9 @@ from harness_helpers import stub_verilog
 
 import sim.build
 import sim.toolchain
+from common.cache import KEEP_SECONDS, Cache, cache_folder
 from common.errors import InputError, StorageError
 from sim.build import BuildError, functional_simulator, rtl_simulator
-from sim.cache import KEEP_SECONDS, Cache, cache_folder
 from sim.toolchain import Toolchain, toolchain
 
 
@@ -86,7 +86,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for folder in (file, file / "below"):
-        with pytest.raises(StorageError, match="cache of built simulators") as caught:
+        with pytest.raises(StorageError, match="cache of built programs") as caught:
             Cache(folder).entry("key", lambda _: None)
         assert "BACO_CACHE" in str(caught.value)
 

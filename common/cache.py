@@ -101,7 +101,7 @@ class Cache:
     def _explain(self, error: OSError) -> BacoError:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EROFS, errno.EPERM, errno.EEXIST):
             return StorageError(
-                f"the cache of built simulators cannot be written: {(error.strerror or str(error)).lower()}",
+                f"the cache of built programs cannot be written: {(error.strerror or str(error)).lower()}",
                 location=Location(str(self.folder)),
                 hint="set BACO_CACHE to a folder that you may write to",
             )
