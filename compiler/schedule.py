@@ -9,7 +9,7 @@ from common.errors import InputError
 from compiler.mapping import Mapping
 from compiler.mapping_text import format_mapping
 
-__all__ = ["ExplicitSchedule", "LoopConvSchedule", "LoopWsSchedule", "Schedule"]
+__all__ = ["DepthwiseSchedule", "ExplicitSchedule", "LoopConvSchedule", "LoopWsSchedule", "Schedule"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,30 @@ class ExplicitSchedule:
 
     def __str__(self) -> str:
         return f"explicit {format_mapping(self.mapping)}"
+
+
+@dataclass(frozen=True)
+class DepthwiseSchedule:
+    """Several groups of a grouped convolution at once, with explicit moves.
+
+    Their weights are expanded into one block-diagonal matrix a window position, in a workspace that the host fills
+    first, so that one pass of the array serves `packed` groups.
+
+    Attributes:
+        mapping: of the packed problem: `packed` times the C and the K of a group, `groups / packed` groups (rounded
+            up).
+        packed: groups at once; the channels of neighbouring groups must be adjacent in input and output.
+    """
+
+    mapping: Mapping
+    packed: int
+
+    def __post_init__(self) -> None:
+        if self.packed < 1:
+            raise InputError(f"a pass cannot serve {self.packed} groups")
+
+    def __str__(self) -> str:
+        return f"packed {self.packed} {format_mapping(self.mapping)}"
 
 
 @dataclass(frozen=True)
@@ -100,4 +124,4 @@ class LoopConvSchedule:
         return f"loop_conv {','.join(map(str, self.tile))} order {self.order}{extra}"
 
 
-Schedule: TypeAlias = ExplicitSchedule | LoopWsSchedule | LoopConvSchedule
+Schedule: TypeAlias = ExplicitSchedule | DepthwiseSchedule | LoopWsSchedule | LoopConvSchedule
