@@ -127,9 +127,9 @@ def contraction_of(op: LinalgStructuredOperation) -> Contraction:
     names = [f"i{position}" for position in range(maps[0].num_dims)]
     extents: dict[str, int] = {}
     accesses = []
-    for operand, indexing, shape in zip("ABD", maps, shapes, strict=True):
+    for letter, indexing, shape in zip("ABD", maps, shapes, strict=True):
         indices = tuple(_expression(result, names) for result in indexing.results)
-        accesses.append(Access(operand, indices))
+        accesses.append(Access(letter, indices))
         for index, extent in zip(indices, shape, strict=True):
             if str(index) in names:
                 extents[str(index)] = extent
