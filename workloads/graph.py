@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 from common.errors import InputError, Location
 from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
-from workloads.network import Network, Operator, Tensor, Unsupported
+from workloads.network import Block, Network, Operator, Tensor, Unsupported
 from workloads.problem import Problem
+from workloads.semantics import Semantics
 from workloads.shapes import Pair, paddings, pair
+from workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
 
 #: Counts stay exact in float64, which the cost models use.
 EXACT = 2**53
@@ -32,6 +34,7 @@ class Graph:
         self._scope: list[str] = []
         self._repeat = 1
         self._rides: dict[str, tuple[Ride, bool]] = {}
+        self._blocks: list[Block] = []
 
     # Structure
 
@@ -61,15 +64,17 @@ class Graph:
         if count < 1:
             raise self.error(f"a block must run at least once, not {count} times")
         outer, self._repeat = self._repeat, self._repeat * count
+        start = len(self._operators)
         try:
             y = block(x)
         finally:
             self._repeat = outer
         if y.shape != x.shape and count > 1:
             raise self.error(f"a repeated block turns {x.shape} into {y.shape}, so it cannot feed itself")
+        self._blocks.append(Block(start, len(self._operators), count, x, y))
         return y
 
-    def build(self, unsupported: Sequence[Unsupported] = ()) -> Network:
+    def build(self, unsupported: Sequence[Unsupported] = (), outputs: Sequence[Tensor] = ()) -> Network:
         """The finished network."""
         return Network(
             self.name,
@@ -78,6 +83,8 @@ class Graph:
             tuple(unsupported),
             self.source,
             self.options,
+            tuple(self._blocks),
+            tuple(outputs),
         )
 
     def error(self, message: str, node: str | None = None, hint: str | None = None) -> InputError:
@@ -93,17 +100,30 @@ class Graph:
         full = tuple(x.words // known if n == -1 and known else n for n in shape)
         if math.prod(full) != x.words:
             raise self.error(f"{x.shape} cannot be reshaped to {tuple(shape)}", x.name)
-        return Tensor(x.name, full)
+        return x.viewed(full, Reshape(full))
 
     def transpose(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         """Dimensions in another order."""
         if sorted(axes) != list(range(len(x.shape))):
             raise self.error(f"{tuple(axes)} does not reorder the dimensions of {x.shape}", x.name)
-        return Tensor(x.name, tuple(x.shape[a] for a in axes))
+        return x.viewed(tuple(x.shape[a] for a in axes), Transpose(tuple(axes)))
 
-    def view(self, x: Tensor, shape: Sequence[int]) -> Tensor:
-        """A part (slice, crop) or expansion of a tensor under a shape of its own."""
-        return Tensor(x.name, self._shape(shape, x.name))
+    def slice(
+        self, x: Tensor, axis: int, start: int | None, stop: int | None = None, step: int = 1
+    ) -> Tensor:
+        """`start:stop:step` along one dimension, as in Python."""
+        part = slice_of(x.shape, axis, start, stop, step)
+        return x.viewed(self._shape(part.shape, x.name), part)
+
+    def expand(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """Broadcast to a shape."""
+        full = self._shape(shape, x.name)
+        return x.viewed(full, Expand(full))
+
+    def view(self, x: Tensor, shape: Sequence[int], *steps: Step) -> Tensor:
+        """A part or another order of a tensor under a shape of its own, as the steps say; without any, it is
+        recorded only that it is a view of x."""
+        return x.viewed(self._shape(shape, x.name), *(steps or (Unknown("a view that is not recorded"),)))
 
     # Questions
 
@@ -192,6 +212,7 @@ class Graph:
         shape: Sequence[int],
         problem: Problem | None = None,
         weights: int = 0,
+        semantics: Semantics | None = None,
     ) -> Tensor:
         output = Tensor(name, self._shape(shape, name))
         for x in inputs:
@@ -202,7 +223,17 @@ class Graph:
             self._rides[name] = (Ride.LINEAR, kind.startswith("conv"))
         self._tensors.add(name)
         self._operators.append(
-            Operator(name, kind, tuple(x.name for x in inputs), output, problem, weights, fused, self._repeat)
+            Operator(
+                name,
+                kind,
+                tuple(x.name for x in inputs),
+                output,
+                problem,
+                weights,
+                fused,
+                self._repeat,
+                semantics,
+            )
         )
         return output
 

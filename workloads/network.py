@@ -6,22 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workloads.problem import Problem
+from workloads.semantics import Semantics
+from workloads.tensor import Tensor
 
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value in the graph; `shape` in elements (NCHW for images, ... x features otherwise)."""
-
-    name: str
-    shape: tuple[int, ...]
-
-    @property
-    def words(self) -> int:
-        """Number of elements."""
-        words = 1
-        for size in self.shape:
-            words *= size
-        return words
+__all__ = ["Block", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +27,8 @@ class Operator:
             max-pooling, residual addition), so that it costs the host nothing.
         repeat: how many times the node is executed (e.g. 12 identical transformer blocks are kept as
             one block repeated 12 times).
+        semantics: what it computes, None where that is not recorded. Costs do not depend on it; it is neither
+            compared nor stored with a study.
     """
 
     name: str
@@ -49,6 +39,25 @@ class Operator:
     weight_words: int = 0
     fused: bool = False
     repeat: int = 1
+    semantics: Semantics | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Operators that run several times, each time on the result of the last.
+
+    Attributes:
+        start, stop: their positions among the network's operators.
+        count: how often they run.
+        input: what the first run reads.
+        output: what the next run reads in its place.
+    """
+
+    start: int
+    stop: int
+    count: int
+    input: Tensor
+    output: Tensor
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,8 @@ class Network:
         operators: the nodes; the edges are the tensor names.
         unsupported: operators that an importer could not cost.
         source: the file or the built-in definition it came from.
+        blocks: the repeated parts, inner ones before those around them (`workloads.expand` unrolls them).
+        outputs: tensors for the outside; empty if not known, then those that nothing reads.
     """
 
     name: str
@@ -102,6 +113,8 @@ class Network:
     unsupported: tuple[Unsupported, ...] = ()
     source: str = "built-in"
     options: dict[str, int | str] = field(default_factory=dict, hash=False)
+    blocks: tuple[Block, ...] = field(default=(), compare=False, repr=False)
+    outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -55,11 +55,15 @@ def transposed_size(
 
 @dataclass(frozen=True)
 class Phase:
-    """Outputs of a 1-D transposed convolution that share their taps: an ordinary stride-1 convolution."""
+    """Outputs of a 1-D transposed convolution that share their taps: an ordinary stride-1 convolution.
+
+    `residue`: these are the outputs residue, residue + stride, residue + 2 * stride...
+    """
 
     outputs: int
     taps: int
     dilation: int
+    residue: int = 0
 
 
 def transposed_phases(
@@ -77,7 +81,7 @@ def transposed_phases(
         taps = sum(1 for r in range(kernel) if (residue + pad_before - r * dilation) % stride == 0)
         outputs = (output - residue + stride - 1) // stride
         if taps and outputs:
-            phases.append(Phase(outputs, taps, dilation // common if taps > 1 else 1))
+            phases.append(Phase(outputs, taps, dilation // common if taps > 1 else 1, residue))
     return phases
 
 

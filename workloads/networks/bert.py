@@ -27,7 +27,7 @@ def bert_base(batch: int = 1, seq: int = 128) -> Network:
         )
         y = b.linear(attend(b, q, k, v), WIDTH, bias=True, name="output")
         x = b.layernorm(b.add(y, x, name="add1"), name="norm1")
-        y = b.op("gelu", (b.linear(x, HIDDEN, bias=True, name="intermediate"),), name="gelu")
+        y = b.unary("gelu", b.linear(x, HIDDEN, bias=True, name="intermediate"), "gelu")
         y = b.linear(y, WIDTH, bias=True, name="contract")
         return b.layernorm(b.add(y, x, name="add2"), name="norm2")
 
@@ -35,10 +35,10 @@ def bert_base(batch: int = 1, seq: int = 128) -> Network:
         words = b.embedding(b.input("tokens", (batch, seq)), VOCABULARY, WIDTH, name="words")
         types = b.embedding(b.input("token_types", (batch, seq)), 2, WIDTH, name="types")
         x = b.add(words, types, name="add_types")
-        x = b.op("add", (x,), weights=POSITIONS * WIDTH, name="add_positions")
+        x = b.add_table(x, POSITIONS, "add_positions")
         x = b.layernorm(x, name="norm")
     with b.scope("encoder"):
         x = b.repeat(LAYERS, block, x)
-    x = b.linear(b.view(x, (batch, WIDTH)), WIDTH, bias=True, name="pooler")
-    b.op("tanh", (x,), name="pooler.tanh")
+    x = b.linear(b.reshape(b.slice(x, 1, 0, 1), (batch, WIDTH)), WIDTH, bias=True, name="pooler")
+    b.unary("tanh", x, "pooler.tanh")
     return b.build()

@@ -26,12 +26,12 @@ def llama2_7b(batch: int = 1, seq: int = 2048, phase: Literal["prefill", "decode
     def block(x: Tensor) -> Tensor:
         y = b.rmsnorm(x, name="norm1")
         q, k, v = (split_heads(b, b.linear(y, WIDTH, name=n), HEADS) for n in ("query", "key", "value"))
-        q, k = b.op("rope", (q,), name="query.rope"), b.op("rope", (k,), name="key.rope")
-        y = attend(b, q, context("key", k), context("value", v))
+        q, k = b.rope(q, name="query.rope", start=cached), b.rope(k, name="key.rope", start=cached)
+        y = attend(b, q, context("key", k), context("value", v), causal=True)
         x = b.add(b.linear(y, WIDTH, name="output"), x, name="add1")
         y = b.rmsnorm(x, name="norm2")
-        gate = b.op("silu", (b.linear(y, HIDDEN, name="gate"),), name="silu")
-        y = b.op("mul", (gate, b.linear(y, HIDDEN, name="up")), name="mul")
+        gate = b.unary("silu", b.linear(y, HIDDEN, name="gate"), "silu")
+        y = b.binary("mul", gate, b.linear(y, HIDDEN, name="up"), "mul")
         return b.add(b.linear(y, WIDTH, name="down"), x, name="add2")
 
     x = b.embedding(b.input("tokens", (batch, rows)), VOCABULARY, WIDTH, name="words")

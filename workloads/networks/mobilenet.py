@@ -29,7 +29,7 @@ def _conv(
 ) -> Tensor:
     x = b.conv2d(x, channels, kernel, stride, kernel // 2, groups=groups, name=name)
     x = b.batchnorm(x, name=f"{name}.bn")
-    return b.op("relu6", (x,), name=f"{name}.relu6") if act else x
+    return b.unary("relu6", x, f"{name}.relu6", "clip", low=0, high=6) if act else x
 
 
 def _block(b: GraphBuilder, x: Tensor, expansion: int, channels: int, stride: int) -> Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from workloads.builder import GraphBuilder
 from workloads.network import Network, Tensor
 from workloads.networks.resnet import features
+from workloads.semantics import Parameter
 
 WIDTH, ANCHORS, CLASSES = 256, 9, 80
 
@@ -30,12 +31,22 @@ def _pyramid(b: GraphBuilder, c3: Tensor, c4: Tensor, c5: Tensor) -> list[Tensor
     return [*levels, p6, p7]
 
 
-def _head(b: GraphBuilder, x: Tensor, outputs: int, final: str | None, shared: bool) -> Tensor:
+def _weights(name: str, channels: int) -> tuple[Parameter, Parameter]:
+    """The parameters of a head's convolution, the same at every level."""
+    weight = Parameter(f"{name}.weight", (channels, WIDTH, 3, 3), fan_in=9 * WIDTH)
+    return weight, Parameter(f"{name}.bias", (channels,), fill="shift")
+
+
+def _head(b: GraphBuilder, x: Tensor, subnet: str, outputs: int, final: str | None, shared: bool) -> Tensor:
     for number in range(4):
-        x = b.conv2d(x, WIDTH, 3, padding=1, bias=not shared, name=f"conv{number}", shared=shared)
+        trained = _weights(f"{subnet}.conv{number}", WIDTH)
+        x = b.conv2d(
+            x, WIDTH, 3, padding=1, bias=not shared, name=f"conv{number}", shared=shared, trained=trained
+        )
         x = b.relu(x, name=f"relu{number}")
-    x = b.conv2d(x, outputs, 3, padding=1, bias=not shared, name="predict", shared=shared)
-    return b.op(final, (x,), name=final) if final else x
+    trained = _weights(f"{subnet}.predict", outputs)
+    x = b.conv2d(x, outputs, 3, padding=1, bias=not shared, name="predict", shared=shared, trained=trained)
+    return b.unary(final, x, final) if final else x
 
 
 def retinanet(batch: int = 1, image: int = 224) -> Network:
@@ -48,7 +59,7 @@ def retinanet(batch: int = 1, image: int = 224) -> Network:
     for number, x in enumerate(levels):
         # The heads' weights are the same at every level, so only the first counts them.
         with b.scope(f"p{number + 3}.classes"):
-            _head(b, x, ANCHORS * CLASSES, "sigmoid", shared=number > 0)
+            _head(b, x, "classes", ANCHORS * CLASSES, "sigmoid", shared=number > 0)
         with b.scope(f"p{number + 3}.boxes"):
-            _head(b, x, ANCHORS * 4, None, shared=number > 0)
+            _head(b, x, "boxes", ANCHORS * 4, None, shared=number > 0)
     return b.build()

@@ -41,7 +41,9 @@ def unet(batch: int = 1, image: int = 572) -> Network:
             size = 2 * x.shape[-1]
             x = b.upsample(x, (size, size), name="upsample")
             x = b.conv2d(x, 64 * 2**level, 2, padding=(0, 0, 1, 1), bias=True, name="upconv")
-            skip = b.view(skips[level], (batch, 64 * 2**level, size, size))
+            skip, edge = skips[level], (skips[level].shape[-1] - size) // 2
+            for axis in (2, 3):
+                skip = b.slice(skip, axis, edge, edge + size)
             x = _double(b, b.concat((skip, x), 1, name="concat"), 64 * 2**level)
     b.conv2d(x, 2, 1, bias=True, name="classes")
     return b.build()

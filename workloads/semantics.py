@@ -1,0 +1,131 @@
+"""What operators compute: functions, operands and parameters, as far as the source of a network tells.
+
+Costs need only shapes (`workloads.network`); running a network needs this. Functions have the meaning of the numpy
+or PyTorch function of that name; images are (N, C, H, W) and (N, C, L).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from workloads.tensor import Tensor
+from workloads.views import Step, apply_steps
+
+__all__ = ["FUNCTIONS", "Operand", "Parameter", "Semantics", "constant"]
+
+#: How a parameter that the source does not give is drawn: normal with a standard deviation of `spread`, or of
+#: sqrt(2 / fan_in) (He et al. 2015: keeps the size of activations); positive around one; or around zero.
+Fill: TypeAlias = Literal["normal", "scale", "shift"]
+
+#: Every function of `Semantics.function`, with its operands (those in brackets may be None) and attributes.
+FUNCTIONS: dict[str, str] = {
+    "conv": "x, weight (K, C / groups, *kernel), [bias]; stride, padding ((before, after), ...), dilation, groups",
+    "conv_transpose": "x, weight (C, K / groups, *kernel), [bias]; the same, shape of the output, and `phase`: the "
+    "outputs at these residues modulo the stride, or None for all of them",
+    "interleave": "the phases of a transposed convolution; `residues` of each phase, stride",
+    "matmul": "a, b, [bias]; alpha, a factor of the product",
+    "batchnorm": "x, [scale], [shift], mean, variance; eps",
+    "layernorm": "x, [scale], [shift]; axes (number of trailing dimensions), eps",
+    "rmsnorm": "x, [scale]; axes, eps",
+    "groupnorm": "x, [scale], [shift]; groups (instance normalisation: as many as channels), eps",
+    "softmax": "x, [mask: False or -inf where elements do not take part]; axis, logarithm",
+    "unary": "x; name of the function, its numbers by name",
+    "binary": "a, b (tensors or parameters, broadcast); name of the function",
+    "identity": "x",
+    "maxpool": "x; kernel, stride, padding ((before, after), ...), dilation, shape of the output",
+    "avgpool": "x; kernel, stride, padding, shape, count_padding; divisor or None",
+    "reduce": "x; name (mean, sum, max, min), axes, keepdims",
+    "concat": "tensors and parameters; axis",
+    "pad": "x; before, after (every dimension), value",
+    "embedding": "indices, table (rows, features)",
+    "resize": "x; mode (nearest, linear), coordinates and rounding (as ONNX Resize names them), scales or None",
+    "argmax": "x; axis, keepdims, smallest, last",
+    "rope": "x; base, interleaved, start: first position; positions are the dimension before the last",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A trained or fixed tensor that an operator holds.
+
+    Attributes:
+        name: of what is stored; equal names are one parameter (tied weights).
+        shape: of the tensor as the operator reads it.
+        load: gives the stored elements when they are needed, None if the file lacks them; None when the source of
+            the network has no values at all (built-in networks).
+        fill: how random elements are drawn instead.
+        fan_in: products in a sum with these weights, for their spread.
+        spread: standard deviation instead of that from fan_in.
+        steps: how `shape` is a view of what is stored.
+        stored_shape: of what is stored; `shape` without steps.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    load: Callable[[], np.ndarray | None] | None = None
+    fill: Fill = "normal"
+    fan_in: int = 1
+    spread: float | None = None
+    steps: tuple[Step, ...] = ()
+    stored_shape: tuple[int, ...] | None = None
+
+    def viewed(self, shape: tuple[int, ...], *steps: Step) -> Parameter:
+        """A view of the parameter (a transposed embedding table, a part)."""
+        stored = self.stored_shape if self.steps else self.shape
+        return replace(self, shape=shape, steps=(*self.steps, *steps), stored_shape=stored)
+
+    def value(self) -> np.ndarray | None:
+        """Elements that the source gives, None without. Raises ValueError for another number of them."""
+        value = None if self.load is None else self.load()
+        return None if value is None else self._view(np.asarray(value))
+
+    def drawn(self, seed: int) -> np.ndarray:
+        """Random float32 elements: the same for the same name, shape and seed."""
+        digest = hashlib.sha256(f"{seed}:{self.name}".encode()).digest()
+        random = np.random.Generator(np.random.Philox(int.from_bytes(digest[:16], "little")))
+        shape = self.shape if self.stored_shape is None else self.stored_shape
+        if self.fill == "scale":
+            return self._view(random.uniform(0.75, 1.25, shape).astype(np.float32))
+        spread = self.spread
+        if spread is None:
+            spread = 0.1 if self.fill == "shift" else math.sqrt(2 / max(self.fan_in, 1))
+        return self._view(random.standard_normal(shape, dtype=np.float32) * np.float32(spread))
+
+    def _view(self, value: np.ndarray) -> np.ndarray:
+        stored = self.shape if self.stored_shape is None else self.stored_shape
+        return apply_steps(value.reshape(stored), self.steps)
+
+    def renamed(self, name: str) -> Parameter:
+        """A parameter of its own for a copy of the operator; one with stored elements stays what it is."""
+        return self if self.load is not None else replace(self, name=name)
+
+
+def constant(name: str, value: np.ndarray | float) -> Parameter:
+    """A parameter whose elements are known."""
+    array = np.asarray(value)
+    return Parameter(name, array.shape, lambda: array)
+
+
+#: What an operator reads: an activation (its steps say which view of it), a parameter, or nothing.
+Operand: TypeAlias = Tensor | Parameter | None
+
+
+@dataclass(frozen=True, eq=False)
+class Semantics:
+    """What one operator computes.
+
+    Attributes:
+        function: one of `FUNCTIONS`.
+        operands: in the order of the function.
+        attributes: by the names in `FUNCTIONS`.
+    """
+
+    function: str
+    operands: tuple[Operand, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
