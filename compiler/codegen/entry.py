@@ -1,0 +1,58 @@
+"""The `main` of a program: the entry function is called with the buffers' addresses, results are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from compiler.codegen.program import Buffer
+
+__all__ = ["entry_ir"]
+
+#: As in runtime/runtime.h.
+_SIGNED, _FLOAT = 0x10, 0x20
+
+
+def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -> str:
+    """LLVM IR text of `main`, to stand behind the module's own."""
+    lines = [f"@{one.symbol} = external global i8, align 64" for one in buffers]
+    for one in checked:
+        name = one.name.encode() + b"\0"
+        lines += [
+            f"@expected_{one.name} = external constant i8, align 64",
+            f'@name.{one.name} = private unnamed_addr constant [{len(name)} x i8] c"{one.name}\\00"',
+        ]
+        if one.shape:
+            sizes = ", ".join(f"i64 {size}" for size in one.shape)
+            lines.append(f"@shape.{one.name} = private constant [{len(one.shape)} x i64] [{sizes}]")
+    if checked:
+        lines.append("%check = type { ptr, ptr, ptr, i64, i64, i64, ptr }")
+        rows = ", ".join(_row(one) for one in checked)
+        lines.append(f"@checks = private constant [{len(checked)} x %check] [{rows}]")
+        lines.append("declare i32 @check_buffers(ptr, i64)")
+    arguments = ", ".join(f"i64 ptrtoint (ptr @{one.symbol} to i64)" for one in buffers)
+    lines += [
+        "define i32 @main() nounwind {",
+        f"  call void @{_quoted(entry)}({arguments}) noinline",
+        '  call void asm sideeffect "fence", "~{memory}"()',
+    ]
+    if checked:
+        lines.append(f"  %wrong = call i32 @check_buffers(ptr @checks, i64 {len(checked)})")
+    lines += [f"  ret i32 {'%wrong' if checked else '0'}", "}", ""]
+    return "\n".join(lines)
+
+
+def _row(buffer: Buffer) -> str:
+    dtype = np.dtype(buffer.dtype)
+    element = dtype.itemsize | _SIGNED * (dtype.kind == "i") | _FLOAT * (dtype.kind == "f")
+    count = int(np.prod(buffer.shape, dtype=np.int64))
+    shape = f"ptr @shape.{buffer.name}" if buffer.shape else "ptr null"
+    pointers = f"ptr @name.{buffer.name}, ptr @{buffer.symbol}, ptr @expected_{buffer.name}"
+    return f"%check {{ {pointers}, i64 {count}, i64 {element}, i64 {len(buffer.shape)}, {shape} }}"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else f'"{name}"'

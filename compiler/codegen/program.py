@@ -1,0 +1,299 @@
+"""Programs: a module at the `instgem` or `llvm` level and its data become an ELF file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from accel.config import Accelerator
+from accel.elf_note import SECTION, note_bytes
+from common.errors import InfeasibleError, InputError
+from common.files import storage_error
+from compiler.codegen.data_object import DataSection, data_object
+from compiler.codegen.elf_symbols import elf_symbols
+from compiler.codegen.entry import entry_ir
+from compiler.codegen.toolchain import compile_source, link_program, runtime_objects
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["MEMORY_BASE", "Buffer", "Program", "Role", "build_program", "lower_to_ir", "program_assembly"]
+
+#: Where main memory begins, and programs with it.
+MEMORY_BASE = 0x80000000
+#: Code reaches data by 32-bit offsets from where it is; above this programs would not link.
+_MOST_BYTES = (1 << 31) - (1 << 20)
+#: Bytes that are readable behind every buffer.
+SLACK_BYTES = 64
+_ALIGN = 64
+
+DType = Literal[
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"
+]
+Role = Literal["input", "output", "inout", "constant", "workspace"]
+_ROLES = ("input", "output", "inout", "constant", "workspace")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array in main memory, dense and row-major, aligned to 64 bytes.
+
+    Attributes:
+        name: identifier; the ELF symbol is `buffer_<name>`.
+        shape: sizes; () for one element.
+        dtype: of the elements.
+        role: input and inout may be given anew for each run, output and inout are read back; a workspace and an
+            output without data begin with whatever is in memory.
+        data: content at the start, of that shape and type; None: none (input: zeros).
+        expected: what it must hold at the end; None: anything.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    role: Role = "input"
+    data: np.ndarray[Any, Any] | None = field(default=None, compare=False)
+    expected: np.ndarray[Any, Any] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier() or not self.name.isascii():
+            raise InputError(f"'{self.name}' cannot name a buffer", hint="use letters, digits and _")
+        if self.role not in _ROLES:
+            raise InputError(f"a buffer cannot be '{self.role}'", hint="allowed: " + ", ".join(_ROLES))
+        if self.dtype not in DType.__args__:  # type: ignore[attr-defined]
+            allowed = ", ".join(DType.__args__)  # type: ignore[attr-defined]
+            raise InputError(f"buffer '{self.name}' cannot hold {self.dtype}", hint=f"allowed: {allowed}")
+        if any(size < 1 for size in self.shape):
+            raise InputError(f"buffer '{self.name}' has the shape {self.shape}; sizes are at least 1")
+        for what in ("data", "expected"):
+            array = getattr(self, what)
+            if array is not None:
+                _check_array(self, array, what)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+    @property
+    def symbol(self) -> str:
+        """Its ELF symbol."""
+        return f"buffer_{self.name}"
+
+
+def _check_array(buffer: Buffer, array: np.ndarray[Any, Any], what: str) -> None:
+    if tuple(array.shape) != tuple(buffer.shape) or array.dtype != np.dtype(buffer.dtype):
+        raise InputError(
+            f"{what} of buffer '{buffer.name}' is {array.dtype}{list(array.shape)},"
+            f" not {buffer.dtype}{list(buffer.shape)}"
+        )
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program for one accelerator, ready to run on it or on a simulator.
+
+    Attributes:
+        name: for people.
+        elf: the file's bytes.
+        symbols: addresses of the buffers by their names.
+        buffers: in the order of the entry function's arguments.
+        accelerator: what it was compiled for; its hash is in the file.
+        memory_bytes: from the start of main memory to behind everything the program needs.
+        checked: whether it compares its results itself.
+        requirement: least hardware by name, where it is known.
+    """
+
+    name: str
+    elf: bytes
+    symbols: dict[str, int]
+    buffers: tuple[Buffer, ...]
+    accelerator: Accelerator
+    memory_bytes: int
+    checked: bool = False
+    requirement: Mapping[str, int] | None = None
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer of that name. Raises InputError when there is none."""
+        for one in self.buffers:
+            if one.name == name:
+                return one
+        known = ", ".join(one.name for one in self.buffers)
+        raise InputError(f"the program has no buffer '{name}'", hint=f"it has {known}")
+
+
+#: Called with a pass's name and the module after it.
+Observer = Callable[[str, "ModuleOp"], None]
+
+
+def lower_to_ir(module: ModuleOp, observe: Observer | None = None) -> str:
+    """LLVM IR text of a module at the `instgem` or `llvm` level; the module is lowered in place.
+
+    Raises InputError for what cannot be lowered.
+    """
+    from compiler.codegen.llvm_text import llvm_ir
+    from compiler.codegen.pipeline import run_passes
+
+    run_passes(module, ("instgem-to-llvm", "lower-to-llvm"), observe)
+    return llvm_ir(module)
+
+
+def build_program(
+    module: ModuleOp,
+    entry: str,
+    buffers: Sequence[Buffer],
+    accelerator: Accelerator,
+    *,
+    check: bool = False,
+    name: str | None = None,
+    sources: Mapping[str, str] | None = None,
+    requirement: Mapping[str, int] | None = None,
+    slack_bytes: int = SLACK_BYTES,
+    observe: Observer | None = None,
+) -> Program:
+    """Compile and link a program that calls `entry` once with the addresses of `buffers`.
+
+    The same arguments give the same bytes.
+
+    Args:
+        module: at the `instgem` or `llvm` level; lowered in place.
+        entry: a function of it that takes one i64 a buffer.
+        buffers: their data go into the ELF file.
+        accelerator: its hash goes into the file.
+        check: compare every buffer that has `expected` at the end; print the first wrong element of each and exit
+            with 1 if any is wrong.
+        name: of the program; default: the entry's.
+        sources: more C or assembly by file name (functions that the module calls).
+        requirement: kept in the program.
+        slack_bytes: readable bytes behind every buffer, for commands that load more than they use.
+        observe: called after every pass.
+
+    Raises InputError for an entry that is missing or takes other arguments and for what cannot be lowered,
+    InfeasibleError for data beyond 2 GiB, CompileError when Clang refuses the code.
+    """
+    buffers = tuple(buffers)
+    _check_buffers(buffers)
+    arguments = _entry_arguments(module, entry)
+    if arguments != len(buffers):
+        raise InputError(f"@{entry} takes {arguments} arguments, but there are {len(buffers)} buffers")
+    text = lower_to_ir(module, observe)
+    checked = [one for one in buffers if check and one.expected is not None]
+    text += "\n" + entry_ir(entry, buffers, checked)
+    try:
+        with tempfile.TemporaryDirectory(prefix="baco-compile-") as scratch:
+            elf = _build(
+                Path(scratch), text, sources or {}, _sections(buffers, checked, accelerator, slack_bytes)
+            )
+    except OSError as error:
+        raise storage_error(error, tempfile.gettempdir()) from error
+    addresses = elf_symbols(elf)
+    return Program(
+        name=name or entry,
+        elf=elf,
+        symbols={one.name: addresses[one.symbol] for one in buffers},
+        buffers=buffers,
+        accelerator=accelerator,
+        memory_bytes=addresses["program_end"] - MEMORY_BASE,
+        checked=check,
+        requirement=requirement,
+    )
+
+
+def program_assembly(ir: str) -> str:
+    """RISC-V assembly of LLVM IR text. Raises CompileError when Clang refuses it."""
+    with tempfile.TemporaryDirectory(prefix="baco-compile-") as scratch:
+        source, target = Path(scratch, "program.ll"), Path(scratch, "program.s")
+        source.write_text(ir, encoding="utf-8")
+        compile_source(source, target, assembly=True)
+        return target.read_text(encoding="utf-8")
+
+
+def _build(folder: Path, ir: str, sources: Mapping[str, str], sections: Sequence[DataSection]) -> bytes:
+    (folder / "program.ll").write_text(ir, encoding="utf-8")
+    for name, text in sources.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    objects = []
+    for index, name in enumerate(["program.ll", *(one for one in sources if not one.endswith(".h"))]):
+        objects.append(folder / f"{index}.o")
+        compile_source(folder / name, objects[-1])
+    with open(folder / "data.o", "wb") as file:
+        file.writelines(data_object(sections))
+    target = folder / "program.elf"
+    link_program([*runtime_objects(), *objects, folder / "data.o"], target)
+    return target.read_bytes()
+
+
+def _sections(
+    buffers: Sequence[Buffer], checked: Sequence[Buffer], accelerator: Accelerator, slack: int
+) -> list[DataSection]:
+    note = note_bytes(accelerator.config_hash)
+    filled = [one for one in buffers if _starts_filled(one)]
+    rest = [one for one in buffers if not _starts_filled(one)]
+    sections = [
+        DataSection(SECTION, [("", len(note), note)], align=4, writable=False, note=True),
+        DataSection(
+            ".buffers", [(one.symbol, one.nbytes, _bytes(one.data)) for one in filled], _ALIGN, slack
+        ),
+        DataSection(
+            ".expected",
+            [(f"expected_{one.name}", one.nbytes, _bytes(one.expected)) for one in checked],
+            _ALIGN,
+            writable=False,
+        ),
+        DataSection(".room", [(one.symbol, one.nbytes, None) for one in rest], _ALIGN, slack, content=False),
+    ]
+    total = sum(one.offsets()[1] for one in sections)
+    if total > _MOST_BYTES:
+        raise InfeasibleError(
+            f"the program's data take {total:,} bytes, more than the {_MOST_BYTES:,} that its code can reach"
+        )
+    return sections
+
+
+def _starts_filled(buffer: Buffer) -> bool:
+    return buffer.data is not None or buffer.role in ("input", "inout", "constant")
+
+
+def _bytes(array: np.ndarray[Any, Any] | None) -> memoryview:
+    """Little-endian bytes in row-major order, without a copy where that is how they lie."""
+    if array is None:
+        return memoryview(b"")
+    dense = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return dense.reshape(-1).view(np.uint8).data
+
+
+def _check_buffers(buffers: Sequence[Buffer]) -> None:
+    seen: set[str] = set()
+    for one in buffers:
+        if one.name in seen:
+            raise InputError(f"two buffers are called '{one.name}'")
+        seen.add(one.name)
+
+
+def _entry_arguments(module: ModuleOp, entry: str) -> int:
+    """How many numbers the entry function takes."""
+    from xdsl.dialects import func, llvm
+    from xdsl.dialects.builtin import i64
+
+    names = []
+    for op in module.body.block.ops:
+        if not isinstance(op, (func.FuncOp, llvm.FuncOp)):
+            continue
+        names.append(op.sym_name.data)
+        if op.sym_name.data != entry:
+            continue
+        inputs = list(op.function_type.inputs)
+        outputs = op.function_type.outputs.data if isinstance(op, func.FuncOp) else ()
+        void = isinstance(op, func.FuncOp) or isinstance(op.function_type.output, llvm.LLVMVoidType)
+        if not op.body.blocks or any(one != i64 for one in inputs) or outputs or not void:
+            raise InputError(
+                f"@{entry} cannot be where a program begins: it takes i64 numbers and returns nothing"
+            )
+        return len(inputs)
+    known = ", ".join(f"@{one}" for one in names) or "none"
+    raise InputError(f"the module has no function @{entry}", hint=f"its functions: {known}")

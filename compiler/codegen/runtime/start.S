@@ -1,0 +1,61 @@
+# Start-up of compiled programs: machine mode, floating point and accelerator on, traps reported, one hart.
+# Ends the run through HTIF: `tohost` = exit code * 2 + 1.
+
+  .section .text.start, "ax"
+  .globl _start
+_start:
+  la t0, trap_entry
+  csrw mtvec, t0
+  li t0, 0x1e000               # mstatus.FS and XS: both dirty
+  csrs mstatus, t0
+  csrw fcsr, zero              # round to nearest even, no flags
+  .option push
+  .option norelax
+  la gp, __global_pointer$
+  .option pop
+  la sp, stack_end
+  csrr t0, mhartid             # hart 0 runs the program, any other sleeps
+1:
+  beqz t0, 2f
+  wfi
+  j 1b
+2:
+  la t0, bss_start
+  la t1, bss_end
+3:
+  bgeu t0, t1, 4f
+  sd zero, 0(t0)
+  addi t0, t0, 8
+  j 3b
+4:
+  call main
+  .globl exit
+exit:
+  slli a0, a0, 1
+  ori a0, a0, 1
+  fence                        # what the accelerator still does belongs to the run
+  la t0, tohost
+5:
+  sd a0, 0(t0)                 # again and again: a host may have taken it for an older request
+  j 5b
+
+  .balign 4
+trap_entry:                    # no program expects a trap; report_trap does not return
+  la sp, stack_end
+  csrr a0, mcause
+  csrr a1, mepc
+  csrr a2, mtval
+  j report_trap
+
+  .section .tohost, "aw", @progbits
+  .balign 64
+  .globl tohost
+tohost: .dword 0
+  .balign 64
+  .globl fromhost
+fromhost: .dword 0
+
+  .section .stack, "aw", @nobits
+  .balign 16
+  .space 262144
+stack_end:

@@ -1,0 +1,114 @@
+"""Compiling and linking for the host core: Clang and LLD of the package `ziglang`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from common.cache import Cache
+from common.errors import BacoError, InputError, Location, StorageError
+from common.packages import zig_program, zig_version
+from common.provenance import stable_hash
+
+__all__ = ["CompileError", "compile_source", "link_program", "runtime_objects"]
+
+#: Every RV64GC core; hardware floating point, since scales are float32.
+_TARGET = (
+    *(
+        "-target",
+        "riscv64-freestanding-none",
+        "-mcpu=generic_rv64+m+a+f+d+c",
+        "-mabi=lp64d",
+        "-mcmodel=medany",
+    ),
+    *("-O2", "-ffreestanding", "-fno-sanitize=all", "-fno-stack-protector", "-fno-pic", "-fno-ident"),
+    # float32 arithmetic is part of the result: every product rounds on its own
+    *("-ffp-contract=off", "-ffunction-sections", "-w", "-Wno-override-module"),
+)
+_C = ("-std=c11", "-fno-builtin", "-fno-strict-aliasing")
+_LINK = ("-m", "elf64lriscv", "-static", "--no-relax", "--gc-sections", "--build-id=none")
+_SECONDS = 600
+
+
+class CompileError(BacoError):
+    """Clang or the linker refused what the compiler gave it."""
+
+
+def compile_source(source: Path, target: Path, *, assembly: bool = False) -> None:
+    """Compile one file (.ll, .c, .S) to an object, or to assembly text.
+
+    The compiler sees the file's name without its folder, so the object does not depend on where it was made.
+    Raises CompileError with the compiler's first message, InputError when the package `ziglang` is missing.
+    """
+    flags = _C if source.suffix == ".c" else ()
+    what = "-S" if assembly else "-c"
+    _run(["cc", *_TARGET, *flags, what, source.name, "-o", str(target.resolve())], source.parent)
+    if not target.exists():
+        raise CompileError(f"compiling {source.name} gave no output")
+
+
+def link_program(objects: Sequence[Path], target: Path) -> None:
+    """Link objects with the memory map of compiled programs. Raises as `compile_source`."""
+    script = _runtime_folder() / "link.ld"
+    _run(["ld.lld", *_LINK, "-T", str(script), *map(str, objects), "-o", str(target)], target.parent)
+
+
+def runtime_objects() -> list[Path]:
+    """Objects that every program is linked with; made once, then kept in the cache."""
+    folder = _runtime_folder()
+    texts = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".c", ".S", ".h")
+    }
+    key = "runtime-" + stable_hash({"texts": texts, "flags": [*_TARGET, *_C], "zig": zig_version()})
+    names = [name for name in texts if not name.endswith(".h")]
+
+    def make(entry: Path) -> None:
+        for name, text in texts.items():
+            (entry / name).write_text(text, encoding="utf-8")
+        for name in names:
+            compile_source(entry / name, entry / f"{Path(name).stem}.o")
+
+    entry = Cache().entry(key, make)
+    return [entry / f"{Path(name).stem}.o" for name in names]
+
+
+def _runtime_folder() -> Path:
+    return Path(str(resources.files("compiler") / "codegen" / "runtime"))
+
+
+def _run(arguments: Sequence[str], folder: Path) -> None:
+    zig = zig_program()
+    if zig is None:
+        raise InputError(
+            "the package 'ziglang' is missing, which compiles programs", hint="install it with pip"
+        )
+    try:
+        done = subprocess.run(
+            [str(zig), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            cwd=folder,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"the compiler did not end within {_SECONDS} s") from None
+    except OSError as error:
+        raise CompileError(f"the compiler does not run: {error.strerror or error}") from None
+    if done.returncode == 0:
+        return
+    output = done.stderr.strip()
+    if "o space left" in output or "NoSpaceLeft" in output:
+        raise StorageError(
+            "compiling failed: the disk is full", location=Location(str(folder)), hint="free disk space"
+        )
+    errors = [line for line in output.splitlines() if "error" in line.lower()] or output.splitlines()
+    raise CompileError("compiling failed: " + ("\n  ".join(errors[:6]) or f"exit code {done.returncode}"))

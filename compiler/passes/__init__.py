@@ -1,0 +1,54 @@
+"""Transformations of the IR: one pass a file, registered below by the name that pipelines and `baco opt` use."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+
+from xdsl.passes import ModulePass
+
+from common.errors import InputError, did_you_mean
+
+__all__ = ["PASSES", "make_pass", "pass_named"]
+
+#: Where each pass is, `module:class`; imported when it is used. A new pass is one file and one line here.
+_PLACES: dict[str, str] = {
+    "instgem-to-llvm": "compiler.passes.instgem_to_llvm:InstGemToLlvm",
+    "lower-to-llvm": "compiler.passes.lower_to_llvm:LowerToLlvm",
+    # of xDSL
+    "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
+    "constant-fold": "xdsl.transforms.test_constant_folding:TestConstantFoldingPass",
+    "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
+    "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
+    "licm": "xdsl.transforms.loop_invariant_code_motion:LoopInvariantCodeMotionPass",
+}
+
+
+class _Passes(Mapping[str, type[ModulePass]]):
+    """Pass classes by name, imported on demand: most runs need few of them."""
+
+    def __getitem__(self, name: str) -> type[ModulePass]:
+        module, cls = _PLACES[name].split(":")
+        found: type[ModulePass] = getattr(importlib.import_module(module), cls)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(_PLACES))
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+PASSES: Mapping[str, type[ModulePass]] = _Passes()
+
+
+def pass_named(name: str) -> type[ModulePass]:
+    """The pass registered as `name`. Raises InputError for an unknown one."""
+    if name not in _PLACES:
+        raise InputError(f"there is no pass '{name}'", hint=did_you_mean(name, _PLACES))
+    return PASSES[name]
+
+
+def make_pass(name: str) -> Callable[[], type[ModulePass]]:
+    """A function that gives the pass's class, as xDSL's pipelines want it."""
+    return lambda: pass_named(name)
