@@ -14,10 +14,10 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from accel.elf_note import SECTION, read_note
-from common.errors import InputError, Location
+from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
 
-__all__ = ["Program", "Segment", "load_elf"]
+__all__ = ["Program", "Segment", "load_elf", "symbol_range"]
 
 _LIMIT_BYTES = 1 << 30
 _BUILD_HINT = "compile with -static -nostdlib or a bare-metal library for rv64gc, linked at 0x80000000"
@@ -95,6 +95,29 @@ def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> Progra
     return Program(
         str(path), entry, segments, _tohost(symbols, here), symbols.get("fromhost", 0), config_hash
     )
+
+
+def symbol_range(path: str | Path, name: str) -> tuple[int, int]:
+    """Address and size of what a symbol of an executable names. Raises InputError when there is no such object."""
+    here = Location(str(path))
+    known: dict[str, tuple[int, int]] = {}
+    try:
+        elf = ELFFile(io.BytesIO(read_input(path, limit_bytes=_LIMIT_BYTES)))
+        for section in elf.iter_sections():
+            if isinstance(section, SymbolTableSection):
+                for symbol in section.iter_symbols():
+                    if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_size"]:
+                        known[symbol.name] = int(symbol["st_value"]), int(symbol["st_size"])
+    except InputError:
+        raise
+    except (ELFError, Exception) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"the ELF file is damaged: {reason}", location=here) from None
+    if name not in known:
+        raise InputError(
+            f"the program has no symbol '{name}' with a size", location=here, hint=did_you_mean(name, known)
+        )
+    return known[name]
 
 
 def _check_kind(elf: Any, here: Location) -> None:

@@ -75,6 +75,8 @@ class Job:
     Attributes:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
+        images: bytes laid over the program's in memory before it starts, each at an address.
+        dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
         tools: kind of `sim.toolchain.toolchain`; None for the default.
         simulator: program that runs it, for the engines of `sim.engines.base.EXTERNAL_ENGINES`; None for the one
             that the environment names.
@@ -89,6 +91,8 @@ class Job:
     memory: Memory = field(default_factory=Memory)
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
+    images: tuple[tuple[int, bytes], ...] = ()
+    dumps: tuple[tuple[int, int], ...] = ()
     tools: str | None = None
     simulator: Path | None = None
     engine_arguments: tuple[str, ...] = ()
@@ -112,7 +116,7 @@ class Result:
         dram_read_bytes, dram_write_bytes: moved between memory and accelerator (or its second-level cache).
         counters: everything else that was counted, by name.
         console: what the program printed.
-        memory_dumps: what the stream's `dump` lines asked for.
+        memory_dumps: what the stream's `dump` lines, or the job's dumps, asked for.
         notes: things that may surprise.
         config_hash: of the accelerator.
         tools: versions of what built the simulator.

@@ -102,6 +102,22 @@ def simulate(
             help="Simulator built with Chipyard, for --engine chipyard; default: $BACO_CHIPYARD_SIMULATOR.",
         ),
     ] = None,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--load",
+            metavar="WHERE=FILE",
+            help="Lay a file over memory before the start; WHERE: a symbol, or 0xADDRESS. Repeatable.",
+        ),
+    ] = None,
+    dump: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dump",
+            metavar="WHERE=FILE",
+            help="Write memory to a file at the end; WHERE: a symbol, or 0xADDRESS:BYTES. Repeatable.",
+        ),
+    ] = None,
     engine_argument: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,6 +135,7 @@ def simulate(
     from accel.presets import load_accelerator
     from baco.commands.context import print_json, stderr, stdout
     from common.errors import InputError
+    from common.files import atomic_write
     from sim.job import Job, Limits, Memory, Recording
     from sim.run import run_job
 
@@ -133,6 +150,7 @@ def simulate(
             raise InputError(f"{option} is for the engine {' or '.join(sorted(owners))}, not '{engine}'")
     if memory_burst & (memory_burst - 1):
         raise InputError(f"--memory-burst must be a power of two, not {memory_burst}")
+    images, dumps, files = _memory_files(program, load or [], dump or [])
     notes = stderr()
     talkative = not (json or quiet)
     result = run_job(
@@ -150,6 +168,8 @@ def simulate(
             ),
             limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
             recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
+            images=images,
+            dumps=dumps,
             tools=tools,
             simulator=spike or simulator,
             engine_arguments=tuple(engine_argument or ()),
@@ -158,6 +178,8 @@ def simulate(
         ),
         engine=engine,
     )
+    for path, data in zip(files, result.memory_dumps if dumps else (), strict=True):
+        atomic_write(path, data)
     if json:
         print_json(result.to_dict())
     elif not quiet:
@@ -174,3 +196,47 @@ def simulate(
 def _show(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _memory_files(
+    program: Path | None, loads: list[str], dumps: list[str]
+) -> tuple[tuple[tuple[int, bytes], ...], tuple[tuple[int, int], ...], list[Path]]:
+    """Images and ranges of the options --load and --dump, and the files of the latter."""
+    from common.errors import InputError
+    from common.files import read_input
+    from sim.elf import symbol_range
+
+    def parts(option: str, text: str) -> tuple[str, Path]:
+        where, equals, file = text.partition("=")
+        if not (where and equals and file):
+            raise InputError(f"{option} takes WHERE=FILE, not '{text}'")
+        if program is None:
+            raise InputError(f"{option} is for programs", hint="a stream has lines of its own for that")
+        return where, Path(file)
+
+    def number(option: str, text: str) -> int:
+        try:
+            return int(text, 0)
+        except ValueError:
+            raise InputError(f"{option}: '{text}' is no number") from None
+
+    images, ranges, files = [], [], []
+    for text in loads:
+        where, file = parts("--load", text)
+        data = read_input(file)
+        if where[0].isdigit():
+            images.append((number("--load", where), data))
+            continue
+        address, size = symbol_range(str(program), where)
+        if len(data) > size:
+            raise InputError(f"{file} has {len(data):,} bytes, '{where}' holds {size:,}")
+        images.append((address, data))
+    for text in dumps:
+        where, file = parts("--dump", text)
+        files.append(file)
+        if where[0].isdigit():
+            address_text, _, count = where.partition(":")
+            ranges.append((number("--dump", address_text), number("--dump", count)))
+        else:
+            ranges.append(symbol_range(str(program), where))
+    return tuple(images), tuple(ranges), files

@@ -170,6 +170,7 @@ int simulate(const Options& options) {
   try {
     log.close();
     engine->finish();
+    if (kind.empty() && !options.dump_file.empty()) dump_memory(options.dump_ranges, options.dump_file, memory);
   } catch (const std::runtime_error& error) {
     if (kind.empty()) kind = "file", message = error.what();
   }

@@ -34,7 +34,7 @@ Options Options::parse(int count, char** arguments) {
   const std::map<std::string, std::string*> texts = {
       {"--config", &o.config}, {"--engine", &o.engine}, {"--result", &o.result}, {"--image", &o.image},
       {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace},
-      {"--cosim", &o.cosim}};
+      {"--cosim", &o.cosim},   {"--dump-ranges", &o.dump_ranges}, {"--dump-file", &o.dump_file}};
   const std::map<std::string, uint64_t*> numbers = {
       {"--image-address", &o.image_address}, {"--entry", &o.entry},
       {"--tohost", &o.tohost},               {"--fromhost", &o.fromhost},
@@ -71,6 +71,8 @@ Options Options::parse(int count, char** arguments) {
   if (o.result.empty()) throw std::invalid_argument("--result is required");
   if (o.engine != "functional" && o.engine != "rtl") throw std::invalid_argument("--engine is functional or rtl");
   if (o.image.empty() == o.stream.empty()) throw std::invalid_argument("give either --image or --stream");
+  if (o.dump_ranges.empty() != o.dump_file.empty())
+    throw std::invalid_argument("--dump-ranges and --dump-file belong together");
   return o;
 }
 

@@ -20,6 +20,8 @@ struct Options {
   uint64_t memory_base = 0x80000000, memory_bytes = uint64_t{512} << 20;
   RtlOptions rtl;
   std::string log;                  // command log, empty = none
+  // Memory at the end of a run: lines of address and byte count, and where the bytes go, one range after the other.
+  std::string dump_ranges, dump_file;
   uint64_t max_cycles = 4'000'000'000;  // 0 = no limit
   uint64_t stall_cycles = 200'000;  // without any progress
   double timeout_seconds = 0;       // of wall time, 0 = no limit

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 
 namespace baco {
@@ -48,6 +49,17 @@ void load_image(const std::string& path, Memory& memory) {
     if (std::fread(memory.at(address, bytes, "the program's image"), 1, bytes, file.get()) != bytes)
       throw std::runtime_error("the image " + path + " is cut off");
   }
+}
+
+void dump_memory(const std::string& ranges, const std::string& path, Memory& memory) {
+  std::ifstream text(ranges);
+  if (!text) throw std::runtime_error("cannot read the ranges " + ranges);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
+  if (!file) throw std::runtime_error("cannot write " + path);
+  for (uint64_t address, bytes; text >> address >> bytes;)
+    if (bytes && std::fwrite(memory.at(address, bytes, "a dump"), 1, bytes, file.get()) != bytes)
+      throw std::runtime_error("cannot write " + path);
+  if (std::fflush(file.get())) throw std::runtime_error("cannot write " + path);
 }
 
 void run_stream(StreamPlayer& player, Engine& engine, Watchdog& watchdog) {

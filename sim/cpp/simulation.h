@@ -42,6 +42,10 @@ class Watchdog {
 // unreadable file, MemoryFault for bytes outside memory.
 void load_image(const std::string& path, Memory& memory);
 
+// Writes ranges of memory to a file, one behind the other; `ranges` is a text of lines of address and byte count.
+// Throws std::runtime_error for files that cannot be read or written, MemoryFault for bytes outside memory.
+void dump_memory(const std::string& ranges, const std::string& path, Memory& memory);
+
 // Runs until the program exits. Throws Stopped, HostError or MemoryFault.
 void run_program(Host& host, Engine& engine, Watchdog& watchdog);
 

@@ -115,6 +115,10 @@ def load_for(engine: str, job: Job) -> Program:
             f"the engine '{engine}' records neither waveforms nor a log of commands",
             hint="use the engine 'rtl', or pass the simulator's own options with --engine-argument",
         )
+    if job.images or job.dumps:
+        raise InputError(
+            f"the engine '{engine}' neither fills nor dumps memory", hint="use 'functional' or 'rtl'"
+        )
     if job.memory != Memory(base=job.memory.base, size_bytes=job.memory.size_bytes):
         raise InputError(f"the timing of memory cannot be set for the engine '{engine}'")
     for argument in job.engine_arguments:

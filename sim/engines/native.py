@@ -8,6 +8,7 @@ import io
 import json
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
 import threading
@@ -42,8 +43,11 @@ def load_program(job: Job) -> Program | None:
     if (job.program is None) == (job.stream is None):
         raise InputError("a simulation needs either a program or a stream of commands")
     if job.program is None:
+        if job.images or job.dumps:
+            raise InputError("a stream of commands fills and dumps memory by its own lines")
         read_input(str(job.stream))  # missing or unreadable
         return None
+    _check_ranges(job)
     program = load_elf(job.program, memory_base=job.memory.base, memory_bytes=job.memory.size_bytes)
     _check_hash(program, job.accelerator)
     return program
@@ -69,12 +73,22 @@ def run_simulator(
             if elf is None:
                 arguments += ["--stream", str(job.stream)]
             else:
-                (folder / "image").write_bytes(elf.image())
+                with open(folder / "image", "wb") as image:
+                    image.write(elf.image())
+                    for address, data in job.images:
+                        image.write(struct.pack("<QQ", address, len(data)) + data)
                 arguments += ["--image", str(folder / "image"), "--entry", hex(elf.entry)]
                 arguments += ["--tohost", hex(elf.tohost), "--fromhost", hex(elf.fromhost)]
+            if job.dumps:
+                ranges = "".join(f"{address} {count}\n" for address, count in job.dumps)
+                (folder / "ranges").write_text(ranges, encoding="ascii")
+                arguments += ["--dump-ranges", str(folder / "ranges"), "--dump-file", str(folder / "dump")]
             output, errors, code = _execute([str(simulator), *arguments], job)
             report = folder / "result"
             record = json.loads(report.read_text(encoding="ascii")) if code == 0 and report.exists() else None
+            dumps = (
+                _read_dumps(folder / "dump", job) if record is not None and "failure" not in record else ()
+            )
     except OSError as error:
         raise storage_error(error, tempfile.gettempdir()) from error
     if record is None:
@@ -84,7 +98,25 @@ def run_simulator(
         raise SimulationError(
             message, kind=record["failure"]["kind"], console=output, record=record, hint=hint
         )
-    return _result(record, job, elf, output, tools, build_seconds)
+    return _result(record, job, elf, output, tools, build_seconds, dumps)
+
+
+def _check_ranges(job: Job) -> None:
+    first, last = job.memory.base, job.memory.base + job.memory.size_bytes
+    wanted = [("an image", address, len(data)) for address, data in job.images]
+    for what, address, count in [*wanted, *(("a dump", *one) for one in job.dumps)]:
+        if count < 0 or address < first or address + count > last:
+            raise InputError(
+                f"{what} of {count:,} bytes at {address:#x} is outside memory, which is {first:#x} to {last - 1:#x}",
+                hint="enlarge memory with --memory-mib",
+            )
+
+
+def _read_dumps(path: Path, job: Job) -> tuple[bytes, ...]:
+    if not job.dumps:
+        return ()
+    with open(path, "rb") as file:
+        return tuple(file.read(count) for _, count in job.dumps)
 
 
 def _memory_arguments(job: Job) -> list[str]:
@@ -221,7 +253,13 @@ def _names(counts: Sequence[Sequence[int]]) -> dict[str, int]:
 
 
 def _result(
-    record: dict[str, Any], job: Job, elf: Program | None, output: str, tools: Toolchain, build_seconds: float
+    record: dict[str, Any],
+    job: Job,
+    elf: Program | None,
+    output: str,
+    tools: Toolchain,
+    build_seconds: float,
+    dumps: tuple[bytes, ...],
 ) -> Result:
     cycles: int | None = record.get("cycles")
     dim = job.accelerator.dim
@@ -237,9 +275,10 @@ def _result(
         for group in ("host", "accelerator", "memory")
         for name, value in record.get(group, {}).items()
     }
-    dumps = []
     if job.stream is not None:
-        dumps = [bytes.fromhex(line.split()[2]) for line in output.splitlines() if line.startswith("dump ")]
+        dumps = tuple(
+            bytes.fromhex(line.split()[2]) for line in output.splitlines() if line.startswith("dump ")
+        )
     return Result(
         engine=record["engine"],
         exit_code=record["exit_code"],
@@ -253,7 +292,7 @@ def _result(
         dram_write_bytes=record["dram_write_bytes"],
         counters=counters,
         console=output,
-        memory_dumps=tuple(dumps),
+        memory_dumps=dumps,
         notes=tuple(notes),
         config_hash=job.accelerator.config_hash,
         tools=tools.versions,
