@@ -123,7 +123,7 @@ class Convolution(IntegerOperator):
             `size` of y left out (only fused where y >= 0 or nothing is padded, so that zeros there do no harm)
 
     Attributes:
-        input: [N, H, W, C].
+        input: [N, H, W, C]; channels are neighbours and pixels evenly apart (strides H*W*p, W*p, p, 1).
         weight: int8 constant [S, R, C / groups, K], dense.
         bias: int32 constant [K] or None.
         stride, dilation: (height, width).
@@ -158,7 +158,8 @@ class MatMul(IntegerOperator):
     Attributes:
         left: int8 [*batch, M, K]; right: int8 [*batch, K, N]; output: [*batch, M, N], all with the same batch
             extents (stride 0 where an operand is shared). Trained weights are a constant without batch
-            (`batch` is then empty: all leading dimensions are rows). A transposed operand shows in its strides.
+            (`batch` is then empty: all leading dimensions are rows). The last stride of `left` and `output` is 1;
+            of `right` one of the last two is (transposed: that of k).
         bias: int32 constant [N] or None.
         relu, scale: as in `Convolution`.
     """
@@ -253,12 +254,13 @@ class Softmax(IntegerOperator):
 class Normalisation(IntegerOperator):
     """Layer, RMS, group and instance normalisation over the last `axes` dimensions of the view.
 
-    For each row of n elements x, with S = sum of x if `centre` else 0 and Q = sum of x*x (int64):
+    For each row of n elements x, with S = sum of x if `centre` else 0 and Q = sum of x*x, all in int64:
 
-        variance = n*Q - S*S + epsilon;  root = isqrt(variance << 16), at least 1     (floor of the square root)
-        inverse = 2**40 // root
-        y[i] = ((n*x[i] - S) * inverse + 2**15) >> 16                 (normalised, with 16 fractional bits)
-        output[i] = sat8((y[i] * gain[i] + shift_by[i] + 2**(shift - 1)) >> shift)           (int64, >> arithmetic)
+        variance = n*Q - S*S + epsilon
+        root = isqrt(variance << (2*fraction)), at least 1                     (floor of the square root)
+        inverse = 2**(40 + fraction) // root
+        y[i] = ((n*x[i] - S) * inverse + 2**23) >> 24                 (normalised, with 16 fractional bits)
+        output[i] = sat8((y[i] * gain[i] + shift_by[i] + 2**(shift - 1)) >> shift)
 
     Attributes:
         input, output: int8 [..., normalised dimensions].
@@ -266,7 +268,8 @@ class Normalisation(IntegerOperator):
         axes: how many trailing dimensions are one row.
         centre: subtract the mean (all but RMS).
         epsilon: n*n*eps / scale_in**2, rounded.
-        shift: fractional bits of the products, 17 to 62.
+        fraction: fractional bits of the root, 0 to 8, as many as keep everything within int64.
+        shift: fractional bits of the products, 17 to 46.
     """
 
     input: View
@@ -275,6 +278,7 @@ class Normalisation(IntegerOperator):
     axes: int
     centre: bool
     epsilon: int
+    fraction: int
     shift: int
 
 
@@ -387,9 +391,11 @@ class QuantisedNetwork:
         operators: in execution order. Each value is written before it is read; several operators may write
             parts of one value.
         constants: elements of the constant values, by name.
-        inputs, outputs: names of values in the network's order.
-        logical: how the user sees inputs and outputs: the network's own shape, channels first, as a view of the
-            value (an output may be a view of an input or of another output).
+        inputs: names of the network's inputs -> how the user sees them (the network's own shape, images with
+            channels first), as a view of a value of the role `input`.
+        outputs: the same for its outputs. Their values have the role `output`, but for an output that is a
+            view of an input or a constant.
+        tensors: every tensor of the (unrolled) network that is not fused away or kept in another form -> its view.
         random: parameters that the source did not give and that were drawn at random.
         seed: of what was drawn.
     """
@@ -398,8 +404,12 @@ class QuantisedNetwork:
     values: Mapping[str, Value]
     operators: tuple[IntegerOperator, ...]
     constants: Mapping[str, np.ndarray]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    logical: Mapping[str, View] = field(default_factory=dict)
+    inputs: Mapping[str, View]
+    outputs: Mapping[str, View]
+    tensors: Mapping[str, View] = field(default_factory=dict)
     random: tuple[str, ...] = ()
     seed: int = 0
+
+    def scale(self, view: View) -> float:
+        """A real number is this times the integer in the view."""
+        return self.values[view.value].scale

@@ -1,0 +1,323 @@
+"""A network in floating point: what quantisation is calibrated by and compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError, Location
+from compiler.network.functions import binary, unary
+from compiler.network.parameters import Parameters
+from compiler.network.resample import resample_axis
+from workloads.network import Network, Operator, Tensor
+from workloads.semantics import Operand, Parameter
+from workloads.views import apply_steps
+
+__all__ = ["FloatGraph", "output_tensors"]
+
+Array = np.ndarray
+
+
+def output_tensors(network: Network) -> tuple[Tensor, ...]:
+    """What the network is run for: its declared outputs, else every tensor that no operator reads."""
+    if network.outputs:
+        return network.outputs
+    read = {
+        operand.name
+        for op in network.operators
+        for operand in (op.semantics.operands if op.semantics else ())
+        if isinstance(operand, Tensor)
+    } | {name for op in network.operators for name in op.inputs}
+    return tuple(op.output for op in network.operators if op.name not in read)
+
+
+class FloatGraph:
+    """Runs an unrolled network (`workloads.expand`) in float32.
+
+    Args:
+        network: every operator has semantics.
+        parameters: elements of its parameters.
+    """
+
+    def __init__(self, network: Network, parameters: Parameters) -> None:
+        self.network = network
+        self.parameters = parameters
+        self._last: dict[str, int] = {}
+        for index, op in enumerate(network.operators):
+            for operand in op.semantics.operands if op.semantics else ():
+                if isinstance(operand, Tensor):
+                    self._last[operand.name] = index
+        for tensor in output_tensors(network):
+            self._last[tensor.name] = len(network.operators)
+
+    def run(
+        self, inputs: Mapping[str, Array], observe: Callable[[str, Array], None] | None = None
+    ) -> list[Array]:
+        """Results, in the order of `output_tensors`.
+
+        Args:
+            inputs: by name, of the network's own shapes.
+            observe: called with every input and every operator's result, which is not kept beyond its use.
+        """
+        tensors: dict[str, Array] = {}
+        for tensor in self.network.inputs:
+            tensors[tensor.name] = np.asarray(inputs[tensor.name])
+            if observe:
+                observe(tensor.name, tensors[tensor.name])
+        for index, op in enumerate(self.network.operators):
+            result = self._operator(op, tensors)
+            if result.shape != op.output.shape:
+                raise InputError(
+                    f"computes {result.shape} where the network has {op.output.shape}",
+                    location=Location(self.network.source, node=op.name),
+                )
+            tensors[op.name] = result
+            if observe:
+                observe(op.name, result)
+            for name in [n for n in tensors if self._last.get(n, -1) <= index]:
+                del tensors[name]
+        return [apply_steps(tensors[t.name], t.steps) for t in output_tensors(self.network)]
+
+    def _operator(self, op: Operator, tensors: Mapping[str, Array]) -> Array:
+        assert op.semantics is not None
+        values = [self._operand(operand, tensors) for operand in op.semantics.operands]
+        result = FUNCTIONS[op.semantics.function](values, dict(op.semantics.attributes), op.output.shape)
+        return result.astype(np.float32) if result.dtype.kind == "f" else result
+
+    def _operand(self, operand: Operand, tensors: Mapping[str, Array]) -> Array | None:
+        if isinstance(operand, Parameter):
+            return self.parameters(operand)
+        return None if operand is None else apply_steps(tensors[operand.name], operand.steps)
+
+
+Values = list[Any]
+Attributes = dict[str, Any]
+Shape = tuple[int, ...]
+
+
+def _torch(*arrays: Array | None) -> list[Any]:
+    import torch
+
+    return [None if a is None else torch.from_numpy(np.array(a, dtype=np.float32, order="C")) for a in arrays]
+
+
+def _conv(x: Values, a: Attributes, shape: Shape) -> Array:
+    from torch.nn import functional
+
+    image, weight, bias = _torch(*x)
+    pads = [n for before_after in reversed(a["padding"]) for n in before_after]
+    convolve = functional.conv2d if weight.ndim == 4 else functional.conv1d
+    y = convolve(functional.pad(image, pads), weight, bias, a["stride"], 0, a["dilation"], a["groups"])
+    return np.asarray(y.numpy())
+
+
+def _conv_transpose(x: Values, a: Attributes, shape: Shape) -> Array:
+    from torch.nn import functional
+
+    image, weight, bias = _torch(*x)
+    convolve = functional.conv_transpose2d if weight.ndim == 4 else functional.conv_transpose1d
+    y = convolve(image, weight, None, a["stride"], 0, 0, a["groups"], a["dilation"]).numpy()
+    # Cropping and extending by hand: PyTorch knows neither unequal paddings nor large extensions.
+    full = np.zeros((*y.shape[:2], *a["shape"]), np.float32)
+    source, target = [slice(None)] * 2, [slice(None)] * 2
+    for size, wanted, (before, _) in zip(y.shape[2:], a["shape"], a["padding"], strict=True):
+        count = min(size - before, wanted)
+        source.append(slice(before, before + count))
+        target.append(slice(0, count))
+    full[tuple(target)] = y[tuple(source)]
+    if bias is not None:
+        full += bias.numpy().reshape(-1, *(1 for _ in a["shape"]))
+    if a["phase"] is None:
+        return full
+    return full[
+        (slice(None),) * 2 + tuple(slice(r, None, s) for r, s in zip(a["phase"], a["stride"], strict=True))
+    ]
+
+
+def _interleave(x: Values, a: Attributes, shape: Shape) -> Array:
+    y = np.zeros(shape, np.float32)
+    bias = x[-1]
+    if bias is not None:
+        y += bias.reshape(-1, *(1 for _ in shape[2:]))
+    for part, residues in zip(x[:-1], a["residues"], strict=True):
+        y[
+            (slice(None),) * 2 + tuple(slice(r, None, s) for r, s in zip(residues, a["stride"], strict=True))
+        ] = part
+    return y
+
+
+def _matmul(x: Values, a: Attributes, shape: Shape) -> Array:
+    import torch
+
+    left, right, bias = _torch(*x)
+    y = torch.matmul(left, right).numpy() * np.float32(a["alpha"])
+    return np.asarray(y if bias is None else y + bias.numpy())
+
+
+def _channels(parameter: Array | None, rank: int) -> Array | float:
+    return 0.0 if parameter is None else parameter.reshape(-1, *(1 for _ in range(rank - 2)))
+
+
+def _batchnorm(x: Values, a: Attributes, shape: Shape) -> Array:
+    rank = len(shape)
+    mean, variance = _channels(x[3], rank), _channels(x[4], rank)
+    scale = 1.0 if x[1] is None else _channels(x[1], rank)
+    y: Array = (x[0] - mean) / np.sqrt(variance + a["eps"]) * scale + _channels(x[2], rank)
+    return y
+
+
+def _layernorm(x: Values, a: Attributes, shape: Shape, centre: bool = True) -> Array:
+    axes = tuple(range(-a["axes"], 0))
+    value = x[0].astype(np.float64)
+    if centre:
+        value = value - value.mean(axes, keepdims=True)
+    y = value / np.sqrt((value**2).mean(axes, keepdims=True) + a["eps"])
+    if x[1] is not None:
+        y = y * x[1]
+    return np.asarray(y if len(x) < 3 or x[2] is None else y + x[2])
+
+
+def _groupnorm(x: Values, a: Attributes, shape: Shape) -> Array:
+    grouped = x[0].reshape(shape[0], a["groups"], -1)
+    y = _layernorm([grouped, None, None], {"axes": 1, "eps": a["eps"]}, grouped.shape).reshape(shape)
+    scale = 1.0 if x[1] is None else _channels(x[1], len(shape))
+    return np.asarray(y * scale + _channels(x[2], len(shape)))
+
+
+def _softmax(x: Values, a: Attributes, shape: Shape) -> Array:
+    value = x[0].astype(np.float64)
+    if x[1] is not None:
+        mask = x[1]
+        value = np.where(mask, value, -np.inf) if mask.dtype == np.bool_ else value + mask
+    top = value.max(a["axis"], keepdims=True)
+    e = np.exp(value - np.where(np.isfinite(top), top, 0))
+    total = e.sum(a["axis"], keepdims=True)
+    return np.asarray(e / np.where(total == 0, 1, total))
+
+
+def _window(x: Array, a: Attributes, fill: float) -> Array:
+    """(N, C, *out, *kernel): elements of every window, `fill` outside."""
+    spatial = len(a["kernel"])
+    dilation = a.get("dilation") or (1,) * spatial
+    pads = [(0, 0), (0, 0)]
+    for i in range(spatial):
+        reach = (a["shape"][i] - 1) * a["stride"][i] + (a["kernel"][i] - 1) * dilation[i] + 1
+        before = a["padding"][i][0]
+        pads.append((before, max(0, reach - before - x.shape[2 + i])))
+    x = np.pad(x, pads, constant_values=fill)
+    strides = x.strides[:2] + tuple(s * n for s, n in zip(x.strides[2:], a["stride"], strict=True))
+    strides += tuple(s * d for s, d in zip(x.strides[2:], dilation, strict=True))
+    return np.lib.stride_tricks.as_strided(
+        x, (*x.shape[:2], *a["shape"], *a["kernel"]), strides, writeable=False
+    )
+
+
+def _maxpool(x: Values, a: Attributes, shape: Shape) -> Array:
+    spatial = len(a["kernel"])
+    return np.asarray(_window(x[0], a, -np.inf).max(tuple(range(2 + spatial, 2 + 2 * spatial))))
+
+
+def pool_counts(a: Attributes, size: Shape) -> Array:
+    """What the sum of each window of an average is divided by: int64 of the output's spatial shape."""
+    if a["divisor"]:
+        return np.full(a["shape"], a["divisor"], np.int64)
+    counts = np.ones((), np.int64)
+    for i, extent in enumerate(size):
+        before, after = a["padding"][i]
+        first = np.arange(a["shape"][i]) * a["stride"][i] - before
+        low, high = first, first + a["kernel"][i]
+        if a["count_padding"]:
+            # Positions beyond the padding (a partial last window) never count.
+            number = np.minimum(high, extent + after) - low
+        else:
+            number = np.minimum(high, extent) - np.maximum(low, 0)
+        counts = counts[..., None] * number
+    return np.asarray(counts)
+
+
+def _avgpool(x: Values, a: Attributes, shape: Shape) -> Array:
+    spatial = len(a["kernel"])
+    total = _window(x[0], a, 0).sum(tuple(range(2 + spatial, 2 + 2 * spatial)), dtype=np.float64)
+    return np.asarray(total / pool_counts(a, x[0].shape[2:]))
+
+
+def _reduce(x: Values, a: Attributes, shape: Shape) -> Array:
+    functions: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum, "max": np.max, "min": np.min}
+    return np.asarray(functions[a["name"]](x[0], axis=tuple(a["axes"]), keepdims=a["keepdims"]))
+
+
+def _resize(x: Values, a: Attributes, shape: Shape) -> Array:
+    y = x[0]
+    for axis in range(2, len(shape)):
+        factor = None if a["scales"] is None else a["scales"][axis - 2]
+        low, high, weight = resample_axis(y.shape[axis], shape[axis], factor, a)
+        weight = weight.reshape(-1, *(1 for _ in range(len(shape) - axis - 1)))
+        y = np.take(y, low, axis) * (1 - weight) + np.take(y, high, axis) * weight
+    return np.asarray(y)
+
+
+def _argmax(x: Values, a: Attributes, shape: Shape) -> Array:
+    value = -x[0] if a["smallest"] else x[0]
+    if a["last"]:
+        index = value.shape[a["axis"]] - 1 - np.argmax(np.flip(value, a["axis"]), a["axis"])
+    else:
+        index = np.argmax(value, a["axis"])
+    return np.asarray(np.expand_dims(index, a["axis"]) if a["keepdims"] else index)
+
+
+def rope_angles(positions: int, half: int, a: Attributes) -> Array:
+    """(positions, half) angles: position times base**(-i / half) (Su et al., RoFormer, 2021)."""
+    frequency = a["base"] ** (-np.arange(half) / half)
+    return np.asarray((a["start"] + np.arange(positions))[:, None] * frequency)
+
+
+def _rope(x: Values, a: Attributes, shape: Shape) -> Array:
+    half = shape[-1] // 2
+    angles = rope_angles(shape[-2], half, a)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    y = np.empty(shape, np.float64)
+    first, second = (
+        (np.s_[..., 0::2], np.s_[..., 1::2]) if a["interleaved"] else (np.s_[..., :half], np.s_[..., half:])
+    )
+    y[first] = x[0][first] * cosine - x[0][second] * sine
+    y[second] = x[0][second] * cosine + x[0][first] * sine
+    return y
+
+
+def _embedding(x: Values, a: Attributes, shape: Shape) -> Array:
+    index = x[0].astype(np.int64)
+    rows = x[1].shape[0]
+    return np.asarray(x[1][np.clip(np.where(index < 0, index + rows, index), 0, rows - 1)])
+
+
+def _pad(x: Values, a: Attributes, shape: Shape) -> Array:
+    pads = list(zip(a["before"], a["after"], strict=True))
+    return np.pad(x[0], pads, constant_values=a["value"])
+
+
+#: Function of `workloads.semantics` -> (operands, attributes, shape of the result) to the result.
+FUNCTIONS: dict[str, Callable[[Values, Attributes, Shape], Array]] = {
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "interleave": _interleave,
+    "matmul": _matmul,
+    "batchnorm": _batchnorm,
+    "layernorm": _layernorm,
+    "rmsnorm": lambda x, a, shape: _layernorm(x, a, shape, centre=False),
+    "groupnorm": _groupnorm,
+    "softmax": _softmax,
+    "unary": lambda x, a, shape: unary(a["name"], x[0], a["numbers"]),
+    "binary": lambda x, a, shape: np.broadcast_to(binary(a["name"], x[0], x[1]), shape),
+    "identity": lambda x, a, shape: x[0],
+    "maxpool": _maxpool,
+    "avgpool": _avgpool,
+    "reduce": _reduce,
+    "concat": lambda x, a, shape: np.concatenate(x, a["axis"]),
+    "pad": _pad,
+    "embedding": _embedding,
+    "resize": _resize,
+    "argmax": _argmax,
+    "rope": _rope,
+}

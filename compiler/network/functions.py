@@ -1,0 +1,131 @@
+"""Pointwise functions by name, on float64 arrays: what tables of 256 entries are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+__all__ = ["BINARY", "UNARY", "binary", "unary"]
+
+Array = np.ndarray
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(special.expit(x))
+
+
+def _gelu(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + special.erf(x / np.sqrt(2))))
+
+
+def _gelu_tanh(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+
+
+def _softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    return np.where(x * beta > threshold, x, np.logaddexp(0, beta * x) / beta)
+
+
+def _elu(x: Array, alpha: float = 1.0, scale: float = 1.0, rate: float = 1.0) -> Array:
+    return np.asarray(scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * rate)))
+
+
+def _hard_sigmoid(x: Array, alpha: float = 1 / 6, beta: float = 0.5) -> Array:
+    return np.asarray(np.clip(alpha * x + beta, 0, 1))
+
+
+def _shrink(x: Array, limit: float = 0.5, bias: float = 0.0) -> Array:
+    return np.where(x > limit, x - bias, np.where(x < -limit, x + bias, 0))
+
+
+def _clip(x: Array, low: float = -np.inf, high: float = np.inf) -> Array:
+    return np.asarray(np.clip(x, low, high))
+
+
+#: Functions of one number; keyword arguments are the numbers of the operator.
+UNARY: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "ceil": np.ceil,
+    "clip": _clip,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "elu": _elu,
+    "erf": special.erf,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "gelu": _gelu,
+    "gelu_quick": lambda x, alpha=1.702: x * _sigmoid(alpha * x),
+    "gelu_tanh": _gelu_tanh,
+    "hard_sigmoid": _hard_sigmoid,
+    "hard_swish": lambda x: x * _hard_sigmoid(x),
+    "leaky_relu": lambda x, alpha=0.01: np.where(x < 0, alpha * x, x),
+    "log": np.log,
+    "log1p": np.log1p,
+    "log_sigmoid": lambda x: -np.logaddexp(0, -x),
+    "mish": lambda x: x * np.tanh(_softplus(x)),
+    "neg": np.negative,
+    "reciprocal": np.reciprocal,
+    "relu": lambda x: np.maximum(x, 0),
+    "round": np.rint,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "shrink": _shrink,
+    "sigmoid": _sigmoid,
+    "sign": np.sign,
+    "silu": lambda x, alpha=1.0: x * _sigmoid(alpha * x),
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "softplus": _softplus,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "threshold": lambda x, limit=0.0, value=0.0: np.where(x > limit, x, value),
+    "trunc": np.trunc,
+}
+
+#: Functions of two numbers.
+BINARY: dict[str, Callable[[Array, Array], Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "floor_divide": np.floor_divide,
+    "mod": np.mod,
+    "fmod": np.fmod,
+    "pow": np.power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "equal": np.equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "not_equal": np.not_equal,
+    "prelu": lambda x, slope: np.where(x < 0, x * slope, x),
+    "and": lambda a, b: np.logical_and(a != 0, b != 0),
+    "or": lambda a, b: np.logical_or(a != 0, b != 0),
+    "xor": lambda a, b: np.logical_xor(a != 0, b != 0),
+}
+
+
+def unary(name: str, x: Array, numbers: dict[str, float]) -> Array:
+    """The function `name` of x in float64; where it is not defined, the result is not a finite number."""
+    with np.errstate(all="ignore"):
+        return np.asarray(UNARY[name](x.astype(np.float64), **numbers), dtype=np.float64)
+
+
+def binary(name: str, a: Array, b: Array) -> Array:
+    """The same for two arguments, broadcast."""
+    with np.errstate(all="ignore"):
+        return np.asarray(BINARY[name](a.astype(np.float64), b.astype(np.float64)), dtype=np.float64)
