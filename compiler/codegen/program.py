@@ -22,10 +22,21 @@ from compiler.codegen.toolchain import compile_source, link_program, runtime_obj
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["MEMORY_BASE", "Buffer", "Program", "Role", "build_program", "lower_to_ir", "program_assembly"]
+__all__ = [
+    "BACK_END",
+    "MEMORY_BASE",
+    "Buffer",
+    "Program",
+    "Role",
+    "build_program",
+    "lower_to_ir",
+    "program_assembly",
+]
 
 #: Where main memory begins, and programs with it.
 MEMORY_BASE = 0x80000000
+#: Passes from the `instgem` level to LLVM IR.
+BACK_END = ("instgem-hoist-config", "instgem-elide-config", "instgem-to-llvm", "lower-to-llvm")
 #: Code reaches data by 32-bit offsets from where it is; above this programs would not link.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 #: Bytes that are readable behind every buffer.
@@ -139,7 +150,7 @@ def lower_to_ir(module: ModuleOp, observe: Observer | None = None) -> str:
     from compiler.codegen.llvm_text import llvm_ir
     from compiler.codegen.pipeline import run_passes
 
-    run_passes(module, ("instgem-to-llvm", "lower-to-llvm"), observe)
+    run_passes(module, BACK_END, observe)
     return llvm_ir(module)
 
 

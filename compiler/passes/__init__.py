@@ -13,11 +13,12 @@ __all__ = ["PASSES", "make_pass", "pass_named"]
 
 #: Where each pass is, `module:class`; imported when it is used. A new pass is one file and one line here.
 _PLACES: dict[str, str] = {
+    "instgem-elide-config": "compiler.passes.elide_config:ElideConfig",
+    "instgem-hoist-config": "compiler.passes.hoist_config:HoistConfig",
     "instgem-to-llvm": "compiler.passes.instgem_to_llvm:InstGemToLlvm",
     "lower-to-llvm": "compiler.passes.lower_to_llvm:LowerToLlvm",
     # of xDSL
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
-    "constant-fold": "xdsl.transforms.test_constant_folding:TestConstantFoldingPass",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
     "licm": "xdsl.transforms.loop_invariant_code_motion:LoopInvariantCodeMotionPass",
