@@ -1,0 +1,182 @@
+"""Elementwise operations of the `baco` dialect as scalar `arith` operations, and blocks of them as `linalg.generic`.
+
+Below this level integers have no sign: `ui8` becomes `i8`, and what depends on the sign is said by the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    Float32Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    TensorType,
+    i8,
+)
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.irdl import IRDLOperation
+from xdsl.rewriter import InsertPoint
+
+from compiler.blocks.indexing import IndexBuilder
+from compiler.dialects import baco
+
+__all__ = ["cast", "generic", "identity", "scalar", "signless", "spread"]
+
+Insert: TypeAlias = Callable[[Operation], SSAValue]
+
+#: Operations that do not depend on the sign.
+_PLAIN: dict[type[IRDLOperation], type[IRDLOperation]] = {
+    baco.AddOp: arith.AddiOp,
+    baco.SubOp: arith.SubiOp,
+    baco.MulOp: arith.MuliOp,
+    baco.AndOp: arith.AndIOp,
+    baco.OrOp: arith.OrIOp,
+    baco.XorOp: arith.XOrIOp,
+    baco.ShlOp: arith.ShLIOp,
+}
+#: Signed and unsigned forms of the others.
+_SIGNED: dict[type[IRDLOperation], tuple[type[IRDLOperation], type[IRDLOperation]]] = {
+    baco.MaximumOp: (arith.MaxSIOp, arith.MaxUIOp),
+    baco.MinimumOp: (arith.MinSIOp, arith.MinUIOp),
+    baco.ShrOp: (arith.ShRSIOp, arith.ShRUIOp),
+    baco.FloorDivOp: (arith.FloorDivSIOp, arith.DivUIOp),
+}
+_COMPARE = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+
+
+def signless(element: Attribute) -> Attribute:
+    """The element type below the `baco` level."""
+    return IntegerType(element.width.data) if isinstance(element, IntegerType) else element
+
+
+def _unsigned(element: Attribute) -> bool:
+    if not isinstance(element, IntegerType):
+        return False
+    return bool(element.signedness.data == Signedness.UNSIGNED or element.width.data == 1)
+
+
+def scalar(op: Operation, operands: Sequence[SSAValue], insert: Insert) -> SSAValue | None:
+    """One element of an elementwise `baco` operation, by `arith` operations; None for any other operation."""
+    kind = type(op)
+    if kind in _PLAIN:
+        return insert(_PLAIN[kind](*operands))
+    if kind in _SIGNED:
+        unsigned = _unsigned(baco.element_type(op.operands[0].type))
+        return insert(_SIGNED[kind][unsigned](*operands))
+    if isinstance(op, baco.ModOp):
+        a, b = operands
+        if _unsigned(baco.element_type(op.lhs.type)):
+            return insert(arith.RemUIOp(a, b))
+        whole = insert(arith.MuliOp(insert(arith.FloorDivSIOp(a, b)), b))
+        return insert(arith.SubiOp(a, whole))
+    if isinstance(op, baco.CmpOp):
+        how = _COMPARE[op.predicate.data]
+        if how not in ("eq", "ne"):
+            how = ("u" if _unsigned(baco.element_type(op.lhs.type)) else "s") + how
+        return insert(arith.CmpiOp(operands[0], operands[1], how))
+    if isinstance(op, baco.SelectOp):
+        return insert(arith.SelectOp(*operands))
+    if isinstance(op, baco.CastOp):
+        source, target = baco.element_type(op.value.type), baco.element_type(op.result.type)
+        return cast(operands[0], _unsigned(source), signless(target), insert)
+    if isinstance(op, baco.RequantizeOp):
+        return _requantize(operands[0], op.scale, insert)
+    return None
+
+
+def cast(value: SSAValue, unsigned: bool, target: Attribute, insert: Insert) -> SSAValue:
+    """An integer in another signless type."""
+    source = value.type
+    if source == target:
+        return value
+    if isinstance(source, IndexType) or isinstance(target, IndexType):
+        if isinstance(source, IntegerType) and unsigned:
+            value = insert(arith.ExtUIOp(value, IntegerType(64)))
+        return insert(arith.IndexCastOp(value, target))
+    assert isinstance(source, IntegerType)
+    assert isinstance(target, IntegerType)
+    if target.width.data < source.width.data:
+        return insert(arith.TruncIOp(value, target))
+    return insert((arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, target))
+
+
+def _requantize(value: SSAValue, scale: FloatAttr, insert: Insert) -> SSAValue:
+    """int32 -> float32, scaled, rounded to nearest even, saturated to int8 (instruction set, section 10)."""
+    f32 = Float32Type()
+
+    def constant(number: float) -> SSAValue:
+        return insert(arith.ConstantOp(FloatAttr(number, f32)))
+
+    scaled = insert(arith.MulfOp(insert(arith.SIToFPOp(value, f32)), insert(arith.ConstantOp(scale))))
+    rounded = insert(math.RoundEvenOp(scaled))
+    bounded = insert(arith.MinimumfOp(insert(arith.MaximumfOp(rounded, constant(-128.0))), constant(127.0)))
+    return insert(arith.FPToSIOp(bounded, i8))
+
+
+def identity(rank: int) -> AffineMap:
+    """The map of an operand that is accessed at the iteration's own indices."""
+    return AffineMap.identity(rank)
+
+
+def spread(source: Sequence[int], dims: Sequence[int], rank: int) -> AffineMap:
+    """The map of an operand of shape `source` whose dimension d lies along dimension `dims[d]` of `rank`; size 1
+    is broadcast."""
+    results = [
+        AffineConstantExpr(0) if size == 1 else AffineDimExpr(dim)
+        for size, dim in zip(source, dims, strict=True)
+    ]
+    return AffineMap(rank, 0, tuple(results))
+
+
+def generic(
+    build: IndexBuilder,
+    inputs: Sequence[tuple[SSAValue, AffineMap]],
+    shape: Sequence[int],
+    element: Attribute,
+    body: Callable[[Sequence[SSAValue], Insert], SSAValue],
+) -> SSAValue:
+    """A block computed element by element, `linalg.generic` with parallel iterations only."""
+    result_type = TensorType(element, shape)
+    types = [
+        value.type.element_type if isinstance(value.type, TensorType) else value.type for value, _ in inputs
+    ]
+    block = Block(arg_types=[*types, element])
+    inside = Builder(InsertPoint.at_end(block))
+
+    def insert(op: Operation) -> SSAValue:
+        op.location = build.location
+        inside.insert(op)
+        return op.results[0]
+
+    result = body(block.args[:-1], insert)
+    inside.insert(YieldOp(result))
+    out = build.insert(EmptyOp((), result_type))
+    maps = [indexing for _, indexing in inputs] + [identity(len(shape))]
+    return build.insert(
+        GenericOp(
+            [value for value, _ in inputs],
+            [out],
+            Region(block),
+            [AffineMapAttr(one) for one in maps],
+            [IteratorTypeAttr.parallel()] * len(shape),
+            [result_type],
+        )
+    )
+
+
+def integer(number: int, element: Attribute, insert: Insert) -> SSAValue:
+    """A constant of an integer or index type."""
+    assert isinstance(element, IntegerType | IndexType)
+    return insert(arith.ConstantOp(IntegerAttr(number, element)))

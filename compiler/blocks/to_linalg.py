@@ -1,0 +1,583 @@
+"""Block programs to structured operations: `baco` -> `linalg`/`tensor` values and strided `memref` accesses.
+
+Pointers become `memref` arguments; a block of pointers with a base and a stride in every dimension becomes a strided
+view (`memref.reinterpret_cast`) of the part of the block that lies inside the array. A load copies the view
+(`memref.copy`) to a fresh buffer, takes it as a tensor and pads that to the block's shape (`tensor.pad`); a store copies
+the part of the tensor to the view. The arithmetic that computed the blocks of pointers disappears. Accesses
+that are not strided or whose masks are no windows become gathers and scatters, element by element. The grid becomes
+loops around the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    i1,
+    i32,
+)
+from xdsl.dialects.linalg.ops import FillOp, MatmulOp
+from xdsl.dialects.tensor import EmptyOp, SplatOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from common.errors import InputError
+from compiler.blocks.accesses import (
+    element_of,
+    elementwise_sum,
+    guarded_load,
+    materialise,
+    materialise_window,
+    scatter,
+    strided_load,
+    strided_store,
+    whole_mask,
+)
+from compiler.blocks.elementwise import Insert, cast, generic, identity, integer, scalar, signless, spread
+from compiler.blocks.indexing import IndexBuilder, Number, known
+from compiler.blocks.pointers import Offsets, Pointers, Window, window_where
+from compiler.dialects import baco
+from compiler.location import location_of
+
+__all__ = ["kernel_to_linalg"]
+
+_index = IndexType()
+#: What a value of the block program is: its value below, or what the analysis knows instead.
+Meaning: TypeAlias = "SSAValue | Offsets | Pointers | Window"
+
+
+def kernel_to_linalg(kernel: func.FuncOp) -> func.FuncOp:
+    """The structured form of a kernel: same name, a `memref` for each pointer.
+
+    Raises InputError, with the line, for a kernel without `baco.grid` and `baco.sizes` or an operation that block
+    programs do not have.
+    """
+    grid = kernel.attributes.get(baco.GRID)
+    sizes = kernel.attributes.get(baco.SIZES)
+    if not isinstance(grid, DenseArrayBase) or not isinstance(sizes, DenseArrayBase):
+        raise InputError(
+            f"function '{kernel.sym_name.data}' is no kernel: it lacks {baco.GRID} or {baco.SIZES}",
+            location=location_of(kernel),
+        )
+    types: list[Attribute] = []
+    for argument, size in zip(kernel.body.block.args, sizes.get_values(), strict=True):
+        if not isinstance(argument.type, baco.PointerType):
+            raise InputError(
+                f"argument {argument.index} of kernel '{kernel.sym_name.data}' is a {argument.type}, not a pointer",
+                location=location_of(kernel),
+            )
+        types.append(MemRefType(signless(argument.type.pointee), [int(size)]))
+    body = Block(arg_types=types)
+    build = IndexBuilder(body)
+    build.location = kernel.location
+    meanings: dict[SSAValue, Meaning] = {}
+    for old, new in zip(kernel.body.block.args, body.args, strict=True):
+        new.name_hint = old.name_hint
+        meanings[old] = Pointers(new, Offsets(0))
+    converter = _Converter(meanings)
+    _grid_loops(build, [int(count) for count in grid.get_values()], converter, kernel.body.block)
+    build.insert(func.ReturnOp())
+    result = func.FuncOp(kernel.sym_name.data, FunctionType.from_lists(types, []), Region(body))
+    result.location = kernel.location
+    return result
+
+
+def _grid_loops(build: IndexBuilder, grid: Sequence[int], converter: _Converter, body: Block) -> None:
+    """The body once for each program; axis 0 is the innermost loop."""
+    if not grid:
+        converter.block(body, build)
+        return
+    axis = len(grid) - 1
+    if grid[axis] == 1:
+        converter.program_ids[axis] = 0
+        _grid_loops(build, grid[:-1], converter, body)
+        return
+    inner = Block(arg_types=[_index])
+    inner.args[0].name_hint = f"pid{axis}"
+    first, last, step = build.value(0), build.value(grid[axis]), build.value(1)
+    build.insert(scf.ForOp(first, last, step, [], Region(inner)))
+    converter.program_ids[axis] = inner.args[0]
+    inside = build.at(inner)
+    _grid_loops(inside, grid[:-1], converter, body)
+    inside.insert(scf.YieldOp())
+
+
+class _Converter:
+    """Converts blocks of operations; what each old value means is in `meanings`."""
+
+    def __init__(self, meanings: dict[SSAValue, Meaning]) -> None:
+        self.meanings = meanings
+        self.program_ids: dict[int, Number] = {}
+
+    # ---------------------------------------------------------------- values
+
+    def value(self, old: SSAValue, build: IndexBuilder) -> SSAValue:
+        """The value of an old one, computed from what the analysis knows if need be."""
+        meaning = self.meanings[old]
+        if isinstance(meaning, Offsets):
+            return materialise(meaning, build)
+        if isinstance(meaning, Window):
+            return materialise_window(meaning, build)
+        if isinstance(meaning, Pointers):
+            raise AssertionError("a pointer is no value")
+        return meaning
+
+    def number(self, old: SSAValue, build: IndexBuilder) -> Number:
+        """An old index scalar as a number."""
+        meaning = self.meanings[old]
+        if isinstance(meaning, Offsets):
+            return meaning.base
+        assert isinstance(meaning, SSAValue)
+        return build.number(meaning)
+
+    # ---------------------------------------------------------------- operations
+
+    def block(self, old: Block, build: IndexBuilder) -> Operation | None:
+        """Convert every operation but the terminator, which is returned."""
+        for op in old.ops:
+            build.location = op.location
+            if isinstance(op, scf.YieldOp | func.ReturnOp):
+                return op
+            self._convert(op, build)
+        return None
+
+    def _convert(self, op: Operation, build: IndexBuilder) -> None:
+        if isinstance(op, scf.ForOp):
+            _Loop(self, op).convert(build)
+        elif isinstance(op, baco.LoadOp):
+            self.meanings[op.result] = self._load(op, build)
+        elif isinstance(op, baco.StoreOp):
+            self._store(op, build)
+        elif isinstance(op, baco.DotOp):
+            if not _accumulates_elsewhere(op):
+                self.meanings[op.result] = self._dot(op, op.accumulator, build)
+        elif isinstance(op, baco.AddOp) and (product := _accumulating_product(op)) is not None:
+            total = op.rhs if op.lhs is product.result else op.lhs
+            self.meanings[op.result] = self._dot(product, total, build)
+        else:
+            meaning = self._structured(op, build)
+            if meaning is None:
+                meaning = self._data(op, build)
+            self.meanings[op.results[0]] = meaning
+
+    def _structured(self, op: Operation, build: IndexBuilder) -> Meaning | None:
+        """What the pointer analysis makes of an operation; None if it is data."""
+        if isinstance(op, baco.ProgramIdOp):
+            return Offsets(self.program_ids[op.axis.value.data])
+        if isinstance(op, baco.ArangeOp):
+            start, end = op.start.value.data, op.end.value.data
+            return Offsets(start, (1 if end - start > 1 else 0,), (end - start,))
+        if isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType):
+            assert isinstance(op.value, IntegerAttr)
+            return Offsets(op.value.value.data)
+        operands = [self.meanings[operand] for operand in op.operands]
+        if isinstance(op, baco.AddPtrOp):
+            pointers, offsets = operands
+            assert isinstance(pointers, Pointers)
+            if isinstance(offsets, Offsets) and isinstance(pointers.offsets, Offsets):
+                return Pointers(pointers.argument, pointers.offsets.plus(offsets, build))
+            base = pointers.offsets
+            old = materialise(base, build) if isinstance(base, Offsets) else base
+            moved = elementwise_sum(old, self.value(op.offset, build), build)
+            return Pointers(pointers.argument, moved)
+        if isinstance(op, baco.SplatOp | baco.ExpandDimsOp | baco.BroadcastOp | baco.TransOp):
+            return self._reshaped(op, operands[0], build)
+        if all(isinstance(operand, Offsets) for operand in operands):
+            return _offset_arithmetic(op, [o for o in operands if isinstance(o, Offsets)], build)
+        if isinstance(op, baco.AndOp) and all(isinstance(operand, Window) for operand in operands):
+            first, second = (o for o in operands if isinstance(o, Window))
+            return first.meet(second, build)
+        return None
+
+    def _reshaped(self, op: Operation, source: Meaning, build: IndexBuilder) -> Meaning | None:
+        if isinstance(source, Pointers):
+            if isinstance(source.offsets, Offsets):
+                moved = self._reshaped(op, source.offsets, build)
+                assert isinstance(moved, Offsets)
+                return Pointers(source.argument, moved)
+            return Pointers(source.argument, self._reshaped_data(op, source.offsets, build))
+        if isinstance(source, Offsets):
+            shape = baco.shape_of(op.results[0].type)
+            if isinstance(op, baco.SplatOp):
+                return Offsets(source.base, (0,) * len(shape), shape)
+            if isinstance(op, baco.ExpandDimsOp):
+                return source.expanded(op.axis.value.data)
+            if isinstance(op, baco.TransOp):
+                return source.permuted([int(d) for d in op.permutation.get_values()])
+            return source.broadcast(shape)
+        if isinstance(source, Window):
+            if isinstance(op, baco.ExpandDimsOp):
+                return source.expanded(op.axis.value.data)
+            if isinstance(op, baco.TransOp):
+                return source.permuted([int(d) for d in op.permutation.get_values()])
+            return source.broadcast(baco.shape_of(op.results[0].type), build)
+        return self._reshaped_data(op, source, build)
+
+    def _reshaped_data(self, op: Operation, source: SSAValue, build: IndexBuilder) -> SSAValue:
+        result = op.results[0].type
+        shape = baco.shape_of(result)
+        if isinstance(op, baco.SplatOp):
+            element = source.type
+            number = known(source)
+            if number is not None and isinstance(element, IntegerType):
+                out = build.insert(EmptyOp((), TensorType(element, shape)))
+                return build.insert(FillOp([source], [out]))
+            return build.insert(SplatOp(source, [], TensorType(element, shape)))
+        assert isinstance(source.type, TensorType)
+        before = source.type.get_shape()
+        if isinstance(op, baco.ExpandDimsOp):
+            dims = [d for d in range(len(shape)) if d != op.axis.value.data]
+        elif isinstance(op, baco.TransOp):
+            order = [int(d) for d in op.permutation.get_values()]
+            dims = [order.index(d) for d in range(len(order))]
+        else:
+            dims = list(range(len(shape)))
+        indexing = spread(before, dims, len(shape))
+        return generic(
+            build, [(source, indexing)], shape, source.type.element_type, lambda args, insert: args[0]
+        )
+
+    def _data(self, op: Operation, build: IndexBuilder) -> SSAValue:
+        """An operation on data, scalars or blocks."""
+        operands = [self.value(operand, build) for operand in op.operands]
+        shape = baco.shape_of(op.results[0].type)
+        if not shape:
+            made = scalar(op, operands, build.insert)
+            if made is None:
+                if op.dialect_name() != "arith":
+                    raise InputError(
+                        f"block programs have no operation '{op.name}'", location=location_of(op)
+                    )
+                types = [signless(result.type) for result in op.results]
+                copy = type(op).create(
+                    operands=operands,
+                    result_types=types,
+                    properties=op.properties,
+                    attributes=op.attributes,
+                )
+                if isinstance(copy, arith.ConstantOp) and isinstance(copy.value, IntegerAttr):
+                    return integer(copy.value.value.data, types[0], build.insert)
+                made = build.insert(copy)
+            return made
+        if op.dialect_name() != "baco":
+            raise InputError(
+                f"block programs have no operation '{op.name}' on blocks", location=location_of(op)
+            )
+        inputs = [(operand, identity(len(shape))) for operand in operands]
+        element = signless(baco.element_type(op.results[0].type))
+
+        def body(args: Sequence[SSAValue], insert: Insert) -> SSAValue:
+            made = scalar(op, args, insert)
+            if made is None:
+                raise InputError(f"block programs have no operation '{op.name}'", location=location_of(op))
+            return made
+
+        return generic(build, inputs, shape, element, body)
+
+    def _dot(self, op: baco.DotOp, accumulator: SSAValue | None, build: IndexBuilder) -> SSAValue:
+        factors = []
+        for operand in (op.a, op.b):
+            unsigned = baco.element_type(operand.type) == baco.ui8
+            factors.append(_widened(self.value(operand, build), unsigned, build))
+        if accumulator is None:
+            zero = integer(0, i32, build.insert)
+            out = build.insert(EmptyOp((), op.result.type))
+            total = build.insert(FillOp([zero], [out]))
+        else:
+            total = self.value(accumulator, build)
+        return build.insert(MatmulOp(factors, [total]))
+
+    # ---------------------------------------------------------------- memory
+
+    def _window(self, op: baco.LoadOp | baco.StoreOp, build: IndexBuilder) -> tuple[Window, SSAValue | None]:
+        """The part of the block that is in memory, and a mask for what the window does not say."""
+        shape = baco.shape_of(op.pointer.type)
+        low = tuple(self.number(one, build) for one in op.low) or (0,) * len(shape)
+        high = tuple(self.number(one, build) for one in op.high) or tuple(shape)
+        window = Window(shape, low, high)
+        if op.mask is None:
+            return window, None
+        mask = self.meanings[op.mask]
+        if isinstance(mask, Window):
+            return window.meet(mask, build), None
+        return window, self.value(op.mask, build)
+
+    def _load(self, op: baco.LoadOp, build: IndexBuilder) -> SSAValue:
+        pointers = self.meanings[op.pointer]
+        assert isinstance(pointers, Pointers)
+        shape = baco.shape_of(op.pointer.type)
+        window, mask = self._window(op, build)
+        offsets = pointers.offsets
+        if shape and mask is None and isinstance(offsets, Offsets):
+            return strided_load(pointers.argument, offsets, window, op.other_value, build)
+        argument = pointers.argument
+        element = element_of(argument)
+        where = materialise(offsets, build) if isinstance(offsets, Offsets) else offsets
+        if not shape:
+            if mask is None:
+                return build.insert(memref.LoadOp.get(argument, [where]))
+            return guarded_load(argument, where, mask, op.other_value, build.insert)
+        condition = whole_mask(window, mask, build)
+        inputs = [(where, identity(len(shape)))]
+        if condition is not None:
+            inputs.append((condition, identity(len(shape))))
+
+        def body(args: Sequence[SSAValue], insert: Insert) -> SSAValue:
+            if len(args) == 1:
+                return insert(memref.LoadOp.get(argument, [args[0]]))
+            return guarded_load(argument, args[0], args[1], op.other_value, insert)
+
+        return generic(build, inputs, shape, element, body)
+
+    def _store(self, op: baco.StoreOp, build: IndexBuilder) -> None:
+        pointers = self.meanings[op.pointer]
+        assert isinstance(pointers, Pointers)
+        shape = baco.shape_of(op.pointer.type)
+        window, mask = self._window(op, build)
+        value = self.value(op.value, build)
+        offsets = pointers.offsets
+        if shape and mask is None and isinstance(offsets, Offsets):
+            strided_store(pointers.argument, offsets, window, value, build)
+            return
+        where = materialise(offsets, build) if isinstance(offsets, Offsets) else offsets
+        condition = whole_mask(window, mask, build) if shape else mask
+        scatter(pointers.argument, where, condition, value, shape, build)
+
+
+class _Loop:
+    """Converts one loop. What it carries is an offset (a number, or a block of them by its base) or data."""
+
+    def __init__(self, converter: _Converter, loop: scf.ForOp) -> None:
+        self.converter, self.loop = converter, loop
+        self.initial = [converter.meanings[operand] for operand in loop.iter_args]
+        #: how each carried value is carried: "data", "base" (of offsets) or the constant step of its base
+        self.kinds: list[str | int] = [
+            "base" if isinstance(meaning, Offsets) else "data" for meaning in self.initial
+        ]
+
+    def convert(self, build: IndexBuilder) -> None:
+        """Append the loop. Trial conversions into thin air find out how offsets change from one round to the next."""
+        before = dict(self.converter.meanings)
+        while True:
+            self.converter.meanings = dict(before)
+            if self._learn(build.at(Block())):
+                break
+        self.converter.meanings = dict(before)
+        self._emit(build)
+
+    def _learn(self, scratch: IndexBuilder) -> bool:
+        """Try the present kinds; True if they hold, else they are corrected."""
+        block, inside = self._body(scratch)
+        yields = self.converter.block(self.loop.body.block, inside)
+        assert yields is not None
+        stable = True
+        for position, operand in enumerate(yields.operands):
+            kind, after = self.kinds[position], self.converter.meanings[operand]
+            if kind == "data":
+                continue
+            start = self.initial[position]
+            assert isinstance(start, Offsets)
+            if not isinstance(after, Offsets) or after.strides != start.strides:
+                self.kinds[position] = "data"
+                stable = False
+            elif kind == "base":
+                argument = block.args[1 + sum(not isinstance(k, int) for k in self.kinds[:position])]
+                step = _step_from(argument, after.base)
+                if step is not None:
+                    self.kinds[position] = step
+                    stable = False
+        return stable
+
+    def _body(self, build: IndexBuilder) -> tuple[Block, IndexBuilder]:
+        """A new body whose arguments have their meanings; operations before the loop go to `build`."""
+        arguments: list[Attribute] = [_index]
+        for meaning, kind in zip(self.initial, self.kinds, strict=True):
+            if kind == "base":
+                arguments.append(_index)
+            elif kind == "data":
+                arguments.append(_value_type(meaning))
+        block = Block(arg_types=arguments)
+        bounds = [self.converter.number(one, build) for one in (self.loop.lb, self.loop.ub, self.loop.step)]
+        lower, upper, step = (build.value(one) for one in bounds)
+        placeholders = [
+            self._initial_value(position, build)
+            for position, kind in enumerate(self.kinds)
+            if not isinstance(kind, int)
+        ]
+        self._for = scf.ForOp(lower, upper, step, placeholders, Region(block))
+        build.insert(self._for)
+        old = self.loop.body.block.args
+        block.args[0].name_hint = old[0].name_hint
+        inside = build.at(block)
+        self.converter.meanings[old[0]] = Offsets(block.args[0])
+        following = iter(block.args[1:])
+        for position, kind in enumerate(self.kinds):
+            meaning = self.initial[position]
+            if kind == "data":
+                self.converter.meanings[old[1 + position]] = next(following)
+                continue
+            assert isinstance(meaning, Offsets)
+            if kind == "base":
+                base: Number = next(following)
+            else:
+                base = inside.add(meaning.base, self._travelled(block.args[0], bounds, int(kind), inside))
+            self.converter.meanings[old[1 + position]] = Offsets(base, meaning.strides, meaning.shape)
+        return block, inside
+
+    @staticmethod
+    def _travelled(iteration: BlockArgument, bounds: list[Number], by: int, build: IndexBuilder) -> Number:
+        """How far a base that moves `by` every round has come at this round."""
+        lower, _, step = bounds
+        distance = build.sub(iteration, lower)
+        if isinstance(step, int):
+            if by % step == 0:
+                return build.mul(distance, by // step)
+            return build.mul(build.floor_div(distance, step), by)
+        rounds = build.insert(arith.FloorDivSIOp(build.value(distance), step))
+        return build.mul(rounds, by)
+
+    def _initial_value(self, position: int, build: IndexBuilder) -> SSAValue:
+        meaning = self.initial[position]
+        if isinstance(meaning, Offsets):
+            if self.kinds[position] == "base":
+                return build.value(meaning.base)
+            return materialise(meaning, build)
+        return self.converter.value(self.loop.iter_args[position], build)
+
+    def _emit(self, build: IndexBuilder) -> None:
+        before = dict(self.converter.meanings)
+        _, inside = self._body(build)
+        made = self._for
+        yields = self.converter.block(self.loop.body.block, inside)
+        assert yields is not None
+        results: list[SSAValue] = []
+        for operand, kind in zip(yields.operands, self.kinds, strict=True):
+            meaning = self.converter.meanings[operand]
+            if kind == "base":
+                assert isinstance(meaning, Offsets)
+                results.append(inside.value(meaning.base))
+            elif kind == "data":
+                results.append(self.converter.value(operand, inside))
+        inside.insert(scf.YieldOp(*results))
+        self.converter.meanings = before
+        build.location = self.loop.location
+        following = iter(made.results)
+        for position, (result, kind) in enumerate(zip(self.loop.results, self.kinds, strict=True)):
+            meaning = self.initial[position]
+            if kind == "data":
+                self.converter.meanings[result] = next(following)
+                continue
+            assert isinstance(meaning, Offsets)
+            if kind == "base":
+                base: Number = next(following)
+            else:
+                base = build.add(meaning.base, build.mul(self._rounds(build), int(kind)))
+            self.converter.meanings[result] = Offsets(base, meaning.strides, meaning.shape)
+
+    def _rounds(self, build: IndexBuilder) -> Number:
+        """How often the loop runs."""
+        lower, upper, step = (
+            self.converter.number(one, build) for one in (self.loop.lb, self.loop.ub, self.loop.step)
+        )
+        distance = build.max(build.sub(upper, lower), 0)
+        if isinstance(step, int):
+            return build.floor_div(build.add(distance, step - 1), step)
+        return build.insert(arith.CeilDivSIOp(build.value(distance), step))
+
+
+def _accumulating_product(op: Operation) -> baco.DotOp | None:
+    """The product of a sum `total + dot(a, b)` that can add to the total itself: used nowhere else."""
+    if isinstance(op, baco.AddOp):
+        for operand in (op.rhs, op.lhs):
+            product = operand.owner
+            if (
+                isinstance(product, baco.DotOp)
+                and product.accumulator is None
+                and product.parent is op.parent
+                and operand.has_one_use()
+            ):
+                return product
+    return None
+
+
+def _accumulates_elsewhere(op: baco.DotOp) -> bool:
+    """The product is computed where it is added to something."""
+    return op.result.has_one_use() and any(
+        _accumulating_product(use.operation) is op for use in op.result.uses
+    )
+
+
+def _widened(block: SSAValue, unsigned: bool, build: IndexBuilder) -> SSAValue:
+    """A factor of a product in i32."""
+    assert isinstance(block.type, TensorType)
+
+    def body(args: Sequence[SSAValue], insert: Insert) -> SSAValue:
+        return cast(args[0], unsigned, i32, insert)
+
+    return generic(build, [(block, identity(2))], block.type.get_shape(), i32, body)
+
+
+def _value_type(meaning: Meaning) -> Attribute:
+    if isinstance(meaning, Offsets):
+        return TensorType(_index, meaning.shape) if meaning.shape else _index
+    if isinstance(meaning, Window):
+        return TensorType(i1, meaning.shape)
+    assert isinstance(meaning, SSAValue)
+    return meaning.type
+
+
+def _step_from(argument: SSAValue, after: Number) -> int | None:
+    """The constant by which a carried number grows in one round."""
+    if after is argument:
+        return 0
+    if isinstance(after, SSAValue) and isinstance(after.owner, arith.AddiOp) and after.owner.lhs is argument:
+        return known(after.owner.rhs)
+    return None
+
+
+def _offset_arithmetic(op: Operation, operands: list[Offsets], build: IndexBuilder) -> Meaning | None:
+    """Arithmetic on offsets that gives offsets or a window again."""
+    if isinstance(op, baco.CmpOp):
+        return window_where(op.predicate.data, operands[0], operands[1], build) if operands[0].shape else None
+    if not isinstance(baco.element_type(op.results[0].type), IndexType) or not operands:
+        return None
+    if isinstance(op, baco.AddOp | arith.AddiOp):
+        return operands[0].plus(operands[1], build)
+    if isinstance(op, baco.SubOp | arith.SubiOp):
+        return operands[0].minus(operands[1], build)
+    if isinstance(op, baco.MulOp | arith.MuliOp):
+        return operands[0].times(operands[1], build)
+    if not all(operand.uniform for operand in operands):
+        return None
+    bases = [operand.base for operand in operands]
+    first = operands[0]
+    if isinstance(op, baco.MinimumOp | arith.MinSIOp):
+        base: Number = build.min(bases[0], bases[1])
+    elif isinstance(op, baco.MaximumOp | arith.MaxSIOp):
+        base = build.max(bases[0], bases[1])
+    elif isinstance(op, baco.FloorDivOp | arith.FloorDivSIOp) and isinstance(bases[1], int) and bases[1] > 0:
+        base = build.floor_div(bases[0], bases[1])
+    elif op.dialect_name() == "baco":
+        made = scalar(op, [build.value(base) for base in bases], build.insert)
+        if made is None:
+            return None
+        base = build.number(made)
+    elif op.dialect_name() == "arith" and len(op.results) == 1:
+        copy = type(op).create(
+            operands=[build.value(base) for base in bases],
+            result_types=[_index],
+            properties=op.properties,
+            attributes=op.attributes,
+        )
+        base = build.number(build.insert(copy))
+    else:
+        return None
+    return Offsets(base, first.strides, first.shape)
