@@ -79,6 +79,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.export_chipyard import export_chipyard
     from baco.commands.isa import isa
     from baco.commands.networks import networks
+    from baco.commands.opt import opt
     from baco.commands.report import report
     from baco.commands.root import root
     from baco.commands.rtl import rtl
@@ -102,6 +103,7 @@ def _app(program: str) -> Callable[..., Any]:
         rtl,
         isa,
         export_chipyard,
+        opt,
         simulate,
         trace,
         cosim,

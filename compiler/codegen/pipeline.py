@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-__all__ = ["run_pass", "run_passes"]
+__all__ = ["parse_passes", "run_pass", "run_passes"]
 
 
 def run_passes(
@@ -49,3 +49,34 @@ def run_pass(module: ModuleOp, one: ModulePass, context: Context) -> None:
         reason = str(error).strip().splitlines()
         raise InputError(f"the pass '{one.name}' cannot be applied: {reason[0] if reason else ''}") from None
     check_ir(module)
+
+
+def parse_passes(text: str) -> list[ModulePass]:
+    """The passes of a pipeline written `one,another{option=1 flag=true}`.
+
+    Raises InputError for malformed text, an unknown pass or option, and an option's value of the wrong type.
+    """
+    from xdsl.passes import get_pass_option_infos
+    from xdsl.utils.arg_spec import parse_pipeline
+    from xdsl.utils.exceptions import ArgSpecParseError
+
+    try:
+        specs = list(parse_pipeline(text))
+    except ArgSpecParseError as error:  # derives from BaseException
+        lines = str(error).splitlines()
+        reason = next((line.strip("^ ") for line in reversed(lines) if line.strip("^ ")), "")
+        raise InputError(
+            f"the passes '{text}' cannot be read: {reason}", hint="write them as 'one,another{option=1}'"
+        ) from None
+    passes = []
+    for spec in specs:
+        cls = pass_named(spec.name)
+        try:
+            passes.append(cls.from_spec(spec))
+        except (ValueError, TypeError) as error:
+            options = ", ".join(one.name.replace("_", "-") for one in get_pass_option_infos(cls)) or "none"
+            reason = str(error).splitlines()[0].replace('"', "'")
+            raise InputError(f"the pass '{spec.name}': {reason}", hint=f"its options: {options}") from None
+    if not passes:
+        raise InputError("there is no pass to run", hint="see 'baco opt --list'")
+    return passes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from xdsl.passes import ModulePass
 
 from common.errors import InputError, did_you_mean
 
-__all__ = ["PASSES", "make_pass", "pass_named"]
+__all__ = ["PASSES", "pass_named", "summary_of"]
 
 #: Where each pass is, `module:class`; imported when it is used. A new pass is one file and one line here.
 _PLACES: dict[str, str] = {
@@ -22,6 +22,15 @@ _PLACES: dict[str, str] = {
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
     "licm": "xdsl.transforms.loop_invariant_code_motion:LoopInvariantCodeMotionPass",
+}
+
+
+#: What xDSL's own passes do.
+_SUMMARIES = {
+    "canonicalize": "Brings operations into their simplest form; folds constants.",
+    "cse": "Computes equal expressions once.",
+    "dce": "Removes operations without effect whose results nobody uses.",
+    "licm": "Moves operations without effect out of loops that they do not depend on.",
 }
 
 
@@ -50,6 +59,7 @@ def pass_named(name: str) -> type[ModulePass]:
     return PASSES[name]
 
 
-def make_pass(name: str) -> Callable[[], type[ModulePass]]:
-    """A function that gives the pass's class, as xDSL's pipelines want it."""
-    return lambda: pass_named(name)
+def summary_of(name: str) -> str:
+    """What a pass does, in one sentence."""
+    lines = (pass_named(name).__doc__ or "").strip().splitlines()
+    return _SUMMARIES.get(name) or (lines[0] if lines else "")
