@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from compiler.codegen.program import Buffer
+from compiler.codegen.buffer import Buffer
 
 __all__ = ["entry_ir"]
 
