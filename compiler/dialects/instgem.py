@@ -12,6 +12,7 @@ i64, local addresses the 32-bit words of the instruction set in an i64, scales t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -30,6 +31,8 @@ __all__ = ["OPERATIONS", "CommandOp", "FenceOp", "InstGem"]
 
 #: Stands in `known` for a field that an operand gives.
 COMPUTED = -(1 << 63)
+#: How a field begins.
+_FIELD = re.compile(r"[A-Za-z_]\w*\s*=")
 
 
 class CommandOp(IRDLOperation):
@@ -95,6 +98,9 @@ class CommandOp(IRDLOperation):
                 raise VerifyException(
                     f"field '{field.name}' of {self.KIND.name} has {field.width} bits, {number} does not fit"
                 )
+        illegal = _illegal(self.KIND.name, self.fields)
+        if illegal:
+            raise VerifyException(illegal)
 
     def print(self, printer: Printer) -> None:
         """Fields that differ from their defaults."""
@@ -121,7 +127,9 @@ class CommandOp(IRDLOperation):
         names = {field.name: field for field in cls.KIND.fields}
         given: dict[str, int | SSAValue] = {}
         position = parser.pos
-        while (name := parser.parse_optional_identifier()) is not None:
+        # a command without fields may be followed by another operation, whose name is no field
+        while given or _FIELD.match(parser.lexer.input.content, position):
+            name = parser.parse_identifier("expected the name of a field")
             if name not in names:
                 hint = did_you_mean(name, names) if names else "it has none"
                 parser.raise_error(f"{cls.KIND.name} has no field '{name}'; {hint}", position, parser.pos)
@@ -130,8 +138,8 @@ class CommandOp(IRDLOperation):
             parser.parse_punctuation("=")
             number = parser.parse_optional_integer()
             if number is None:
-                given[name] = parser.parse_operand(f"expected an integer or a value for field '{name}'")
-            elif number & ~names[name].mask:
+                given[name] = parser.parse_operand(f"expected an integer or a value for field '{name}'", i64)
+            elif number & ~names[name].mask or _signed(number) == COMPUTED:
                 width = names[name].width
                 parser.raise_error(
                     f"field '{name}' has {width} bits, {number} does not fit", position, parser.pos
@@ -157,6 +165,23 @@ class FenceOp(IRDLOperation):
 
     name = "instgem.fence"
     assembly_format = "attr-dict"
+
+
+def _illegal(name: str, fields: Mapping[str, int | SSAValue]) -> str | None:
+    """What no accelerator accepts, as far as the known fields tell (instruction set, 4 and 5)."""
+    if name == "CONFIG_LD" and fields["state"] == 3:
+        return "there is no load state 3; there are 0, 1 and 2"
+    if name == "CONFIG_EX" and fields["set_only_strides"] == 0:
+        transposes = (fields["dataflow"], fields["a_transpose"], fields["b_transpose"])
+        if transposes == (1, 1, 1):
+            return "weight-stationary products cannot transpose both A and B"
+        if transposes == (0, 0, 1):
+            return "output-stationary products transpose B only together with A"
+    if name.startswith(("MVIN", "MVOUT")):
+        for size in ("rows", "cols"):
+            if fields[size] == 0:
+                return f"{name} moves at least one of its {size}"
+    return None
 
 
 def _define(kind: CommandType) -> type[CommandOp]:
