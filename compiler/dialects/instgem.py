@@ -138,7 +138,9 @@ class CommandOp(IRDLOperation):
             parser.parse_punctuation("=")
             number = parser.parse_optional_integer()
             if number is None:
-                given[name] = parser.parse_operand(f"expected an integer or a value for field '{name}'", i64)
+                given[name] = parser.parse_operand(
+                    i64, msg=f"expected an integer or a value for field '{name}'"
+                )
             elif number & ~names[name].mask or _signed(number) == COMPUTED:
                 width = names[name].width
                 parser.raise_error(
