@@ -1,0 +1,163 @@
+"""Runs of moves that can be issued a few at a time, between the passes of the array.
+
+The reservation station takes commands in program order and holds few of each class: a long run of moves keeps the
+passes behind it waiting, and one behind the passes starts too late. So a run is a job that keeps its place in variables,
+and the passes of the tile before call it to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compiler.emit import Condition, Emitter, Number, Variable
+
+__all__ = ["Job", "Pace"]
+
+#: Writes the moves of one step, from the job's parameters and loop numbers.
+Body = Callable[[Sequence[Number], Sequence[Number]], None]
+#: Upper ends of a job's loops, outermost first, from its parameters.
+Bounds = Callable[[Sequence[Number]], Sequence[Number]]
+
+
+class Job:
+    """A nest of loops around a few moves.
+
+    Args:
+        e: what writes the program.
+        parameters: how many numbers the job is started with.
+        loops: how many loops it has.
+        bounds, body: its loops and what is in them.
+        whole: never interrupted: `start` writes loops, and nothing is left to do.
+        after: a job that has to end before this one takes steps.
+    """
+
+    def __init__(
+        self,
+        e: Emitter,
+        parameters: int,
+        loops: int,
+        bounds: Bounds,
+        body: Body,
+        *,
+        whole: bool,
+        after: Job | None = None,
+    ) -> None:
+        self._e, self._bounds, self._body, self._after = e, bounds, body, after
+        self._parameters: list[Variable] = []
+        self._at: list[Variable] = []
+        self._active: Variable | None = None
+        if not whole:
+            self._parameters = [e.variable(0) for _ in range(parameters)]
+            self._at = [e.variable(0) for _ in range(loops)]
+            self._active = e.variable(0)
+
+    @property
+    def active(self) -> Condition:
+        """Whether steps are left."""
+        return False if self._active is None else self._e.compare("ne", self._active.get(), 0)
+
+    def start(self, parameters: Sequence[Number]) -> None:
+        """Begin. What is left of an earlier run is forgotten."""
+        bounds = self._bounds(parameters)
+        if self._active is None:
+            self._loops(parameters, bounds, [])
+            return
+        e = self._e
+        for cell, number in zip(self._parameters, parameters, strict=True):
+            cell.set(number)
+        some: Condition = True
+        for cell, bound in zip(self._at, bounds, strict=True):
+            cell.set(0)
+            some = e.both(some, e.compare("sgt", bound, 0))
+        self._active.set(e.select(some, 1, 0))
+
+    def step(self) -> None:
+        """One step, if any is left and its time has come."""
+        if self._active is None:
+            return
+        with self._e.when(self.active):
+            if self._after is None or self._after._active is None:
+                self._one()
+                return
+            with self._e.when(self._e.compare("eq", self._after._active.get(), 0)):
+                self._one()
+
+    def finish(self) -> None:
+        """All steps that are left."""
+        if self._active is None:
+            return
+        e = self._e
+        with e.when(self.active):
+            # steps left: the loops' numbers, counted down, as one mixed-radix number
+            left: Number = 0
+            bounds = self._bounds([cell.get() for cell in self._parameters])
+            for cell, bound in zip(self._at, bounds, strict=True):
+                left = e.add(e.mul(left, bound), e.sub(e.sub(bound, 1), cell.get()))
+            with e.loop(e.add(left, 1)):
+                self._one()
+
+    def _loops(self, parameters: Sequence[Number], bounds: Sequence[Number], at: list[Number]) -> None:
+        if len(at) == len(bounds):
+            self._body(parameters, at)
+            return
+        with self._e.loop(bounds[len(at)]) as index:
+            self._loops(parameters, bounds, [*at, index])
+
+    def _one(self) -> None:
+        parameters = [cell.get() for cell in self._parameters]
+        bounds = self._bounds(parameters)
+        at = [0 if bound == 1 else cell.get() for cell, bound in zip(self._at, bounds, strict=True)]
+        self._body(parameters, at)
+        self._advance(len(at) - 1, at, bounds)
+
+    def _advance(self, place: int, at: Sequence[Number], bounds: Sequence[Number]) -> None:
+        """Count the loop at `place` on, and those outside it when it ends."""
+        e = self._e
+        assert self._active is not None
+        if place < 0:
+            self._active.set(0)
+            return
+        if isinstance(bounds[place], int) and bounds[place] == 1:
+            self._advance(place - 1, at, bounds)
+            return
+        following = e.add(at[place], 1)
+        ended = e.compare("sge", following, bounds[place])
+        self._at[place].set(e.select(ended, 0, following))
+        with e.when(ended):
+            self._advance(place - 1, at, bounds)
+
+
+class Pace:
+    """Lets jobs take steps at regular intervals.
+
+    Args:
+        jobs: that take a step each whenever it is time.
+        steps: that one job has to take while `beats` passes go by.
+    """
+
+    def __init__(self, e: Emitter, jobs: Sequence[Job], steps: int, beats: int) -> None:
+        self._e, self._jobs = e, jobs
+        # a quarter earlier than necessary: the last moves take their time too
+        beats = max(1, 3 * beats // 4)
+        self._every = max(1, beats // max(1, steps))
+        self._count = -(-steps * self._every // beats)
+        self._left = e.variable(self._every) if jobs and self._every > 1 else None
+
+    def beat(self) -> None:
+        """A pass has been written."""
+        if not self._jobs:
+            return
+        e = self._e
+        if self._left is None:
+            self._steps()
+            return
+        left = e.sub(self._left.get(), 1)
+        due = e.compare("eq", left, 0)
+        self._left.set(e.select(due, self._every, left))
+        with e.when(due):
+            self._steps()
+
+    def _steps(self) -> None:
+        with self._e.loop(max(1, self._count)):
+            for job in self._jobs:
+                job.step()

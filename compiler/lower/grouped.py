@@ -1,0 +1,77 @@
+"""Grouped convolutions of few channels: several groups at once, by block-diagonal weights.
+
+A group of C channels and K results fills C rows and K columns of the array, of a depthwise convolution one of each. The
+weights of several neighbouring groups, put on the diagonal of one matrix, make one product of them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.emit import Emitter
+from compiler.layer import Layer, Layout
+from compiler.lower.explicit import emit_explicit, explicit_workspaces
+from compiler.lower.explicit_weights import EXPANDED, emit_expanded
+from compiler.lower.operands import Operands
+from compiler.schedule import DepthwiseSchedule
+
+__all__ = ["emit_packed", "packed_layer", "packed_workspaces"]
+
+
+def packed_layer(layer: Layer, packed: int) -> Layer:
+    """The layer whose groups are `packed` groups of the given one, with expanded weights.
+
+    Its mapping is that of a `DepthwiseSchedule`. Raises InfeasibleError unless neighbouring groups have neighbouring
+    channels.
+    """
+    p = layer.problem
+    if packed > p.groups:
+        raise InfeasibleError(f"{packed} groups are to run at once, but there are only {p.groups}")
+    if p.groups > 1 and (layer.input.group, layer.output.group) != (p.C, p.K):
+        raise InfeasibleError("groups that run at once need their channels side by side")
+    if layer.weights_transposed:
+        raise InfeasibleError("transposed weights cannot be put on a diagonal")
+    depth, columns = packed * p.C, packed * p.K
+    return replace(
+        layer,
+        problem=replace(p, C=depth, K=columns, groups=-(-p.groups // packed)),
+        input=Layout(layer.input.pitch, depth),
+        weight=Layout(columns, p.S * p.R * depth * columns),
+        output=Layout(layer.output.pitch, columns),
+    )
+
+
+def _last(layer: Layer, packed: int) -> dict[str, int]:
+    """C and K of the last pack, if it has fewer groups than the others."""
+    p = layer.problem
+    rest = p.groups % packed
+    return {"C": rest * p.C, "K": rest * p.K} if rest else {}
+
+
+def packed_workspaces(
+    layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator
+) -> tuple[tuple[str, int], ...]:
+    """Name and bytes of what the code needs in main memory beside the layer's tensors."""
+    inner = packed_layer(layer, schedule.packed)
+    last = _last(layer, schedule.packed)
+    expanded = inner.problem.groups * inner.weight.group
+    return ((EXPANDED, expanded), *explicit_workspaces(inner, schedule.mapping, accelerator, last=last))
+
+
+def emit_packed(
+    e: Emitter, layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator, operands: Operands
+) -> None:
+    """Write the program of a layer, its weights expanded by the host first. Raises as `compiler.lower.explicit`."""
+    inner = packed_layer(layer, schedule.packed)
+    expanded = operands.workspaces[EXPANDED]
+    emit_expanded(e, layer, schedule.packed, operands.weight, expanded)
+    emit_explicit(
+        e,
+        inner,
+        schedule.mapping,
+        accelerator,
+        replace(operands, weight=expanded),
+        last=_last(layer, schedule.packed),
+    )
