@@ -1,0 +1,182 @@
+"""Which schedule a layer gets: the least estimated cycles over the styles and all their tilings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.heuristic import downsamples
+from compiler.layer import Layer
+from compiler.lower.estimate import conv_cycles, product_cycles
+from compiler.lower.loop_conv_check import AXES, plan_loop_conv
+from compiler.lower.loop_ws import check_loop_ws
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
+
+__all__ = ["Choice", "choices", "choose"]
+
+Integers = NDArray[np.int64]
+#: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
+_MOST_TILINGS = 200_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A schedule and the cycles it is estimated to take."""
+
+    schedule: Schedule
+    cycles: float
+
+
+def choose(layer: Layer, accelerator: Accelerator, *, target: str = "gemmini") -> Schedule:
+    """The schedule with the least estimated cycles. Raises InfeasibleError when no style can do the layer."""
+    found = choices(layer, accelerator)
+    if not found:
+        raise InfeasibleError(f"no code style can compute this layer on {accelerator.name}: {layer.problem}")
+    return found[0].schedule
+
+
+def choices(layer: Layer, accelerator: Accelerator, best: int = 1) -> list[Choice]:
+    """Up to `best` schedules of every style, the fastest by estimate first."""
+    found = [*_products(layer, accelerator, best), *_convolutions(layer, accelerator, best)]
+    return sorted(found, key=lambda one: one.cycles)
+
+
+# -------------------------------------------------------------------- LOOP_WS
+
+
+def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    try:
+        product = check_loop_ws(layer, LoopWsSchedule(1, 1, 1, keep_a=False), accelerator)
+    except InfeasibleError:
+        return []
+    blocks, dim = product.blocks(accelerator.dim), accelerator.dim
+    half_sp, half_acc = accelerator.scratchpad_rows // 2 // dim, accelerator.accumulator_rows // 2 // dim
+    i, j = (grid.ravel() for grid in np.meshgrid(_tiles(blocks[0]), _tiles(blocks[1]), indexing="ij"))
+    fits = (i * j <= half_acc) & (i + j <= half_sp)
+    i, j = i[fits], j[fits]
+    # depth: as much as fits, and the equal parts that this makes
+    most = np.minimum(half_sp // (i + j), blocks[2])
+    k = np.concatenate([most, -(-blocks[2] // -(-blocks[2] // most))])
+    i, j = np.tile(i, 2), np.tile(j, 2)
+    trips_i, trips_j, trips_k = (-(-whole // part) for whole, part in zip(blocks, (i, j, k), strict=True))
+    found = []
+    for order in ("ijk", "jik"):
+        near_a, near_b = (trips_k, trips_j * trips_k) if order == "ijk" else (trips_i * trips_k, trips_k)
+        keep_a, keep_b = np.where(near_a <= 2, trips_j, 1), np.where(near_b <= 2, trips_i, 1)
+        cycles = product_cycles(
+            layer, accelerator, (product.rows, product.columns, product.depth), i, j, k, keep_a, keep_b
+        )
+        for n in np.argsort(cycles, kind="stable")[:best]:
+            schedule = LoopWsSchedule(int(i[n]), int(j[n]), int(k[n]), order, keep_a[n] > 1, keep_b[n] > 1)
+            found.append(Choice(schedule, float(cycles[n])))
+    return found
+
+
+def _tiles(blocks: int, most: int = 64) -> Integers:
+    """Sizes of a tile worth a look: small ones, and those that cut the whole into equal parts."""
+    equal = {-(-blocks // parts) for parts in range(1, min(blocks, 256) + 1)}
+    return np.array(sorted(equal | set(range(1, min(blocks, most) + 1))), dtype=np.int64)
+
+
+# -------------------------------------------------------------------- LOOP_CONV_WS
+
+
+def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    p, pool, dim = layer.problem, layer.pooling, accelerator.dim
+    try:
+        _smallest(layer, accelerator)
+    except InfeasibleError:
+        return []
+    stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
+    down = downsamples(layer)
+    pixels = 1
+    if accelerator.features.first_layer and not down and p.dilation_w == 1 and dim >= p.C:
+        pixels = min(p.R, dim // p.C)
+    one_row = (p.stride_h != p.stride_w and p.P > 1) or (p.dilation_h != p.dilation_w and p.R > 1 and p.S > 1)
+    options = {
+        "n": _equal_parts(p.N),
+        "q": np.array([1]) if one_row else _equal_parts(stored[0]),
+        "p": _columns(stored[1], dim),
+        "k": _channels(p.K, dim),
+        "s": np.array([1] if one_row and p.dilation_h != p.dilation_w else [p.S, 1]),
+        "r": np.array([p.R, pixels]),
+        "c": _channels(p.C, dim) if pixels == 1 else np.array([p.C]),
+    }
+    options = {axis: np.unique(values) for axis, values in options.items()}
+    while np.prod([len(values) for values in options.values()]) > _MOST_TILINGS:
+        longest = max(options, key=lambda axis: len(options[axis]))
+        options[longest] = np.append(options[longest][:-1:2], options[longest][-1])
+    grids = np.meshgrid(*(options[axis] for axis in AXES), indexing="ij")
+    tile = {axis: grid.ravel().astype(np.int64) for axis, grid in zip(AXES, grids, strict=True)}
+    tile = _that_fit(layer, accelerator, tile, down)
+    if not len(tile["n"]):
+        return []
+    sizes = dict(zip(AXES, (p.N, *stored, p.K, p.S, p.R, p.C), strict=True))
+    trips = {axis: -(-sizes[axis] // tile[axis]) for axis in AXES}
+    reduction, spatial = trips["s"] * trips["r"] * trips["c"], trips["n"] * trips["q"] * trips["p"]
+    found = []
+    for order in ("nqpksrc", "knqpsrc"):
+        inner_k = order == "nqpksrc"
+        near_in = reduction if inner_k else spatial * reduction
+        near_w = trips["k"] * reduction if inner_k else reduction
+        keep_in = np.where((near_in <= 2) & (pixels == 1), trips["k"], 1)
+        keep_w = np.where((near_w <= 2) & (pixels == 1), spatial, 1)
+        cycles = conv_cycles(layer, accelerator, tile, stride=p.stride_w if p.P > 1 else p.stride_h, pixels=pixels,
+                             downsample=down, keep_input=keep_in, keep_weights=keep_w)  # fmt: skip
+        for n in np.argsort(cycles, kind="stable")[: best + 8]:
+            part = [int(tile[axis][n]) for axis in AXES]
+            schedule = LoopConvSchedule(
+                *part, order=order, pixels=pixels, downsample=down, keep_input=bool(keep_in[n] > 1),
+                keep_weights=bool(keep_w[n] > 1),
+            )  # fmt: skip
+            try:
+                plan_loop_conv(layer, schedule, accelerator)
+            except InfeasibleError:
+                continue
+            found.append(Choice(schedule, float(cycles[n])))
+            if len(found) % best == 0:
+                break
+    return found
+
+
+def _smallest(layer: Layer, accelerator: Accelerator) -> None:
+    """Raise InfeasibleError if not even the smallest tile can be done."""
+    plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), accelerator)
+
+
+def _that_fit(
+    layer: Layer, accelerator: Accelerator, tile: dict[str, Integers], down: bool
+) -> dict[str, Integers]:
+    """The tilings that fit halves of the local memories."""
+    p, pool, dim = layer.problem, layer.pooling, accelerator.dim
+    rows, columns = tile["q"], tile["p"]
+    if pool:
+        rows = np.minimum((rows - 1) * pool.stride + pool.size, p.Q)
+        columns = np.minimum((columns - 1) * pool.stride + pool.size, p.P)
+    height = rows * p.stride_h + (tile["s"] - 1) * p.dilation_h
+    width = columns * p.stride_w + (tile["r"] - 1) * p.dilation_w
+    inputs = -(-tile["c"] // dim) * tile["n"] * (height >> down) * (width >> down)
+    out_blocks = -(-tile["k"] // dim)
+    weights = out_blocks * tile["s"] * tile["r"] * tile["c"]
+    fits = (inputs + weights <= accelerator.scratchpad_rows // 2) & (
+        out_blocks * tile["n"] * rows * columns <= accelerator.accumulator_rows // 2
+    )
+    return {axis: values[fits] for axis, values in tile.items()}
+
+
+def _equal_parts(whole: int) -> Integers:
+    return np.unique([-(-whole // parts) for parts in range(1, whole + 1)])
+
+
+def _columns(whole: int, dim: int) -> Integers:
+    """All, or whole passes of rows."""
+    return np.unique([whole, *range(dim, whole, dim), *_equal_parts(whole)])
+
+
+def _channels(whole: int, dim: int) -> Integers:
+    """All channels, or equal numbers of whole blocks."""
+    return np.unique([whole, *(dim * int(n) for n in _equal_parts(-(-whole // dim)) if dim * n < whole)])
