@@ -1,0 +1,207 @@
+"""Residual additions on the accelerator.
+
+Both operands are loaded into the scratchpad, scaled on the way, and the array adds them: one times the identity
+matrix, plus the other. Two loads into the same accumulator rows would do without the array, but implementations may
+let them land in either order (instruction set, 6.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.config import Accelerator
+from accel.isa import float32_bits
+from compiler.emit import Emitter, Number
+from compiler.network.graph import Addition
+from compiler.network.nests import Nest, common
+
+__all__ = ["AdditionCode", "emit_addition", "identity", "plan_addition"]
+
+#: Bytes of a row that one load or store may have.
+_MOST_BYTES = 64
+
+
+@dataclass(frozen=True)
+class AdditionCode:
+    """All that the code of an addition depends on but its addresses.
+
+    Attributes:
+        nest: loops over left, right and output, the innermost one contiguous in all of them.
+        left_scale, right_scale, scale: bits of the float32 scales.
+        relu: whether negative sums become 0.
+    """
+
+    nest: Nest
+    left_scale: int
+    right_scale: int
+    scale: int
+    relu: bool
+
+
+def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None:
+    """The accelerator's code of an addition; None if it cannot compute it exactly."""
+    features = accelerator.features
+    scales = (op.left_scale, op.right_scale)
+    able = (
+        "WS" in accelerator.dataflows
+        and features.preload_d
+        and accelerator.partial_sum_bits >= 10
+        and features.read_small_width
+        and (features.mvin_scale or scales == (1.0, 1.0))
+        and (features.accumulator_scale or op.scale == 1.0)
+        and (features.activations or not op.relu)
+        and accelerator.scratchpad_rows >= 3 * accelerator.dim
+        and accelerator.accumulator_rows >= accelerator.dim
+    )
+    if not able:
+        return None
+    nest = common((op.left, op.right, op.output))
+    if any(step < 0 for steps in nest.strides for step in steps):
+        return None
+    if nest.shape and any(steps[-1] != 1 for steps in nest.strides):
+        return None
+    if len(nest.shape) > 1 and nest.shape[-1] * 4 < accelerator.dim:
+        return None  # rows of a few elements: the host is faster
+    return AdditionCode(
+        nest,
+        left_scale=float32_bits(op.left_scale),
+        right_scale=float32_bits(op.right_scale),
+        scale=float32_bits(op.scale),
+        relu=op.relu,
+    )
+
+
+def identity(dim: int) -> np.ndarray:
+    """int8 [dim, dim], the weights of an addition."""
+    return np.eye(dim, dtype=np.int8)
+
+
+def emit_addition(
+    e: Emitter,
+    code: AdditionCode,
+    accelerator: Accelerator,
+    weights: Number,
+    addresses: tuple[Number, Number, Number],
+) -> None:
+    """Write the code of an addition.
+
+    Args:
+        weights: address of the identity matrix.
+        addresses: of left, right and output.
+    """
+    _AdditionWriter(e, code, accelerator).write(weights, addresses)
+
+
+class _AdditionWriter:
+    """Tiles of up to `dim` rows and `blocks` blocks of columns.
+
+    In the scratchpad the identity matrix lies first; the tiles of left and right take turns in the rest of its two
+    halves, so that both come from different banks where there are several. Results take turns in the accumulator.
+    """
+
+    def __init__(self, e: Emitter, code: AdditionCode, accelerator: Accelerator) -> None:
+        self.e, self.code, self.dim = e, code, accelerator.dim
+        dim = accelerator.dim
+        half = accelerator.scratchpad_rows // 2
+        room = min(half - dim, accelerator.scratchpad_rows - half, accelerator.accumulator_rows)
+        columns = min(code.nest.split()[1], _MOST_BYTES)
+        self.blocks = max(1, min(_MOST_BYTES // dim, -(-columns // dim), room // dim))
+        self.tile_rows = self.blocks * dim
+        self.left, self.right = dim, half
+        if half < 2 * dim:  # a scratchpad of few rows
+            self.left, self.right, self.blocks, self.tile_rows = dim, 2 * dim, 1, dim
+        self.turns = max(1, min((self.right - self.left) // self.tile_rows, 8))
+        self.turns = min(self.turns, (accelerator.scratchpad_rows - self.right) // self.tile_rows)
+        self.acc_turns = min(8, accelerator.accumulator_rows // self.tile_rows)
+
+    def write(self, weights: Number, addresses: tuple[Number, Number, Number]) -> None:
+        """The whole addition."""
+        e, code, dim = self.e, self.code, self.dim
+        nest = code.nest
+        flat = len(nest.shape) < 2
+        self.pitches = (_MOST_BYTES,) * 3 if flat else tuple(steps[-2] for steps in nest.strides)
+        pitches = self.pitches
+        e.command("config_ex", dataflow=1)
+        e.command("config_ld", state=2, block_stride=dim, stride=dim)
+        e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=code.left_scale)
+        e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=code.right_scale)
+        e.command("config_st", stride=pitches[2], acc_scale=code.scale, activation=int(code.relu))
+        e.command("mvin3", address=weights, local=0, cols=dim, rows=dim)
+        if not flat:
+            self._outer(0, addresses, 0)
+            return
+        # contiguous elements are rows as long as a move can have, and what remains
+        rows, rest = divmod(nest.split()[1], _MOST_BYTES)
+        self._matrix((rows, _MOST_BYTES), addresses, 0)
+        left, right, output = (e.add(one, rows * _MOST_BYTES) for one in addresses)
+        self._matrix((1, rest), (left, right, output), 0)
+
+    def _outer(self, level: int, addresses: tuple[Number, Number, Number], before: Number) -> None:
+        """Loops over the outer dimensions; `before` counts the iterations, for the turns."""
+        e, nest = self.e, self.code.nest
+        if level == len(nest.shape) - 2:
+            self._matrix(nest.shape[-2:], addresses, before)
+            return
+        with e.loop(nest.shape[level]) as n:
+            left, right, output = (
+                e.add(one, e.mul(n, steps[level])) for one, steps in zip(addresses, nest.strides, strict=True)
+            )
+            count = e.add(e.mul(before, nest.shape[level]), n)
+            self._outer(level + 1, (left, right, output), count)
+
+    def _matrix(
+        self, size: tuple[int, int], addresses: tuple[Number, Number, Number], before: Number
+    ) -> None:
+        e, dim = self.e, self.dim
+        rows, columns = size
+        wide = self.blocks * dim
+        row_tiles, column_tiles = -(-rows // dim), -(-columns // wide)
+        # whole tiles are written once in a loop, those at the edges on their own, with known sizes
+        for tile_columns, first, count in _parts(columns, wide):
+            with e.loop(count) as j:
+                column = e.mul(e.add(j, first), wide)
+                for tile_rows, above, tall in _parts(rows, dim):
+                    with e.loop(tall) as i:
+                        tile = e.add(e.mul(e.add(j, first), row_tiles), i, above)
+                        turn = e.add(e.mul(before, row_tiles * column_tiles), tile)
+                        row = e.mul(e.add(i, above), dim)
+                        self._tile((tile_rows, tile_columns), addresses, (row, column), turn)
+
+    def _tile(
+        self,
+        size: tuple[int, int],
+        addresses: tuple[Number, Number, Number],
+        at: tuple[Number, Number],
+        turn: Number,
+    ) -> None:
+        e, dim = self.e, self.dim
+        rows, columns = size
+        left, right, output = (
+            e.add(one, e.mul(at[0], pitch), at[1]) for one, pitch in zip(addresses, self.pitches, strict=True)
+        )
+        slot = e.mul(e.mod(turn, self.turns), self.tile_rows)
+        sums = e.mul(e.mod(turn, self.acc_turns), self.tile_rows)
+        a, d = e.add(slot, self.left), e.add(slot, self.right)
+        e.command("mvin", address=left, local=a, cols=columns, rows=rows)
+        e.command("mvin2", address=right, local=d, cols=columns, rows=rows)
+        for block in range(-(-columns // dim)):
+            width = min(dim, columns - block * dim)
+            below = block * dim
+            # the identity comes anew for every block: whether it is still in the array is not worth knowing
+            e.command(
+                "preload", bd=0, bd_cols=dim, bd_rows=dim,
+                c=e.local(e.add(sums, below), accumulator=True), c_cols=width, c_rows=rows,
+            )  # fmt: skip
+            e.command(
+                "compute_preloaded", a=e.add(a, below), a_cols=width, a_rows=rows,
+                bd=e.add(d, below), bd_cols=width, bd_rows=rows,
+            )  # fmt: skip
+        e.command("mvout", address=output, local=e.local(sums, accumulator=True), cols=columns, rows=rows)
+
+
+def _parts(size: int, tile: int) -> list[tuple[int, int, int]]:
+    """Whole tiles and the rest: extent of a tile, number of the first, how many."""
+    whole, rest = divmod(size, tile)
+    return ([(tile, 0, whole)] if whole else []) + ([(rest, whole, 1)] if rest else [])

@@ -1,0 +1,64 @@
+"""Programs that compare what every operator wrote with the reference, while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from compiler.network.graph import IntegerOperator, Value
+from compiler.network.lowering import LoweredNetwork
+from compiler.network.nests import nest_of
+from compiler.network.steps import Pointer, Region, Step, itemsize, pointer, region
+
+__all__ = ["add_checks"]
+
+
+def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Add a call after every operator's last step that compares the view that it wrote.
+
+    Args:
+        reference: every value that an operator writes, of the value's shape.
+
+    Raises InputError for a value that is missing.
+    """
+    network = lowered.network
+    lowered.sources.add("check.c")
+    last = {step.operator: number for number, step in enumerate(lowered.steps)}
+    behind: dict[int, list[IntegerOperator]] = {}
+    for op in network.operators:
+        if op.output.value not in reference:
+            raise InputError(f"the reference has no value '{op.output.value}'")
+        if op.name in last:
+            behind.setdefault(last[op.name], []).append(op)
+    steps = []
+    for number, step in enumerate(lowered.steps):
+        steps.append(step)
+        for op in behind.get(number, []):
+            steps.append(_check(lowered, op, reference[op.output.value]))
+    lowered.steps[:] = steps
+
+
+def _check(lowered: LoweredNetwork, op: IntegerOperator, expected: np.ndarray[Any, Any]) -> Step:
+    value = lowered.values[op.output.value]
+    nest = nest_of(op.output.shape, [op.output.strides])
+    elements = np.ascontiguousarray(op.output.read(np.asarray(expected, dtype=value.dtype)))
+    words = np.array([*nest.words(), itemsize(value)], dtype=np.int64)
+    text = np.frombuffer(op.name.encode() + b"\0", dtype=np.int8)
+    read = []
+    for part, data in (("parameters", words), ("name", text), ("expected", elements)):
+        name = f"check.{op.name}.{part}"
+        dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
+        lowered.values[name] = Value(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
+        lowered.constants[name] = data
+        read.append(Region(name, 0, data.nbytes))
+    found = region(op.output, lowered.values)
+    return Step(
+        op.name,
+        "net_check",
+        (*(Pointer(one.value) for one in read), pointer(op.output, lowered.values)),
+        (*read, found),
+        (),
+    )

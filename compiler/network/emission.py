@@ -1,0 +1,94 @@
+"""The code of a network's program: a function for every different layer, and the entry that calls them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.func import FuncOp
+
+from accel.config import Accelerator
+from compiler.emit import Emitter, Number
+from compiler.network.addition import AdditionCode, emit_addition
+from compiler.network.fences import Access, fences
+from compiler.network.lowering import LayerCode, LoweredNetwork
+from compiler.network.placement import Placement
+from compiler.network.steps import Argument, Step
+
+__all__ = ["ENTRY", "emit_network"]
+
+#: The function that a program starts with.
+ENTRY = "network"
+
+
+def emit_network(
+    lowered: LoweredNetwork, placement: Placement, accelerator: Accelerator
+) -> tuple[ModuleOp, int]:
+    """The module at the `instgem` level and how many fences its entry has.
+
+    The entry `network` takes the addresses of the placement's buffers.
+    """
+    module = ModuleOp([])
+    for name, layer in lowered.layers.items():
+        if any(step.function == name for step in lowered.steps):
+            _emit_layer(module, name, layer, accelerator)
+    for name, addition in lowered.additions.items():
+        _emit_addition(module, name, addition, accelerator)
+    _declare(module, lowered.steps)
+    entry = Emitter(ENTRY, [one.name for one in placement.buffers], module)
+    waits = fences(
+        Access(
+            [placement.span(one) for one in step.reads],
+            [placement.span(one) for one in step.writes],
+            step.accelerator,
+            step.host,
+        )
+        for step in lowered.steps
+    )
+
+    def number(argument: Argument) -> Number:
+        if isinstance(argument, int):
+            return argument
+        buffer, offset = placement.address(argument)
+        return entry.add(entry.arguments[buffer], offset)
+
+    for step, wait in zip(lowered.steps, waits, strict=True):
+        if wait:
+            entry.fence()
+        entry.call(step.function, [number(one) for one in step.arguments])
+    return entry.finish(), sum(waits)
+
+
+def _declare(module: ModuleOp, steps: Iterable[Step]) -> None:
+    """The host's functions, which are C."""
+    known = {op.sym_name.data for op in module.body.block.ops if isinstance(op, FuncOp)}
+    for step in steps:
+        if step.function not in known:
+            known.add(step.function)
+            module.body.block.add_op(FuncOp.external(step.function, [i64] * len(step.arguments), []))
+
+
+def _emit_layer(module: ModuleOp, name: str, code: LayerCode, accelerator: Accelerator) -> None:
+    from compiler.lower import emit_layer
+    from compiler.lower.operands import Operands
+
+    bias = ["bias"] if code.layer.bias else []
+    spaces = [space for space, _ in code.workspaces]
+    e = Emitter(name, ["input", "weight", "output", *bias, *spaces], module)
+    source, weight, target, *rest = e.arguments
+    operands = Operands(
+        input=source,
+        weight=weight,
+        output=target,
+        bias=rest[0] if bias else 0,
+        workspaces=dict(zip(spaces, rest[len(bias) :], strict=True)),
+    )
+    emit_layer(e, code.layer, code.schedule, accelerator, operands)
+    e.finish()
+
+
+def _emit_addition(module: ModuleOp, name: str, code: AdditionCode, accelerator: Accelerator) -> None:
+    e = Emitter(name, ["identity", "left", "right", "output"], module)
+    identity, left, right, target = e.arguments
+    emit_addition(e, code, accelerator, identity, (left, right, target))
+    e.finish()

@@ -1,0 +1,50 @@
+// Operators of quantised networks on the host core, in integers; see compiler/network/graph.py for what each computes.
+//
+// Every function takes the address of its parameters, 64-bit words that compiler/network/host_calls.py writes, and
+// then the addresses of its operands. Strides count elements.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MAX_RANK = 12, MAX_OPERANDS = 4 };
+
+// A nest of loops over several operands at once. In the parameters: rank, `rank` extents, then for each operand
+// `rank` strides.
+struct walk {
+  int64_t rank, operands;
+  const int64_t* shape;
+  const int64_t* strides;
+  int64_t index[MAX_RANK];
+  int64_t at[MAX_OPERANDS];  // where each operand is, in elements
+};
+
+// Begins a walk whose parameters are at `d`; gives the parameters behind them.
+static inline const int64_t* walk_begin(struct walk* w, const int64_t* d, int64_t operands) {
+  w->rank = d[0];
+  w->operands = operands;
+  w->shape = d + 1;
+  w->strides = w->shape + w->rank;
+  for (int64_t i = 0; i < w->rank; ++i) w->index[i] = 0;
+  for (int64_t i = 0; i < operands; ++i) w->at[i] = 0;
+  return w->strides + w->rank * operands;
+}
+
+// Goes on to the next element; 0 behind the last one, with everything as at the beginning.
+static inline int walk_next(struct walk* w) {
+  for (int64_t i = w->rank - 1; i >= 0; --i) {
+    if (++w->index[i] < w->shape[i]) {
+      for (int64_t k = 0; k < w->operands; ++k) w->at[k] += w->strides[k * w->rank + i];
+      return 1;
+    }
+    w->index[i] = 0;
+    for (int64_t k = 0; k < w->operands; ++k) w->at[k] -= (w->shape[i] - 1) * w->strides[k * w->rank + i];
+  }
+  return 0;
+}
+
+static inline int8_t saturated(int64_t x) { return (int8_t)(x < -128 ? -128 : x > 127 ? 127 : x); }
+
+// x * multiplier / 2^shift to nearest, halves up.
+static inline int64_t rescaled(int64_t x, int64_t multiplier, int64_t shift) {
+  return (x * multiplier + ((int64_t)1 << (shift - 1))) >> shift;
+}

@@ -1,0 +1,165 @@
+"""Whole quantised networks to one program: steps, memory, code, data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InputError
+from compiler.codegen.program import Program, build_program
+from compiler.network.checks import add_checks
+from compiler.network.emission import ENTRY, emit_network
+from compiler.network.graph import QuantisedNetwork, Value
+from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lower_network
+from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
+from compiler.network.placement import place
+from compiler.network.steps import itemsize
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["NetworkProgram", "compile_network", "scheduler"]
+
+Array = np.ndarray[Any, Any]
+Target = Literal["gemmini", "baco"]
+
+
+@dataclass(frozen=True)
+class NetworkProgram:
+    """A program that runs a quantised network.
+
+    Attributes:
+        program: the ELF file and its buffers.
+        network: what it computes.
+        lowered: its steps and the layers among them.
+        memory: where activations lie in the buffer `activations`.
+        buffer_names: buffer of every input and output by the name of its value.
+        image: content of the buffer `constants` (weights, biases, tables), bytes.
+        fences: steps that wait for what came before them.
+    """
+
+    program: Program
+    network: QuantisedNetwork
+    lowered: LoweredNetwork
+    memory: MemoryPlan
+    buffer_names: Mapping[str, str]
+    image: Array = field(repr=False)
+    fences: int
+
+    def report(self) -> list[str]:
+        """What the program consists of, a line each."""
+        lowered = self.lowered
+        on_accelerator = sum(step.accelerator for step in lowered.steps)
+        lines = [
+            f"{len(self.network.operators)} operators: {on_accelerator} calls of {len(lowered.layers)} different"
+            f" layers and {len(lowered.additions)} additions on the accelerator,"
+            f" {len(lowered.steps) - on_accelerator} calls of the host, {self.fences} fences",
+            f"constants {self.image.nbytes:,} bytes, activations {self.memory.nbytes:,} bytes"
+            f" (least {self.memory.live_bytes:,}, without sharing {self.memory.total_bytes:,})",
+        ]
+        for name, code in lowered.layers.items():
+            calls = sum(step.function == name for step in lowered.steps)
+            lines.append(f"{name} ({calls}x): {code.layer.problem}: {code.schedule}")
+        return lines + lowered.notes
+
+
+def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline: bool = False) -> Scheduler:
+    """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
+    from compiler.heuristic import gemmini_schedule
+    from compiler.lower import workspaces
+    from compiler.lower.choose import choose
+
+    def schedule(layer: Any) -> Any:
+        chosen = (
+            gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator, target=target)
+        )
+        return chosen, tuple(workspaces(layer, chosen, accelerator))
+
+    return schedule
+
+
+def compile_network(
+    network: QuantisedNetwork,
+    accelerator: Accelerator,
+    *,
+    schedule: Scheduler | None = None,
+    target: Target = "gemmini",
+    data: Mapping[str, Array] | None = None,
+    reference: Mapping[str, Array] | None = None,
+    check_layers: bool = False,
+    observe: Callable[[str, ModuleOp], None] | None = None,
+) -> NetworkProgram:
+    """Compile a network to one program whose buffers are its inputs, its outputs, `constants` and `activations`.
+
+    The same arguments give the same bytes.
+
+    Args:
+        schedule: how layers are carried out; default: `scheduler(accelerator, target)`.
+        data: what the inputs hold at the start, by the names of values; zeros without.
+        reference: values by name (of each value's shape); the program then compares its outputs with theirs and ends
+            with exit code 1 at a difference.
+        check_layers: compare after every operator, with the whole `reference`; the first difference ends the program.
+        observe: called with the name and the module before and after every pass.
+
+    Raises InputError for data that do not fit, InfeasibleError for an operator without code.
+    """
+    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator, target))
+    if check_layers:
+        if reference is None:
+            raise InputError("checking every layer needs the values of all of them")
+        add_checks(lowered, reference)
+    memory = plan_memory(_lifetimes(lowered))
+    placement = place(lowered, memory, data or {}, reference or {})
+    module, fence_count = emit_network(lowered, placement, accelerator)
+    if observe is not None:
+        observe("instgem", module)
+    program = build_program(
+        module,
+        ENTRY,
+        placement.buffers,
+        accelerator,
+        check=reference is not None,
+        name=network.name,
+        sources=host_sources(lowered.sources),
+        slack_bytes=_slack_bytes(lowered.layers.values(), accelerator),
+        observe=observe,
+    )
+    return NetworkProgram(program, network, lowered, memory, placement.names, placement.image, fence_count)
+
+
+def host_sources(files: Iterable[str]) -> dict[str, str]:
+    """Texts of C files in `host/` and of the header that they include."""
+    folder = resources.files("compiler") / "network" / "host"
+    names = sorted(files)
+    return {
+        name: (folder / name).read_text(encoding="utf-8") for name in (["host.h", *names] if names else [])
+    }
+
+
+def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for number, step in enumerate(lowered.steps):
+        for one in (*step.reads, *step.writes):
+            first.setdefault(one.value, number)
+            last[one.value] = number
+    return [
+        Lifetime(name, _nbytes(value), first[name], last[name], lowered.in_place.get(name))
+        for name, value in lowered.values.items()
+        if value.role == "intermediate" and name in first
+    ]
+
+
+def _nbytes(value: Value) -> int:
+    return int(np.prod(value.shape, dtype=np.int64)) * itemsize(value)
+
+
+def _slack_bytes(layers: Iterable[LayerCode], accelerator: Accelerator) -> int:
+    """Bytes that commands may read behind an operand: LOOP_WS fetches whole blocks of B's rows (instruction set, 7)."""
+    pitches = [code.layer.weight.pitch for code in layers]
+    return -(-(64 + accelerator.dim * max(pitches, default=0)) // 64) * 64

@@ -1,0 +1,94 @@
+"""What a network's program does, one call after the other, before anything has an address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from compiler.network.graph import Value
+from compiler.network.views import View
+
+__all__ = ["Argument", "HostCall", "Pointer", "Region", "Step", "itemsize", "pointer", "region"]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A byte address: `offset` bytes into a value."""
+
+    value: str
+    offset: int = 0
+
+
+#: What a call passes: an address, or a number (0: no such operand).
+Argument: TypeAlias = Pointer | int
+
+
+@dataclass(frozen=True)
+class Region:
+    """Bytes [start, stop) of a value."""
+
+    value: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a function.
+
+    Attributes:
+        operator: name of the operator that it is part of.
+        function: what is called.
+        arguments: of the call.
+        reads, writes: what the function touches, workspaces in both.
+        accelerator: whether it gives the accelerator work, which may go on after the call.
+        host: whether the host core itself touches memory.
+    """
+
+    operator: str
+    function: str
+    arguments: tuple[Argument, ...]
+    reads: tuple[Region, ...]
+    writes: tuple[Region, ...]
+    accelerator: bool = False
+    host: bool = True
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A call of one of the C functions in `host/`.
+
+    Attributes:
+        function, source: name of the function, and of the file it is in.
+        parameters: 64-bit words whose address is the first argument.
+        operands: views in the order of the other arguments, the result last; None passes a null pointer.
+        extra: constants made for this call, by the names that `operands` use.
+    """
+
+    function: str
+    source: str
+    parameters: tuple[int, ...]
+    operands: tuple[View | None, ...]
+    extra: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def itemsize(value: Value) -> int:
+    """Bytes of an element."""
+    return int(np.dtype(value.dtype).itemsize)
+
+
+def pointer(view: View, values: Mapping[str, Value]) -> Pointer:
+    """Address of a view's first element."""
+    return Pointer(view.value, view.offset * itemsize(values[view.value]))
+
+
+def region(view: View, values: Mapping[str, Value]) -> Region:
+    """The bytes between the first and the last element of a view."""
+    reach = [(size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True)]
+    low = view.offset + sum(one for one in reach if one < 0)
+    high = view.offset + sum(one for one in reach if one > 0) + 1
+    size = itemsize(values[view.value])
+    return Region(view.value, low * size, high * size)
