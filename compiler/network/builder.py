@@ -1,0 +1,297 @@
+"""A quantised network under construction: values, scales, views of tensors, copies where a view needs one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from common.errors import InputError, Location
+from compiler.network.arithmetic import float32, saturate8
+from compiler.network.calibrate import Ranges
+from compiler.network.graph import Dtype, IntegerOperator, Map, QuantisedNetwork, Role, Value
+from compiler.network.parameters import Parameters
+from compiler.network.views import View, dense
+from workloads.network import Network, Operator, Tensor
+from workloads.semantics import Operand, Parameter
+from workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
+
+__all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales"]
+
+#: How scales are chosen: any float32, or powers of two only.
+Scales: TypeAlias = Literal["float", "power-of-two"]
+
+#: Memory order of the dimensions of (N, C, L) and (N, C, H, W).
+CHANNELS_LAST: dict[int, tuple[int, ...]] = {3: (0, 2, 1), 4: (0, 2, 3, 1)}
+
+
+class IntegerBuilder:
+    """What the rules of `tensor_operators` and `host_operators` read and write.
+
+    Args:
+        network: unrolled, with semantics (`calibrate.needed`).
+        parameters: elements of its parameters.
+        ranges: of its activations.
+        scales: see `Scales`.
+    """
+
+    def __init__(self, network: Network, parameters: Parameters, ranges: Ranges, scales: Scales) -> None:
+        self.network = network
+        self.parameters = parameters
+        self.ranges = ranges
+        self.scales = scales
+        self.values: dict[str, Value] = {}
+        self.constants: dict[str, np.ndarray] = {}
+        self.operators: list[IntegerOperator] = []
+        self.tensors: dict[str, View] = {}
+        #: Operators that an earlier one computes as well.
+        self.done: set[str] = set()
+        #: Operators whose zeros the convolution behind them adds: name -> operator.
+        self.folded_pads: dict[str, Operator] = {}
+        self._names: set[str] = set()
+        self._readers: dict[str, list[tuple[Operator | None, Tensor]]] = {}
+        for op in network.operators:
+            assert op.semantics is not None
+            for operand in op.semantics.operands:
+                if isinstance(operand, Tensor):
+                    self._readers.setdefault(operand.name, []).append((op, operand))
+        for tensor in network.outputs:
+            self._readers.setdefault(tensor.name, []).append((None, tensor))
+
+    def error(self, op: Operator, message: str, hint: str | None = None) -> InputError:
+        """An error located at an operator."""
+        return InputError(message, location=Location(self.network.source, node=op.name), hint=hint)
+
+    # Questions
+
+    def reader(self, name: str) -> Operator | None:
+        """The operator that reads a tensor, if it is the only one and reads all of it as it is."""
+        readers = self._readers.get(name, [])
+        if len(readers) == 1 and not readers[0][1].steps:
+            return readers[0][0]
+        return None
+
+    def readers(self, name: str) -> list[tuple[Operator | None, Tensor]]:
+        """All (operator, view) that read a tensor; an output of the network has no operator."""
+        return self._readers.get(name, [])
+
+    def scale(self, view: View) -> float:
+        """Of the value seen."""
+        return self.values[view.value].scale
+
+    def scale_for(self, largest: float) -> float:
+        """The scale by which numbers up to `largest` in magnitude fit into int8."""
+        ideal = largest / 127
+        if self.scales == "float":
+            return float32(ideal)
+        return math.ldexp(1.0, math.ceil(math.log2(ideal)))
+
+    # Values
+
+    def value(
+        self,
+        name: str,
+        shape: Sequence[int],
+        scale: float,
+        dtype: Dtype = "int8",
+        role: Role = "intermediate",
+    ) -> View:
+        """A new value of this (or the next free) name, and the view of all of it."""
+        unique, number = name, 1
+        while unique in self.values:
+            number += 1
+            unique = f"{name}~{number}"
+        self.values[unique] = Value(unique, tuple(shape), dtype, scale, role)
+        return dense(unique, shape)
+
+    def constant(self, name: str, array: np.ndarray, scale: float = 1.0) -> View:
+        """A constant value; equal ones of one name are stored once."""
+        if name in self.constants and self.values[name].scale == scale:
+            known = self.constants[name]
+            if known.dtype == array.dtype and np.array_equal(known, array):
+                return dense(name, array.shape)
+        dtype: Dtype
+        if array.dtype == np.int8:
+            dtype = "int8"
+        elif array.dtype == np.int32:
+            dtype = "int32"
+        else:
+            assert array.dtype == np.int64, array.dtype
+            dtype = "int64"
+        view = self.value(name, array.shape, scale, dtype, "constant")
+        self.constants[view.value] = np.ascontiguousarray(array)
+        return view
+
+    def quantised(self, name: str, array: np.ndarray) -> View:
+        """A real constant as int8 with a scale of its own."""
+        numbers = array.astype(np.float64)
+        scale = self.scale_for(float(np.abs(numbers).max(initial=0.0)) or 1.0)
+        return self.constant(name, saturate8(np.rint(numbers / scale)), scale)
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        order: Sequence[int] | None = None,
+        scale: float | None = None,
+        dtype: Dtype = "int8",
+    ) -> View:
+        """Memory for what a tensor of the network holds: its view in the network's shape.
+
+        Args:
+            name: of the operator of the network whose result it is.
+            shape: as the network has it.
+            order: dimensions from the outermost to the innermost in memory; None as they are.
+            scale: None when any will do: that of the tensor's range, or of what it becomes a part of.
+        """
+        order = tuple(range(len(shape))) if order is None else tuple(order)
+        if scale is None and dtype == "int8":
+            part = self._part(name, order)
+            if part is not None and part.shape == tuple(shape):
+                self.tensors[name] = part
+                return part
+            scale = self.scale_for(self.ranges[name])
+        view = self.value(name, [shape[a] for a in order], 1.0 if scale is None else scale, dtype)
+        inverse = sorted(range(len(order)), key=lambda i: order[i])
+        self.tensors[name] = view.transposed(inverse)
+        return self.tensors[name]
+
+    def mark_input(self, view: View) -> None:
+        """The value is written by the user."""
+        self.values[view.value] = replace(self.values[view.value], role="input")
+
+    def _part(self, name: str, order: tuple[int, ...]) -> View | None:
+        """Where a tensor goes that is only read to be joined with others: its part of the whole."""
+        join = self.reader(name)
+        if join is None or join.semantics is None or join.semantics.function != "concat":
+            return None
+        if join.name not in self.tensors:
+            self.tensor(join.name, join.output.shape, order)
+        whole, axis = self.tensors[join.name], join.semantics.attributes["axis"]
+        start = 0
+        for operand in join.semantics.operands:
+            assert operand is not None
+            size = operand.shape[axis]
+            if isinstance(operand, Tensor) and operand.name == name:
+                part = part_of(whole, axis, start, size)
+                # Another part that came first may have settled on another order.
+                return part if self.order_like(part) == order else None
+            start += size
+        return None
+
+    def order_like(self, view: View) -> tuple[int, ...]:
+        """Memory order of a new tensor that is worked out element by element from this one."""
+        axes = [a for a, size in enumerate(view.shape) if size > 1]
+        if any(view.strides[a] == 0 for a in axes):
+            return tuple(range(len(view.shape)))
+        by_stride = iter(sorted(axes, key=lambda a: -abs(view.strides[a])))
+        return tuple(next(by_stride) if size > 1 else a for a, size in enumerate(view.shape))
+
+    # Operands
+
+    def operand(self, operand: Operand, op: Operator, dtype: Dtype | None = "int8") -> View:
+        """What an operator reads, in the network's shape; parameters become int8 constants."""
+        assert operand is not None
+        if isinstance(operand, Parameter):
+            return self.quantised(operand.name, self.parameters(operand))
+        view = self.viewed(self.tensors[operand.name], operand.steps, op)
+        found = self.values[view.value].dtype
+        if dtype is not None and found != dtype:
+            wanted = "indices" if dtype == "int32" else "numbers"
+            raise self.error(op, f"'{operand.name}' does not hold {wanted} here")
+        return view
+
+    def viewed(self, view: View, steps: Sequence[Step], op: Operator) -> View:
+        """A view of a view, by way of a copy where no strides describe it."""
+        for step in steps:
+            if isinstance(step, Transpose):
+                view = view.transposed(step.axes)
+            elif isinstance(step, Slice):
+                view = view.sliced(step.starts, step.shape, step.steps)
+            elif isinstance(step, Expand):
+                view = view.expanded(step.shape)
+            elif isinstance(step, Reshape):
+                reshaped = view.reshaped(step.shape)
+                if reshaped is None:
+                    reshaped = self.copied(view, op).reshaped(step.shape)
+                    assert reshaped is not None
+                view = reshaped
+            else:
+                assert isinstance(step, Unknown)
+                raise self.error(op, step.reason)
+        return view
+
+    def copied(self, view: View, op: Operator) -> View:
+        """The same elements in memory of their own, one after the other."""
+        source = self.values[view.value]
+        if source.role == "constant":
+            elements = np.ascontiguousarray(view.read(self.constants[view.value]))
+            return self.constant(f"{view.value}.copy", elements, source.scale)
+        copy = self.value(f"{op.name}.copy", view.shape, source.scale, source.dtype)
+        self.emit(Map(self.name(f"{op.name}.copy"), (op.name,), copy, view, None))
+        return copy
+
+    # Results
+
+    def name(self, wanted: str) -> str:
+        """A name that no integer operator has yet."""
+        unique, number = wanted, 1
+        while unique in self._names:
+            number += 1
+            unique = f"{wanted}~{number}"
+        self._names.add(unique)
+        return unique
+
+    def emit(self, op: IntegerOperator) -> None:
+        """Append an operator."""
+        self.operators.append(op)
+
+    def table(
+        self, name: str, function: Callable[[np.ndarray], np.ndarray], source: float, target: float
+    ) -> View:
+        """int8 constant [256]: function of the real number of every int8, in the scale `target`."""
+        real = function(np.arange(-128, 128, dtype=np.float64) * source)
+        return self.constant(name, rounded(real / target))
+
+    def finish(self, name: str, seed: int) -> QuantisedNetwork:
+        """The network, with the roles of its values."""
+        inputs = {tensor.name: self.tensors[tensor.name] for tensor in self.network.inputs}
+        outputs: dict[str, View] = {}
+        for tensor in self.network.outputs:
+            unique, number = tensor.name, 1
+            while unique in outputs:
+                number += 1
+                unique = f"{tensor.name}~{number}"
+            last = self.network.operators[-1]
+            outputs[unique] = self.viewed(self.tensors[tensor.name], tensor.steps, last)
+        for view in outputs.values():
+            value = self.values[view.value]
+            if value.role == "intermediate":
+                self.values[view.value] = replace(value, role="output")
+        return QuantisedNetwork(
+            name,
+            self.values,
+            tuple(self.operators),
+            self.constants,
+            inputs,
+            outputs,
+            self.tensors,
+            self.parameters.random,
+            seed,
+        )
+
+
+def rounded(numbers: np.ndarray) -> np.ndarray:
+    """int8 nearest to each number (ties to even); undefined numbers become 0, infinite ones the ends."""
+    return saturate8(np.rint(np.nan_to_num(np.clip(numbers, -1e9, 1e9), nan=0.0)))
+
+
+def part_of(whole: View, axis: int, start: int, size: int) -> View:
+    """`size` indices of one dimension, from `start`."""
+    starts = [0] * len(whole.shape)
+    shape = list(whole.shape)
+    starts[axis], shape[axis] = start, size
+    return whole.sliced(starts, shape, [1] * len(shape))

@@ -1,0 +1,160 @@
+"""Ranges of activations: the float network run on given or random inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from common.errors import InputError, Location
+from compiler.network.float_graph import FloatGraph, output_tensors
+from compiler.network.parameters import Parameters
+from workloads.kinds import FUSIBLE, HOST_KINDS, TENSOR_KINDS
+from workloads.network import Network, Operator, Tensor
+from workloads.semantics import Parameter
+from workloads.views import Unknown
+
+__all__ = ["Ranges", "calibrate", "check_inputs", "index_inputs", "needed", "random_inputs"]
+
+
+@dataclass
+class Ranges:
+    """Largest magnitude of every tensor, by the name of its operator or input; indices have none."""
+
+    largest: dict[str, float] = field(default_factory=dict)
+
+    def observe(self, name: str, value: np.ndarray) -> None:
+        """Take part of the range of a tensor; infinite and undefined numbers do not count."""
+        if value.dtype.kind != "f":
+            if value.dtype.kind != "b":
+                return
+            value = value.astype(np.float32)
+        finite = value[np.isfinite(value)]
+        largest = float(np.abs(finite).max()) if finite.size else 0.0
+        self.largest[name] = max(self.largest.get(name, 0.0), largest)
+
+    def __getitem__(self, name: str) -> float:
+        """Largest magnitude, 1 for a tensor of zeros."""
+        return self.largest.get(name) or 1.0
+
+
+def needed(network: Network) -> Network:
+    """The network without operators whose results nobody needs.
+
+    Raises:
+        InputError: an operator that is needed cannot be run; it names them and why.
+    """
+    if network.unsupported:
+        listed = "; ".join(str(item) for item in network.unsupported[:5])
+        raise InputError(
+            f"{len(network.unsupported)} of its operators cannot be run: {listed}",
+            location=Location(network.source),
+            hint="such a network can be explored, but not compiled as a whole",
+        )
+    live = {tensor.name for tensor in output_tensors(network)}
+    kept: list[Operator] = []
+    problems: list[str] = []
+    for tensor in network.outputs:
+        problems += _unknown(tensor.name, tensor)
+    for op in reversed(network.operators):
+        if op.name not in live:
+            continue
+        kept.append(op)
+        if op.semantics is None:
+            live.update(op.inputs)
+            kinds = {**TENSOR_KINDS, **HOST_KINDS}
+            text = kinds.get(op.kind, "fusible" if op.kind in FUSIBLE else op.kind)
+            problems.append(f"{op.name} ({op.kind}: {text})")
+            continue
+        for operand in op.semantics.operands:
+            if isinstance(operand, Tensor):
+                live.add(operand.name)
+                problems += _unknown(op.name, operand)
+    if problems:
+        raise InputError(
+            f"{len(problems)} of its operators cannot be run: {'; '.join(problems[-5:][::-1])}",
+            location=Location(network.source),
+            hint="such a network can be explored, but not compiled as a whole",
+        )
+    if not kept:
+        raise InputError("the network computes nothing", location=Location(network.source))
+    inputs = tuple(tensor for tensor in network.inputs if tensor.name in live)
+    return replace(network, operators=tuple(reversed(kept)), inputs=inputs, outputs=output_tensors(network))
+
+
+def _unknown(reader: str, tensor: Tensor) -> list[str]:
+    return [f"{reader}: reads {s.reason} of {tensor.name}" for s in tensor.steps if isinstance(s, Unknown)]
+
+
+def index_inputs(network: Network) -> dict[str, int]:
+    """Inputs that hold indices (tokens) -> how many rows their smallest table has."""
+    names = {tensor.name for tensor in network.inputs}
+    found: dict[str, int] = {}
+    for op in network.operators:
+        if op.semantics is None or op.semantics.function != "embedding":
+            continue
+        indices, table = op.semantics.operands
+        if isinstance(indices, Tensor) and indices.name in names and isinstance(table, Parameter):
+            found[indices.name] = min(table.shape[0], found.get(indices.name, table.shape[0]))
+    return found
+
+
+def random_inputs(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
+    """Inputs by name: standard normal float32, or indices (int64) within their table."""
+    rows = index_inputs(network)
+    result: dict[str, np.ndarray] = {}
+    for tensor in network.inputs:
+        digest = hashlib.sha256(f"{seed}:input:{tensor.name}".encode()).digest()
+        random = np.random.Generator(np.random.Philox(int.from_bytes(digest[:16], "little")))
+        if tensor.name in rows:
+            result[tensor.name] = random.integers(0, rows[tensor.name], tensor.shape)
+        else:
+            result[tensor.name] = random.standard_normal(tensor.shape, dtype=np.float32)
+    return result
+
+
+def check_inputs(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inputs as float32 or integer arrays. Raises InputError naming a missing one or a wrong shape."""
+    where = Location(network.source)
+    rows = index_inputs(network)
+    result = {}
+    for tensor in network.inputs:
+        if tensor.name not in inputs:
+            raise InputError(f"the input '{tensor.name}' is missing", location=where)
+        value = np.asarray(inputs[tensor.name])
+        if value.shape != tensor.shape:
+            raise InputError(
+                f"the input '{tensor.name}' has shape {value.shape}, not {tensor.shape}", location=where
+            )
+        if tensor.name in rows:
+            if value.dtype.kind not in "iu":
+                raise InputError(f"the input '{tensor.name}' holds indices: whole numbers", location=where)
+        elif value.dtype.kind not in "fiub" or not np.isfinite(value.astype(np.float64)).all():
+            raise InputError(f"the input '{tensor.name}' must hold finite numbers", location=where)
+        result[tensor.name] = value if tensor.name in rows else value.astype(np.float32)
+    return result
+
+
+def calibrate(
+    network: Network, parameters: Parameters, samples: Sequence[Mapping[str, np.ndarray]]
+) -> Ranges:
+    """Ranges over all samples (inputs by name).
+
+    Raises:
+        InputError: no sample, or an activation that is not finite where it matters.
+    """
+    if not samples:
+        raise InputError("calibration needs at least one sample of the inputs")
+    graph = FloatGraph(network, parameters)
+    ranges = Ranges()
+    for sample in samples:
+        graph.run(check_inputs(network, sample), ranges.observe)
+    for name, largest in ranges.largest.items():
+        if not math.isfinite(largest):
+            raise InputError(
+                f"its values are not finite: {largest}", location=Location(network.source, node=name)
+            )
+    return ranges

@@ -1,0 +1,331 @@
+"""Everything that the host core computes, as integer operators: tables, normalisation, pooling, data movement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compiler.network.arithmetic import fixed_point
+from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, rounded
+from compiler.network.float_graph import pool_counts, rope_angles
+from compiler.network.functions import binary, unary
+from compiler.network.graph import (
+    ArgMax,
+    AveragePool,
+    BinaryTable,
+    Embedding,
+    Fill,
+    Map,
+    MaxPool,
+    Multiplication,
+    Reduction,
+    Resize,
+    Rotation,
+)
+from compiler.network.resample import resample_axis
+from compiler.network.tensor_operators import addition, stored_image
+from compiler.network.views import View
+from workloads.network import Operator, Tensor
+from workloads.semantics import Parameter
+
+#: Function of a real number, and of an array of them.
+Pointwise = Callable[[np.ndarray], np.ndarray]
+
+
+# Pointwise
+
+
+def pointwise(b: IntegerBuilder, op: Operator) -> Pointwise | None:
+    """What the operator does to each element alone; None if it is no such operator."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    if op.semantics.function == "identity":
+        return lambda x: x
+    if op.semantics.function == "unary":
+        name, numbers = a["name"], a["numbers"]
+        return lambda x: unary(name, x, numbers)
+    if op.semantics.function != "binary":
+        return None
+    name = a["name"]
+    left, right = op.semantics.operands
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        same = left.name == right.name and left.steps == right.steps
+        return (lambda x: binary(name, x, x)) if same else None
+    parameter = left if isinstance(left, Parameter) else right
+    if not isinstance(parameter, Parameter) or math.prod(parameter.shape) != 1:
+        return None
+    value = b.parameters(parameter).astype(np.float64).reshape(())
+    if parameter is left:
+        return lambda x: binary(name, value, x)
+    return lambda x: binary(name, x, value)
+
+
+def table(b: IntegerBuilder, op: Operator, function: Pointwise) -> None:
+    """A row of pointwise operators as one table."""
+    assert op.semantics is not None
+    source = next(x for x in op.semantics.operands if isinstance(x, Tensor))
+    last, sources = op, [op.name]
+    while (following := b.reader(last.name)) is not None and following.output.shape == op.output.shape:
+        further = pointwise(b, following)
+        if further is None:
+            break
+        function = _composed(function, further)
+        last = following
+        sources.append(last.name)
+        b.done.add(last.name)
+    view = b.operand(source, op).expanded(op.output.shape)
+    output = b.tensor(last.name, last.output.shape, b.order_like(view))
+    entries = b.table(f"{op.name}.table", function, b.scale(view), b.scale(output))
+    b.emit(Map(b.name(op.name), tuple(sources), output, view, entries))
+
+
+def _composed(first: Pointwise, second: Pointwise) -> Pointwise:
+    return lambda x: second(first(x))
+
+
+def two_operands(b: IntegerBuilder, op: Operator) -> None:
+    """add, sub, mul, div, powers, comparisons... of two tensors, or of a tensor and a constant."""
+    assert op.semantics is not None
+    function = pointwise(b, op)
+    name = op.semantics.attributes["name"]
+    if function is not None:
+        table(b, op, function)
+    elif name in ("add", "sub"):
+        addition(b, op, subtract=name == "sub")
+    else:
+        left, right = (b.operand(x, op).expanded(op.output.shape) for x in op.semantics.operands)
+        output = b.tensor(op.name, op.output.shape, b.order_like(left if _moves(left) else right))
+        if name == "mul":
+            rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output))
+            b.emit(Multiplication(b.name(op.name), (op.name,), output, left, right, rescale))
+        else:
+            q = np.arange(-128, 128, dtype=np.float64)
+            real = binary(name, q[:, None] * b.scale(left), q[None, :] * b.scale(right))
+            entries = b.constant(f"{op.name}.table", rounded(real / b.scale(output)))
+            b.emit(BinaryTable(b.name(op.name), (op.name,), output, left, right, entries))
+
+
+def _moves(view: View) -> bool:
+    return all(stride or size == 1 for size, stride in zip(view.shape, view.strides, strict=True))
+
+
+def unary_operator(b: IntegerBuilder, op: Operator) -> None:
+    """One pointwise function."""
+    function = pointwise(b, op)
+    assert function is not None
+    table(b, op, function)
+
+
+def identity(b: IntegerBuilder, op: Operator) -> None:
+    """The same memory under another name."""
+    assert op.semantics is not None
+    b.tensors[op.name] = b.operand(op.semantics.operands[0], op, None).expanded(op.output.shape)
+
+
+# Pooling, reductions, resampling
+
+
+def maxpool(b: IntegerBuilder, op: Operator) -> None:
+    """Maximum over windows that nothing could fuse."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    view = _image(b, op)
+    output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)], b.scale(view))
+    before = tuple(p[0] for p in a["padding"])
+    b.emit(
+        MaxPool(
+            b.name(op.name),
+            (op.name,),
+            stored_image(output),
+            stored_image(view),
+            _pair(a["kernel"]),
+            _pair(a["stride"]),
+            _pair(before, 0),
+            _pair(a["dilation"]),
+        )
+    )
+
+
+def avgpool(b: IntegerBuilder, op: Operator) -> None:
+    """Average over windows."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    if set(a["dilation"]) != {1}:
+        raise b.error(op, "average pooling with dilation cannot be run")
+    view = _image(b, op)
+    output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)])
+    counts = pool_counts(dict(a), view.shape[2:])
+    factor = b.scale(view) / b.scale(output) / counts
+    shift = max(1, min(62, 30 - math.frexp(float(factor.max()))[1]))
+    factors = np.rint(factor * 2.0**shift).astype(np.int32).reshape(_pair(a["shape"]))
+    b.emit(
+        AveragePool(
+            b.name(op.name),
+            (op.name,),
+            stored_image(output),
+            stored_image(view),
+            b.constant(f"{op.name}.factor", factors),
+            shift,
+            _pair(a["kernel"]),
+            _pair(a["stride"]),
+            _pair(tuple(p[0] for p in a["padding"]), 0),
+        )
+    )
+
+
+def _image(b: IntegerBuilder, op: Operator) -> View:
+    assert op.semantics is not None
+    view = b.operand(op.semantics.operands[0], op)
+    if len(view.shape) not in CHANNELS_LAST:
+        raise b.error(op, f"{len(view.shape)} dimensions are no image")
+    return view
+
+
+def _pair(values: tuple[int, ...], one: int = 1) -> tuple[int, int]:
+    return (values[0], values[1]) if len(values) == 2 else (one, values[0])
+
+
+def reduction(b: IntegerBuilder, op: Operator) -> None:
+    """Mean, sum, maximum or minimum along dimensions."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    view = b.operand(op.semantics.operands[0], op)
+    rank = len(view.shape)
+    axes = sorted(axis % rank for axis in a["axes"])
+    kept = [axis for axis in range(rank) if axis not in axes]
+    arranged = view.transposed((*kept, *axes))
+    count = math.prod(view.shape[axis] for axis in axes)
+    if count >= 2**23:
+        raise b.error(op, f"a sum of {count} elements does not fit")
+    keeps = a["name"] in ("max", "min")
+    output = b.tensor(op.name, op.output.shape, None, b.scale(view) if keeps else None)
+    factor = 1.0 if keeps else b.scale(view) / b.scale(output) / (count if a["name"] == "mean" else 1)
+    target = output.reshaped([view.shape[axis] for axis in kept])
+    assert target is not None
+    function = a["name"] if keeps else "sum"
+    b.emit(Reduction(b.name(op.name), (op.name,), target, arranged, function, len(axes), fixed_point(factor)))
+
+
+def resize(b: IntegerBuilder, op: Operator) -> None:
+    """Nearest or linear interpolation of (N, C, L) or (N, C, H, W)."""
+    assert op.semantics is not None
+    a = dict(op.semantics.attributes)
+    view = _image(b, op)
+    shape = op.output.shape
+    if shape[:2] != view.shape[:2]:
+        raise b.error(op, "only heights and widths can be resized")
+    output = b.tensor(op.name, shape, CHANNELS_LAST[len(shape)], b.scale(view))
+    tables = [np.array([[0, 0, 0]], np.int32)] if len(shape) == 3 else []
+    for axis in range(2, len(shape)):
+        factor = None if a["scales"] is None else a["scales"][axis - 2]
+        low, high, weight = resample_axis(view.shape[axis], shape[axis], factor, a)
+        tables.append(np.stack([low, high, np.rint(weight * 2**11)], axis=1).astype(np.int32))
+    rows, columns = (
+        b.constant(f"{op.name}.{part}", entries)
+        for part, entries in zip(("rows", "columns"), tables, strict=True)
+    )
+    b.emit(Resize(b.name(op.name), (op.name,), stored_image(output), stored_image(view), rows, columns))
+
+
+# Data movement
+
+
+def concat(b: IntegerBuilder, op: Operator) -> None:
+    """Copies of the parts that were not written in place, in the scale of the whole."""
+    assert op.semantics is not None
+    axis = op.semantics.attributes["axis"]
+    views = [b.operand(x, op) for x in op.semantics.operands]
+    if op.name not in b.tensors:
+        widest = max(views, key=lambda v: v.words)
+        b.tensor(op.name, op.output.shape, b.order_like(widest))
+    whole = b.tensors[op.name]
+    start = 0
+    for number, view in enumerate(views):
+        part = part_of(whole, axis, start, view.shape[axis])
+        start += view.shape[axis]
+        if part == view:
+            continue
+        entries = None
+        if b.scale(view) != b.scale(part):
+            entries = b.table(f"{op.name}.rescale{number}", lambda x: x, b.scale(view), b.scale(part))
+        b.emit(Map(b.name(f"{op.name}.part{number}"), (op.name,), part, view, entries))
+
+
+def pad(b: IntegerBuilder, op: Operator) -> None:
+    """A border of one number; a convolution behind it takes over one of zeros."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    source = op.semantics.operands[0]
+    if min(*a["before"], *a["after"]) < 0:
+        raise b.error(op, "negative padding cannot be run")
+    reader = b.reader(op.name)
+    if (
+        reader is not None
+        and reader.semantics is not None
+        and reader.semantics.function == "conv"
+        and a["value"] == 0
+        and not any((*a["before"][:2], *a["after"][:2]))
+        and isinstance(source, Tensor)
+    ):
+        b.folded_pads[op.name] = op
+        return
+    view = b.operand(source, op)
+    output = b.tensor(op.name, op.output.shape, b.order_like(view), b.scale(view))
+    value = int(rounded(np.array(a["value"] / b.scale(view)))[()])
+    b.emit(Fill(b.name(f"{op.name}.border"), (op.name,), output, value))
+    inner = output.sliced(a["before"], view.shape, [1] * len(view.shape))
+    b.emit(Map(b.name(op.name), (op.name,), inner, view, None))
+
+
+def embedding(b: IntegerBuilder, op: Operator) -> None:
+    """Rows of a table."""
+    assert op.semantics is not None
+    indices, entries = op.semantics.operands
+    if not isinstance(entries, Parameter):
+        raise b.error(op, "rows can be looked up in constants only")
+    values = b.parameters(entries)
+    if isinstance(indices, Parameter):
+        index = b.parameters(indices).astype(np.int64)
+        rows = values[np.clip(np.where(index < 0, index + len(values), index), 0, len(values) - 1)]
+        b.tensors[op.name] = b.quantised(f"{op.name}.rows", rows)
+        return
+    view = b.operand(indices, op, "int32")
+    lookup = b.quantised(entries.name, values)
+    output = b.tensor(op.name, op.output.shape, None, b.scale(lookup))
+    b.emit(Embedding(b.name(op.name), (op.name,), output, view, lookup))
+
+
+def argmax(b: IntegerBuilder, op: Operator) -> None:
+    """Positions of maxima or minima."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    view = b.operand(op.semantics.operands[0], op)
+    axis = a["axis"] % len(view.shape)
+    kept = [i for i in range(len(view.shape)) if i != axis]
+    output = b.tensor(op.name, op.output.shape, None, 1.0, "int32")
+    target = output.reshaped([view.shape[i] for i in kept])
+    assert target is not None
+    arranged = view.transposed((*kept, axis))
+    b.emit(ArgMax(b.name(op.name), (op.name,), target, arranged, a["last"], a["smallest"]))
+
+
+def rope(b: IntegerBuilder, op: Operator) -> None:
+    """Rotary position embedding."""
+    assert op.semantics is not None
+    a: dict[str, Any] = dict(op.semantics.attributes)
+    view = b.operand(op.semantics.operands[0], op)
+    positions, half = view.shape[-2], view.shape[-1] // 2
+    output = b.tensor(op.name, op.output.shape, b.order_like(view))
+    ratio = b.scale(view) / b.scale(output)
+    shift = max(1, min(30, 30 - math.frexp(ratio)[1]))
+    angles = rope_angles(positions, half, a)
+    cosine, sine = (
+        b.constant(
+            f"{op.name}.{name}", np.rint(function(angles) * ratio * 2.0**shift).astype(np.int32)
+        ).expanded((*view.shape[:-1], half))
+        for name, function in (("cosine", np.cos), ("sine", np.sin))
+    )
+    b.emit(Rotation(b.name(op.name), (op.name,), output, view, cosine, sine, a["interleaved"], shift))

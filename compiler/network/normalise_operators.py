@@ -1,0 +1,171 @@
+"""Softmax and normalisations as integer operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compiler.network.arithmetic import float32
+from compiler.network.builder import IntegerBuilder
+from compiler.network.graph import Addition, Normalisation, Softmax
+from compiler.network.views import View
+from workloads.network import Operator
+from workloads.semantics import Parameter
+
+#: A mask of numbers at or below this takes elements out, as exporters write it for minus infinity.
+_MASKED = -1e4
+
+
+def softmax(b: IntegerBuilder, op: Operator) -> None:
+    """Softmax along one dimension, with a constant mask."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    if a["logarithm"]:
+        raise b.error(op, "the logarithm of a softmax cannot be run", "the softmax itself can")
+    source, mask = op.semantics.operands
+    view = b.operand(source, op)
+    flags: View | None = None
+    if mask is not None:
+        if not isinstance(mask, Parameter):
+            raise b.error(
+                op, "a mask that is computed cannot be run", "make the mask a constant of the model"
+            )
+        view, flags = _masked(b, op, view, b.parameters(mask), mask.name)
+    order = b.order_like(view)
+    output = b.tensor(op.name, op.output.shape, order)
+    axis = a["axis"] % len(view.shape)
+    last = (*(i for i in range(len(view.shape)) if i != axis), axis)
+    # Rows of at most 2**24 elements keep the sum of exponentials within 2**40.
+    if view.shape[axis] > 2**24:
+        raise b.error(op, f"a softmax of {view.shape[axis]} elements does not fit")
+    distances = np.arange(256, dtype=np.float64) * b.scale(view)
+    entries = np.rint(np.exp(-distances) * 2**16).astype(np.int32)
+    numerator = min(round(2.0**40 / b.scale(output)), 2**61)
+    b.emit(
+        Softmax(
+            b.name(op.name),
+            (op.name,),
+            output.transposed(last),
+            view.transposed(last),
+            b.constant(f"{op.name}.exponentials", entries),
+            numerator,
+            None if flags is None else flags.transposed(last),
+        )
+    )
+
+
+def _masked(
+    b: IntegerBuilder, op: Operator, view: View, mask: np.ndarray, name: str
+) -> tuple[View, View | None]:
+    """(what the softmax is of, flags of the elements that take part or None) for a mask of truths or summands."""
+    if mask.dtype == np.bool_:
+        return view, b.constant(f"{name}.flags", mask.astype(np.int8)).expanded(view.shape)
+    absent = mask <= _MASKED
+    summand = np.where(absent, 0, mask).astype(np.float64)
+    if summand.any():
+        added = b.quantised(f"{name}.summand", summand).expanded(view.shape)
+        largest = b.scale(view) * 127 + float(np.abs(summand).max())
+        total = b.value(f"{op.name}.scores", view.shape, b.scale_for(largest))
+        common = max(b.scale(view), b.scale(added))
+        scales = (b.scale(view) / common, b.scale(added) / common, common / b.scale(total))
+        b.emit(
+            Addition(
+                b.name(f"{op.name}.scores"),
+                (op.name,),
+                total,
+                view,
+                added,
+                float32(scales[0]),
+                float32(scales[1]),
+                float32(scales[2]),
+                False,
+            )
+        )
+        view = total
+    if not absent.any():
+        return view, None
+    return view, b.constant(f"{name}.flags", (~absent).astype(np.int8)).expanded(view.shape)
+
+
+def layernorm(b: IntegerBuilder, op: Operator) -> None:
+    """Over the last dimensions."""
+    assert op.semantics is not None
+    a = op.semantics.attributes
+    view = b.operand(op.semantics.operands[0], op)
+    output = b.tensor(op.name, op.output.shape, b.order_like(view))
+    gain, shift_by = (_elements(b, p) for p in (*op.semantics.operands[1:], None, None)[:2])
+    centre = op.semantics.function == "layernorm"
+    _emit(b, op, view, output, gain, shift_by, a["axes"], centre, a["eps"])
+
+
+def groupnorm(b: IntegerBuilder, op: Operator) -> None:
+    """Over groups of channels and all pixels."""
+    assert op.semantics is not None
+    a: dict[str, Any] = dict(op.semantics.attributes)
+    view = b.operand(op.semantics.operands[0], op)
+    output = b.tensor(op.name, op.output.shape, b.order_like(view))
+    batch, channels, *space = view.shape
+    shape = (batch, a["groups"], channels // a["groups"], *space)
+    grouped, target = (v.reshaped(shape) for v in (view, output))
+    if grouped is None:
+        grouped = b.copied(view, op).reshaped(shape)
+    assert grouped is not None
+    assert target is not None
+    parts = []
+    for p in op.semantics.operands[1:3]:
+        elements = _elements(b, p)
+        shaped = None if elements is None else elements.reshape(*shape[1:3], *(1 for _ in space))
+        parts.append(shaped)
+    _emit(b, op, grouped, target, parts[0], parts[1], 1 + len(space), True, a["eps"])
+
+
+def _elements(b: IntegerBuilder, parameter: object) -> np.ndarray | None:
+    return b.parameters(parameter).astype(np.float64) if isinstance(parameter, Parameter) else None
+
+
+def _emit(
+    b: IntegerBuilder,
+    op: Operator,
+    view: View,
+    output: View,
+    gain: np.ndarray | None,
+    shift_by: np.ndarray | None,
+    axes: int,
+    centre: bool,
+    eps: float,
+) -> None:
+    count = math.prod(view.shape[-axes:])
+    if count > 2**22:
+        raise b.error(op, f"a normalisation over {count} elements does not fit")
+    epsilon = round(count**2 * eps / b.scale(view) ** 2)
+    # n*Q is at most n*n*2**14; a large epsilon only makes everything zero.
+    epsilon = min(epsilon, count**2 << 16)
+    largest = (count**2 << 14) + epsilon
+    fraction = max(0, min(8, (62 - largest.bit_length()) // 2))
+    gain = np.ones(1) if gain is None else gain
+    shift_by = np.zeros(1) if shift_by is None else shift_by
+    factors = gain / b.scale(output)
+    exponent = math.frexp(float(np.abs(factors).max()) or 1.0)[1]
+    shift = max(17, min(46, 16 + 30 - exponent))
+    multipliers = np.rint(factors * 2.0 ** (shift - 16))
+    if np.abs(multipliers).max() >= 2**31:
+        raise b.error(op, "its gain is too large for the scale of its output")
+    # Beyond a few hundred the result is saturated anyway.
+    offsets = np.rint(np.clip(shift_by / b.scale(output), -1e4, 1e4) * 2.0**shift)
+    b.emit(
+        Normalisation(
+            b.name(op.name),
+            (op.name,),
+            output,
+            view,
+            b.constant(f"{op.name}.gain", multipliers.astype(np.int32)).expanded(view.shape),
+            b.constant(f"{op.name}.shift", offsets.astype(np.int64)).expanded(view.shape),
+            axes,
+            centre,
+            epsilon,
+            fraction,
+            shift,
+        )
+    )

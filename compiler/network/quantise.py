@@ -1,0 +1,140 @@
+"""Static quantisation of a network to int8, per tensor and symmetric.
+
+The float network is run on samples to find every activation's largest magnitude; weights and activations then get one
+scale each (zero point 0), biases are int32 in the units of the products, batch normalisation and constant factors are
+folded into weights. What follows a tensor operator and fits into its requantisation is fused into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+
+from common.errors import InputError, Location, did_you_mean
+from compiler.network import host_operators as host
+from compiler.network import normalise_operators as normalise
+from compiler.network import tensor_operators as tensor
+from compiler.network.arithmetic import saturate8
+from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales
+from compiler.network.calibrate import calibrate, index_inputs, needed, random_inputs
+from compiler.network.graph import QuantisedNetwork
+from compiler.network.parameters import Parameters
+from compiler.network.transposed import interleave, transposed_convolution
+from workloads.expand import expand
+from workloads.network import Network, Operator, Tensor
+
+__all__ = ["quantise", "quantise_inputs", "real"]
+
+#: Function of `workloads.semantics` -> the rule that adds its integer operators.
+RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
+    "conv": tensor.convolution,
+    "conv_transpose": transposed_convolution,
+    "interleave": interleave,
+    "matmul": tensor.matmul,
+    "batchnorm": tensor.batchnorm,
+    "layernorm": normalise.layernorm,
+    "rmsnorm": normalise.layernorm,
+    "groupnorm": normalise.groupnorm,
+    "softmax": normalise.softmax,
+    "unary": host.unary_operator,
+    "binary": host.two_operands,
+    "identity": host.identity,
+    "maxpool": host.maxpool,
+    "avgpool": host.avgpool,
+    "reduce": host.reduction,
+    "concat": host.concat,
+    "pad": host.pad,
+    "embedding": host.embedding,
+    "resize": host.resize,
+    "argmax": host.argmax,
+    "rope": host.rope,
+}
+
+
+def quantise(
+    network: Network,
+    samples: Sequence[Mapping[str, np.ndarray]] | None = None,
+    *,
+    seed: int = 0,
+    scales: Scales = "float",
+    layers: int | None = None,
+) -> QuantisedNetwork:
+    """The network in integers.
+
+    Args:
+        network: with semantics, as `workloads.load.load_network` gives it.
+        samples: inputs by name (the network's shapes) that the ranges are taken from; one random sample (normal
+            numbers, random indices) without them.
+        seed: of parameters that the source of the network does not give, and of the random sample.
+        scales: any float32, or powers of two.
+        layers: run repeated blocks only so many times.
+
+    Raises:
+        InputError: operators that cannot be run, samples or parameters that do not fit; it names them.
+    """
+    if scales not in get_args(Scales):
+        raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
+    network = needed(expand(network, layers))
+    parameters = Parameters(network.source, seed)
+    ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])
+    b = IntegerBuilder(network, parameters, ranges, scales)
+    indices = index_inputs(network)
+    for x in network.inputs:
+        if x.name in indices:
+            view = b.tensor(x.name, x.shape, dtype="int32")
+        else:
+            view = b.tensor(x.name, x.shape, _input_order(b, x), b.scale_for(ranges[x.name]))
+        b.mark_input(view)
+    for op in network.operators:
+        assert op.semantics is not None
+        if op.name not in b.done:
+            RULES[op.semantics.function](b, op)
+    return b.finish(network.name, seed)
+
+
+def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:
+    """Images lie in memory as the convolution reads them."""
+    functions = {op.semantics.function for op, _ in b.readers(x.name) if op is not None and op.semantics}
+    images = {"conv", "conv_transpose", "maxpool", "avgpool", "batchnorm", "resize", "pad"}
+    return CHANNELS_LAST.get(len(x.shape)) if functions & images else None
+
+
+def quantise_inputs(quantised: QuantisedNetwork, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The elements of all values of the role `input`, by value name, for real inputs by their network name.
+
+    Numbers are rounded to the nearest, ties to even, and saturated; indices are taken as they are.
+
+    Raises:
+        InputError: a missing input, or one of another shape.
+    """
+    result: dict[str, np.ndarray] = {}
+    for name, view in quantised.inputs.items():
+        value = quantised.values[view.value]
+        if name not in inputs:
+            raise InputError(f"the input '{name}' is missing", location=Location(quantised.name))
+        given = np.asarray(inputs[name])
+        if given.shape != view.shape:
+            raise InputError(
+                f"the input '{name}' has shape {given.shape}, not {view.shape}",
+                location=Location(quantised.name),
+            )
+        elements = np.zeros(value.shape, np.dtype(value.dtype))
+        if value.dtype == "int8":
+            view.write(elements, saturate8(np.rint(given.astype(np.float64) / value.scale)))
+        else:
+            view.write(elements, given)
+        result[value.name] = elements
+    return result
+
+
+def real(quantised: QuantisedNetwork, values: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """A tensor of the network in real numbers (indices as they are), from the elements of all values.
+
+    `name` is an output, else any tensor in `QuantisedNetwork.tensors`.
+    """
+    view = quantised.outputs.get(name) or quantised.tensors[name]
+    value = quantised.values[view.value]
+    elements = view.read(values[view.value])
+    return elements * value.scale if value.dtype == "int8" else np.asarray(elements)

@@ -1,0 +1,382 @@
+"""Convolutions, matrix products and additions as integer operators of the accelerator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.network.arithmetic import float32, saturate8
+from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of
+from compiler.network.fusion import Epilogue, batchnorm_line, follow, rectifier
+from compiler.network.graph import Addition, Convolution, Map, MatMul
+from compiler.network.views import View
+from workloads.network import Operator, Tensor
+from workloads.semantics import Parameter, Semantics
+
+#: Sums of products and bias must stay within int32.
+_LARGEST_SUM = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """Geometry of a convolution, (height, width)."""
+
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    size: tuple[int, int]
+    groups: int
+
+
+# Weights
+
+
+def quantise_weights(
+    b: IntegerBuilder, op: Operator, weight: np.ndarray, bias: np.ndarray | None, fan_in: int, source: float
+) -> tuple[np.ndarray, np.ndarray | None, float]:
+    """(int8 weights, int32 bias or None, scale of the weights) for inputs of the scale `source`.
+
+    The scale is raised where the bias would not fit beside the largest possible sum of products.
+    """
+    if not np.isfinite(weight).all() or (bias is not None and not np.isfinite(bias).all()):
+        raise b.error(op, "its parameters are not all finite numbers")
+    largest = float(np.abs(weight).max(initial=0.0)) or 1.0
+    scale = b.scale_for(largest)
+    room = _LARGEST_SUM - fan_in * 127 * 128
+    if room < 2**24:
+        raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
+    if bias is None or not bias.any():
+        return saturate8(np.rint(weight / scale)), None, scale
+    needed = float(np.abs(bias).max()) / (source * room)
+    if scale < needed:
+        scale = b.scale_for(needed * 127)
+    integers = np.clip(np.rint(bias / (scale * source)), -room, room).astype(np.int32)
+    return saturate8(np.rint(weight / scale)), integers, scale
+
+
+def result(b: IntegerBuilder, e: Epilogue, order: tuple[int, ...] | None) -> tuple[View, View | None]:
+    """(where results go, where they go after clipping or None): memory for the last operator's tensor.
+
+    A limit (ReLU6) needs no work where the largest int8 of the output's scale does not exceed it.
+    """
+    shape = e.last.output.shape
+    final = b.tensor(e.last.name, shape, order)
+    if e.limit is None or 127 * b.scale(final) <= e.limit * (1 + 1e-6):
+        return final, None
+    scale = b.scale(final)
+    stored = [final.shape[a] for a in b.order_like(final)]
+    inverse = sorted(range(len(stored)), key=lambda i: b.order_like(final)[i])
+    raw = b.value(f"{e.last.name}.unclipped", stored, scale).transposed(inverse)
+    return raw, final
+
+
+def clip(b: IntegerBuilder, e: Epilogue, raw: View, final: View | None) -> None:
+    if final is None or e.limit is None:
+        return
+    limit = e.limit
+    table = b.table(f"{e.last.name}.clip", lambda x: np.minimum(x, limit), b.scale(raw), b.scale(final))
+    b.emit(Map(b.name(f"{e.last.name}.clip"), (e.last.name,), final, raw, table))
+
+
+# Convolutions
+
+
+def image_of(b: IntegerBuilder, view: View, op: Operator) -> View:
+    """(N, C), (N, C, L) or (N, C, H, W) as [N, H, W, C] with evenly spaced pixels and neighbouring channels."""
+    if len(view.shape) not in (2, 3, 4):
+        raise b.error(op, f"{len(view.shape)} dimensions are no image")
+    while len(view.shape) < 4:
+        shape = (*view.shape[:2], 1, *view.shape[2:])
+        reshaped = view.reshaped(shape)
+        assert reshaped is not None
+        view = reshaped
+    image = view.transposed((0, 2, 3, 1))
+    pixels = part_of(image, 3, 0, 1).collapsed()
+    flipped = any(s < 0 for s in image.strides)
+    if len(pixels.shape) <= 1 and not flipped and (image.shape[3] == 1 or image.strides[3] == 1):
+        return image
+    return b.copied(image, op)
+
+
+def stored_image(view: View) -> View:
+    """The same for a result, which is always stored that way."""
+    while len(view.shape) < 4:
+        reshaped = view.reshaped((*view.shape[:2], 1, *view.shape[2:]))
+        assert reshaped is not None
+        view = reshaped
+    return view.transposed((0, 2, 3, 1))
+
+
+def _pair(values: tuple[int, ...], one: int = 1) -> tuple[int, int]:
+    return (values[0], values[1]) if len(values) == 2 else (one, values[0])
+
+
+def convolution(b: IntegerBuilder, op: Operator) -> None:
+    """Convolution, with the padding before it and what follows."""
+    assert op.semantics is not None
+    x, weight, bias = op.semantics.operands
+    if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
+        raise b.error(op, "the weights of a convolution must be constants")
+    a = op.semantics.attributes
+    kernel = b.parameters(weight).astype(np.float64)
+    if kernel.ndim == 3:
+        kernel = kernel[:, :, None, :]
+    padding = [before for before, _ in a["padding"]]
+    x = _unpadded(b, x, padding)
+    e = follow(b, op, 1, pools=kernel.ndim == 4 and len(op.output.shape) == 4)
+    shift = np.zeros(kernel.shape[0])
+    if isinstance(bias, Parameter):
+        shift = shift + b.parameters(bias).reshape(-1)
+    window = Window(
+        _pair(a["stride"]),
+        _pair(tuple(padding), 0),
+        _pair(a["dilation"]),
+        _pair(op.output.shape[2:]),
+        a["groups"],
+    )
+    source = image_of(b, b.operand(x, op), op)
+    raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    convolve(b, op.name, op, e, source, kernel.transpose(2, 3, 1, 0), shift, window, stored_image(raw))
+    clip(b, e, raw, final)
+
+
+def _unpadded(b: IntegerBuilder, x: Tensor, padding: list[int]) -> Tensor:
+    """What an operator that only pads with zeros before this convolution reads; the padding is added."""
+    pad = b.folded_pads.get(x.name)
+    if pad is None or pad.semantics is None:
+        return x
+    for i in range(len(padding)):
+        padding[i] += pad.semantics.attributes["before"][2 + i]
+    source = pad.semantics.operands[0]
+    assert isinstance(source, Tensor)
+    return source
+
+
+def convolve(
+    b: IntegerBuilder,
+    name: str,
+    op: Operator,
+    e: Epilogue,
+    source: View,
+    weight: np.ndarray,
+    bias: np.ndarray,
+    window: Window,
+    output: View,
+) -> None:
+    """Emit one convolution.
+
+    Args:
+        name: of the operator and its constants.
+        op: for messages.
+        e: factor, shift, ReLU and pooling.
+        source: image [N, H, W, C].
+        weight: real [S, R, C / groups, K]; bias: real [K], before the epilogue's factor and shift.
+        output: image [N, Q, P, K], pooled.
+    """
+    weight = weight * e.factor
+    bias = bias * e.factor + e.shift
+    bias = np.broadcast_to(bias, weight.shape[-1:])
+    integers, shift, scale = quantise_weights(
+        b, op, weight, bias, math.prod(weight.shape[:3]), b.scale(source)
+    )
+    b.emit(
+        Convolution(
+            b.name(name),
+            tuple(e.sources),
+            output,
+            source,
+            b.constant(f"{name}.weight", integers, scale),
+            None if shift is None else b.constant(f"{name}.bias", shift, scale * b.scale(source)),
+            window.stride,
+            window.padding,
+            window.dilation,
+            window.size,
+            window.groups,
+            e.relu,
+            float32(b.scale(source) * scale / b.scale(output)),
+            e.pool,
+        )
+    )
+
+
+def batchnorm(b: IntegerBuilder, op: Operator) -> None:
+    """Batch normalisation that follows no convolution: a depthwise one of 1x1."""
+    assert op.semantics is not None
+    factor, shift = batchnorm_line(b, op)
+    e = follow(b, op, 1, pools=len(op.output.shape) == 4)
+    source = image_of(b, b.operand(op.semantics.operands[0], op), op)
+    raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
+    size = (source.shape[1], source.shape[2])
+    window = Window((1, 1), (0, 0), (1, 1), size, factor.size)
+    weight = factor.reshape(1, 1, 1, -1)
+    convolve(b, op.name, op, e, source, weight, shift, window, stored_image(raw))
+    clip(b, e, raw, final)
+
+
+# Matrix products
+
+
+def matmul(b: IntegerBuilder, op: Operator) -> None:
+    """Matrix product of two operands, of which one may be a constant."""
+    assert op.semantics is not None
+    left, right, bias = op.semantics.operands
+    shape = op.output.shape
+    assert left is not None
+    assert right is not None
+    vector = len(right.shape) == 1  # a column: its one output channel is no dimension of the result
+    trained = isinstance(right, Parameter)
+    e = follow(b, op, len(shape) - 1, scalable=trained and not vector, shiftable=not vector)
+    factor, shift = e.factor * op.semantics.attributes["alpha"], e.shift
+    columns = 1 if vector else right.shape[-1]
+    total = np.zeros(columns)
+    if isinstance(bias, Parameter):
+        added = b.parameters(bias).astype(np.float64)
+        if added.ndim and math.prod(added.shape[:-1]) != 1:
+            raise b.error(op, f"a bias of {added.shape} is not one of columns")
+        total = total + added.reshape(-1)
+    total = np.broadcast_to(total * e.factor + shift, (columns,))
+
+    a_view = _matrix(b, b.operand(left, op), op, row=True)
+    batch_left = a_view.shape[:-2]
+    if isinstance(right, Parameter):
+        real = b.parameters(right).astype(np.float64) * factor
+        real = real.reshape(-1, 1) if vector else real
+        integers, offsets, scale = quantise_weights(b, op, real, total, real.shape[-2], b.scale(a_view))
+        b_view = b.constant(f"{op.name}.weight", integers, scale)
+        alpha = 1.0
+    else:
+        b_view = _matrix(b, b.operand(right, op), op, row=False)
+        alpha = float(np.prod(factor))
+        product = b.scale(a_view) * b.scale(b_view) * alpha
+        offsets = _offsets(b, op, total, product, a_view.shape[-1])
+    out_order = None if vector or len(left.shape) == 1 else _order_for_reader(b, e.last)
+    raw, final = result(b, e, out_order)
+    y_view = raw
+    if len(left.shape) == 1:
+        y_view = _inserted(y_view, len(y_view.shape) - (0 if vector else 1))
+    if vector:
+        y_view = _inserted(y_view, len(y_view.shape))
+    a_view, b_view, y_view = _batches(b, op, a_view, b_view, y_view, batch_left)
+    scale_product = b.scale(a_view) * b.scale(b_view) * alpha
+    b.emit(
+        MatMul(
+            b.name(op.name),
+            tuple(e.sources),
+            y_view,
+            a_view,
+            b_view,
+            None if offsets is None else b.constant(f"{op.name}.bias", offsets, scale_product),
+            e.relu,
+            float32(scale_product / b.scale(y_view)),
+        )
+    )
+    clip(b, e, raw, final)
+
+
+def _offsets(
+    b: IntegerBuilder, op: Operator, total: np.ndarray, product: float, depth: int
+) -> np.ndarray | None:
+    """The bias of a product of two activations, in units of `product`."""
+    room = _LARGEST_SUM - depth * 128 * 128
+    if room < 2**24:
+        raise b.error(op, f"sums of {depth} products do not fit into 32 bits")
+    if not total.any():
+        return None
+    return np.asarray(np.clip(np.rint(total / product), -room, room), dtype=np.int32)
+
+
+def _inserted(view: View, axis: int) -> View:
+    """One more dimension, of one element."""
+    return View(
+        view.value,
+        (*view.shape[:axis], 1, *view.shape[axis:]),
+        (*view.strides[:axis], 0, *view.strides[axis:]),
+        view.offset,
+    )
+
+
+def _matrix(b: IntegerBuilder, view: View, op: Operator, row: bool) -> View:
+    """An operand as [..., rows, columns]: rows contiguous, or for the right one rows or columns."""
+    if len(view.shape) == 1:
+        view = _inserted(view, 0 if row else 1)
+    strides = view.strides[-2:]
+    good = view.shape[-1] == 1 or strides[1] == 1
+    if not row:
+        good = good or view.shape[-2] == 1 or strides[0] == 1
+    if not good or any(s < 0 for s in strides):
+        return b.copied(view, op)
+    return view
+
+
+def _batches(
+    b: IntegerBuilder, op: Operator, left: View, right: View, output: View, lead: tuple[int, ...]
+) -> tuple[View, View, View]:
+    """All with the same leading dimensions; none where one right operand serves all rows of the left one."""
+    if math.prod(right.shape[:-2]) == 1:
+        rows = math.prod(left.shape[:-1])
+        flat_left = left.reshaped((rows, left.shape[-1]))
+        flat_right = right.reshaped(right.shape[-2:])
+        flat_output = output.reshaped((rows, output.shape[-1]))
+        if flat_left is None:
+            flat_left = b.copied(left, op).reshaped((rows, left.shape[-1]))
+        if flat_output is not None and flat_right is not None and flat_left is not None:
+            return flat_left, flat_right, flat_output
+    batch = output.shape[:-2]
+    return left.expanded((*batch, *left.shape[-2:])), right.expanded((*batch, *right.shape[-2:])), output
+
+
+def _order_for_reader(b: IntegerBuilder, op: Operator) -> tuple[int, ...] | None:
+    """Memory order that spares the only reader a copy: of heads that it joins, say."""
+    readers = b.readers(op.name)
+    if len(readers) != 1 or not readers[0][1].steps:
+        return None
+    axes = getattr(readers[0][1].steps[0], "axes", None)
+    if axes is None or axes[-1] != len(axes) - 1:
+        return None
+    return tuple(axes)
+
+
+# Additions
+
+
+def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
+    """Sum or difference of two tensors, or of a tensor and a constant."""
+    assert op.semantics is not None
+    left, right = (b.operand(x, op) for x in op.semantics.operands)
+    shape = op.output.shape
+    e = Epilogue(op, [op.name])
+    while (following := b.reader(e.last.name)) is not None and (
+        rectifier(following)[0] or _is_identity(following.semantics)
+    ):
+        relu, limit = rectifier(following)
+        e.relu = e.relu or relu
+        if limit is not None:
+            e.limit = limit if e.limit is None else min(e.limit, limit)
+        e.last = following
+        e.sources.append(following.name)
+        b.done.add(following.name)
+    larger = left if left.words >= right.words else right
+    order = b.order_like(larger.expanded(shape))
+    raw, final = result(b, e, order)
+    # Both are brought to the coarser of the two scales, so that neither saturates on the way in.
+    common = max(b.scale(left), b.scale(right))
+    b.emit(
+        Addition(
+            b.name(op.name),
+            tuple(e.sources),
+            raw,
+            left.expanded(shape),
+            right.expanded(shape),
+            float32(b.scale(left) / common),
+            float32((-1 if subtract else 1) * b.scale(right) / common),
+            float32(common / b.scale(raw)),
+            e.relu,
+        )
+    )
+    clip(b, e, raw, final)
+
+
+def _is_identity(semantics: Semantics | None) -> bool:
+    return semantics is not None and semantics.function == "identity"
