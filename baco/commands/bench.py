@@ -168,6 +168,40 @@ def rtl(
         stdout().print(report_text(result), markup=False)
 
 
+@bench.command("compiler")
+def compiler(
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", help="Preset or YAML file.")
+    ] = "gemmini-default",
+    layers: Annotated[
+        list[str] | None, typer.Option("--set", help="resnet50, gemm; repeatable; by default both.")
+    ] = None,
+    only: Annotated[str | None, typer.Option("--only", help="Layers whose name contains this text.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for compiler-quality.md and compiler-quality.json.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
+    from accel.presets import load_accelerator
+    from baco.commands.context import print_json, stderr, stdout
+    from sim.bench.compiler import bench_compiler, report_text, write_report
+
+    console = stderr()
+    result = bench_compiler(
+        load_accelerator(accelerator),
+        tuple(layers or ("resnet50", "gemm")),
+        only=only,
+        progress=lambda line: console.print(line, markup=False),
+    )
+    if out is not None:
+        write_report(result, out)
+    if json:
+        print_json(result)
+    else:
+        stdout().print(report_text(result), markup=False)
+
+
 def _print(result: dict[str, Any], as_json: bool) -> None:
     from baco.commands.context import print_json, stdout
 

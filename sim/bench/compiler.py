@@ -1,0 +1,283 @@
+"""`baco bench compiler`: programs of the compiler on the RTL, against a bound and against Gemmini's default tiling."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import BacoError, InfeasibleError, InputError
+from common.files import atomic_write, storage_error
+from compiler.codegen.program import Buffer, Program, build_program
+from compiler.emit import Emitter
+from compiler.heuristic import gemmini_schedule
+from compiler.layer import Layer
+from compiler.lower import Operands, choose, emit_layer, workspaces
+from compiler.lower.bound import bound
+from compiler.schedule import Schedule
+from sim.bench.layer_shapes import NamedLayer, layer_shapes
+from sim.job import Memory, Result
+from sim.program import run_program
+
+__all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One program on the RTL.
+
+    Attributes:
+        schedule: how it computes the layer.
+        cycles: from reset to the end.
+        compile_seconds: from the layer to the ELF file.
+        dram_bytes: read and written.
+        array_busy: share of the cycles in which the array multiplies.
+        memory_busy: share of the memory's bandwidth that is used.
+        digest: of the results; programs of one layer agree.
+    """
+
+    schedule: str
+    cycles: int
+    compile_seconds: float
+    dram_bytes: int
+    array_busy: float
+    memory_busy: float
+    digest: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer: the compiler's choice, the default tiling, and the bound.
+
+    Attributes:
+        array_bound, memory_bound: cycles, see `compiler.lower.bound`; the bound is the larger one.
+        heuristic: None where the default tiling cannot be compiled.
+    """
+
+    set: str
+    layer: str
+    macs: int
+    array_bound: int
+    memory_bound: float
+    ours: Measured
+    heuristic: Measured | None
+    heuristic_reason: str = ""
+
+    @property
+    def bound(self) -> float:
+        """Cycles."""
+        return max(float(self.array_bound), self.memory_bound)
+
+    @property
+    def ratio(self) -> float:
+        """Our cycles over the bound's."""
+        return self.ours.cycles / self.bound
+
+    @property
+    def against(self) -> float | None:
+        """Our cycles over those of the default tiling."""
+        return self.ours.cycles / self.heuristic.cycles if self.heuristic else None
+
+
+def bench_compiler(
+    accelerator: Accelerator,
+    sets: Sequence[str] = ("resnet50", "gemm"),
+    *,
+    only: str | None = None,
+    memory: Memory | None = None,
+    progress: Progress = lambda _: None,
+) -> dict[str, Any]:
+    """Compile and run every layer of the sets twice: as the compiler chooses, and as Gemmini's default tiling says.
+
+    Args:
+        sets: names known to `sim.bench.layer_shapes`.
+        only: run layers whose name contains it.
+        memory: its timing; the default has the accelerator's bandwidth.
+        progress: gets a line for each layer.
+
+    Raises InputError for an unknown set or when nothing is left to run, BacoError when the two programs of a layer
+    disagree, and whatever compiling and simulating raise.
+    """
+    layers = [one for one in layer_shapes(sets) if only is None or only in one.name]
+    if not layers:
+        raise InputError(f"no layer of {', '.join(sets)} is called like '{only}'")
+    rows = []
+    tools: dict[str, str] = {}
+    for named in layers:
+        row, tools = _row(named, accelerator, memory, progress)
+        rows.append(row)
+        against = f", {row.against:.3f} of the default tiling" if row.against else ""
+        progress(f"{row.set} {row.layer}: {row.ours.cycles:,} cycles, {row.ratio:.3f} of the bound{against}")
+    return {
+        "accelerator": accelerator.name,
+        "config_hash": accelerator.config_hash,
+        "tools": tools,
+        "geometric_mean": geometric_mean([row.ratio for row in rows]),
+        "worst_against_heuristic": max((row.against for row in rows if row.against), default=None),
+        "layers": [
+            asdict(row) | {"bound": row.bound, "ratio": row.ratio, "against": row.against} for row in rows
+        ],
+    }
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """Of positive numbers."""
+    return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+
+
+def layer_program(
+    layer: Layer, schedule: Schedule, accelerator: Accelerator, name: str = "layer", seed: int = 1
+) -> Program:
+    """A program of one layer on random tensors. Raises as `compiler.lower.emit_layer` and `build_program`."""
+    random = np.random.default_rng(seed)
+    p = layer.problem
+    buffers = [
+        Buffer("input", (layer.input_extent,), "int8", data=_bytes(random, layer.input_extent)),
+        Buffer(
+            "weight", (layer.weight_extent,), "int8", "constant", data=_bytes(random, layer.weight_extent)
+        ),
+        Buffer("output", (layer.output_extent,), "int8" if layer.scale is not None else "int32", "output"),
+    ]
+    if layer.bias:
+        values = random.integers(-4000, 4000, p.groups * p.K, dtype=np.int32)
+        buffers.append(Buffer("bias", values.shape, "int32", "constant", data=values))
+    if layer.residual_scale is not None:
+        buffers.append(
+            Buffer("residual", (layer.residual_extent,), "int8", data=_bytes(random, layer.residual_extent))
+        )
+    scratch = workspaces(layer, schedule, accelerator)
+    buffers += [Buffer(label, (size,), "int8", "workspace") for label, size in scratch]
+    e = Emitter(name, [one.name for one in buffers])
+    address = dict(zip((one.name for one in buffers), e.arguments, strict=True))
+    operands = Operands(
+        address["input"],
+        address["weight"],
+        address["output"],
+        address.get("bias", 0),
+        address.get("residual", 0),
+        {label: address[label] for label, _ in scratch},
+    )
+    emit_layer(e, layer, schedule, accelerator, operands)
+    e.fence()
+    return build_program(e.finish(), name, buffers, accelerator, slack_bytes=_slack(layer, accelerator))
+
+
+def _slack(layer: Layer, accelerator: Accelerator) -> int:
+    """LOOP_WS of other implementations fetches the last rows of B whole."""
+    return 64 + accelerator.dim * layer.weight.pitch
+
+
+def _bytes(random: np.random.Generator, count: int) -> np.ndarray[Any, np.dtype[np.int8]]:
+    return random.integers(-128, 128, count, dtype=np.int8)
+
+
+def _row(
+    named: NamedLayer, accelerator: Accelerator, memory: Memory | None, progress: Progress
+) -> tuple[Row, dict[str, str]]:
+    layer = named.layer
+    best = bound(layer, accelerator)
+    ours, result = _measure(layer, choose, accelerator, memory, progress)
+    default, reason = None, ""
+    try:
+        default, _ = _measure(layer, gemmini_schedule, accelerator, memory, progress)
+    except InfeasibleError as error:
+        reason = str(error)
+    if default is not None and default.digest != ours.digest:
+        raise BacoError(f"{named.name}: '{ours.schedule}' and '{default.schedule}' give different results")
+    row = Row(
+        named.set,
+        named.name,
+        layer.problem.macs,
+        best.array_cycles,
+        best.memory_cycles,
+        ours,
+        default,
+        reason,
+    )
+    return row, result.tools
+
+
+def _measure(
+    layer: Layer,
+    schedule_of: Callable[[Layer, Accelerator], Schedule],
+    accelerator: Accelerator,
+    memory: Memory | None,
+    progress: Progress,
+) -> tuple[Measured, Result]:
+    start = time.perf_counter()
+    schedule = schedule_of(layer, accelerator)
+    program = layer_program(layer, schedule, accelerator)
+    seconds = time.perf_counter() - start
+    outputs, result = run_program(program, engine="rtl", memory=memory, report=progress)
+    if result.exit_code or result.cycles is None:
+        raise BacoError(
+            f"a program of '{schedule}' ended with exit code {result.exit_code}: {result.console[-500:]}"
+        )
+    moved = (result.dram_read_bytes or 0) + (result.dram_write_bytes or 0)
+    rate = (memory.bytes_per_cycle if memory else None) or accelerator.dram_bytes_per_cycle
+    measured = Measured(
+        schedule=str(schedule),
+        cycles=result.cycles,
+        compile_seconds=seconds,
+        dram_bytes=moved,
+        array_busy=(result.utilisation or 0.0),
+        memory_busy=moved / rate / result.cycles,
+        digest=_digest(outputs["output"]),
+    )
+    return measured, result
+
+
+def _digest(array: np.ndarray[Any, Any]) -> str:
+    import hashlib
+
+    return hashlib.sha256(array.tobytes()).hexdigest()[:16]
+
+
+def report_text(result: dict[str, Any]) -> str:
+    """The result as Markdown."""
+    worst = result["worst_against_heuristic"]
+    lines = [
+        f"{result['accelerator']}: {len(result['layers'])} layers, cycles on the RTL over the bound:"
+        f" {result['geometric_mean']:.3f} (geometric mean)."
+        + (f" Over Gemmini's default tiling: {worst:.3f} at worst." if worst else ""),
+        "",
+        "The bound is the larger of two: weight-stationary passes (each at least 4 rows, one of them as long as the side"
+        " of the array where new weights come in), and compulsory bytes at the memory's bandwidth.",
+        "",
+        "| layer | bound by | bound | cycles | over bound | default tiling | over default | used by array | by memory"
+        " | compile s | schedule | default tiling's |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in result["layers"]:
+        ours, default = row["ours"], row["heuristic"]
+        what = "array" if row["array_bound"] >= row["memory_bound"] else "memory"
+        theirs = f"{default['cycles']:,}" if default else row["heuristic_reason"]
+        against = f"{row['against']:.3f}" if default else ""
+        lines.append(
+            f"| {row['layer']} | {what} | {row['bound']:,.0f} | {ours['cycles']:,} | {row['ratio']:.3f} | {theirs}"
+            f" | {against} | {ours['array_busy']:.1%} | {ours['memory_busy']:.1%} | {ours['compile_seconds']:.1f}"
+            f" | {ours['schedule']} | {default['schedule'] if default else ''} |"
+        )
+    versions = ", ".join(f"{name} {version}" for name, version in result["tools"].items())
+    return "\n".join([*lines, "", f"Tools: {versions}."]) + "\n"
+
+
+def write_report(result: dict[str, Any], folder: Path) -> None:
+    """Write `compiler-quality.md` and `compiler-quality.json`. Raises StorageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, folder) from error
+    atomic_write(
+        folder / "compiler-quality.md", f"# Programs of the compiler on the RTL\n\n{report_text(result)}"
+    )
+    atomic_write(folder / "compiler-quality.json", json.dumps(result, indent=2, allow_nan=False) + "\n")
