@@ -1,1 +1,92 @@
-"""baco: hardware/software co-design exploration for Gemmini-compatible accelerators."""
+"""baco: hardware/software co-design exploration for Gemmini-compatible accelerators.
+
+`import baco` gives the block language: `@baco.jit` kernels, launched by `kernel[grid](arrays...)`. Its names are
+loaded when they are first used, so that the command line starts without them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baco.language import (
+        Config,
+        KernelError,
+        advance,
+        arange,
+        autotune,
+        broadcast_to,
+        cast,
+        cdiv,
+        const,
+        dot,
+        expand_dims,
+        full,
+        int8,
+        int16,
+        int32,
+        jit,
+        load,
+        make_block_ptr,
+        maximum,
+        minimum,
+        num_programs,
+        program_id,
+        requantise,
+        requantize,
+        static_range,
+        store,
+        trans,
+        uint8,
+        use,
+        where,
+        zeros,
+    )
+
+__all__ = [
+    "Config",
+    "KernelError",
+    "advance",
+    "arange",
+    "autotune",
+    "broadcast_to",
+    "cast",
+    "cdiv",
+    "const",
+    "dot",
+    "expand_dims",
+    "full",
+    "int8",
+    "int16",
+    "int32",
+    "jit",
+    "load",
+    "make_block_ptr",
+    "maximum",
+    "minimum",
+    "num_programs",
+    "program_id",
+    "requantise",
+    "requantize",
+    "static_range",
+    "store",
+    "trans",
+    "uint8",
+    "use",
+    "where",
+    "zeros",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the block language when one of its names is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'baco' has no attribute '{name}'")
+    value = getattr(importlib.import_module("baco.language"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,361 @@
+"""`@baco.jit`: kernels, what a launch gives them, and how a launch is compiled and run."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from common.errors import Location, did_you_mean
+from compiler.dialects.baco import StoreOp
+from compiler.language.arrays import Array, FlatBuffer, as_array, flatten
+from compiler.language.forms import CeilingQuotient
+from compiler.language.interpret import run_module
+from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, Parameter, to_value
+from compiler.language.source import KernelError, KernelSource, read_source
+from compiler.language.translate import ArrayAt, translate
+from compiler.language.values import Constant
+
+if TYPE_CHECKING:
+    from accel.config import Accelerator
+
+#: A grid, or a function of the compile-time arguments (by name) that gives it.
+Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]
+MAX_AXES = 3
+MAX_PROGRAMS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class BoundLaunch:
+    """A kernel with everything that its program depends on, but the contents of the arrays.
+
+    Attributes:
+        kernel: what is launched.
+        grid: number of programs along each axis.
+        constants: parameter -> number, bool, string or None.
+        arrays: parameter -> numpy array that shares the user's memory.
+        buffers: the memory that the arrays lie in; one pointer argument of the program each.
+        places: parameter -> where its array lies.
+    """
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    constants: dict[str, Any]
+    arrays: dict[str, Array]
+    buffers: list[FlatBuffer]
+    places: dict[str, ArrayAt]
+
+    def module(self) -> ModuleOp:
+        """The block program, in the `baco` dialect.
+
+        Raises:
+            KernelError: the kernel is ill-formed, or writes to an array that is read-only.
+        """
+        arguments: dict[str, object] = {}
+        for parameter in self.kernel.parameters:
+            name = parameter.name
+            arguments[name] = self.places[name] if name in self.places else self.constants[name]
+        module = translate(
+            self.kernel, arguments, [(buffer.dtype, buffer.size) for buffer in self.buffers], self.grid
+        )
+        for index in stored(module):
+            if not self.buffers[index].writeable:
+                raise KernelError(
+                    f"kernel `{self.kernel.name}` writes to `{self.buffers[index].names[0]}`, which is read-only",
+                    hint="pass a copy",
+                )
+        return module
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for launches that have the same program."""
+        buffers = tuple(
+            (buffer.names, buffer.dtype.name, buffer.size, buffer.writeable) for buffer in self.buffers
+        )
+        places = tuple((name, place.buffer, place.start) for name, place in self.places.items())
+        grid = tuple((int(axis), getattr(axis, "factors", ())) for axis in self.grid)
+        constants = tuple((name, type(value).__name__, value) for name, value in self.constants.items())
+        return grid, constants, buffers, places
+
+
+def stored(module: ModuleOp) -> list[int]:
+    """Indices of the pointer arguments that a block program writes to."""
+    found = set()
+    for store in module.walk():
+        if isinstance(store, StoreOp):
+            value = store.pointer
+            while value.owner.__class__.__name__ != "Block":
+                value = value.owner.operands[0]  # type: ignore[union-attr]
+            found.add(value.index)  # type: ignore[attr-defined]
+    return sorted(found)
+
+
+#: Runs a launch: (launch, options) -> None; it changes the launch's arrays.
+Executor = Callable[["BoundLaunch", "Options"], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How launches are compiled and run.
+
+    Attributes:
+        accelerator: what is compiled for; None is the default accelerator.
+        engine: "functional" (instruction set simulation), "rtl" (the Verilog), or "interpret" (numpy, nothing is
+            compiled).
+        target: "gemmini" (every implementation of the instruction set) or "baco" (with our extensions).
+    """
+
+    accelerator: Accelerator | None = None
+    engine: str = "functional"
+    target: str = "gemmini"
+
+
+@dataclass
+class _Settings:
+    """What `baco` sets when it is imported."""
+
+    options: Options = field(default_factory=Options)
+    executor: Executor | None = None
+
+
+_settings = _Settings()
+
+
+def set_executor(executor: Executor) -> None:
+    """Says how launches are run. Called from above: the compiler runs nothing itself."""
+    _settings.executor = executor
+
+
+def use(**options: Any) -> None:
+    """Sets the options of all launches that follow: accelerator=, engine=, target= (see `Options`)."""
+    _settings.options = _options(_settings.options, options)
+
+
+def _options(base: Options, changes: Mapping[str, Any]) -> Options:
+    for name in changes:
+        if name not in Options.__dataclass_fields__:
+            raise KernelError(f"no option '{name}'", hint=did_you_mean(name, Options.__dataclass_fields__))
+    return replace(base, **changes)
+
+
+def run(launch: BoundLaunch, options: Options) -> None:
+    """Runs a launch by the engine of the options.
+
+    Raises:
+        KernelError: the kernel is wrong, or there is nothing to run it.
+    """
+    if options.engine == "interpret":
+        run_module(launch.module(), [buffer.memory for buffer in launch.buffers])
+        return
+    if _settings.executor is None:
+        raise KernelError(
+            "no engine to run kernels", hint="import baco, or launch by kernel.interpret[grid](...)"
+        )
+    _settings.executor(launch, options)
+
+
+class Kernel(KernelFunction):
+    """A function of the block language. `kernel[grid](arguments...)` launches it.
+
+    Arrays (numpy, torch on the CPU) become pointers, everything else is known when compiling: a kernel is compiled
+    for each combination of numbers, element types and sizes that it is launched with. The arguments are those of the
+    function, in its order or by name.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        source = read_source(function)
+        assert isinstance(function, types.FunctionType)
+        super().__init__(function, source, _parameters(function, source))
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+
+    def __getitem__(self, grid: Grid) -> Launcher:
+        return Launcher(self, grid)
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        raise KernelError(
+            f"kernel `{self.name}` is called without a grid",
+            location=Location(self.source.file, self.source.first_line),
+            hint=f"launch it by {self.name}[grid](...), with the number of programs as the grid",
+        )
+
+    @property
+    def interpret(self) -> _Interpreted:
+        """`kernel.interpret[grid](...)` runs on numpy, without compiling: slow, and good for debugging."""
+        return _Interpreted(self)
+
+    def configured(self, launch: Callable[..., BoundLaunch]) -> BoundLaunch:
+        """The launch itself; kernels that choose constants themselves choose them here."""
+        return launch()
+
+    def missing_allowed(self) -> frozenset[str]:
+        """Compile-time parameters that a launch need not give."""
+        return frozenset()
+
+    def bind(self, grid: Grid, arguments: Sequence[Any], named: Mapping[str, Any]) -> BoundLaunch:
+        """Everything that a launch determines.
+
+        Raises:
+            KernelError: the arguments or the grid do not fit the kernel.
+        """
+        return self.configured(lambda **chosen: self._bind(grid, arguments, named, chosen))
+
+    def _bind(
+        self, grid: Grid, arguments: Sequence[Any], named: Mapping[str, Any], chosen: Mapping[str, Any]
+    ) -> BoundLaunch:
+        values = self._match(arguments, named, chosen)
+        constants: dict[str, Any] = {}
+        arrays: dict[str, Array] = {}
+        for parameter in self.parameters:
+            thing = values[parameter.name]
+            array = as_array(parameter.name, thing)
+            if array is None:
+                constants[parameter.name] = self._constant(parameter, thing)
+            elif parameter.compile_time:
+                raise self._error(f"parameter `{parameter.name}` is a compile-time constant, got an array")
+            else:
+                arrays[parameter.name] = array
+        if not arrays:
+            raise self._error(
+                "no argument is an array, so the kernel has no memory", "pass numpy or torch arrays"
+            )
+        buffers, places = flatten(arrays)
+        return BoundLaunch(self, self._grid(grid, constants), constants, arrays, buffers, places)
+
+    def _error(self, message: str, hint: str | None = None) -> KernelError:
+        place = Location(self.source.file, self.source.first_line)
+        return KernelError(f"launch of kernel `{self.name}`: {message}", location=place, hint=hint)
+
+    def _match(
+        self, arguments: Sequence[Any], named: Mapping[str, Any], chosen: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.parameters if parameter.name not in chosen]
+        signature = f"{self.name}({', '.join(names)})"
+        if len(arguments) > len(names):
+            raise self._error(f"{len(arguments)} arguments for {len(names)} parameters", signature)
+        values = dict(chosen) | dict(zip(names, arguments, strict=False))
+        for name, value in named.items():
+            if name in chosen:
+                raise self._error(f"`{name}` is chosen by autotune", "leave it out")
+            if name not in names:
+                raise self._error(f"no parameter `{name}`", did_you_mean(name, names))
+            if name in values:
+                raise self._error(f"two values for `{name}`", signature)
+            values[name] = value
+        for parameter in self.parameters:
+            if parameter.name not in values and parameter.default is not REQUIRED:
+                values[parameter.name] = parameter.default
+        missing = [parameter.name for parameter in self.parameters if parameter.name not in values]
+        if missing:
+            raise self._error("no value for " + ", ".join(f"`{name}`" for name in missing), signature)
+        return values
+
+    def _constant(self, parameter: Parameter, thing: Any) -> Any:
+        if isinstance(thing, np.generic):
+            thing = thing.item()
+        value = to_value(parameter.name, thing)
+        simple = isinstance(thing, int | float | str) or thing is None or isinstance(value, Constant)
+        if value is None or not simple:
+            raise self._error(
+                f"argument `{parameter.name}` is of type {type(thing).__name__}",
+                "arguments are numpy or torch arrays, numbers, strings or None",
+            )
+        if isinstance(thing, int) and abs(thing) >= 2**39:
+            raise self._error(f"argument `{parameter.name}` = {thing} is too large")
+        return thing
+
+    def _grid(self, grid: Grid, constants: Mapping[str, Any]) -> tuple[int, ...]:
+        if callable(grid):
+            grid = grid(dict(constants))
+        axes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+        if not 1 <= len(axes) <= MAX_AXES:
+            raise self._error(f"a grid has 1 to {MAX_AXES} axes, got {len(axes)}")
+        total = 1
+        counts = []
+        for axis in axes:
+            if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+                raise self._error(f"the grid {grid!r} is not made of integers", "e.g. [(baco.cdiv(M, 16),)]")
+            if axis < 1:
+                raise self._error(f"the grid {tuple(int(a) for a in axes)} has no programs")
+            counts.append(axis if isinstance(axis, CeilingQuotient) else int(axis))
+            total *= int(axis)
+        if total > MAX_PROGRAMS:
+            raise self._error(f"the grid has {total} programs, more than {MAX_PROGRAMS}")
+        return tuple(counts)
+
+
+class Launcher:
+    """A kernel with a grid, ready to be called with its arguments."""
+
+    def __init__(self, kernel: Kernel, grid: Grid, options: Mapping[str, Any] | None = None) -> None:
+        self._kernel = kernel
+        self._grid = grid
+        self._options = dict(options or {})
+
+    def options(self, **options: Any) -> Launcher:
+        """The same with other options: accelerator=, engine=, target= (see `Options`)."""
+        _options(_settings.options, options)
+        return Launcher(self._kernel, self._grid, {**self._options, **options})
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        """Compiles the kernel for these arguments and runs it; arrays that it stores to are changed."""
+        run(self.bind(*arguments, **named), _options(_settings.options, self._options))
+
+    def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
+        """What the launch would run, without running it."""
+        return self._kernel.bind(self._grid, arguments, named)
+
+    def module(self, *arguments: Any, **named: Any) -> ModuleOp:
+        """The block program of the launch, in the `baco` dialect."""
+        return self.bind(*arguments, **named).module()
+
+
+class _Interpreted:
+    """`kernel.interpret`, waiting for the grid."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def __getitem__(self, grid: Grid) -> Launcher:
+        return Launcher(self._kernel, grid, {"engine": "interpret"})
+
+
+def jit(function: Callable[..., Any]) -> Kernel:
+    """Makes a function a kernel. Its source is compiled; Python never executes it.
+
+    Raises:
+        KernelError: the source cannot be read, or the parameters are not plain ones.
+    """
+    return Kernel(function)
+
+
+def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[Parameter, ...]:
+    spec = source.function.args
+    plain = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+    for extra in (spec.vararg, spec.kwarg):
+        if extra is not None:
+            raise source.error(extra, f"a kernel has no `*{extra.arg}`", "name every parameter")
+    defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
+    parameters = []
+    for argument in plain:
+        default = defaults[argument.arg]
+        parameters.append(
+            Parameter(
+                argument.arg,
+                _is_const(function, argument.arg),
+                REQUIRED if default is inspect.Parameter.empty else default,
+            )
+        )
+    return tuple(parameters)
+
+
+def _is_const(function: types.FunctionType, name: str) -> bool:
+    """Whether a parameter is annotated as `baco.const`, be it as a string (postponed annotations)."""
+    annotation = function.__annotations__.get(name)
+    if isinstance(annotation, str):
+        return annotation.split(".")[-1] == "const"
+    return isinstance(annotation, ConstantMarker)
