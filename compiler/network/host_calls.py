@@ -140,7 +140,7 @@ def _normalisation(op: Normalisation, _: Values) -> HostCall:
     elements = int(np.prod(shape[lead:], dtype=np.int64))
     words = (
         *(*_rows(*views, axes=op.axes), *row.words()),
-        *(elements, int(op.centre), op.epsilon, op.shift),
+        *(elements, int(op.centre), op.epsilon, op.fraction, op.shift),
     )
     return HostCall("net_normalise", "rows.c", words, views)
 

@@ -16,7 +16,7 @@ MOST_LOOPS = 12
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops over operands of one shape, as few as visit the elements in row-major order.
+    """Loops over operands of one shape, as few as there can be.
 
     Attributes:
         shape: extents, outermost first; none of 1.
@@ -42,18 +42,22 @@ class Nest:
         return outer, self.shape[-1], tuple(steps[-1] for steps in self.strides)
 
 
-def nest_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Nest:
+def nest_of(shape: Sequence[int], strides: Sequence[Sequence[int]], *, in_order: bool = False) -> Nest:
     """Loops over a shape; neighbouring dimensions are joined where every operand allows it.
 
     Args:
         shape: extents.
         strides: of each operand, one for each extent.
+        in_order: visit the elements in row-major order; otherwise as the last operand, the result, has them in
+            memory, which joins the most and makes the innermost steps the shortest.
     """
+    axes = [d for d, size in enumerate(shape) if size > 1]
+    if not in_order:
+        axes.sort(key=lambda d: -abs(strides[-1][d]))
     extents: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
-    for d, size in enumerate(shape):
-        if size == 1:
-            continue
+    for d in axes:
+        size = shape[d]
         if extents and all(one[-1] == s[d] * size for one, s in zip(steps, strides, strict=True)):
             extents[-1] *= size
             for one, s in zip(steps, strides, strict=True):

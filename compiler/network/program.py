@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import InputError
 from compiler.codegen.program import Program, build_program
+from compiler.layer import Layer
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network
 from compiler.network.graph import QuantisedNetwork, Value
@@ -19,6 +20,7 @@ from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lowe
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import place
 from compiler.network.steps import itemsize
+from compiler.schedule import Schedule
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -74,11 +76,18 @@ def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline:
     from compiler.lower import workspaces
     from compiler.lower.choose import choose
 
-    def schedule(layer: Any) -> Any:
-        chosen = (
-            gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator, target=target)
-        )
-        return chosen, tuple(workspaces(layer, chosen, accelerator))
+    chosen: dict[Layer, Schedule] = {}
+
+    def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
+        # whether there is a scale other than one matters, its value does not
+        alike = replace(layer, scale=0.5) if layer.scale not in (None, 1.0) else layer
+        if alike not in chosen:
+            chosen[alike] = (
+                gemmini_schedule(alike, accelerator)
+                if baseline
+                else choose(alike, accelerator, target=target)
+            )
+        return chosen[alike], tuple(workspaces(layer, chosen[alike], accelerator))
 
     return schedule
 

@@ -41,13 +41,14 @@ static uint64_t square_root(uint64_t x) {
 }
 
 // Walk over the rows and then one within a row, each over input, gain, shift_by and output; elements of a row,
-// whether to centre, epsilon, shift.
+// whether to centre, epsilon, fraction, shift.
 void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, const int64_t* shift_by,
                    int8_t* output) {
   struct walk rows, row;
   const int64_t* inner = walk_begin(&rows, d, 4);
   const int64_t* rest = walk_begin(&row, inner, 4);
-  const int64_t n = rest[0], centre = rest[1], epsilon = rest[2], shift = rest[3];
+  const int64_t n = rest[0], centre = rest[1], epsilon = rest[2];
+  const int64_t fraction = rest[3], shift = rest[4];
   const int64_t half = (int64_t)1 << (shift - 1);
   do {
     int64_t sum = 0, squares = 0;
@@ -58,11 +59,11 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
     } while (walk_next(&row));
     if (!centre) sum = 0;
     const uint64_t variance = (uint64_t)(n * squares - sum * sum + epsilon);
-    const uint64_t root = square_root(variance << 16);
-    const int64_t inverse = ((int64_t)1 << 40) / (int64_t)(root ? root : 1);
+    const uint64_t root = square_root(variance << (2 * fraction));
+    const int64_t inverse = ((int64_t)1 << (40 + fraction)) / (int64_t)(root ? root : 1);
     do {
       const int64_t x = input[rows.at[0] + row.at[0]];
-      const int64_t y = ((n * x - sum) * inverse + (1 << 15)) >> 16;
+      const int64_t y = ((n * x - sum) * inverse + (1 << 23)) >> 24;
       const int64_t scaled = y * gain[rows.at[1] + row.at[1]] + shift_by[rows.at[2] + row.at[2]] + half;
       output[rows.at[3] + row.at[3]] = saturated(scaled >> shift);
     } while (walk_next(&row));
