@@ -12,15 +12,20 @@ from common.errors import InfeasibleError
 from compiler.heuristic import downsamples
 from compiler.layer import Layer
 from compiler.lower.estimate import conv_cycles, product_cycles
+from compiler.lower.explicit import explicit_workspaces
+from compiler.lower.explicit_choice import explicit_mappings
+from compiler.lower.grouped import packed_layer, packed_workspaces
 from compiler.lower.loop_conv_check import AXES, plan_loop_conv
 from compiler.lower.loop_ws import check_loop_ws
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
 __all__ = ["Choice", "choices", "choose"]
 
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
 _MOST_TILINGS = 200_000
+#: What it costs the host core to write a byte of expanded weights.
+_HOST_CYCLES_A_BYTE = 4.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,51 @@ def choose(layer: Layer, accelerator: Accelerator, *, target: str = "gemmini") -
 def choices(layer: Layer, accelerator: Accelerator, best: int = 1) -> list[Choice]:
     """Up to `best` schedules of every style, the fastest by estimate first."""
     found = [*_products(layer, accelerator, best), *_convolutions(layer, accelerator, best)]
+    if not found:
+        found += _explicit(layer, accelerator, best)
+    found += _packed(layer, accelerator, best)
     return sorted(found, key=lambda one: one.cycles)
+
+
+# -------------------------------------------------------------------- explicit moves
+
+
+def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    """Mappings; what their code needs beyond `compiler.mapping.requirement` is for lowering to check."""
+    found = []
+    for cycles, mapping in explicit_mappings(layer, accelerator):
+        try:
+            explicit_workspaces(layer, mapping, accelerator)
+        except InfeasibleError:
+            continue
+        found.append(Choice(ExplicitSchedule(mapping), cycles))
+        if len(found) == best:
+            break
+    return found
+
+
+def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    """Groups that share a pass; the host writes their expanded weights first."""
+    p = layer.problem
+    packed = min(p.groups, accelerator.dim // max(p.C, p.K))
+    if packed < 2:
+        return []
+    try:
+        inner = packed_layer(layer, packed)
+    except InfeasibleError:
+        return []
+    found = []
+    expansion = _HOST_CYCLES_A_BYTE * inner.problem.groups * inner.weight.group
+    for cycles, mapping in explicit_mappings(inner, accelerator):
+        schedule = DepthwiseSchedule(mapping, packed)
+        try:
+            packed_workspaces(layer, schedule, accelerator)
+        except InfeasibleError:
+            continue
+        found.append(Choice(schedule, cycles + expansion))
+        if len(found) == best:
+            break
+    return found
 
 
 # -------------------------------------------------------------------- LOOP_WS
