@@ -1,0 +1,218 @@
+"""Blocks that the host core computes: loops over elements, with loads, arithmetic and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Literal
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.linalg.ops import GenericOp, IndexOp, MatmulOp, YieldOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+
+from common.errors import InputError
+from compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
+from compiler.blocks.reading import requantisation, shape_of
+from compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
+from compiler.blocks.state import State, bytes_of
+from compiler.emit import Condition, Number
+from compiler.location import location_of
+
+__all__ = ["HostCode"]
+
+_Memo = dict[tuple[SSAValue, tuple[Number, ...]], Number]
+
+
+class HostCode:
+    """Writes element loops.
+
+    Args:
+        spill: copies a block of the accumulator to main memory as int32 and says where.
+    """
+
+    def __init__(self, state: State, spill: Callable[[SSAValue, Accumulated], InMemory]) -> None:
+        self.state = state
+        self._spill = spill
+
+    @contextmanager
+    def section(self) -> Iterator[None]:
+        """Accesses of the host core to main memory, apart from those of the accelerator."""
+        self.state.e.fence()
+        yield
+        self.state.e.fence()
+
+    def prepare(self, value: SSAValue) -> None:
+        """Bring everything that a block is computed from where the host core can read it."""
+        record = self.state.records[value]
+        if isinstance(record, Accumulated):
+            if value not in self.state.spills:
+                self.state.spills[value] = self._spill(value, record)
+        elif isinstance(record, Computed):
+            for operand in record.op.inputs:
+                if operand in self.state.records:
+                    self.prepare(operand)
+
+    def store(self, value: SSAValue, to: InMemory, first: Sequence[Number] | None = None) -> None:
+        """Write the part of a block that begins at `first` to memory: as much as `to` has room for."""
+        self.prepare(value)
+        starts = (0,) * len(to.shape) if first is None else tuple(first)
+        with self.section(), self.loops(to.sizes) as at:
+            e = self.state.e
+            inside = tuple(e.add(start, index) for start, index in zip(starts, at, strict=True))
+            e.store(self.address(to, at), self.element(value, inside), _bits(to.bits))
+
+    @contextmanager
+    def loops(self, sizes: Sequence[Number]) -> Iterator[tuple[Number, ...]]:
+        """A loop for each size, the last one innermost."""
+        with ExitStack() as stack:
+            yield tuple(stack.enter_context(self.state.e.loop(size)) for size in sizes)
+
+    def address(self, block: InMemory, at: Sequence[Number]) -> Number:
+        """Byte address of an element, counted from the first one that is there."""
+        e = self.state.e
+        steps = [e.mul(index, stride) for index, stride in zip(at, block.strides, strict=True)]
+        return e.add(block.address, e.mul(e.add(*steps, 0), block.bits // 8))
+
+    def element(self, value: SSAValue, at: tuple[Number, ...], memo: _Memo | None = None) -> Number:
+        """One element of a block that is prepared."""
+        memo = {} if memo is None else memo
+        key = (value, at)
+        if key not in memo:
+            memo[key] = self._element(value, at, memo)
+        return memo[key]
+
+    def _element(self, value: SSAValue, at: tuple[Number, ...], memo: _Memo) -> Number:
+        record = self.state.records[value]
+        if isinstance(record, Accumulated):
+            record = self.state.spills[value]
+        if isinstance(record, Filled):
+            return record.number
+        if isinstance(record, InMemory):
+            return self._loaded(record, at)
+        return self._computed(record.op, at, memo)
+
+    def _loaded(self, block: InMemory, at: tuple[Number, ...]) -> Number:
+        e = self.state.e
+        where: list[Number] = []
+        there: Condition = True
+        for index, low, size, extent in zip(at, block.low, block.sizes, block.shape, strict=True):
+            shifted = e.sub(index, low)
+            where.append(shifted)
+            if low == 0 and isinstance(size, int) and size == extent:
+                continue
+            there = e.both(there, e.compare("sge", shifted, 0))
+            there = e.both(there, e.compare("slt", shifted, size))
+        if there is True:
+            return e.load(self.address(block, where), _bits(block.bits))
+        if there is False:
+            return block.other
+        cell = e.variable(block.other)
+        with e.when(there):
+            cell.set(e.load(self.address(block, where), _bits(block.bits)))
+        return cell.get()
+
+    def _computed(self, op: GenericOp, at: tuple[Number, ...], memo: _Memo) -> Number:
+        block = op.body.block
+        local: dict[SSAValue, Number] = {}
+        for operand, argument, indexing in zip(
+            op.inputs, block.args[: len(op.inputs)], op.indexing_maps, strict=False
+        ):
+            if not any(argument.uses):
+                continue
+            if operand not in self.state.records:
+                local[argument] = self.state.numbers[operand]
+                continue
+            indices: list[Number] = []
+            for result in indexing.data.results:
+                if isinstance(result, AffineDimExpr):
+                    indices.append(at[result.position])
+                elif isinstance(result, AffineConstantExpr):
+                    indices.append(result.value)
+                else:
+                    raise InputError(
+                        f"index {result} of an elementwise operation is no single iteration",
+                        location=location_of(op),
+                    )
+            local[argument] = self.element(operand, tuple(indices), memo)
+        (result_value,) = self.body(block.ops, local, at)
+        return result_value
+
+    def body(
+        self,
+        ops: Iterable[Operation],
+        local: dict[SSAValue, Number],
+        at: Sequence[Number],
+    ) -> list[Number]:
+        """Run the operations of one element; what the last one yields."""
+        e = self.state.e
+
+        def number(value: SSAValue) -> Number:
+            return local[value] if value in local else self.state.numbers[value]
+
+        for op in ops:
+            if isinstance(op, YieldOp | scf.YieldOp):
+                return [number(operand) for operand in op.operands]
+            if isinstance(op, IndexOp):
+                local[op.result] = at[op.dim.value.data]
+            elif isinstance(op, memref.LoadOp):
+                local[op.res] = self.load(op, [number(index) for index in op.indices])
+            elif isinstance(op, scf.IfOp) and len(op.results) == 1:
+                local[op.results[0]] = self._choice(op, number(op.cond), local, at)
+            elif isinstance(op, arith.FPToSIOp) and (found := requantisation(op.result)) is not None:
+                local[op.result] = requantise(e, number(found[0]), found[1])
+            elif (is_scalar_operation(op) and isinstance(op.results[0].type, IntegerType)) or _on_index(op):
+                local[op.results[0]] = scalar_operation(e, op, [number(one) for one in op.operands])
+            elif op.results and not isinstance(op.results[0].type, IntegerType):
+                continue  # floating point inside a requantisation, which is computed as a whole
+            else:
+                raise InputError(
+                    f"'{op.name}' cannot be compiled for the host core", location=location_of(op)
+                )
+        return []
+
+    def _choice(
+        self, op: scf.IfOp, condition: Number, local: dict[SSAValue, Number], at: Sequence[Number]
+    ) -> Number:
+        e = self.state.e
+        holds = truth(e, condition)
+        (other,) = self.body(list(op.false_region.block.ops), dict(local), at)
+        cell = e.variable(other)
+        with e.when(holds):
+            (chosen,) = self.body(list(op.true_region.block.ops), dict(local), at)
+            cell.set(chosen)
+        return cell.get()
+
+    def load(self, op: memref.LoadOp, indices: Sequence[Number]) -> Number:
+        """One element of an argument."""
+        e = self.state.e
+        size = bytes_of(op.memref)
+        (index,) = indices
+        return e.load(e.add(self.state.arguments[op.memref], e.mul(index, size)), _bits(8 * size))
+
+    def product(self, op: MatmulOp) -> InMemory:
+        """A matrix product that the array cannot compute, as int32 in main memory."""
+        e = self.state.e
+        left, right = op.inputs
+        total = op.outputs[0]
+        for value in (left, right, total):
+            self.prepare(value)
+        (rows, depth), columns = shape_of(left), shape_of(right)[1]
+        result = self.state.temporary((rows, columns), 32)
+        with self.section(), self.loops((rows, columns)) as at:
+            sum_ = e.variable(self.element(total, at))
+            with e.loop(depth) as k:
+                factors = self.element(left, (at[0], k)), self.element(right, (k, at[1]))
+                sum_.set(e.add(sum_.get(), e.mul(*factors)))
+            e.store(self.address(result, at), sum_.get(), 32)
+        return result
+
+
+def _on_index(op: Operation) -> bool:
+    return bool(op.results) and op.results[0].type.name == "index" and is_scalar_operation(op)
+
+
+def _bits(bits: int) -> Literal[8, 16, 32, 64]:
+    """Of an element in memory."""
+    return 8 if bits <= 8 else 16 if bits <= 16 else 32 if bits <= 32 else 64

@@ -1,0 +1,66 @@
+"""Block programs as programs: from a `baco` module and its buffers to the `instgem` level and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from accel.config import Accelerator
+from common.errors import InputError
+from compiler.blocks.to_instgem import ACCUMULATOR_ROWS, SCRATCHPAD_ROWS, WORKSPACE
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.pipeline import run_pass
+from compiler.dialects.context import all_dialects
+from compiler.passes.baco_to_linalg import BacoToLinalg
+from compiler.passes.linalg_to_instgem import LinalgToInstGem
+
+__all__ = ["lower_block_program", "requirement_of", "with_workspace"]
+
+
+def lower_block_program(
+    module: ModuleOp,
+    accelerator: Accelerator,
+    observe: Callable[[str, ModuleOp], None] | None = None,
+) -> ModuleOp:
+    """Lower a module at the `baco` level, in place, to `instgem`; it is returned.
+
+    The functions take the byte addresses of their buffers, and last that of a workspace if they need one: see
+    `with_workspace`. `observe` sees the module after each pass. Raises InfeasibleError for blocks that exceed a local
+    memory and InputError for what cannot be compiled, with the line of the kernel.
+    """
+    context = all_dialects()
+    for one in (BacoToLinalg(), LinalgToInstGem(accelerator)):
+        run_pass(module, one, context)
+        if observe is not None:
+            observe(one.name, module)
+    return module
+
+
+def with_workspace(module: ModuleOp, entry: str, buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
+    """The buffers of an entry function at the `instgem` level, its workspace added if it needs one."""
+    size = _numbers(module, entry).get(WORKSPACE, 0)
+    room = (Buffer("workspace", (size,), "int8", "workspace"),) if size else ()
+    return (*buffers, *room)
+
+
+def requirement_of(module: ModuleOp, entry: str, accelerator: Accelerator) -> dict[str, int]:
+    """Least hardware of an entry function at the `instgem` level: array side and rows of the local memories."""
+    numbers = _numbers(module, entry)
+    return {
+        "dim": accelerator.dim,
+        "scratchpad_rows": numbers.get(SCRATCHPAD_ROWS, 0),
+        "accumulator_rows": numbers.get(ACCUMULATOR_ROWS, 0),
+    }
+
+
+def _numbers(module: ModuleOp, entry: str) -> dict[str, int]:
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == entry:
+            return {
+                name: value.value.data
+                for name, value in op.attributes.items()
+                if isinstance(value, IntegerAttr)
+            }
+    raise InputError(f"the module has no function @{entry}")

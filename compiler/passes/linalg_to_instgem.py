@@ -1,0 +1,45 @@
+"""`linalg-to-instgem`: structured operations to accelerator commands and host code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import builtin, func
+from xdsl.passes import ModulePass
+
+from accel.config import Accelerator
+from compiler.blocks.to_instgem import function_to_instgem, is_structured
+
+__all__ = ["LinalgToInstGem", "lower_block_functions"]
+
+
+@dataclass(frozen=True)
+class LinalgToInstGem(ModulePass):
+    """Lowers block programs (see `compiler.blocks.to_instgem`).
+
+    Attributes:
+        accelerator: its configuration, or a file of it; None: Gemmini's default.
+    """
+
+    name: ClassVar[str] = "linalg-to-instgem"
+    accelerator: Accelerator | str | None = None
+
+    def apply(self, ctx: Context, op: builtin.ModuleOp) -> None:
+        machine = self.accelerator
+        if machine is None:
+            machine = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
+        elif isinstance(machine, str):
+            machine = Accelerator.from_yaml(machine)
+        lower_block_functions(op, machine)
+
+
+def lower_block_functions(module: builtin.ModuleOp, accelerator: Accelerator) -> None:
+    """Lower every structured function of a module in place."""
+    for one in list(module.ops):
+        if isinstance(one, func.FuncOp) and is_structured(one):
+            lowered = function_to_instgem(one, accelerator)
+            lowered.location = one.location
+            module.body.block.insert_op_before(lowered, one)
+            module.body.block.erase_op(one)
