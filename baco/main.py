@@ -72,6 +72,7 @@ def _app(program: str) -> Callable[..., Any]:
     import typer
 
     from baco.commands.bench import bench
+    from baco.commands.compile import compile_
     from baco.commands.cosim import cosim
     from baco.commands.doctor import doctor
     from baco.commands.evaluate import evaluate
@@ -83,6 +84,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.report import report
     from baco.commands.root import root
     from baco.commands.rtl import rtl
+    from baco.commands.run import run as run_command
     from baco.commands.simulate import simulate
     from baco.commands.trace import trace
 
@@ -110,6 +112,8 @@ def _app(program: str) -> Callable[..., Any]:
         doctor,
     ):
         app.command()(command)
+    app.command(name="compile")(compile_)
+    app.command(name="run")(run_command)
     app.add_typer(bench, name="bench")
     app.callback(invoke_without_command=True)(root)
     return app

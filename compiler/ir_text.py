@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import ParseError
 from common.errors import InputError, Location
 from compiler.location import location_of
 
-__all__ = ["LEVELS", "Level", "check_ir", "check_level", "read_ir", "write_ir"]
+__all__ = ["LEVELS", "Level", "check_ir", "check_level", "level_of", "read_ir", "write_ir"]
 
 Level = Literal["baco", "linalg", "instgem", "llvm"]
 #: From the highest to the lowest.
@@ -108,6 +108,23 @@ def check_level(module: ModuleOp, level: Level) -> None:
             raise InputError(
                 f"{op.name} cannot occur at the level '{level}'", location=location_of(op), hint=hint
             )
+
+
+def level_of(module: ModuleOp) -> Level:
+    """The highest level that has all operations of a module.
+
+    Raises InputError, naming the operation, when there is none.
+    """
+    fitting = list(LEVELS)
+    for op in module.walk():
+        left = [one for one in fitting if op.name in _ALLOWED[one] or op.dialect_name() in _ALLOWED[one]]
+        if not left:
+            raise InputError(
+                f"{op.name} cannot occur beside what precedes it: no level has both", location=location_of(op)
+            )
+        fitting = left
+    # a module without operations of its own kind, as plain arithmetic, needs nothing above `instgem`
+    return fitting[0] if len(fitting) == 1 else next(one for one in ("instgem", *fitting) if one in fitting)
 
 
 def _check_region(op: Operation, region: Region) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from common.errors import BacoError, InputError
-from compiler.ir_text import check_ir
+from compiler.ir_text import Level, check_ir
 from compiler.passes import pass_named
 
 if TYPE_CHECKING:
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
-__all__ = ["parse_passes", "run_pass", "run_passes"]
+__all__ = ["FRONT_END", "parse_passes", "run_pass", "run_passes"]
+
+#: Passes from each level to the next, down to `instgem`.
+FRONT_END: dict[Level, tuple[str, ...]] = {"baco": ("baco-to-linalg",), "linalg": ("linalg-to-instgem",)}
 
 
 def run_passes(

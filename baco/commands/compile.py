@@ -1,0 +1,104 @@
+"""`baco compile`: a kernel, a layer or text of the IR becomes a program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from baco.commands import compile_options as options
+
+
+def compile_(
+    source: options.Input = None,
+    emit: Annotated[
+        str,
+        typer.Option("--emit", metavar="WHAT", help="baco, linalg, instgem, llvm, llvm-ir, asm or elf."),
+    ] = "elf",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where the result goes; default: standard output, for elf NAME.elf.",
+        ),
+    ] = None,
+    accelerator: options.Accelerator = "gemmini-default",
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="The program compares its results itself and exits with 1 where they differ."
+        ),
+    ] = False,
+    target: options.Target = "gemmini",
+    dump_after: options.DumpAfter = None,
+    seed: options.Seed = 0,
+    level: options.From = None,
+    entry: options.Entry = None,
+    arguments: options.Arguments = None,
+    grid: options.Grid = None,
+    gemm: options.Gemm = None,
+    conv: options.Conv = None,
+    bias: options.Bias = False,
+    relu: options.Relu = False,
+    scale: options.Scale = None,
+    raw: options.Raw = False,
+    residual: options.Residual = None,
+    pool: options.Pool = None,
+    transposed: options.Transposed = False,
+    mapping: options.MappingText = None,
+    style: options.Style = "auto",
+    baseline: options.Baseline = False,
+) -> None:
+    """Compile a kernel, a layer or text of the IR.
+
+    The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
+    """
+    from accel.presets import load_accelerator
+    from baco.commands.compile_input import prepare
+    from baco.commands.compile_request import Request
+    from baco.commands.context import stderr
+    from baco.commands.ir_input import level_named
+    from baco.commands.layer_input import LayerOptions
+    from baco.commands.lowering import EMITS, emit_text, lower_unit, observer
+    from common.errors import InputError, did_you_mean
+    from common.files import atomic_write
+
+    if emit not in EMITS:
+        raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
+    request = Request(
+        source,
+        LayerOptions(
+            gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
+        ),
+        load_accelerator(accelerator),
+        level=level_named(level),
+        entry=entry,
+        arguments=tuple(arguments or ()),
+        grid=grid,
+        seed=seed,
+        target=target,
+        compare=check,
+        observe=observer(dump_after),
+    )
+    unit = prepare(request)
+    if emit != "elf":
+        text = emit_text(unit, emit, request)
+        if out is None:
+            sys.stdout.write(text)
+        else:
+            atomic_write(out, text)
+        return
+    program = lower_unit(unit, request, check=check)
+    path = out or Path(f"{program.name}.elf")
+    atomic_write(path, program.elf)
+    notes = stderr()
+    for note in unit.notes:
+        notes.print(note, markup=False)
+    size = len(program.elf)
+    notes.print(
+        f"{path}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}", markup=False
+    )

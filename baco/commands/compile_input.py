@@ -1,0 +1,90 @@
+"""What `baco compile` and `baco run` are asked to compile, as a module with its buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from baco.commands.compile_request import Request, Unit, buffer_of
+from baco.commands.layer_input import layer_of, schedule_of
+from common.errors import InputError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["prepare"]
+
+
+def prepare(request: Request) -> Unit:
+    """The unit that the command line describes. Raises InputError, and what the compiler's parts raise."""
+    if (request.source is None) != request.layer.given:
+        raise InputError(
+            "name one thing to compile: a file, or a layer by --gemm or --conv",
+            hint="see 'baco compile --help'",
+        )
+    if request.target not in ("gemmini", "baco"):
+        raise InputError(f"there is no target '{request.target}'", hint="allowed: baco, gemmini")
+    if request.source is None:
+        return _layer(request)
+    file, colon, name = request.source.rpartition(":")
+    if colon and file.endswith(".py"):
+        from baco.commands.kernel_input import kernel_unit
+
+        return kernel_unit(request, Path(file), name)
+    if request.source.endswith(".py"):
+        raise InputError("name the kernel as well", hint=f"{request.source}:FUNCTION")
+    return _text(request, Path(request.source))
+
+
+# -------------------------------------------------------------------- layers
+
+
+def _layer(request: Request) -> Unit:
+    from compiler.layer_program import layer_buffers, layer_module
+    from compiler.layer_reference import draw_tensors, layer_result
+
+    options, accelerator = request.layer, request.accelerator
+    layer = layer_of(options)
+    schedule = schedule_of(options, layer, accelerator, request.target)
+    tensors = draw_tensors(layer, request.seed)
+    expected = layer_result(layer, tensors) if request.compare else None
+    buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
+    names = tuple(one.name for one in buffers)
+    module = layer_module(layer, schedule, accelerator, "layer", names)
+    return Unit("layer", "instgem", module, "layer", buffers, (f"schedule: {schedule}",))
+
+
+# -------------------------------------------------------------------- text of the IR
+
+
+def _text(request: Request, file: Path) -> Unit:
+    from baco.commands.ir_input import read_module
+    from compiler.dialects.context import all_dialects
+    from compiler.ir_text import check_level, level_of
+
+    module = read_module(file, all_dialects(), request.level)
+    level = request.level or level_of(module)
+    check_level(module, level)
+    entry = request.entry or _only_function(module)
+    buffers = None
+    if request.arguments:
+        buffers = tuple(buffer_of(text, index, request.seed) for index, text in enumerate(request.arguments))
+    return Unit(entry, level, module, entry, buffers)
+
+
+def _only_function(module: ModuleOp) -> str:
+    """The function to call when none is named: the only one with a body that is not private."""
+    from xdsl.dialects import func, llvm
+
+    names = []
+    for op in module.body.block.ops:
+        if isinstance(op, (func.FuncOp, llvm.FuncOp)) and op.body.blocks:
+            hidden = op.sym_visibility is not None and op.sym_visibility.data == "private"
+            if not hidden and not (isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"):
+                names.append(op.sym_name.data)
+    if len(names) != 1:
+        known = ", ".join(names) or "none"
+        raise InputError(
+            "name the function to begin with by --entry", hint=f"the module's functions: {known}"
+        )
+    return names[0]

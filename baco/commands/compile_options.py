@@ -1,0 +1,147 @@
+"""Options that `baco compile` and `baco run` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Accelerator",
+    "Arguments",
+    "Baseline",
+    "Bias",
+    "Conv",
+    "DumpAfter",
+    "Entry",
+    "From",
+    "Gemm",
+    "Grid",
+    "Input",
+    "MappingText",
+    "Pool",
+    "Raw",
+    "Relu",
+    "Residual",
+    "Scale",
+    "Seed",
+    "Style",
+    "Target",
+    "Transposed",
+]
+
+_LAYER = "Layer"
+_CODE = "IR or kernel"
+
+Input = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FILE.mlir | KERNEL.py:FUNCTION]",
+        help="Text of the IR, or a kernel; or describe a layer by --gemm or --conv.",
+        show_default=False,
+    ),
+]
+Accelerator = Annotated[
+    str, typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml", help="Preset or configuration file.")
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target", help="gemmini: commands that every implementation accepts. baco: our extensions too."
+    ),
+]
+DumpAfter = Annotated[
+    str | None,
+    typer.Option("--dump-after", metavar="PASS|all", help="Show the module after a pass, on standard error."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of random contents.")]
+
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="LEVEL",
+        help="Level of FILE.mlir: baco, linalg, instgem or llvm; default: found out.",
+        rich_help_panel=_CODE,
+    ),
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        "--entry", metavar="NAME", help="Function to run; default: the only one.", rich_help_panel=_CODE
+    ),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg",
+        metavar="NAME=VALUE",
+        help="An argument: int8[64,64] (random), int8[64,64]:output, FILE.npy, or a number of a kernel's. Repeatable, "
+        "in the order of the function's arguments.",
+        rich_help_panel=_CODE,
+    ),
+]
+Grid = Annotated[
+    str | None,
+    typer.Option("--grid", metavar="N[,N]", help="Programs of a kernel.", rich_help_panel=_CODE),
+]
+
+Gemm = Annotated[
+    str | None,
+    typer.Option(
+        "--gemm",
+        metavar="[G:]MxKxN",
+        help="Matrix product of M x K by K x N, G of them.",
+        rich_help_panel=_LAYER,
+    ),
+]
+Conv = Annotated[
+    str | None,
+    typer.Option(
+        "--conv",
+        metavar="SHAPE",
+        help="Convolution, as [N,]HxWxC->K,k3x3,s2,p1,d1,g1.",
+        rich_help_panel=_LAYER,
+    ),
+]
+Bias = Annotated[bool, typer.Option("--bias", help="Add an int32 bias.", rich_help_panel=_LAYER)]
+Relu = Annotated[bool, typer.Option("--relu", help="ReLU before requantisation.", rich_help_panel=_LAYER)]
+Scale = Annotated[
+    float | None,
+    typer.Option(
+        "--scale", help="Of the requantisation to int8; default: one that suits.", rich_help_panel=_LAYER
+    ),
+]
+Raw = Annotated[bool, typer.Option("--raw", help="Keep int32 results.", rich_help_panel=_LAYER)]
+Residual = Annotated[
+    float | None,
+    typer.Option(
+        "--residual", metavar="SCALE", help="Add an int8 tensor times a scale.", rich_help_panel=_LAYER
+    ),
+]
+Pool = Annotated[
+    str | None,
+    typer.Option(
+        "--pool", metavar="SIZE,STRIDE[,PADDING]", help="Max pooling of the results.", rich_help_panel=_LAYER
+    ),
+]
+Transposed = Annotated[
+    bool, typer.Option("--transposed", help="The weights of --gemm are stored N x K.", rich_help_panel=_LAYER)
+]
+MappingText = Annotated[
+    str | None,
+    typer.Option(
+        "--mapping",
+        metavar="TEXT",
+        help="Loops to carry the layer out by, as 'L3[WIO] K48 - L2[WI] ...'.",
+        rich_help_panel=_LAYER,
+    ),
+]
+Style = Annotated[
+    str,
+    typer.Option("--style", help="auto (by estimated cycles), explicit or macro.", rich_help_panel=_LAYER),
+]
+Baseline = Annotated[
+    bool,
+    typer.Option("--baseline", help="Tiles of Gemmini's default heuristic.", rich_help_panel=_LAYER),
+]

@@ -1,0 +1,76 @@
+"""Lowering what `baco compile` and `baco run` were given, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from baco.commands.compile_request import Request, Unit
+from baco.commands.ir_input import show_after
+from common.errors import InputError
+from compiler.codegen.pipeline import FRONT_END, run_pass
+from compiler.codegen.program import BACK_END, Program, build_program, lower_to_ir, program_assembly
+from compiler.dialects.context import all_dialects
+from compiler.ir_text import LEVELS, check_level, write_ir
+from compiler.passes import pass_named
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["EMITS", "emit_text", "lower_unit", "observer"]
+
+EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
+
+
+def observer(dump_after: str | None) -> Callable[[str, ModuleOp], None]:
+    """What the option --dump-after wants to see."""
+    passes = [name for names in FRONT_END.values() for name in names]
+    return show_after(dump_after, [*passes, *BACK_END])
+
+
+def emit_text(unit: Unit, emit: str, request: Request) -> str:
+    """The unit at a lower level, as text. Raises InputError for a level above its own."""
+    if emit in LEVELS and LEVELS.index(emit) < LEVELS.index(unit.level):
+        raise InputError(f"what begins at the level '{unit.level}' cannot be shown at '{emit}'")
+    module = unit.module
+    if emit == unit.level:
+        return write_ir(module)
+    _to_instgem(unit, request, until="linalg" if emit == "linalg" else "instgem")
+    if emit == "linalg":
+        return write_ir(module)
+    if emit == "instgem":
+        check_level(module, "instgem")
+        return write_ir(module)
+    ir = lower_to_ir(module, request.observe)
+    if emit == "llvm":
+        return write_ir(module)
+    return ir if emit == "llvm-ir" else program_assembly(ir)
+
+
+def lower_unit(unit: Unit, request: Request, *, check: bool) -> Program:
+    """The unit as a program. Raises InputError when nothing describes its arguments, and what the compiler raises."""
+    _to_instgem(unit, request)
+    return build_program(
+        unit.module,
+        unit.entry,
+        unit.buffers or (),
+        request.accelerator,
+        check=check,
+        name=unit.name,
+        observe=request.observe,
+    )
+
+
+def _to_instgem(unit: Unit, request: Request, until: str = "instgem") -> None:
+    context = all_dialects()
+    for level, names in FRONT_END.items():
+        if LEVELS.index(unit.level) > LEVELS.index(level) or level == until:
+            continue
+        for name in names:
+            cls = pass_named(name)
+            options = (
+                {"accelerator": request.accelerator} if "accelerator" in cls.__dataclass_fields__ else {}
+            )
+            run_pass(unit.module, cls(**options), context)
+            if request.observe is not None:
+                request.observe(name, unit.module)

@@ -1,0 +1,170 @@
+"""`baco run`: compile, simulate, and compare the results with numpy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from baco.commands import compile_options as options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compiler.codegen.buffer import Buffer
+
+
+def run(
+    source: options.Input = None,
+    engine: Annotated[
+        str, typer.Option("--engine", "-e", help="functional: results. rtl: the Verilog, cycle by cycle.")
+    ] = "functional",
+    accelerator: options.Accelerator = "gemmini-default",
+    expect: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--expect", metavar="NAME=FILE.npy", help="What an array must hold at the end. Repeatable."
+        ),
+    ] = None,
+    save: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--save", metavar="NAME=FILE.npy", help="Write an array as it is at the end. Repeatable."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE.csv", help="Log every command; `baco trace` draws it."),
+    ] = None,
+    target: options.Target = "gemmini",
+    dump_after: options.DumpAfter = None,
+    seed: options.Seed = 0,
+    level: options.From = None,
+    entry: options.Entry = None,
+    arguments: options.Arguments = None,
+    grid: options.Grid = None,
+    gemm: options.Gemm = None,
+    conv: options.Conv = None,
+    bias: options.Bias = False,
+    relu: options.Relu = False,
+    scale: options.Scale = None,
+    raw: options.Raw = False,
+    residual: options.Residual = None,
+    pool: options.Pool = None,
+    transposed: options.Transposed = False,
+    mapping: options.MappingText = None,
+    style: options.Style = "auto",
+    baseline: options.Baseline = False,
+) -> None:
+    """Compile a kernel, a layer or text of the IR, run it, and compare its results with numpy's.
+
+    Layers are compared with numpy integers, kernels with their interpretation, text of the IR with the files of
+    --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
+    """
+    from accel.presets import load_accelerator
+    from baco.commands.compile_input import prepare
+    from baco.commands.compile_request import Request, named_files
+    from baco.commands.context import print_json, stderr, stdout
+    from baco.commands.ir_input import level_named
+    from baco.commands.layer_input import LayerOptions
+    from baco.commands.lowering import lower_unit, observer
+    from sim.job import Recording
+    from sim.program import run_program
+
+    request = Request(
+        source,
+        LayerOptions(
+            gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
+        ),
+        load_accelerator(accelerator),
+        level=level_named(level),
+        entry=entry,
+        arguments=tuple(arguments or ()),
+        grid=grid,
+        seed=seed,
+        target=target,
+        compare=True,
+        observe=observer(dump_after),
+    )
+    unit = prepare(request)
+    buffers = {one.name: one for one in unit.buffers or ()}
+    expected = {name: one.expected for name, one in buffers.items() if one.expected is not None}
+    expected |= _expected_files(named_files("--expect", expect or [], buffers), buffers)
+    files = named_files("--save", save or [], buffers)
+    # the program need not carry what the results are compared with here
+    slim = tuple(replace(one, expected=None) for one in unit.buffers) if unit.buffers is not None else None
+    program = lower_unit(replace(unit, buffers=slim), request, check=False)
+    notes = stderr()
+    talkative = not (json or quiet)
+    outputs, result = run_program(
+        program,
+        engine=engine,
+        recording=Recording(log=log),
+        report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+        read_all=True,
+    )
+    for name, path in files.items():
+        _save(path, outputs[name])
+    mistakes = [text for name, array in expected.items() if (text := _difference(name, outputs[name], array))]
+    if json:
+        print_json(result.to_dict() | {"compared": sorted(expected), "wrong": mistakes})
+    elif not quiet:
+        from baco.commands.result_text import result_lines
+
+        for line in (*unit.notes, *result_lines(result)):
+            stdout().print(line, markup=False)
+        stdout().print(_verdict(expected, mistakes, result.exit_code), markup=False)
+    for text in mistakes if not json else ():
+        notes.print(text, markup=False)
+    if result.exit_code:
+        notes.print(f"the program ended with exit code {result.exit_code}", markup=False)
+    if mistakes or result.exit_code:
+        raise typer.Exit(1)
+
+
+def _verdict(expected: dict[str, Any], mistakes: list[str], exit_code: int) -> str:
+    if mistakes or exit_code:
+        return "results         WRONG"
+    if not expected:
+        return "results         not compared: nothing says what they must be"
+    return f"results         right: {', '.join(sorted(expected))} equal numpy's, element by element"
+
+
+def _expected_files(files: dict[str, Path], buffers: dict[str, Buffer]) -> dict[str, np.ndarray[Any, Any]]:
+    from baco.commands.compile_request import load_array
+
+    return {
+        name: replace(buffers[name], expected=load_array(path)).expected  # type: ignore[misc]
+        for name, path in files.items()
+    }
+
+
+def _difference(name: str, found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> str | None:
+    """The first wrong element; None when all are right."""
+    import numpy as np
+
+    wrong = np.argwhere(found != wanted)
+    if not len(wrong):
+        return None
+    first = tuple(int(one) for one in wrong[0])
+    where = ", ".join(map(str, first))
+    return (
+        f"wrong: {name}[{where}] is {found[first]}, not {wanted[first]};"
+        f" {len(wrong):,} of {found.size:,} elements are wrong"
+    )
+
+
+def _save(path: Path, array: np.ndarray[Any, Any]) -> None:
+    import io
+
+    import numpy as np
+
+    from common.files import atomic_write
+
+    stream = io.BytesIO()
+    np.save(stream, array)
+    atomic_write(path, stream.getvalue())

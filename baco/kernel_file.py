@@ -1,0 +1,137 @@
+"""Kernels out of a Python file that is not executed.
+
+Of the file only this is looked at: imports of baco, numpy and torch, constants written as literals, and functions
+decorated by `@baco.jit`. Function bodies are compiled by the block language, which never runs them either.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import InputError, Location, did_you_mean
+from common.files import read_input_text
+
+if TYPE_CHECKING:
+    from compiler.language.jit import Kernel
+
+__all__ = ["load_kernel"]
+
+
+def load_kernel(path: Path, name: str) -> Kernel:
+    """The kernel `name` of a file.
+
+    Raises InputError, with the line, for a file that is no Python, a function that is missing or no kernel, and a
+    default value that is no literal.
+    """
+    text = read_input_text(path)
+    try:
+        tree = ast.parse(text, str(path))
+    except (SyntaxError, ValueError) as error:
+        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
+        reason = getattr(error, "msg", None) or str(error)
+        raise InputError(f"this is no Python: {reason}", location=Location(str(path), line, column)) from None
+    except RecursionError:
+        raise InputError("the file is nested too deeply", location=Location(str(path))) from None
+    reader = _Reader(path)
+    for statement in tree.body:
+        reader.read(statement)
+    if name in reader.kernels:
+        return reader.kernels[name]
+    if name in reader.functions:
+        raise InputError(
+            f"the function '{name}' is no kernel",
+            location=Location(str(path), reader.functions[name]),
+            hint="put @baco.jit above it",
+        )
+    hint = did_you_mean(name, reader.kernels) if reader.kernels else "put @baco.jit above a function"
+    raise InputError(f"there is no kernel '{name}'", location=Location(str(path)), hint=hint)
+
+
+class _Reader:
+    """Collects what a file defines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.scope: dict[str, Any] = {"__name__": path.stem}
+        self.kernels: dict[str, Kernel] = {}
+        self.functions: dict[str, int] = {}
+
+    def read(self, statement: ast.stmt) -> None:
+        """Take what a statement of the file defines, if it is of a kind that kernels can see."""
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if alias.name in ("baco", "numpy"):
+                    self.scope[alias.asname or alias.name] = __import__(alias.name)
+        elif isinstance(statement, ast.ImportFrom) and statement.module == "baco":
+            self._names_of_baco(statement)
+        elif isinstance(statement, ast.Assign):
+            self._constant(statement.targets, statement.value)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            self._constant([statement.target], statement.value)
+        elif isinstance(statement, ast.FunctionDef):
+            self.functions[statement.name] = statement.lineno
+            if any(self._is_jit(one) for one in statement.decorator_list):
+                self._kernel(statement)
+
+    def _names_of_baco(self, statement: ast.ImportFrom) -> None:
+        import baco
+
+        for alias in statement.names:
+            if alias.name not in baco.__all__:
+                raise InputError(
+                    f"baco has no name '{alias.name}'",
+                    location=self._at(statement),
+                    hint=did_you_mean(alias.name, baco.__all__),
+                )
+            self.scope[alias.asname or alias.name] = getattr(baco, alias.name)
+
+    def _constant(self, targets: list[ast.expr], value: ast.expr) -> None:
+        try:
+            number = ast.literal_eval(value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return  # a kernel that uses it will say that the name is unknown
+        for target in targets:
+            if isinstance(target, ast.Name):
+                self.scope[target.id] = number
+
+    def _is_jit(self, decorator: ast.expr) -> bool:
+        if isinstance(decorator, ast.Attribute) and isinstance(decorator.value, ast.Name):
+            import baco
+
+            return self.scope.get(decorator.value.id) is baco and decorator.attr == "jit"
+        if isinstance(decorator, ast.Name):
+            import baco
+
+            return self.scope.get(decorator.id) is baco.jit
+        return False
+
+    def _kernel(self, function: ast.FunctionDef) -> None:
+        """Define the function, which runs nothing of it: no decorators, only literals as defaults."""
+        import baco
+
+        for default in (*function.args.defaults, *function.args.kw_defaults):
+            if default is None:
+                continue
+            try:
+                ast.literal_eval(default)
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                raise InputError(
+                    f"a default value of kernel '{function.name}' is no literal",
+                    location=self._at(default),
+                    hint="write a number, or give the argument by --arg",
+                ) from None
+        plain = copy.copy(function)
+        plain.decorator_list = []
+        code = compile(
+            ast.Module([plain], []), str(self.path), "exec", flags=__future__.annotations.compiler_flag
+        )
+        exec(code, self.scope)  # defines the function; its annotations stay text
+        kernel = baco.jit(self.scope[function.name])
+        self.scope[function.name] = self.kernels[function.name] = kernel
+
+    def _at(self, node: ast.stmt | ast.expr) -> Location:
+        return Location(str(self.path), node.lineno, node.col_offset + 1)

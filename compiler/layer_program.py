@@ -1,0 +1,97 @@
+"""One layer as a program of its own: tensors in the file, one call, results checked or read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from accel.config import Accelerator
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.program import Program, build_program
+from compiler.emit import Emitter
+from compiler.layer import Layer
+from compiler.lower import emit_layer, workspaces
+from compiler.lower.operands import Operands
+from compiler.schedule import Schedule
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["layer_buffers", "layer_module", "layer_program"]
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+#: Tensors that a layer reads, in the order of the function's arguments; the output and workspaces follow.
+_OPERANDS = ("input", "weight", "bias", "residual")
+
+
+def layer_buffers(
+    layer: Layer,
+    schedule: Schedule,
+    accelerator: Accelerator,
+    tensors: Mapping[str, Array],
+    expected: Array | None = None,
+) -> tuple[Buffer, ...]:
+    """Buffers of a layer's function, in the order of its arguments.
+
+    Args:
+        tensors: flat `input`, `weight` and, where the layer has them, `bias` and `residual`.
+        expected: flat output, for a program that checks itself.
+
+    Elements of the output that the layer does not write are 0 at the start.
+    """
+    out = np.dtype(np.int32 if layer.scale is None else np.int8)
+    buffers = [
+        Buffer(name, tensors[name].shape, str(tensors[name].dtype), "input", tensors[name])
+        for name in _OPERANDS
+        if name in tensors
+    ]
+    dense = layer.output_extent == layer.pixels_stored * layer.problem.K * layer.problem.groups
+    start = None if dense else np.zeros(layer.output_extent, out)
+    buffers.append(Buffer("output", (layer.output_extent,), str(out), "output", start, expected))
+    for name, size in workspaces(layer, schedule, accelerator):
+        buffers.append(Buffer(name, (size,), "uint8", "workspace"))
+    return tuple(buffers)
+
+
+def layer_module(
+    layer: Layer, schedule: Schedule, accelerator: Accelerator, name: str, arguments: tuple[str, ...]
+) -> ModuleOp:
+    """A module at the `instgem` level with one function whose arguments are addresses, named as `layer_buffers` does.
+
+    Raises InfeasibleError, which names the reason, for a schedule that the accelerator cannot carry out.
+    """
+    e = Emitter(name, arguments)
+    addresses = dict(zip(arguments, e.arguments, strict=True))
+    extra = {one: addresses[one] for one in arguments if one not in (*_OPERANDS, "output")}
+    operands = Operands(
+        input=addresses["input"],
+        weight=addresses["weight"],
+        output=addresses["output"],
+        bias=addresses.get("bias", 0),
+        residual=addresses.get("residual", 0),
+        workspaces=extra,
+    )
+    emit_layer(e, layer, schedule, accelerator, operands)
+    e.fence()
+    return e.finish()
+
+
+def layer_program(
+    layer: Layer,
+    schedule: Schedule,
+    accelerator: Accelerator,
+    tensors: Mapping[str, Array],
+    *,
+    expected: Array | None = None,
+    name: str = "layer",
+    observe: Callable[[str, ModuleOp], None] | None = None,
+) -> Program:
+    """Compile a layer; with `expected` the program compares its output itself and exits with 1 where it is wrong.
+
+    Raises as `layer_module` and `build_program`.
+    """
+    buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
+    module = layer_module(layer, schedule, accelerator, name, tuple(one.name for one in buffers))
+    return build_program(module, name, buffers, accelerator, check=expected is not None, observe=observe)
