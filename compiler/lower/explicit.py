@@ -261,16 +261,16 @@ class _Program:
         self.weights.begin(first[: len(plan.blocks)])
         if self.ahead:
             self._only_opening.start([*first, self.tile.row])
-        loads = [operand for operand in (self.inputs, self.weights) if operand.ahead]
-        per_block = self.passes.count
+        early = [operand for operand in (self.inputs, self.weights) if operand.ahead]
+        per_block = self.passes.beats
         for trip in plan.tiles:
             per_block *= trip.count
         block_pace = Pace(
-            e, [one.job for one in loads], max((one.loads.steps for one in loads), default=0), per_block
+            e, [one.job for one in early], max((one.loads.steps for one in early), default=0), per_block
         )
         moves = list(self._stores) if self.deferred else []
         moves += [self._only_opening] if self.ahead else []
-        tile_pace = Pace(e, moves, self.results.steps * (1 + self.ahead), self.passes.count)
+        tile_pace = Pace(e, moves, self.results.steps * (1 + self.ahead), self.passes.beats)
         with e.loop(plan.visits, hint="visit"):
             self._visit(_Both(block_pace, tile_pace))
         for job in moves:

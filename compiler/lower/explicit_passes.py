@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 from accel.isa import GARBAGE
 from common.errors import InfeasibleError
@@ -16,7 +17,25 @@ __all__ = ["Passes"]
 
 #: Largest magnitude of a product of two 8-bit numbers.
 _PRODUCT = 128 * 128
-_GARBAGE_ACCUMULATE = 1 << 30
+_ACCUMULATE = 1 << 30
+#: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
+_UNINTERRUPTED = 8
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of weights.
+
+    Attributes:
+        weights: first row in the scratchpad.
+        stored: rows of it in the preload command.
+        inner, columns: channels and results.
+    """
+
+    weights: Number
+    stored: Number
+    inner: Number
+    columns: Number
 
 
 class Passes:
@@ -59,6 +78,8 @@ class Passes:
         self._names = min(legal, key=passes)
         self._outer = [name for name in ("N", "Q", "P") if name not in self._names]
         self._rows = passes(self._names)
+        # a weight block of few passes is not interrupted
+        self._beats_inside = plan.dataflow == "OS" or self._rows > _UNINTERRUPTED
         self._stride_a, self._stride_c = self._distance[self._names[0]]
 
     def _merged(self) -> tuple[str, ...]:
@@ -81,6 +102,11 @@ class Passes:
         depth = plan.block["S"] * plan.block["R"] * plan.depth_blocks
         return plan.tile_columns * depth * self._rows
 
+    @property
+    def beats(self) -> int:
+        """How often a pace hears of them, over a full tile in a full block."""
+        return self.count if self._beats_inside else self.count // self._rows
+
     def configure(self) -> None:
         """Set how matrix products run."""
         self._e.command(
@@ -100,7 +126,7 @@ class Passes:
             place: the visit.
             inputs, weights, results: first rows of the block's I and W and of the tile.
             overwrite: the accumulator holds nothing that belongs to the tile.
-            pace: told of every pass.
+            pace: told of passes done, see `beats`.
         """
         e, dim = self._e, self._plan.accelerator.dim
         with e.loop(e.ceil_div(place.tile_extent("K"), dim), hint="k") as block:
@@ -140,25 +166,9 @@ class Passes:
         w = e.add(e.mul(e.add(e.mul(s, plan.block["R"]), r), plan.block["C"]), e.mul(c, plan.depth))
         return a, w
 
-    @contextmanager
-    def _runs(self, place: Place) -> Iterator[tuple[Number, Number, Number]]:
-        """Loops over the passes of a weight block: rows from the first one in I and in the tile, rows of the pass."""
-        e, dim = self._e, self._plan.accelerator.dim
-        a: Number = 0
-        c: Number = 0
-        with ExitStack() as loops:
-            for name in self._outer:
-                at = loops.enter_context(e.loop(place.tile_extent(name), hint=name.lower()))
-                a = e.add(a, e.mul(at, self._distance[name][0]))
-                c = e.add(c, e.mul(at, self._distance[name][1]))
-            extent = e.mul(*(place.tile_extent(name) for name in self._names))
-            chunk = loops.enter_context(e.loop(e.ceil_div(extent, dim), hint="row"))
-            row = e.mul(chunk, dim)
-            yield (
-                e.add(a, e.mul(row, self._stride_a)),
-                e.add(c, e.mul(row, self._stride_c)),
-                e.min(dim, e.sub(extent, row)),
-            )
+    def _rows_of(self, place: Place) -> Number:
+        """Rows of a run."""
+        return self._e.mul(*(place.tile_extent(name) for name in self._names))
 
     # ---------------------------------------------------------------- dataflows
 
@@ -188,27 +198,99 @@ class Passes:
                 result, accumulator=True, accumulate=(not first) if isinstance(first, bool) else True
             )
             if not isinstance(first, bool):
-                c_base = e.sub(c_base, e.select(first, _GARBAGE_ACCUMULATE, 0))
+                c_base = e.sub(c_base, e.select(first, _ACCUMULATE, 0))
             # where weights are stored transposed, their rows are the columns of what is preloaded: the size given to
             # the hazard logic covers both, and channels beyond A's are multiplied by nothing
             stored = dim if plan.layer.weights_transposed else inner
-            begun = e.variable(0) if self._rows > 1 else None
-            with self._runs(place) as (a, c_row, rows):
-                target = {"c": e.add(c_base, c_row), "c_rows": rows, "c_cols": columns}
-                operand = {
-                    "a": e.add(a_base, a), "a_rows": rows, "a_cols": inner,
-                    "bd": GARBAGE, "bd_rows": rows, "bd_cols": columns,
-                }  # fmt: skip
-                new: Condition = True if begun is None else e.compare("eq", begun.get(), 0)
-                with e.when(new):
-                    e.command("preload", bd=w_base, bd_rows=stored, bd_cols=columns, **target)
-                    e.command("compute_preloaded", **operand)
-                if begun is not None:
-                    with e.when(e.compare("ne", begun.get(), 0)):
-                        e.command("preload", bd=GARBAGE, bd_rows=dim, bd_cols=dim, **target)
-                        e.command("compute_accumulated", **operand)
-                    begun.set(1)
+            block = _Block(w_base, stored, inner, columns)
+            inside = pace if self._beats_inside else None
+            self._walk(place, self._outer, block, a_base, c_base, inside, first=True)
+            if not self._beats_inside:
                 pace.beat()
+
+    def _walk(
+        self,
+        place: Place,
+        outer: Sequence[str],
+        block: _Block,
+        a: Number,
+        c: Number,
+        pace: Pace | None,
+        *,
+        first: bool,
+    ) -> None:
+        """All passes of a weight block; with `first`, its very first one, which brings the weights, apart.
+
+        Loops have to be written several times for that; `pace` is told of the passes in the one that runs most.
+        """
+        e = self._e
+        if not outer:
+            self._run(self._rows_of(place), block, a, c, pace, first=first)
+            return
+        name, *rest = outer
+        distance_a, distance_c = self._distance[name]
+        if first:
+            self._walk(place, rest, block, a, c, None, first=True)
+        with e.loop(place.tile_extent(name), int(first), hint=name.lower()) as at:
+            self._walk(
+                place,
+                rest,
+                block,
+                e.add(a, e.mul(at, distance_a)),
+                e.add(c, e.mul(at, distance_c)),
+                pace,
+                first=False,
+            )
+
+    def _run(
+        self, extent: Number, block: _Block, a: Number, c: Number, pace: Pace | None, *, first: bool
+    ) -> None:
+        """The passes of one run of rows."""
+        e, dim = self._e, self._plan.accelerator.dim
+        if first:
+            rows = e.min(dim, extent)
+            self._pass("compute_preloaded", block, block.weights, a, c, rows)
+        whole = extent // dim if isinstance(extent, int) else e.ceil_div(extent, dim)
+        with e.loop(whole, int(first), hint="row") as chunk:
+            row = e.mul(chunk, dim)
+            rows = dim if isinstance(extent, int) else e.min(dim, e.sub(extent, row))
+            self._pass(
+                "compute_accumulated",
+                block,
+                GARBAGE,
+                e.add(a, e.mul(row, self._stride_a)),
+                e.add(c, e.mul(row, self._stride_c)),
+                rows,
+            )
+            if pace is not None:
+                pace.beat()
+        if isinstance(extent, int) and extent % dim and (extent > dim or not first):
+            row = extent // dim * dim
+            a_end, c_end = e.add(a, row * self._stride_a), e.add(c, row * self._stride_c)
+            self._pass("compute_accumulated", block, GARBAGE, a_end, c_end, extent % dim)
+
+    def _pass(self, compute: str, block: _Block, weights: Number, a: Number, c: Number, rows: Number) -> None:
+        """One pass, with new weights or those of the one before."""
+        e, dim = self._e, self._plan.accelerator.dim
+        new = weights is not GARBAGE
+        e.command(
+            "preload",
+            bd=weights,
+            bd_rows=block.stored if new else dim,
+            bd_cols=block.columns if new else dim,
+            c=c,
+            c_rows=rows,
+            c_cols=block.columns,
+        )
+        e.command(
+            compute,
+            a=a,
+            a_rows=rows,
+            a_cols=block.inner,
+            bd=GARBAGE,
+            bd_rows=rows,
+            bd_cols=block.columns,
+        )
 
     def _output_stationary(
         self,
@@ -227,7 +309,19 @@ class Passes:
         steps = e.mul(place.extent("S"), place.extent("R"), slabs)
         exact = ((1 << (plan.accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
         chain = max(1, exact // plan.depth)
-        with self._runs(place) as (a_row, c_row, rows):
+        with ExitStack() as loops:
+            a_run: Number = 0
+            c_run: Number = 0
+            for name in self._outer:
+                at = loops.enter_context(e.loop(place.tile_extent(name), hint=name.lower()))
+                a_run = e.add(a_run, e.mul(at, self._distance[name][0]))
+                c_run = e.add(c_run, e.mul(at, self._distance[name][1]))
+            extent = e.mul(*(place.tile_extent(name) for name in self._names))
+            chunk = loops.enter_context(e.loop(e.ceil_div(extent, dim), hint="row"))
+            row = e.mul(chunk, dim)
+            rows = e.min(dim, e.sub(extent, row))
+            a_row = e.add(a_run, e.mul(row, self._stride_a))
+            c_row = e.add(c_run, e.mul(row, self._stride_c))
             target = e.local(e.add(result, c_row), accumulator=True)
             with (
                 e.loop(place.extent("S"), hint="s") as s,
@@ -239,7 +333,7 @@ class Passes:
                 step = e.add(e.mul(e.add(e.mul(s, place.extent("R")), r), slabs), c)
                 first, last = self._ends(step, steps, chain)
                 fresh = e.both(overwrite, e.compare("slt", step, chain))
-                accumulate = e.select(fresh, 0, _GARBAGE_ACCUMULATE)
+                accumulate = e.select(fresh, 0, _ACCUMULATE)
                 c_word = e.select(last, e.bit_or(target, accumulate), GARBAGE)
                 e.command(
                     "preload",

@@ -44,6 +44,7 @@ def pooled_tile(e: Emitter, plan: Plan, operands: Operands, parameters: int, *, 
     pool, tile = layer.pooling, plan.tile
     assert pool is not None
     assert layer.scale is not None
+    scale = float32_bits(layer.scale)
 
     def windows(place: Place, name: str, count: int) -> tuple[Number, Number]:
         """First pooled row (column) of the tile, and how many."""
@@ -85,7 +86,7 @@ def pooled_tile(e: Emitter, plan: Plan, operands: Operands, parameters: int, *, 
                 orows=place.tile_extent("Q"),
                 ocols=tile["P"],
                 stride=layer.output.pitch,
-                acc_scale=float32_bits(layer.scale),
+                acc_scale=scale,
             )
             e.command(
                 "mvout",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
-import sys
 
 import numpy as np
 from xdsl.dialects import arith, func, llvm, memref, scf
@@ -15,7 +15,7 @@ from accel.config import Accelerator
 from compiler.dialects.instgem import CommandOp, FenceOp
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
-from numpy_gemmini import GemminiConfig, NumpyGemmini  # noqa: E402
+from numpy_gemmini import GemminiConfig, NumpyGemmini
 
 __all__ = ["Machine", "python_of"]
 
