@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from xdsl.context import Context
+from xdsl.dialects import cf, llvm
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
@@ -54,15 +57,18 @@ def read_ir(text: str, name: str, context: Context, level: Level | None = None) 
     Raises InputError with line and reason for a text that is no well-formed module of that level.
     """
     _check_depth(text, name)
-    parser = _Parser(context, text, name)
+    parser = None
     try:
+        parser = _Parser(context, text, name)
         module = parser.parse_module()
     except ParseError as error:
-        raise InputError(_one_line(error.msg), location=_at(text, name, error.span.start)) from None
+        position = _culprit(text, error, parser.started if parser else [])
+        raise InputError(_one_line(error.msg), location=_at(text, name, position)) from None
     except RecursionError:
         raise InputError("the text is nested too deeply", location=Location(name)) from None
     except Exception as error:  # operations and attributes check themselves in many ways while they are made
-        raise InputError(_reason(error), location=_at(text, name, parser.latest)) from None
+        started = parser.started if parser else []
+        raise InputError(_reason(error), location=_at(text, name, started[-1] if started else 0)) from None
     check_ir(module)
     if level is not None:
         check_level(module, level)
@@ -81,6 +87,7 @@ def check_ir(module: ModuleOp) -> None:
 
     Beyond each operation's own rules: definitions dominate uses, terminators end their blocks.
     """
+    _check_symbols(module)
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
@@ -93,9 +100,9 @@ def check_ir(module: ModuleOp) -> None:
             )
         for region in op.regions:
             _check_region(op, region)
+        _check_branch(op)
     for region in module.regions:
         _check_definitions(region, set())
-    _check_symbols(module)
 
 
 def check_level(module: ModuleOp, level: Level) -> None:
@@ -132,6 +139,24 @@ def _check_region(op: Operation, region: Region) -> None:
         if block.last_op is None and not op.has_trait(NoTerminator, value_if_unregistered=True):
             raise InputError(
                 f"{op.name} has an empty block, which lacks a terminator", location=location_of(op)
+            )
+
+
+def _check_branch(op: Operation) -> None:
+    """A branch passes what the arguments of its targets are."""
+    passed: list[Sequence[SSAValue]]
+    if isinstance(op, (cf.BranchOp, llvm.BrOp)):
+        passed = [op.arguments]
+    elif isinstance(op, (cf.ConditionalBranchOp, llvm.CondBrOp)):
+        passed = [op.then_arguments, op.else_arguments]
+    else:
+        return
+    for block, values in zip(op.successors, passed, strict=True):
+        wanted, given = [one.type for one in block.args], [one.type for one in values]
+        if wanted != given:
+            texts = [", ".join(map(str, types)) or "nothing" for types in (wanted, given)]
+            raise InputError(
+                f"{op.name} passes {texts[1]} to a block that takes {texts[0]}", location=location_of(op)
             )
 
 
@@ -182,15 +207,17 @@ class _Parser(Parser):
         super().__init__(context, text, name)
         self.file = StringAttr(name)
         self.text = text
-        self.latest = 0
+        #: Where the operations begin that are being read.
+        self.started: list[int] = []
         self._counted, self._line = 0, 1
 
     def parse_operation(self) -> Operation:
         """As the parser's, with the location where the text gives none."""
         start = self._current_token.span.start
-        self.latest = start
+        self.started.append(start)
         line = self._line_of(start)
         op = super().parse_operation()
+        self.started.pop()
         if isinstance(op.location, UnknownLoc):
             column = start - self.text.rfind("\n", 0, start)
             op.location = FileLineColLoc(self.file, IntAttr(line), IntAttr(column))
@@ -212,6 +239,22 @@ def _check_depth(text: str, name: str) -> None:
         depth -= line.count("}") + line.count(")") + line.count("]") + line.count(">")
         if depth > _DEEPEST:
             raise InputError("the text is nested too deeply", location=Location(name, number))
+
+
+def _culprit(text: str, error: ParseError, started: list[int]) -> int:
+    """Position of a mistake that the parser noticed."""
+    undefined = re.match(r"values used but not defined: \[(%[^,\]]+)", error.msg)
+    if undefined:
+        name = re.escape(undefined[1]) + r"(?![\w$.-])"
+        uses = [one.start() for one in re.finditer(name + r"(?!\s*=)", text)] or [0]
+        # a value that exists somewhere is used where it cannot be seen: more likely behind than before
+        return uses[-1] if re.search(name + r"\s*=", text) else uses[0]
+    position = int(error.span.start)
+    before = text[:position].rstrip()
+    # what an operation lacks at the end of its line is noticed at the next line's first word
+    if started and "\n" in text[len(before) : position] and "{" not in text[started[-1] : position]:
+        return max(len(before) - 1, started[-1])
+    return position
 
 
 def _at(text: str, name: str, position: int) -> Location:

@@ -45,7 +45,7 @@ class CommandOp(IRDLOperation):
     KIND: ClassVar[CommandType]
 
     values = var_operand_def(i64)
-    known = prop_def(DenseArrayBase)
+    known = prop_def(DenseArrayBase.constr(i64))
     response = var_result_def(i64)
 
     def __init__(self, fields: Mapping[str, int | SSAValue | Operation] | None = None) -> None:
