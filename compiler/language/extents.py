@@ -6,6 +6,7 @@ The rule itself is stated in `access`, which uses this.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
@@ -160,20 +161,17 @@ def check_inside(
     kinds = {atom.kind for atom in _atoms(layout, lows, highs) if atom.low != atom.high}
     if "memory" in kinds:
         return  # offsets that are data cannot be checked here
-    low, high = layout.rest.range
     unlimited = []
     for dimension, axis in sorted(layout.axes.items()):
-        first, last = axis.start.low, axis.start.high + axis.size.value - 1
-        for bound in lows.get(dimension, ()):
-            first = max(first, (axis.start + bound).low)
-        for bound in highs.get(dimension, ()):
-            last = min(last, (axis.start + bound).high - 1)
-        if last < first:
+        size = axis.size.value
+        if any(bound.high <= 0 for bound in highs.get(dimension, ())):
             return  # never anything in memory
-        if dimension not in lows and dimension not in highs and axis.size.value > 1:
+        if any(bound.low >= size for bound in lows.get(dimension, ())):
+            return
+        if dimension not in lows and dimension not in highs and size > 1:
             unlimited.append(dimension)
-        ends = (axis.coefficient.value * first, axis.coefficient.value * last)
-        low, high = low + min(ends), high + max(ends)
+    low = max(form.low for form in _extremes(layout, lows, highs, greatest=False))
+    high = min(form.high for form in _extremes(layout, lows, highs, greatest=True))
     if (low >= 0 and high < array_size) or ("carried" in kinds and not unlimited):
         return
     where = f"element {low} of" if low < 0 else f"element {high} of"
@@ -187,6 +185,24 @@ def check_inside(
         else "the sizes and strides given do not fit the array, or give mask="
     )
     b.fail(f"this {what} may reach {where} `{name}`, which has {array_size} elements", hint)
+
+
+def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) -> Iterable[Form]:
+    """Offsets that no element exceeds (`greatest`), or that none falls short of.
+
+    Each dimension is bounded by its size and by the bounds given; which of them helps depends on what cancels in the
+    sum, so all combinations are formed.
+    """
+    choices = []
+    for dimension, axis in layout.axes.items():
+        if (axis.coefficient.value > 0) == greatest:
+            last = [axis.size, *highs.get(dimension, ())]
+            ends = [form - Form.of(1) for form in last]
+        else:
+            ends = [Form(), *lows.get(dimension, ())]
+        choices.append([axis.coefficient * (axis.start + end) for end in ends])
+    for combination in product(*choices):
+        yield sum(combination, layout.rest)
 
 
 def _atoms(layout: Layout, lows: Bounds, highs: Bounds) -> Iterable[Atom]:
