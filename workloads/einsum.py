@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from workloads.views import Reshape, Step, Transpose
 
 
 @dataclass(frozen=True)
 class Contraction:
     """Shapes as a matrix product: `left` (batch, M, K) times `right` (batch, K, N), then viewed as `output`.
 
-    The batch dimension is left out where there is none, so that it is a plain GEMM.
+    The batch dimension is left out where there is none, so that it is a plain GEMM. The steps make the operands
+    of the product from those of the sum, and its output from the product.
     """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     output: tuple[int, ...]
+    left_steps: tuple[Step, ...] = field(default=(), compare=False)
+    right_steps: tuple[Step, ...] = field(default=(), compare=False)
+    output_steps: tuple[Step, ...] = field(default=(), compare=False)
 
 
 def contraction(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> Contraction | str:
@@ -50,8 +56,17 @@ def contraction(equation: str, left: tuple[int, ...], right: tuple[int, ...]) ->
         return math.prod(sizes[c] for c in letters)
 
     lead = (product(batch),) if batch else ()
+    left_shape = (*lead, product(rows), product(inner))
+    right_shape = (*lead, product(inner), product(cols))
+    order = [*batch, *rows, *cols]
     return Contraction(
-        (*lead, product(rows), product(inner)),
-        (*lead, product(inner), product(cols)),
+        left_shape,
+        right_shape,
         tuple(sizes[c] for c in output),
+        (Transpose(tuple(a.index(c) for c in (*batch, *rows, *inner))), Reshape(left_shape)),
+        (Transpose(tuple(b.index(c) for c in (*batch, *inner, *cols))), Reshape(right_shape)),
+        (
+            Reshape(tuple(sizes[c] for c in order)),
+            Transpose(tuple(order.index(c) for c in output)),
+        ),
     )

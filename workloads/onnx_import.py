@@ -41,7 +41,8 @@ def _walk(model: LoadedModel) -> Network:
             handler(imp)
         except UnsupportedNodeError as error:
             imp.reject(str(error))
-    network = imp.builder.build(imp.unsupported)
+    outputs = [imp.values[value.name] for value in model.graph.output if value.name in imp.values]
+    network = imp.builder.build(imp.unsupported, outputs)
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(

@@ -36,6 +36,7 @@ class LoadedModel:
         constants: initializers.
         guessed: outputs of operators without a definition, assumed to have their input's shape.
         computed: values that were computed from constants and shapes, with the stored tensors behind them.
+        opset: version of the standard operators.
     """
 
     path: str
@@ -46,6 +47,7 @@ class LoadedModel:
     options: dict[str, int | str]
     guessed: set[str] = field(default_factory=set)
     computed: dict[str, tuple[Root, ...]] = field(default_factory=dict)
+    opset: int = 1
 
 
 def load_model(path: str, rest: str | None) -> LoadedModel:
@@ -64,7 +66,8 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
         shapes, guessed, computed = infer_shapes(path, model, constants)
     except (RuntimeError, ValueError, DecodeError) as error:
         raise _broken(path, error) from None
-    return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed)
+    opset = next(entry.version for entry in model.opset_import if entry.domain in _STANDARD_DOMAINS)
+    return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed, opset)
 
 
 def _broken(path: str, error: Exception) -> InputError:

@@ -14,6 +14,7 @@ from workloads.builder import GraphBuilder
 from workloads.network import Tensor, Unsupported
 from workloads.onnx_fold import Constant, roots_of, stored_value
 from workloads.onnx_load import LoadedModel, tensor_shape
+from workloads.onnx_values import OnnxValues
 
 
 class UnsupportedNodeError(Exception):
@@ -27,6 +28,7 @@ class OnnxNode:
         builder: where operators go.
         node: the node at hand.
         name: its unique name.
+        values_of_constants: elements of any constant by name, for running the network later.
     """
 
     def __init__(self, model: LoadedModel) -> None:
@@ -34,6 +36,7 @@ class OnnxNode:
         self.builder = GraphBuilder(Path(model.path).stem, source=model.path, options=model.options)
         self.values: dict[str, Tensor] = {}
         self.constants = dict(model.constants)
+        self.values_of_constants = OnnxValues(model.path, model.graph, model.opset)
         self.unsupported: list[Unsupported] = []
         self.node = onnx.NodeProto()
         self.name = ""

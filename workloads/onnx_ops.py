@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from workloads.network import Tensor
 from workloads.onnx_node import Handler, OnnxNode
+from workloads.onnx_semantics import meaning, skip_norm
 from workloads.onnx_tensor_ops import attention, conv, conv_transpose, einsum, gemm, matmul, pool
+from workloads.onnx_views import view_steps
 
 # Elementwise
 
@@ -20,35 +21,37 @@ def _binary(imp: OnnxNode, kind: str) -> None:
     shapes = [imp.shape(0), imp.shape(1)]
     small = next((i for i in (0, 1) if math.prod(shapes[i]) == 1), None)
     if len(activations) == 2 and small is None:
-        imp.emit(b.op(kind, activations, name=imp.name))
+        imp.emit(b.op(kind, activations, name=imp.name, semantics=meaning(imp)))
         return
     weights = sum(imp.claim(i) for i in (0, 1) if math.prod(shapes[i]) > 1)
     x = activations[0] if len(activations) == 1 or small == 1 else activations[1]
     # A constant operand must not enlarge the result, or there is nothing to fuse it into.
     shape = imp.model.shapes.get(imp.node.output[0], x.shape)
     if b.rides(x) and shape == x.shape:
-        imp.emit(b.op("bias" if additive else "scale", activations, shape, weights, imp.name))
-    else:
-        imp.emit(b.op("add" if kind == "add" else "elementwise", activations, shape, weights, imp.name))
+        kind = "bias" if additive else "scale"
+    elif kind != "add":
+        kind = "elementwise"
+    imp.emit(b.op(kind, activations, shape, weights, imp.name, meaning(imp)))
 
 
 def _clip(imp: OnnxNode) -> None:
     low = imp.value(1) if imp.has(1) else None
     least = float(low.reshape(-1)[0]) if low is not None and low.size else imp.number("min", -math.inf)
-    imp.emit(imp.builder.op("relu6" if least == 0 else "elementwise", (imp.tensor(0),), name=imp.name))
+    kind = "relu6" if least == 0 else "elementwise"
+    imp.emit(imp.builder.op(kind, (imp.tensor(0),), name=imp.name, semantics=meaning(imp)))
 
 
 def _unary(imp: OnnxNode, kind: str) -> None:
     x = imp.tensor(0)
     weights = sum(imp.claim(i) for i in range(1, len(imp.node.input)))
-    imp.emit(imp.builder.op(kind, (x,), x.shape, weights, imp.name))
+    imp.emit(imp.builder.op(kind, (x,), x.shape, weights, imp.name, meaning(imp)))
 
 
 def _norm(imp: OnnxNode, kind: str) -> None:
     """Scale and shift are trained; running statistics (inputs 3 and 4) are not counted."""
     x = imp.tensor(0)
     weights = sum(imp.claim(i) for i in (1, 2) if imp.has(i))
-    imp.emit(imp.builder.op(kind, (x,), x.shape, weights, imp.name))
+    imp.emit(imp.builder.op(kind, (x,), x.shape, weights, imp.name, meaning(imp)))
 
 
 def _skip_norm(imp: OnnxNode, kind: str) -> None:
@@ -56,7 +59,7 @@ def _skip_norm(imp: OnnxNode, kind: str) -> None:
     b = imp.builder
     x = b.add(imp.tensor(0), imp.tensor(1), b.unique(f"{imp.name}.add"))
     weights = sum(imp.claim(i) for i in range(2, len(imp.node.input)) if imp.has(i))
-    imp.emit(b.op(kind, (x,), x.shape, weights, imp.name))
+    imp.emit(b.op(kind, (x,), x.shape, weights, imp.name, skip_norm(imp, x, kind)))
     if len(imp.node.output) > 3:
         imp.emit(x, 3)
 
@@ -64,7 +67,7 @@ def _skip_norm(imp: OnnxNode, kind: str) -> None:
 def _shaped(imp: OnnxNode, kind: str) -> None:
     """A host operator whose output shape is as inferred."""
     weights = sum(imp.claim(i) for i in range(len(imp.node.input)) if imp.value(i) is None)
-    imp.emit(imp.builder.op(kind, imp.tensors(), imp.output_shape(), weights, imp.name))
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.output_shape(), weights, imp.name, meaning(imp)))
 
 
 def _several(imp: OnnxNode, kind: str) -> None:
@@ -73,20 +76,20 @@ def _several(imp: OnnxNode, kind: str) -> None:
     first = imp.builder.op(kind, x, imp.output_shape(), name=imp.name)
     for index in range(len(imp.node.output)):
         if imp.node.output[index]:
-            imp.emit(Tensor(first.name, imp.output_shape(index)), index)
+            imp.emit(imp.builder.view(first, imp.output_shape(index)), index)
 
 
 def _quantize(imp: OnnxNode) -> None:
     x = imp.tensor(0)
-    imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name))
+    imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=meaning(imp)))
 
 
 def _dynamic_quantize(imp: OnnxNode) -> None:
     x = imp.tensor(0)
     y = imp.builder.op("elementwise", (x,), x.shape, name=imp.name)
     imp.emit(y, 0)
-    imp.emit(Tensor(y.name, (1,)), 1)
-    imp.emit(Tensor(y.name, (1,)), 2)
+    imp.emit(imp.builder.view(y, (1,)), 1)
+    imp.emit(imp.builder.view(y, (1,)), 2)
 
 
 def _quantized_binary(imp: OnnxNode, kind: str) -> None:
@@ -106,7 +109,8 @@ def _quantized_binary(imp: OnnxNode, kind: str) -> None:
 def _view(imp: OnnxNode) -> None:
     for index in range(len(imp.node.output)):
         if imp.node.output[index]:
-            imp.emit(imp.builder.view(imp.tensor(0), imp.output_shape(index)), index)
+            x, shape = imp.tensor(0), imp.output_shape(index)
+            imp.emit(imp.builder.view(x, shape, *view_steps(imp, index)), index)
 
 
 def _same(imp: OnnxNode) -> None:
@@ -119,7 +123,7 @@ def _shape_of(imp: OnnxNode) -> None:
 
 def _concat(imp: OnnxNode) -> None:
     weights = sum(imp.claim(i) for i in range(len(imp.node.input)))
-    imp.emit(imp.builder.op("concat", imp.tensors(), imp.output_shape(), weights, imp.name))
+    imp.emit(imp.builder.op("concat", imp.tensors(), imp.output_shape(), weights, imp.name, meaning(imp)))
 
 
 def _quantized_concat(imp: OnnxNode) -> None:
@@ -130,7 +134,8 @@ def _quantized_concat(imp: OnnxNode) -> None:
 def _gather(imp: OnnxNode) -> None:
     if imp.constant(0) is not None:
         weights = imp.claim(0)
-        imp.emit(imp.builder.op("embedding", imp.tensors(), imp.output_shape(), weights, imp.name))
+        shape = imp.output_shape()
+        imp.emit(imp.builder.op("embedding", imp.tensors(), shape, weights, imp.name, meaning(imp)))
     elif imp.constant(1) is not None:
         _view(imp)
     else:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
+import numpy as np
+
 from workloads.einsum import contraction
 from workloads.network import Tensor
 from workloads.onnx_node import OnnxNode, UnsupportedNodeError
+from workloads.onnx_semantics import operand, parameter
+from workloads.semantics import Parameter, Semantics
+from workloads.tensor_builder import Operand, Trained
+from workloads.views import Expand, Reshape, Transpose, Unknown
 
 # Convolutions
 
@@ -63,6 +72,21 @@ def _weight_shape(imp: OnnxNode, index: int) -> tuple[int, ...]:
     return shape
 
 
+def _trained(imp: OnnxNode, weight: int, bias: int | None) -> Trained:
+    """Parameters of a convolution; none for quantised forms, whose scales and zero points are not followed."""
+    constant = imp.constant(weight)
+    if imp.node.op_type not in ("Conv", "ConvTranspose") or constant is None or constant.shape is None:
+        return None, None
+    fan_in = math.prod(constant.shape[1:])
+    given = bias is not None and imp.has(bias)
+    if given and (bias is None or imp.constant(bias) is None):
+        return None, None  # a bias that is computed
+    return (
+        parameter(imp, weight, fan_in=fan_in),
+        parameter(imp, bias, "shift") if given and bias is not None else None,
+    )
+
+
 def conv(imp: OnnxNode, weight: int, bias: int | None) -> None:
     """Conv and its integer and quantised forms, by the positions of weights and bias."""
     x, shape = imp.tensor(0), _weight_shape(imp, weight)
@@ -74,7 +98,10 @@ def conv(imp: OnnxNode, weight: int, bias: int | None) -> None:
     conv = b.conv2d if len(shape) == 4 else b.conv1d
     shared = not imp.claim(weight)
     has_bias = bias is not None and imp.has(bias) and bool(imp.claim(bias))
-    imp.emit(conv(x, shape[0], shape[2:], stride, pads, dilation, groups, has_bias, imp.name, shared))
+    trained = _trained(imp, weight, bias)
+    imp.emit(
+        conv(x, shape[0], shape[2:], stride, pads, dilation, groups, has_bias, imp.name, shared, trained)
+    )
 
 
 def conv_transpose(imp: OnnxNode) -> None:
@@ -115,7 +142,19 @@ def conv_transpose(imp: OnnxNode) -> None:
     bias = imp.has(2) and bool(imp.claim(2))
     imp.emit(
         imp.builder.conv_transpose2d(
-            x, shape[1] * groups, kernel, stride, pads, extra, dilation, groups, bias, imp.name, rank, shared
+            x,
+            shape[1] * groups,
+            kernel,
+            stride,
+            pads,
+            extra,
+            dilation,
+            groups,
+            bias,
+            imp.name,
+            rank,
+            shared,
+            _trained(imp, 1, 2),
         )
     )
 
@@ -128,44 +167,73 @@ def pool(imp: OnnxNode, kind: str) -> None:
         raise imp.error("kernel_shape is missing")
     stride, pads, dilation = _window(imp, x, kernel)
     ceil = imp.integer("ceil_mode", 0) == 1
-    imp.emit(imp.builder.pool(kind, x, kernel, stride, pads, dilation, ceil, imp.name))
+    counts = imp.integer("count_include_pad", 0) == 1
+    imp.emit(imp.builder.pool(kind, x, kernel, stride, pads, dilation, ceil, imp.name, counts))
 
 
 # Matrix products
 
 
-def _operand(imp: OnnxNode, index: int) -> Tensor | tuple[int, ...]:
-    return imp.tensor(index) if imp.constant(index) is None else imp.shape(index)
+def _operand(imp: OnnxNode, index: int) -> Tensor | Parameter:
+    """An input of a product, constant or not."""
+    if imp.constant(index) is None:
+        return imp.tensor(index)
+    shape = imp.shape(index)
+    return replace(parameter(imp, index), fan_in=shape[-2] if len(shape) > 1 else max(1, math.prod(shape)))
+
+
+def _quantised(x: Operand) -> Operand:
+    """An operand whose scale and zero point are not followed: enough to explore the network, not to run it."""
+    return x.viewed(x.shape, Unknown("a quantised operand")) if isinstance(x, Tensor) else x
 
 
 def matmul(imp: OnnxNode, left: int = 0, right: int = 1) -> None:
     """MatMul and its integer and quantised forms, by the positions of the operands."""
     a, b = _operand(imp, left), _operand(imp, right)
     weights = imp.claim(left) + imp.claim(right)
-    imp.emit(imp.builder.matmul(a, b, imp.name, weights))
-
-
-def _swap(x: Tensor | tuple[int, ...]) -> Tensor | tuple[int, ...]:
-    if isinstance(x, Tensor):
-        return Tensor(x.name, x.shape[::-1])
-    return x[::-1]
+    if imp.node.op_type == "MatMul":
+        imp.emit(imp.builder.matmul(a, b, imp.name, weights))
+    else:
+        imp.emit(imp.builder.matmul(_quantised(a), _quantised(b), imp.name, weights))
 
 
 def gemm(imp: OnnxNode) -> None:
     """Gemm: transposition and an added third operand."""
     a, b = _operand(imp, 0), _operand(imp, 1)
     for x in (a, b):
-        shape = x.shape if isinstance(x, Tensor) else x
-        if len(shape) != 2:
-            raise imp.error(f"Gemm needs matrices, not {shape}")
-    a = _swap(a) if imp.integer("transA", 0) else a
-    b = _swap(b) if imp.integer("transB", 0) else b
+        if len(x.shape) != 2:
+            raise imp.error(f"Gemm needs matrices, not {x.shape}")
+    a = a.viewed(a.shape[::-1], Transpose((1, 0))) if imp.integer("transA", 0) else a
+    b = b.viewed(b.shape[::-1], Transpose((1, 0))) if imp.integer("transB", 0) else b
+    if isinstance(b, Parameter):
+        b = replace(b, fan_in=b.shape[0])
     weights = imp.claim(0) + imp.claim(1) + imp.claim(2)
-    y = imp.builder.matmul(a, b, imp.name, weights)
+    beta = imp.number("beta", 1.0)
+    bias = None
+    third = imp.constant(2)
+    if third is not None and third.shape is not None:
+        bias = _times(parameter(imp, 2, "shift"), beta)
+    y = imp.builder.matmul(a, b, imp.name, weights, imp.number("alpha", 1.0), bias)
     if imp.has(2) and imp.constant(2) is None:
         # An activation as the third operand is added like a residual.
-        y = imp.builder.op("add", (y, imp.tensor(2)), y.shape, name=imp.builder.unique(f"{imp.name}.add"))
+        added = imp.tensor(2)
+        semantics = Semantics("binary", (y, added), {"name": "add"}) if beta == 1 else None
+        name = imp.builder.unique(f"{imp.name}.add")
+        y = imp.builder.op("add", (y, added), y.shape, name=name, semantics=semantics)
     imp.emit(y)
+
+
+def _times(x: Parameter, factor: float) -> Parameter:
+    """A parameter multiplied by a number."""
+    load = x.load
+    if factor == 1 or load is None:
+        return x
+
+    def multiplied() -> np.ndarray | None:
+        value = load()
+        return None if value is None else value * np.float32(factor)
+
+    return replace(x, name=f"{x.name}*{factor:g}", load=multiplied)
 
 
 def einsum(imp: OnnxNode) -> None:
@@ -175,13 +243,11 @@ def einsum(imp: OnnxNode) -> None:
     plan = contraction(imp.text("equation", ""), imp.shape(0), imp.shape(1))
     if isinstance(plan, str):
         raise UnsupportedNodeError(plan)
-    left, right = (
-        Tensor(imp.tensor(i).name, shape) if imp.constant(i) is None else shape
-        for i, shape in enumerate((plan.left, plan.right))
-    )
+    left = operand(imp, 0).viewed(plan.left, *plan.left_steps)
+    right = operand(imp, 1).viewed(plan.right, *plan.right_steps)
     weights = imp.claim(0) + imp.claim(1)
     y = imp.builder.matmul(left, right, imp.name, weights)
-    imp.emit(Tensor(y.name, plan.output))
+    imp.emit(y.viewed(plan.output, *plan.output_steps))
 
 
 def attention(imp: OnnxNode) -> None:
@@ -196,7 +262,8 @@ def attention(imp: OnnxNode) -> None:
         if len(x.shape) == 3:
             if heads < 1 or x.shape[2] % heads:
                 raise imp.error(f"{heads} heads do not divide {x.shape}")
-            x = b.view(x, (x.shape[0], heads, x.shape[1], x.shape[2] // heads))
+            x = b.reshape(x, (x.shape[0], x.shape[1], heads, x.shape[2] // heads))
+            x = b.transpose(x, (0, 2, 1, 3))
         if len(x.shape) != 4:
             raise imp.error(f"attention needs 3 or 4 dimensions, not {x.shape}")
         parts.append(x)
@@ -204,16 +271,41 @@ def attention(imp: OnnxNode) -> None:
     if imp.has(4):
         if len(imp.shape(4)) != 4:
             raise imp.error(f"past keys need 4 dimensions, not {imp.shape(4)}")
-        past = imp.shape(4)[2]
         k, v = (
-            b.op("concat", (x,), (*x.shape[:2], x.shape[2] + past, x.shape[3]), name=f"{imp.name}.{part}")
-            for x, part in ((k, "keys"), (v, "values"))
+            _append(imp, x, index, f"{imp.name}.{part}")
+            for x, index, part in ((k, 4, "keys"), (v, 5, "values"))
         )
         imp.emit(k, 1)
         imp.emit(v, 2)
     heads = q.shape[1]
-    k, v = (b.view(x, (x.shape[0], heads, *x.shape[2:])) for x in (k, v))
-    scores = b.matmul(q, b.transpose(k, (0, 1, 3, 2)), f"{imp.name}.scores")
-    y = b.matmul(b.softmax(scores, f"{imp.name}.softmax"), v, f"{imp.name}.context")
-    three = len(imp.tensor(0).shape) == 3
-    imp.emit(b.view(y, (y.shape[0], y.shape[2], heads * y.shape[3])) if three else y)
+    k, v = (repeat_heads(x, heads) for x in (k, v))
+    scale = imp.number("scale", 1 / math.sqrt(q.shape[-1]))
+    scores = b.matmul(q, b.transpose(k, (0, 1, 3, 2)), f"{imp.name}.scores", alpha=scale)
+    if imp.has(3) or imp.number("softcap", 0.0):
+        # Masks that are inputs, and capped scores, can be explored only.
+        scores = b.view(scores, scores.shape)
+    weights = b.softmax(scores, f"{imp.name}.softmax", causal=imp.integer("is_causal", 0) == 1)
+    y = b.matmul(weights, v, f"{imp.name}.context")
+    if len(imp.tensor(0).shape) == 3:
+        y = b.reshape(b.transpose(y, (0, 2, 1, 3)), (y.shape[0], y.shape[2], heads * y.shape[3]))
+    imp.emit(y)
+
+
+def repeat_heads(x: Tensor, heads: int) -> Tensor:
+    """Keys or values (..., heads, seq, size) for more query heads: each is read by neighbouring ones."""
+    *lead, own, seq, size = x.shape
+    if own == heads:
+        return x
+    if heads % own:
+        return x.viewed((*lead, heads, seq, size), Unknown(f"{own} heads for {heads}"))
+    wide, full = (*lead, own, heads // own, seq, size), (*lead, heads, seq, size)
+    return x.viewed(full, Reshape((*lead, own, 1, seq, size)), Expand(wide), Reshape(full))
+
+
+def _append(imp: OnnxNode, x: Tensor, past: int, name: str) -> Tensor:
+    """Keys or values behind those of earlier positions (input `past`)."""
+    shape = (*x.shape[:2], x.shape[2] + imp.shape(4)[2], x.shape[3])
+    semantics = None
+    if imp.has(past) and imp.constant(past) is None and imp.tensor(past).shape[2:] == imp.shape(4)[2:]:
+        semantics = Semantics("concat", (imp.tensor(past), x), {"axis": 2})
+    return imp.builder.op("concat", (x,), shape, name=name, semantics=semantics)

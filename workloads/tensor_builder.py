@@ -117,11 +117,8 @@ class TensorBuilder(Graph):
         weights = (0 if shared else problem.weight_words) + (channels if bias else 0)
         shape = (channels, depth // groups, *kernels)
         weight, shift = trained or _trained(name, shape, problem.C * problem.R * problem.S, channels, bias)
-        semantics = Semantics(
-            "conv",
-            (x, weight, shift),
-            {"stride": strides, "padding": pads, "dilation": dilations, "groups": groups},
-        )
+        attributes = {"stride": strides, "padding": pads, "dilation": dilations, "groups": groups}
+        semantics = _meaning("conv", (x, weight, shift), attributes)
         return self._add(name, kind, (x,), (batch, channels, *out), problem, weights, semantics)
 
     def conv_transpose2d(
@@ -175,7 +172,7 @@ class TensorBuilder(Graph):
             "groups": groups,
         }
         attributes |= {"shape": tuple(out), "phase": None}
-        semantics = Semantics("conv_transpose", (x, weight, shift), attributes)
+        semantics = _meaning("conv_transpose", (x, weight, shift), attributes)
         if kernels == strides and not any(map(sum, pads)) and not any(extra_out) and set(dilations) == {1}:
             height = {} if rank == 1 else {"Q": size[0]}
             problem = self._problem(name, P=size[-1], K=channels // groups * taps, **height, **common)
@@ -211,7 +208,7 @@ class TensorBuilder(Graph):
             residues: tuple[int, ...] | None = tuple(phase.residue for phase in phases)
             if len(combined) == 1:
                 part_shape, residues = shape, None
-            meaning = Semantics("conv_transpose", semantics.operands, {**attributes, "phase": residues})
+            meaning = _meaning("conv_transpose", (x, weight, shift), {**attributes, "phase": residues})
             parts.append(self._add(part, kind, (x,), part_shape, problem, 0 if number else weights, meaning))
         if not parts:
             raise self.error("no output of this transposed convolution reads any input", name)
@@ -300,6 +297,16 @@ class TensorBuilder(Graph):
         y = self._add(name, "layer", (x,), shape, problem, problem.weight_words)
         self._repeat = outer
         return y
+
+
+def _meaning(
+    function: str, operands: tuple[Operand | None, ...], attributes: dict[str, Any]
+) -> Semantics | None:
+    """Semantics, unless the weights are not known as a parameter."""
+    x, weight, bias = operands
+    if not isinstance(x, Tensor) or not isinstance(weight, Parameter) or isinstance(bias, tuple):
+        return None
+    return Semantics(function, (x, weight, bias), attributes)
 
 
 def _trained(

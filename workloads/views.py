@@ -6,6 +6,7 @@ addresses; an operand records them as the steps applied to the producer's output
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -21,6 +22,7 @@ __all__ = [
     "Unknown",
     "apply_steps",
     "depth_to_space",
+    "fits",
     "slice_of",
     "space_to_depth",
     "tiled",
@@ -96,6 +98,29 @@ def apply_steps(x: np.ndarray, steps: Sequence[Step]) -> np.ndarray:
     for step in steps:
         x = step.apply(x)
     return x
+
+
+def fits(source: tuple[int, ...], target: tuple[int, ...], steps: Sequence[Step]) -> bool:
+    """Whether the steps lead from one shape to the other; no memory of that size is needed."""
+    shape = source
+    for step in steps:
+        if isinstance(step, Unknown):
+            return True
+        if isinstance(step, Reshape):
+            if math.prod(step.shape) != math.prod(shape):
+                return False
+            shape = step.shape
+            continue
+        # Strides of 0 see a tensor of any size in one byte.
+        x = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, (0,) * len(shape), writeable=False)
+        try:
+            seen = step.apply(x)
+        except (ValueError, IndexError):
+            return False
+        if isinstance(step, Slice) and seen.shape != step.shape:
+            return False
+        shape = seen.shape
+    return shape == target
 
 
 def slice_of(shape: Sequence[int], axis: int, start: int | None, stop: int | None, step: int = 1) -> Slice:
