@@ -142,6 +142,8 @@ def matmul_layer(op: MatMul) -> MatrixCalls | None:
     outer, groups, steps = batch.split()
     if op.bias is not None or min(steps) < 0:  # every matrix has the same bias
         outer, groups, steps = batch, 1, (0, 0, 0)
+    if rows == 1:  # any pitch will do; one that spans all groups lets several of them run at once
+        left, out = max(left, groups * steps[0]), max(out, groups * steps[2])
     layer = Layer(
         Problem(P=rows, C=depth, K=columns, groups=groups),
         bias=op.bias is not None,

@@ -1,0 +1,215 @@
+"""Tensor operators of networks: as layers in place, copied, in several calls, or on the host."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from net_sketch import DIM4, Sketch, check
+
+from accel.config import Accelerator, Features
+from common.errors import InfeasibleError
+from compiler.network.graph import Addition, Convolution, MatMul, Pool
+from compiler.network.program import NetworkProgram
+from compiler.network.views import View, dense
+
+
+def words(s: Sketch, n: int) -> View:
+    return s.value((n,), "constant", s.random.integers(-3000, 3000, n, dtype=np.int32))
+
+
+def convolution(s: Sketch, **fixed: Any) -> None:
+    random = s.random
+    n = int(random.integers(1, 3))
+    kernel, stride, dilation = ([int(x) for x in random.integers(1, most, 2)] for most in (4, 3, 3))
+    if random.random() < 0.7:  # the macro has one of each
+        kernel, stride, dilation = ([x[0]] * 2 for x in (kernel, stride, dilation))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    padding = [int(random.integers(0, (k + 1) // 2 + 1)) % k for k in reach]
+    image = [int(random.integers(max(1, k - p), 12)) for k, p in zip(reach, padding, strict=True)]
+    size = tuple((image[i] + 2 * padding[i] - reach[i]) // stride[i] + 1 for i in range(2))
+    if min(size) < 1:
+        return
+    groups = int(random.choice([1, 1, 2, 3]))
+    depth, outs = (int(x) for x in random.integers(1, 8, 2))
+    if random.random() < 0.2:
+        groups, depth, outs = int(random.integers(2, 10)), 1, 1
+    pool, stored = None, size
+    if random.random() < 0.4:
+        window, step = int(random.integers(1, 4)), int(random.integers(1, 4))
+        pad = int(random.integers(0, (window + 1) // 2))
+        if fixed.get("odd_pools"):
+            window += 1
+        rest = [(n + 2 * pad - window) // step + 1 for n in size]
+        if min(rest) >= 1:
+            pool, stored = Pool((window,) * 2, (step,) * 2, (pad,) * 2), (rest[0], rest[1])
+    relu = bool(random.integers(2)) or pool is not None
+    s.add(
+        Convolution, s.either((n, *stored, groups * outs), "output"), input=s.either((n, *image, groups * depth)),
+        weight=s.either((*kernel, depth, groups * outs), "constant"),
+        bias=words(s, groups * outs) if random.random() < 0.7 else None,
+        stride=tuple(stride), padding=tuple(padding), dilation=tuple(dilation), size=size, groups=groups, relu=relu,
+        scale=float(np.float32(random.uniform(1e-3, 1e-2))), pool=pool,
+    )  # fmt: skip
+
+
+def product(s: Sketch) -> None:
+    random = s.random
+    m, k, n = (int(x) for x in random.integers(1, 14, 3))
+    batch = tuple(int(x) for x in random.integers(1, 4, random.integers(0, 3)))
+    role = "constant" if not batch and random.random() < 0.5 else "input"
+    left, right = s.either((*batch, m, k)), s.either((*batch, k, n), role)
+    if random.random() < 0.3:
+        turned = s.value((*batch, n, k), role)
+        right = turned.transposed([*range(len(batch)), len(batch) + 1, len(batch)])
+    if batch and random.random() < 0.2:
+        right = s.value((k, n)).expanded((*batch, k, n))
+    s.add(
+        MatMul, s.either((*batch, m, n), "output"), left=left, right=right,
+        bias=words(s, n) if random.random() < 0.5 else None, relu=bool(random.integers(2)),
+        scale=float(np.float32(random.uniform(1e-3, 1e-2))),
+    )  # fmt: skip
+
+
+def addition(s: Sketch) -> None:
+    random = s.random
+    shape = tuple(int(x) for x in random.integers(1, 20, random.integers(1, 4)))
+    if random.random() < 0.5:  # images with channels last under their names (N, C, H, W)
+        left, right, out = (
+            s.value((2, 3, 5, 7), role).transposed((0, 3, 1, 2)) for role in ("input", "input", "output")
+        )
+    else:
+        left, right, out = s.either(shape), s.either(shape), s.either(shape, "output")
+    scales = {
+        name: float(np.float32(random.uniform(-1, 1.5))) for name in ("left_scale", "right_scale", "scale")
+    }
+    s.add(Addition, out, left=left, right=right, relu=bool(random.integers(2)), **scales)
+
+
+def on_accelerator(program: NetworkProgram) -> int:
+    return sum(step.accelerator for step in program.lowered.steps)
+
+
+@pytest.mark.parametrize("make", [convolution, product, addition])
+def test_random_operators(make: Any) -> None:
+    sketch = Sketch(np.random.default_rng(list(make.__name__.encode())))
+    for _ in range(16):
+        make(sketch)
+    assert on_accelerator(check(sketch)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("dim", [4, 8, 16])
+def test_many_random_operators(seed: int, dim: int) -> None:
+    sketch = Sketch(np.random.default_rng(seed))
+    for _ in range(40):
+        make = (convolution, product, addition)[int(sketch.random.integers(3))]
+        make(sketch)
+    check(sketch, Accelerator(name="some", dim=dim, scratchpad_kib=4 * dim, accumulator_kib=2 * dim))
+
+
+def test_pooling_that_the_accelerator_lacks_is_the_hosts() -> None:
+    s = Sketch(np.random.default_rng(1))
+    common: dict[str, Any] = {
+        "stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "size": (8, 8), "groups": 1, "relu": True,
+        "scale": 0.004, "bias": None,
+    }  # fmt: skip
+    for pool, stored in ((Pool((4, 4), (2, 2), (1, 1)), (4, 4)), (Pool((2, 3), (2, 1), (0, 1)), (4, 8))):
+        s.add(
+            Convolution, s.value((1, *stored, 6), "output"), input=s.value((1, 8, 8, 5)),
+            weight=s.value((3, 3, 5, 6), "constant"), pool=pool, **common,
+        )  # fmt: skip
+    program = check(s)
+    functions = [step.function for step in program.lowered.steps]
+    assert functions.count("net_max_pool") == 2
+    assert on_accelerator(program) == 2
+
+
+def test_what_no_schedule_can_compute_is_the_hosts() -> None:
+    def refuse(layer: Any) -> Any:
+        raise InfeasibleError("not today")
+
+    s = Sketch(np.random.default_rng(2))
+    for _ in range(12):
+        convolution(s)
+        product(s)
+    program = check(s, schedule=refuse)
+    assert on_accelerator(program) == 0
+    assert any("not today" in note for note in program.lowered.notes)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [{"mvin_scale": False}, {"accumulator_scale": False}, {"activations": False}, {"preload_d": False}],
+    ids=str,
+)
+def test_additions_without_a_feature(features: dict[str, bool]) -> None:
+    s = Sketch(np.random.default_rng(3))
+    for scales in ((1.0, 0.7, 0.8), (1.0, 1.0, 0.5), (1.0, 1.0, 1.0)):
+        for relu in (False, True):
+            fields = dict(zip(("left_scale", "right_scale", "scale"), scales, strict=True))
+            s.add(Addition, s.value((9, 33), "output"), left=s.value((9, 33)), right=s.value((9, 33)),
+                  relu=relu, **fields)  # fmt: skip
+    check(s, DIM4.replace(features=Features(**features).model_dump()))
+
+
+def test_matrices_of_a_batch_are_groups_of_one_layer_or_calls() -> None:
+    s = Sketch(np.random.default_rng(4))
+    heads, batch, rows, width = 3, 2, 5, 8
+    views = [s.value((batch, rows, heads, width), role) for role in ("input", "input", "output")]
+    q, k, out = (one.transposed((0, 2, 1, 3)) for one in views)
+    scores = s.value((batch, heads, rows, rows), "output")
+    s.add(MatMul, scores, left=q, right=k.transposed((0, 1, 3, 2)), bias=None, relu=False, scale=0.003)
+    s.add(MatMul, out, left=scores, right=k, bias=None, relu=False, scale=0.003)
+    program = check(s)
+    assert [code.layer.problem.groups for code in program.lowered.layers.values()] == [heads, heads]
+    assert [code.layer.weights_transposed for code in program.lowered.layers.values()] == [True, False]
+    assert on_accelerator(program) == 2 * batch  # nothing was copied
+    assert not [step for step in program.lowered.steps if step.function == "net_copy"]
+
+
+def test_equal_layers_share_a_function() -> None:
+    s = Sketch(np.random.default_rng(5))
+    x = s.value((6, 8))
+    for last in (False, False, True):
+        y = s.value((6, 8), "output" if last else "intermediate")
+        s.add(MatMul, y, left=x, right=s.value((8, 8), "constant"), bias=words(s, 8), relu=True, scale=0.01)
+        x = y
+    program = check(s)
+    assert len(program.lowered.layers) == 1
+    assert on_accelerator(program) == 3
+    assert program.fences >= 2
+
+
+def test_the_same_network_gives_the_same_bytes() -> None:
+    def program() -> bytes:
+        s = Sketch(np.random.default_rng(6))
+        for _ in range(4):
+            convolution(s)
+            product(s)
+            addition(s)
+        return check(s).program.elf
+
+    assert program() == program()
+
+
+def test_an_output_may_be_read_and_written_in_parts() -> None:
+    s = Sketch(np.random.default_rng(7))
+    whole = s.value((4, 12), "output")
+    for part in range(3):
+        target = View(whole.value, (4, 4), (12, 1), 4 * part)
+        s.add(MatMul, target, left=s.value((4, 9)), right=s.value((9, 4), "constant"), bias=None, relu=False,
+              scale=0.004)  # fmt: skip
+    s.add(MatMul, s.value((4, 5), "output"), left=dense(whole.value, (4, 12)), right=s.value((12, 5), "constant"),
+          bias=None, relu=False, scale=0.004)  # fmt: skip
+    assert on_accelerator(check(s)) == 4
+
+
+@pytest.mark.slow
+def test_on_the_rtl() -> None:
+    s = Sketch(np.random.default_rng(8))
+    for _ in range(5):
+        convolution(s)
+        product(s)
+        addition(s)
+    check(s, engine="rtl")

@@ -1,0 +1,129 @@
+"""Memory plans and fences of network programs, against brute force over steps and bytes."""
+
+import numpy as np
+import pytest
+
+from compiler.network.fences import Access, fences
+from compiler.network.image import constant_image
+from compiler.network.memory_plan import ALIGN, Lifetime, plan_memory
+from compiler.network.nests import nest_of
+
+
+def lifetimes(random: np.random.Generator) -> list[Lifetime]:
+    found: list[Lifetime] = []
+    for n in range(int(random.integers(1, 30))):
+        first = int(random.integers(0, 20))
+        size = int(random.choice([64, 100, 1000, 5000]))
+        ends_here = [one for one in found if one.last == first and one.nbytes == size]
+        shares = (
+            str(random.choice([one.name for one in ends_here]))
+            if ends_here and random.random() < 0.7
+            else None
+        )
+        found.append(Lifetime(f"v{n}", size, first, first + int(random.integers(0, 6)), shares))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_that_live_together_do_not_overlap(seed: int) -> None:
+    values = lifetimes(np.random.default_rng(seed))
+    plan = plan_memory(values)
+    assert set(plan.offsets) == {one.name for one in values}
+    assert all(offset % ALIGN == 0 for offset in plan.offsets.values())
+    by_name = {one.name: one for one in values}
+    for step in range(30):
+        owner: dict[int, str] = {}
+        live = 0
+        for one in values:
+            if not one.first <= step <= one.last:
+                continue
+            shared = False
+            for byte in range(plan.offsets[one.name], plan.offsets[one.name] + one.nbytes):
+                other = owner.setdefault(byte, one.name)
+                if other != one.name:
+                    a, b = by_name[other], one
+                    # only a value that takes the place of another one in its last step
+                    assert step == a.last == b.first or step == b.last == a.first
+                    assert plan.offsets[other] == plan.offsets[one.name]
+                    shared = True
+            live += 0 if shared else -(-one.nbytes // ALIGN) * ALIGN
+        assert live <= plan.live_bytes <= plan.nbytes
+    assert plan.nbytes <= sum(-(-one.nbytes // ALIGN) * ALIGN for one in values)
+
+
+def test_a_value_in_place_of_another_takes_no_memory() -> None:
+    chain = [Lifetime("a", 640, 0, 1), Lifetime("b", 640, 1, 2, "a"), Lifetime("c", 640, 2, 3, "b")]
+    plan = plan_memory(chain)
+    assert plan.nbytes == 640
+    assert len(set(plan.offsets.values())) == 1
+    # not while the other one is still needed
+    longer = [Lifetime("a", 640, 0, 2), *chain[1:]]
+    assert plan_memory(longer).nbytes == 1280
+
+
+def accesses(random: np.random.Generator) -> list[Access]:
+    def spans() -> list[tuple[int, int]]:
+        starts = random.integers(0, 40, random.integers(0, 3))
+        return [(int(start), int(start + random.integers(1, 12))) for start in starts]
+
+    kinds = [(True, False), (False, True), (True, True)]
+    return [
+        Access(spans(), spans(), *kinds[int(random.integers(3))]) for _ in range(int(random.integers(1, 25)))
+    ]
+
+
+def covered(spans: list[tuple[int, int]]) -> set[int]:
+    return {byte for start, stop in spans for byte in range(start, stop)}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_fences_stand_exactly_where_bytes_depend(seed: int) -> None:
+    steps = accesses(np.random.default_rng(seed))
+    begin = 0
+    expected = []
+    for number, step in enumerate(steps):
+        reads, writes = covered(list(step.reads)), covered(list(step.writes))
+        wait = False
+        for other in steps[begin:number]:
+            if not (other.accelerator or step.accelerator):
+                continue  # the host's own accesses are in order
+            before_reads, before_writes = covered(list(other.reads)), covered(list(other.writes))
+            wait |= bool(before_writes & (reads | writes) or before_reads & writes)
+        begin = number if wait else begin
+        expected.append(wait)
+    assert fences(steps) == expected
+
+
+def test_equal_constants_are_stored_once() -> None:
+    constants = {
+        "a": np.arange(5, dtype=np.int32), "b": np.arange(3, dtype=np.int8), "c": np.arange(5, dtype=np.int32),
+        "unused": np.ones(9, np.int8),
+    }  # fmt: skip
+    image, offsets = constant_image(constants, ["a", "b", "c"])
+    assert offsets == {"a": 0, "b": 64, "c": 0}
+    assert image[64:67].tolist() == [0, 1, 2]
+    assert image[:20].view("<i4").tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_loops_visit_every_element_once(seed: int, in_order: bool) -> None:
+    random = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in random.integers(1, 5, random.integers(0, 5)))
+    strides = []
+    for _ in range(2):
+        order = random.permutation(len(shape))
+        steps, step = [0] * len(shape), 1
+        for d in order:
+            steps[d], step = step, step * shape[d]
+        strides.append(tuple(steps))
+    nest = nest_of(shape, strides, in_order=in_order)
+    assert 1 not in nest.shape
+
+    def places(sizes: tuple[int, ...], steps: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        return [tuple(int(np.dot(at, one)) for one in steps) for at in np.ndindex(*sizes)]
+
+    visited, wanted = places(nest.shape, list(nest.strides)), places(shape, strides)
+    assert (visited if in_order else sorted(visited)) == (wanted if in_order else sorted(wanted))
+    if not in_order:
+        assert [at[1] for at in visited] == sorted(at[1] for at in visited)
