@@ -269,7 +269,8 @@ def coerce(b: Builder, what: str, operands: Sequence[Value], dtype: Dtype | None
         what: the operation, for errors.
         dtype: the element type, if it is not to follow from the operands.
     """
-    common = dtype or _operand_dtypes(b, what, operands)
+    common = _operand_dtypes(b, what, operands)
+    common = dtype or common
     shape: tuple[int, ...] = ()
     for value in operands:
         own = value.shape if isinstance(value, Data | Offsets) else ()

@@ -124,11 +124,13 @@ class Translator(Loops):
                 b.fail("this call gives no value", "remove the assignment")
             self.names[target.id] = value
             return
-        if isinstance(target, ast.Tuple):
+        if isinstance(target, ast.Tuple | ast.List) and not any(
+            isinstance(e, ast.Starred) for e in target.elts
+        ):
             if not isinstance(value, Tuple):
-                b.fail(f"{value.describe()} cannot be unpacked", None, target)
+                b.fail(f"{value.describe()} cannot be unpacked", node=target)
             if len(value.items) != len(target.elts):
-                b.fail(f"{len(value.items)} values for {len(target.elts)} names", None, target)
+                b.fail(f"{len(value.items)} values for {len(target.elts)} names", node=target)
             for element, item in zip(target.elts, value.items, strict=True):
                 self._assign(element, item)
             return
