@@ -51,7 +51,7 @@ class LocalMemory:
 
     def __str__(self) -> str:
         return (
-            f"scratchpad of {self.scratchpad_rows} rows: {self.inputs}; {self.weights}\\n"
+            f"scratchpad of {self.scratchpad_rows} rows: {self.inputs}; {self.weights}\n"
             f"accumulator of {self.accumulator_rows} rows: {self.results}"
         )
 
