@@ -17,6 +17,7 @@ from compiler.lower.explicit_choice import explicit_mappings
 from compiler.lower.grouped import packed_layer, packed_workspaces
 from compiler.lower.loop_conv_check import AXES, plan_loop_conv
 from compiler.lower.loop_ws import check_loop_ws
+from compiler.lower.pipeline import conv_runs, pipeline_cycles, product_runs
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
 __all__ = ["Choice", "choices", "choose"]
@@ -24,6 +25,8 @@ __all__ = ["Choice", "choices", "choose"]
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
 _MOST_TILINGS = 200_000
+#: So many of the best tilings of each style and order are looked at run by run.
+_REFINED = 24
 #: What it costs the host core to write a byte of expanded weights.
 _HOST_CYCLES_A_BYTE = 4.0
 
@@ -119,10 +122,13 @@ def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]
         cycles = product_cycles(
             layer, accelerator, (product.rows, product.columns, product.depth), i, j, k, keep_a, keep_b
         )
-        for n in np.argsort(cycles, kind="stable")[:best]:
-            schedule = LoopWsSchedule(int(i[n]), int(j[n]), int(k[n]), order, keep_a[n] > 1, keep_b[n] > 1)
-            found.append(Choice(schedule, float(cycles[n])))
-    return found
+        for n in np.argsort(cycles, kind="stable")[: max(best, _REFINED)]:
+            schedule = LoopWsSchedule(
+                int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n] > 1), bool(keep_b[n] > 1)
+            )
+            refined = pipeline_cycles(*product_runs(layer, accelerator, product, schedule))
+            found.append(Choice(schedule, refined))
+    return sorted(found, key=lambda one: one.cycles)[:best]
 
 
 def _tiles(blocks: int, most: int = 64) -> Integers:
@@ -176,20 +182,18 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
         keep_w = np.where((near_w <= 2) & (pixels == 1), spatial, 1)
         cycles = conv_cycles(layer, accelerator, tile, stride=p.stride_w if p.P > 1 else p.stride_h, pixels=pixels,
                              downsample=down, keep_input=keep_in, keep_weights=keep_w)  # fmt: skip
-        for n in np.argsort(cycles, kind="stable")[: best + 8]:
+        for n in np.argsort(cycles, kind="stable")[: max(best, _REFINED)]:
             part = [int(tile[axis][n]) for axis in AXES]
             schedule = LoopConvSchedule(
                 *part, order=order, pixels=pixels, downsample=down, keep_input=bool(keep_in[n] > 1),
                 keep_weights=bool(keep_w[n] > 1),
             )  # fmt: skip
             try:
-                plan_loop_conv(layer, schedule, accelerator)
+                plan = plan_loop_conv(layer, schedule, accelerator)
             except InfeasibleError:
                 continue
-            found.append(Choice(schedule, float(cycles[n])))
-            if len(found) % best == 0:
-                break
-    return found
+            found.append(Choice(schedule, pipeline_cycles(*conv_runs(layer, accelerator, plan))))
+    return sorted(found, key=lambda one: one.cycles)[:best]
 
 
 def _smallest(layer: Layer, accelerator: Accelerator) -> None:

@@ -7,67 +7,21 @@ first loads and the last stores have nothing to hide behind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.bound import LEAST_ROWS
+from compiler.lower.pipeline import least_period
+from compiler.lower.traffic import MEMORY_LATENCY, read_cycles, write_cycles
 
-__all__ = ["MEMORY_LATENCY", "Traffic", "conv_cycles", "product_cycles", "read_cycles", "write_cycles"]
+__all__ = ["conv_cycles", "product_cycles"]
 
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: Cycles from a read request to its data, on the way and in memory. No source fixes one; the simulator's default is 60.
-MEMORY_LATENCY = 70.0
 #: Cycles between the command that starts a run and its first load, or that a change of slots costs.
 _START, _CHANGE = 40.0, 6.0
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """How the accelerator's port moves rows of a tensor: bytes of memory per useful byte, and cycles."""
-
-    accelerator: Accelerator
-
-    def row(self, useful: Numbers, pitch: int) -> Numbers:
-        """Bytes that a row of `useful` bytes takes; rows start `pitch` bytes apart, so alignment may vary."""
-        beat = self.accelerator.dma_bits // 8
-        return np.ceil(useful / beat) * beat if pitch % beat == 0 else useful + beat - 1
-
-    def cycles(self, bytes_moved: Numbers, request: Numbers) -> Numbers:
-        """Cycles of reads in requests of that size: bandwidth, or what is in flight while memory answers."""
-        a = self.accelerator
-        rate = np.minimum(
-            min(a.dram_bytes_per_cycle, a.dma_bits / 8), a.dma_requests * request / MEMORY_LATENCY
-        )
-        return bytes_moved / rate
-
-
-def least_period(accelerator: Accelerator) -> float:
-    """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
-    its results have left the array.
-    """
-    return (2 * accelerator.dim + 28) / max(1, accelerator.execute_entries // 2)
-
-
-def read_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers, pitch: int) -> Numbers:
-    """Cycles to load `rows` rows of `columns` bytes each, in commands of up to 64 bytes a row."""
-    limit = float(min(64, accelerator.dma_max_bytes))
-    traffic = Traffic(accelerator)
-    wide, rest = np.floor(columns / limit), columns % limit
-    total = traffic.cycles(
-        rows * wide * traffic.row(np.full_like(columns, limit), pitch), np.full_like(columns, limit)
-    )
-    partial = traffic.row(rest, pitch)
-    return total + np.where(rest > 0, traffic.cycles(rows * partial, np.maximum(partial, 1)), 0.0)
-
-
-def write_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers) -> Numbers:
-    """Cycles to store `rows` rows of `columns` bytes."""
-    return rows * columns / min(accelerator.dram_bytes_per_cycle, accelerator.dma_bits / 8)
 
 
 def _beside(passes: Numbers, transfers: Numbers) -> Numbers:

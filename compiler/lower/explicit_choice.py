@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.bound import LEAST_ROWS
-from compiler.lower.estimate import MEMORY_LATENCY
+from compiler.lower.traffic import MEMORY_LATENCY
 from compiler.mapping import Dataflow, Mapping, requirement
 from workloads.problem import DIMS, Problem
 
