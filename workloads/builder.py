@@ -218,8 +218,10 @@ class GraphBuilder(TensorBuilder):
         )
 
 
-def causal_mask(rows: int, columns: int) -> Parameter:
-    """True where a query (row) sees a key (column): up to its own position, counted from the end."""
+def causal_mask(rows: int, columns: int, shift: int | None = None) -> Parameter:
+    """True where a query (row) sees a key (column): up to `shift` positions beyond its own; the last one sees all
+    without it."""
+    seen = columns - rows if shift is None else shift
     return Parameter(
-        f"causal{rows}x{columns}", (rows, columns), lambda: np.tri(rows, columns, columns - rows, dtype=bool)
+        f"causal{rows}x{columns}+{seen}", (rows, columns), lambda: np.tri(rows, columns, seen, dtype=bool)
     )

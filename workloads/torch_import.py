@@ -41,9 +41,10 @@ def load_torch(path: str, function: str | None = None) -> Network:
             imp.values[node] = imp.builder.input(imp.builder.unique(node.name), shapes[0])
         elif spec.kind is not InputKind.USER_INPUT or not shapes:
             trained = spec.kind is InputKind.PARAMETER
-            imp.constants[node] = _stored(spec.target or node.name, shapes, trained)
+            stored = _tensor_of(program, spec.target)
+            imp.constants[node] = _stored(spec.target or node.name, shapes, trained, stored)
     _walk(imp, program.graph)
-    network = imp.builder.build(imp.unsupported)
+    network = imp.builder.build(imp.unsupported, _outputs(imp, program))
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
@@ -54,13 +55,31 @@ def load_torch(path: str, function: str | None = None) -> Network:
     return network
 
 
+def _tensor_of(program: ExportedProgram, name: str | None) -> torch.Tensor | None:
+    """A parameter or buffer of the program."""
+    stored = program.state_dict.get(name) if name else None
+    if stored is None and name:
+        stored = program.constants.get(name)
+    return stored if isinstance(stored, torch.Tensor) else None
+
+
+def _outputs(imp: TorchNode, program: ExportedProgram) -> list[Tensor]:
+    """What the user's model returns, as far as it depends on the inputs."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    wanted = [nodes.get(str(name)) for name in program.graph_signature.user_outputs]
+    return [imp.values[node] for node in wanted if node is not None and node in imp.values]
+
+
 def _placeholders(graph: Graph) -> Iterator[Node]:
     return (node for node in graph.nodes if node.op == "placeholder")
 
 
-def _stored(name: str, shapes: list[tuple[int, ...]], trained: bool) -> Constant:
+def _stored(
+    name: str, shapes: list[tuple[int, ...]], trained: bool, value: torch.Tensor | None = None
+) -> Constant:
     shape = shapes[0] if shapes else ()
-    return Constant(shape, (Root(name, math.prod(shape), trained),))
+    load = None if value is None or value.is_meta else lambda: value
+    return Constant(shape, (Root(name, math.prod(shape), trained),), load, name)
 
 
 def _base_name(target: object) -> str:
@@ -116,7 +135,10 @@ def _walk(imp: TorchNode, graph: Graph) -> None:
     for node in graph.nodes:
         if node.op == "get_attr":
             shapes = node_shapes(node)
-            imp.constants.setdefault(node, _stored(str(node.target), shapes, trained=False))
+            module = node.graph.owning_module
+            value = None if module is None else getattr(module, str(node.target), None)
+            stored = value if isinstance(value, torch.Tensor) else None
+            imp.constants.setdefault(node, _stored(str(node.target), shapes, False, stored))
         elif node.op == "call_function":
             _call(imp, node)
 
@@ -132,7 +154,7 @@ def _call(imp: TorchNode, node: Node) -> None:
         return
     handler = _handler(node.target)
     if handler is shape_only and node_shapes(node):
-        imp.constants[node] = Constant(node_shapes(node)[0])
+        imp.constants[node] = Constant(node_shapes(node)[0], (), imp.evaluation_of_shape(node))
         return
     if imp.fold() or (not node.users and not node_shapes(node)):
         return
@@ -160,10 +182,26 @@ def _operator(node: Node) -> str:
 def _getitem(imp: TorchNode, node: Node) -> None:
     source = node.args[0]
     shapes = node_shapes(node)
+    index = node.args[1]
     if isinstance(source, Node) and source in imp.values and shapes:
-        imp.values[node] = Tensor(imp.values[source].name, shapes[0])
+        whole = imp.values[source]
+        if source in imp.parts and isinstance(index, int):
+            imp.values[node] = imp.parts[source][index]
+        elif index == 0 and whole.shape == shapes[0]:
+            imp.values[node] = whole
+        else:
+            imp.values[node] = imp.builder.view(whole, shapes[0])
     elif isinstance(source, Node) and source in imp.constants:
-        imp.constants[node] = Constant(shapes[0] if shapes else (), imp.constants[source].roots)
+        load = imp.constants[source].load
+        imp.constants[node] = Constant(
+            shapes[0] if shapes else (),
+            imp.constants[source].roots,
+            None if load is None else lambda: _item(load(), index),
+        )
+
+
+def _item(values: Any, index: Any) -> Any:
+    return None if values is None else values[index]
 
 
 def _subgraph(node: Node) -> GraphModule | None:

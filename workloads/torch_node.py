@@ -6,16 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import Node
 
 from common.errors import InputError, Location
 from workloads.builder import GraphBuilder
 from workloads.network import Tensor, Unsupported
+from workloads.semantics import Fill, Parameter
 
 
 class UnsupportedNodeError(Exception):
     """A node without a cost here; the text says why."""
+
+
+#: A tensor's elements, or whatever else a constant node gives.
+Load = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,14 @@ class Constant:
 
     Attributes:
         roots: the stored tensors it was made from.
+        load: gives its elements; None from there if they have no values (the meta device).
+        name: of a stored tensor.
     """
 
     shape: tuple[int, ...]
     roots: tuple[Root, ...] = ()
+    load: Load | None = None
+    name: str = ""
 
 
 def node_shapes(node: Node) -> list[tuple[int, ...]]:
@@ -64,6 +74,8 @@ class TorchNode:
         self.builder = GraphBuilder(name, source=path)
         self.values: dict[Node, Tensor] = {}
         self.constants: dict[Node, Constant] = {}
+        #: Results of nodes that return several views.
+        self.parts: dict[Node, list[Tensor]] = {}
         self.unsupported: list[Unsupported] = []
         self.node: Node
         self.args: dict[str, Any] = {}
@@ -91,8 +103,54 @@ class TorchNode:
             return False
         shapes = node_shapes(self.node)
         roots = tuple(dict.fromkeys(root for source in sources for root in self.constants[source].roots))
-        self.constants[self.node] = Constant(shapes[0] if shapes else (), roots)
+        self.constants[self.node] = Constant(shapes[0] if shapes else (), roots, self._evaluation(self.node))
         return True
+
+    def _evaluation(self, node: Node) -> Load:
+        """What a constant node computes from constants."""
+        sources = {source: self.constants[source] for source in node.all_input_nodes}
+        target = node.target
+
+        def load() -> Any:
+            values = {source: None if c.load is None else c.load() for source, c in sources.items()}
+            if any(value is None for value in values.values()) or not callable(target):
+                return None
+            arguments: Any = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+            with torch.no_grad():
+                return target(*arguments[0], **arguments[1])
+
+        return load
+
+    def evaluation_of_shape(self, node: Node) -> Load:
+        """What a node computes from the shape of its first argument, and constants."""
+        shapes = node_shapes(node.all_input_nodes[0]) if node.all_input_nodes else []
+        target = node.target
+
+        def load() -> Any:
+            if not shapes or len(node.all_input_nodes) != 1 or not callable(target):
+                return None
+            source = torch.zeros(shapes[0])
+            arguments: Any = torch.fx.node.map_arg((node.args, node.kwargs), lambda _: source)
+            return target(*arguments[0], **arguments[1])
+
+        return load
+
+    def parameter(self, node: Any, fill: Fill = "normal", fan_in: int = 1) -> Parameter:
+        """A constant tensor as a parameter of an operator. Raises ValueError if it is none."""
+        found = self.constants.get(node) if isinstance(node, Node) else None
+        if found is None:
+            raise ValueError("no constant")
+        loader = found.load
+
+        def load() -> np.ndarray | None:
+            value = None if loader is None else loader()
+            if not isinstance(value, torch.Tensor) or value.is_meta:
+                return None
+            if value.is_floating_point():
+                value = value.to(torch.float32)
+            return np.asarray(value.detach().cpu().numpy())
+
+        return Parameter(found.name or str(node.name), found.shape, load, fill, fan_in)
 
     def reject(self, operator: str, reason: str) -> None:
         """List the node as unsupported; its output counts as an input from outside."""
@@ -119,10 +177,13 @@ class TorchNode:
         node = self.args.get(name)
         return self.constants.get(node) if isinstance(node, Node) else None
 
-    def operand(self, name: str) -> Tensor | tuple[int, ...]:
-        """An activation, or the shape of a constant."""
+    def operand(self, name: str) -> Tensor | Parameter:
+        """An activation or a constant."""
         constant = self.constant(name)
-        return constant.shape if constant else self.tensor(name)
+        if constant is None:
+            return self.tensor(name)
+        shape = constant.shape
+        return self.parameter(self.args[name], fan_in=shape[-1] if shape else 1)
 
     def tensors(self) -> list[Tensor]:
         """All arguments that are activations, those in lists included."""

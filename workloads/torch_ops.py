@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import torch
+
+from workloads.builder import causal_mask
 from workloads.einsum import contraction
 from workloads.network import Tensor
+from workloads.semantics import Parameter, Semantics
+from workloads.tensor_builder import Trained
 from workloads.torch_node import Constant, Handler, TorchNode, UnsupportedNodeError
+from workloads.torch_semantics import meaning, operand_of
+from workloads.torch_views import view_steps
+from workloads.views import Expand, Reshape, Transpose, Unknown
 
 # Convolutions
 
@@ -42,17 +50,44 @@ def _conv(imp: TorchNode, transposed: bool = False) -> None:
             imp.name,
             rank,
             shared,
+            _trained(imp),
         )
     else:
         padding = _padding(imp, shape[2:], dilation)
         conv = b.conv2d if rank == 2 else b.conv1d
-        y = conv(batched, shape[0], shape[2:], stride, padding, dilation, groups, bias, imp.name, shared)
-    imp.emit(Tensor(y.name, y.shape if batched is x else y.shape[1:]))
+        kernel = shape[2:]
+        y = conv(
+            batched,
+            shape[0],
+            kernel,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            imp.name,
+            shared,
+            _trained(imp),
+        )
+    imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
+
+
+def _trained(imp: TorchNode) -> Trained:
+    """Parameters of a convolution, none if they are computed from activations."""
+    weight, bias = imp.constant("weight"), imp.constant("bias")
+    if weight is None or (bias is None and imp.args.get("bias") is not None):
+        return None, None
+    fan_in = math.prod(weight.shape[1:])
+    return (
+        imp.parameter(imp.args["weight"], fan_in=fan_in),
+        None if bias is None else imp.parameter(imp.args["bias"], "shift"),
+    )
 
 
 def _batched(x: Tensor, rank: int) -> Tensor:
     """Images may come without a batch dimension."""
-    return x if len(x.shape) == rank + 2 else Tensor(x.name, (1, *x.shape))
+    shape = (1, *x.shape)
+    return x if len(x.shape) == rank + 2 else x.viewed(shape, Reshape(shape))
 
 
 def _padding(imp: TorchNode, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
@@ -79,17 +114,21 @@ def _pool(imp: TorchNode, kind: str, rank: int) -> None:
         imp.numbers("dilation", 1),
         bool(imp.args.get("ceil_mode")),
         imp.name,
+        imp.args.get("count_include_pad") is not False,
+        imp.args.get("divisor_override"),
     )
-    imp.emit(Tensor(y.name, y.shape if batched is x else y.shape[1:]))
+    imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
 
 
 # Matrix products
 
 
-def _swap(x: Tensor | tuple[int, ...]) -> Tensor | tuple[int, ...]:
-    if isinstance(x, Tensor):
-        return Tensor(x.name, (*x.shape[:-2], *x.shape[:-3:-1]))
-    return (*x[:-2], *x[:-3:-1])
+def _swap(x: Tensor | Parameter) -> Tensor | Parameter:
+    """Rows and columns exchanged."""
+    if len(x.shape) < 2:
+        return x
+    axes = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
+    return x.viewed(tuple(x.shape[a] for a in axes), Transpose(axes))
 
 
 def _matmul(imp: TorchNode, left: str, right: str, bias: str | None = None, swap: bool = False) -> None:
@@ -98,26 +137,32 @@ def _matmul(imp: TorchNode, left: str, right: str, bias: str | None = None, swap
     constant_bias = bias is not None and imp.constant(bias) is not None
     if bias is not None and constant_bias:
         weights += imp.claim(bias)
-    y = imp.builder.matmul(a, _swap(b) if swap else b, imp.name, weights)
+    b = _swap(b) if swap else b
+    alpha, beta = (float(imp.args.get(name, 1)) for name in ("alpha", "beta"))
+    added = imp.parameter(imp.args[bias], "shift") if bias is not None and constant_bias else None
+    if added is not None and beta != 1:
+        a = a.viewed(a.shape, Unknown("a product whose bias is multiplied")) if isinstance(a, Tensor) else a
+    y = imp.builder.matmul(a, b, imp.name, weights, alpha, added)
     if bias is not None and imp.args.get(bias) is not None and not constant_bias:
-        y = imp.builder.op("add", (y, imp.tensor(bias)), y.shape, name=imp.builder.unique(f"{imp.name}.add"))
+        x = imp.tensor(bias)
+        semantics = Semantics("binary", (y, x), {"name": "add"}) if beta == 1 else None
+        name = imp.builder.unique(f"{imp.name}.add")
+        y = imp.builder.op("add", (y, x), y.shape, name=name, semantics=semantics)
     imp.emit(y)
 
 
 def _einsum(imp: TorchNode) -> None:
-    operands = imp.args.get("tensors") or ()
+    operands: Any = imp.args.get("tensors") or ()
     if len(operands) != 2:
         raise UnsupportedNodeError("einsum of other than two operands")
     shapes = [imp.values[n].shape if n in imp.values else imp.constants[n].shape for n in operands]
     plan = contraction(str(imp.args.get("equation")), *shapes)
     if isinstance(plan, str):
         raise UnsupportedNodeError(plan)
-    left, right = (
-        Tensor(imp.values[n].name, shape) if n in imp.values else shape
-        for n, shape in zip(operands, (plan.left, plan.right), strict=True)
-    )
+    left = operand_of(imp, operands[0]).viewed(plan.left, *plan.left_steps)
+    right = operand_of(imp, operands[1]).viewed(plan.right, *plan.right_steps)
     y = imp.builder.matmul(left, right, imp.name, imp.claim_trained())
-    imp.emit(Tensor(y.name, plan.output))
+    imp.emit(y.viewed(plan.output, *plan.output_steps))
 
 
 def _attention(imp: TorchNode) -> None:
@@ -128,11 +173,36 @@ def _attention(imp: TorchNode) -> None:
         raise UnsupportedNodeError(f"attention of {q.shape}, {k.shape} and {v.shape}")
     if len(q.shape) > 3 and k.shape[-3] != q.shape[-3]:
         # Grouped queries: several query heads read the same keys and values.
-        k, v = (b.view(x, (*x.shape[:-3], q.shape[-3], *x.shape[-2:])) for x in (k, v))
-    keys = Tensor(k.name, (*k.shape[:-2], k.shape[-1], k.shape[-2]))
-    scores = b.matmul(q, keys, f"{imp.name}.scores")
-    y = b.matmul(b.softmax(scores, f"{imp.name}.softmax"), v, f"{imp.name}.context")
+        k, v = (_repeated(x, q.shape[-3]) for x in (k, v))
+    keys = k.viewed((*k.shape[:-2], k.shape[-1], k.shape[-2]), *_swap_last(len(k.shape)))
+    scale = imp.args.get("scale")
+    alpha = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    scores = b.matmul(q, keys, f"{imp.name}.scores", alpha=alpha)
+    mask = imp.args.get("attn_mask")
+    seen: Tensor | Parameter | None = None if mask is None else operand_of(imp, mask)
+    if imp.args.get("is_causal"):
+        # Aligned with the first key, unlike a decoder's.
+        seen = causal_mask(scores.shape[-2], scores.shape[-1], shift=0)
+    y = b.matmul(b.softmax(scores, f"{imp.name}.softmax", seen), v, f"{imp.name}.context")
     imp.emit(y)
+
+
+def _swap_last(rank: int) -> tuple[Transpose]:
+    return (Transpose((*range(rank - 2), rank - 1, rank - 2)),)
+
+
+def _repeated(x: Tensor, heads: int) -> Tensor:
+    """Keys or values (..., heads, seq, size) that neighbouring query heads share."""
+    *lead, own, seq, size = x.shape
+    full = (*lead, heads, seq, size)
+    if heads % own:
+        return x.viewed(full, Unknown(f"{own} heads for {heads}"))
+    return x.viewed(
+        full,
+        Reshape((*lead, own, 1, seq, size)),
+        Expand((*lead, own, heads // own, seq, size)),
+        Reshape(full),
+    )
 
 
 # Elementwise
@@ -145,10 +215,10 @@ def _binary(imp: TorchNode, kind: str) -> None:
     shape = imp.shape()
     arguments = [imp.args.get("self"), imp.args.get("other")]
     if len(activations) == 2 and all(math.prod(x.shape) > 1 for x in activations):
-        imp.emit(b.op(kind, activations, shape, name=imp.name))
+        imp.emit(b.op(kind, activations, shape, name=imp.name, semantics=meaning(imp)))
         return
     if arguments[0] is arguments[1]:
-        imp.emit(b.op("elementwise", activations, shape, name=imp.name))
+        imp.emit(b.op("elementwise", activations, shape, name=imp.name, semantics=meaning(imp)))
         return
     x = max(activations, key=lambda t: math.prod(t.shape))
     weights = imp.claim_trained()
@@ -157,7 +227,7 @@ def _binary(imp: TorchNode, kind: str) -> None:
         kind = "bias" if additive else "scale"
     elif kind != "add":
         kind = "elementwise"
-    imp.emit(b.op(kind, activations, shape, weights, imp.name))
+    imp.emit(b.op(kind, activations, shape, weights, imp.name, meaning(imp)))
 
 
 def _clamp(imp: TorchNode) -> None:
@@ -165,28 +235,36 @@ def _clamp(imp: TorchNode) -> None:
     zero = isinstance(least, (int, float)) and least == 0
     upper = imp.args.get("max", imp.args.get("max_val"))
     kind = ("relu" if upper is None else "relu6") if zero else "elementwise"
-    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), name=imp.name))
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), name=imp.name, semantics=meaning(imp)))
 
 
 def _host(imp: TorchNode, kind: str) -> None:
     """An operator without a problem; trained constants among its arguments are its weights."""
-    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), imp.claim_trained(), imp.name))
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), imp.claim_trained(), imp.name, meaning(imp)))
 
 
 def _norm(imp: TorchNode, kind: str) -> None:
     """Scale and shift are trained, running statistics are not."""
     x = imp.tensors()[0]
-    imp.emit(imp.builder.op(kind, (x,), x.shape, imp.claim("weight", "bias"), imp.name))
+    imp.emit(imp.builder.op(kind, (x,), x.shape, imp.claim("weight", "bias"), imp.name, meaning(imp)))
 
 
 def _first(imp: TorchNode) -> None:
     """Nothing happens to the first argument's elements."""
-    imp.emit(Tensor(imp.tensors()[0].name, imp.shape()))
+    x = imp.tensors()[0]
+    imp.emit(x if x.shape == imp.shape() else imp.builder.view(x, imp.shape()))
 
 
 def view(imp: TorchNode) -> None:
-    """Another shape, or a part, of the first activation."""
-    imp.emit(imp.builder.view(imp.tensors()[0], imp.shape()))
+    """Another shape, or parts, of the first activation."""
+    x = imp.tensors()[0]
+    shape = imp.shape()
+    target = imp.node.target
+    name = target._schema.name.split("::")[-1] if isinstance(target, torch._ops.OpOverload) else ""
+    parts = [x.viewed(part, *steps) for part, steps in view_steps(imp, name)]
+    imp.emit(parts[0] if parts and parts[0].shape == shape else imp.builder.view(x, shape))
+    if len(parts) > 1:
+        imp.parts[imp.node] = parts
 
 
 def shape_only(imp: TorchNode) -> None:
