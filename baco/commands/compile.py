@@ -1,4 +1,4 @@
-"""`baco compile`: a kernel, a layer or text of the IR becomes a program."""
+"""`baco compile`: a kernel, a layer, a network or text of the IR becomes a program."""
 
 from __future__ import annotations
 
@@ -52,8 +52,13 @@ def compile_(
     mapping: options.MappingText = None,
     style: options.Style = "auto",
     baseline: options.Baseline = False,
+    network: options.Network = None,
+    layers: options.Layers = None,
+    scales: options.Scales = "float",
+    check_layers: options.CheckLayers = False,
+    image: options.Image = None,
 ) -> None:
-    """Compile a kernel, a layer or text of the IR.
+    """Compile a kernel, a layer, a network or text of the IR.
 
     The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
     """
@@ -69,11 +74,37 @@ def compile_(
 
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
+    layer = LayerOptions(
+        gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
+    )
+    if network is not None:
+        from baco.commands.network_commands import compile_network_command
+        from baco.commands.network_input import network_request
+
+        compile_network_command(
+            network_request(
+                network,
+                load_accelerator(accelerator),
+                layer,
+                others={"FILE": source, "--from": level, "--entry": entry, "--grid": grid},
+                layers=layers,
+                scales=scales,
+                seed=seed,
+                target=target,
+                arguments=tuple(arguments or ()),
+                check_layers=check_layers,
+                compare=check,
+                observe=observer(dump_after),
+            ),
+            emit,
+            out,
+            image,
+            check=check or check_layers,
+        )
+        return
     request = Request(
         source,
-        LayerOptions(
-            gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
-        ),
+        layer,
         load_accelerator(accelerator),
         level=level_named(level),
         entry=entry,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,19 +12,24 @@ __all__ = [
     "Arguments",
     "Baseline",
     "Bias",
+    "CheckLayers",
     "Conv",
     "DumpAfter",
     "Entry",
     "From",
     "Gemm",
     "Grid",
+    "Image",
     "Input",
+    "Layers",
     "MappingText",
+    "Network",
     "Pool",
     "Raw",
     "Relu",
     "Residual",
     "Scale",
+    "Scales",
     "Seed",
     "Style",
     "Target",
@@ -32,6 +38,7 @@ __all__ = [
 
 _LAYER = "Layer"
 _CODE = "IR or kernel"
+_NETWORK = "Network"
 
 Input = Annotated[
     str | None,
@@ -144,4 +151,38 @@ Style = Annotated[
 Baseline = Annotated[
     bool,
     typer.Option("--baseline", help="Tiles of Gemmini's default heuristic.", rich_help_panel=_LAYER),
+]
+
+Network = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="NAME|FILE",
+        help="A whole network in int8: built in (NAME[:OPTION=VALUE]), MODEL.onnx or CODE.py:FUNCTION.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Layers = Annotated[
+    int | None,
+    typer.Option(
+        "--layers", metavar="N", help="Run repeated blocks only so many times.", rich_help_panel=_NETWORK
+    ),
+]
+Scales = Annotated[
+    str,
+    typer.Option("--scales", help="Of the quantisation: float or power-of-two.", rich_help_panel=_NETWORK),
+]
+CheckLayers = Annotated[
+    bool,
+    typer.Option(
+        "--check-layers",
+        help="The program compares what every operator wrote, and ends at the first difference.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Image = Annotated[
+    Path | None,
+    typer.Option(
+        "--image", metavar="FILE", help="Write weights and tables here as well.", rich_help_panel=_NETWORK
+    ),
 ]

@@ -59,13 +59,18 @@ def run(
     mapping: options.MappingText = None,
     style: options.Style = "auto",
     baseline: options.Baseline = False,
+    network: options.Network = None,
+    layers: options.Layers = None,
+    scales: options.Scales = "float",
+    check_layers: options.CheckLayers = False,
 ) -> None:
-    """Compile a kernel, a layer or text of the IR, run it, and compare its results with numpy's.
+    """Compile a kernel, a layer, a network or text of the IR, run it, and compare its results with numpy's.
 
-    Layers are compared with numpy integers, kernels with their interpretation, text of the IR with the files of
-    --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
+    Layers and networks are compared with numpy integers, kernels with their interpretation, text of the IR with the
+    files of --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
     """
     from accel.presets import load_accelerator
+    from baco.commands.arrays import difference, save_array
     from baco.commands.compile_input import prepare
     from baco.commands.compile_request import Request, named_files
     from baco.commands.context import print_json, stderr, stdout
@@ -75,11 +80,43 @@ def run(
     from sim.job import Recording
     from sim.program import run_program
 
+    layer = LayerOptions(
+        gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
+    )
+    if network is not None:
+        from baco.commands.network_commands import run_network_command
+        from baco.commands.network_input import network_request
+
+        run_network_command(
+            network_request(
+                network,
+                load_accelerator(accelerator),
+                layer,
+                others={
+                    "FILE": source,
+                    "--from": level,
+                    "--entry": entry,
+                    "--grid": grid,
+                    "--expect": expect,
+                },
+                layers=layers,
+                scales=scales,
+                seed=seed,
+                target=target,
+                arguments=tuple(arguments or ()),
+                check_layers=check_layers,
+                observe=observer(dump_after),
+            ),
+            engine,
+            save or [],
+            log=log,
+            json=json,
+            quiet=quiet,
+        )
+        return
     request = Request(
         source,
-        LayerOptions(
-            gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
-        ),
+        layer,
         load_accelerator(accelerator),
         level=level_named(level),
         entry=entry,
@@ -108,8 +145,8 @@ def run(
         read_all=True,
     )
     for name, path in files.items():
-        _save(path, outputs[name])
-    mistakes = [text for name, array in expected.items() if (text := _difference(name, outputs[name], array))]
+        save_array(path, outputs[name])
+    mistakes = [text for name, array in expected.items() if (text := difference(name, outputs[name], array))]
     if json:
         print_json(result.to_dict() | {"compared": sorted(expected), "wrong": mistakes})
     elif not quiet:
@@ -141,30 +178,3 @@ def _expected_files(files: dict[str, Path], buffers: dict[str, Buffer]) -> dict[
         name: replace(buffers[name], expected=load_array(path)).expected  # type: ignore[misc]
         for name, path in files.items()
     }
-
-
-def _difference(name: str, found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> str | None:
-    """The first wrong element; None when all are right."""
-    import numpy as np
-
-    wrong = np.argwhere(found != wanted)
-    if not len(wrong):
-        return None
-    first = tuple(int(one) for one in wrong[0])
-    where = ", ".join(map(str, first))
-    return (
-        f"wrong: {name}[{where}] is {found[first]}, not {wanted[first]};"
-        f" {len(wrong):,} of {found.size:,} elements are wrong"
-    )
-
-
-def _save(path: Path, array: np.ndarray[Any, Any]) -> None:
-    import io
-
-    import numpy as np
-
-    from common.files import atomic_write
-
-    stream = io.BytesIO()
-    np.save(stream, array)
-    atomic_write(path, stream.getvalue())

@@ -18,14 +18,14 @@ from compiler.network.emission import ENTRY, emit_network
 from compiler.network.graph import QuantisedNetwork, Value
 from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
-from compiler.network.placement import place
+from compiler.network.placement import Placement, place
 from compiler.network.steps import itemsize
 from compiler.schedule import Schedule
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["NetworkProgram", "compile_network", "scheduler"]
+__all__ = ["NetworkCode", "NetworkProgram", "compile_network", "network_code", "scheduler"]
 
 Array = np.ndarray[Any, Any]
 Target = Literal["gemmini", "baco"]
@@ -92,6 +92,47 @@ def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline:
     return schedule
 
 
+@dataclass(frozen=True)
+class NetworkCode:
+    """A network as a module at the `instgem` level, and what it works on.
+
+    Attributes:
+        module: functions of the layers and the entry `ENTRY`, which takes the addresses of the buffers.
+        lowered: steps and layers.
+        memory: where activations lie in their buffer.
+        placement: buffers.
+        fences: steps that wait for what came before them.
+    """
+
+    module: ModuleOp
+    lowered: LoweredNetwork
+    memory: MemoryPlan
+    placement: Placement
+    fences: int
+
+
+def network_code(
+    network: QuantisedNetwork,
+    accelerator: Accelerator,
+    *,
+    schedule: Scheduler | None = None,
+    target: Target = "gemmini",
+    data: Mapping[str, Array] | None = None,
+    reference: Mapping[str, Array] | None = None,
+    check_layers: bool = False,
+) -> NetworkCode:
+    """The module of a network; arguments and errors as those of `compile_network`."""
+    if check_layers and reference is None:
+        raise InputError("checking every layer needs the values of all of them")
+    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator, target))
+    if check_layers:
+        add_checks(lowered, reference or {})
+    memory = plan_memory(_lifetimes(lowered))
+    placement = place(lowered, memory, data or {}, reference or {})
+    module, fences = emit_network(lowered, placement, accelerator)
+    return NetworkCode(module, lowered, memory, placement, fences)
+
+
 def compile_network(
     network: QuantisedNetwork,
     accelerator: Accelerator,
@@ -100,6 +141,7 @@ def compile_network(
     target: Target = "gemmini",
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
+    check: bool = True,
     check_layers: bool = False,
     observe: Callable[[str, ModuleOp], None] | None = None,
 ) -> NetworkProgram:
@@ -110,35 +152,36 @@ def compile_network(
     Args:
         schedule: how layers are carried out; default: `scheduler(accelerator, target)`.
         data: what the inputs hold at the start, by the names of values; zeros without.
-        reference: values by name (of each value's shape); the program then compares its outputs with theirs and ends
-            with exit code 1 at a difference.
-        check_layers: compare after every operator, with the whole `reference`; the first difference ends the program.
-        observe: called with the name and the module before and after every pass.
+        reference: values by name, of each value's shape (`compiler.network.reference`).
+        check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
+        check_layers: compare after every operator, too; the first difference ends the program.
+        observe: called with the name and the module after every pass.
 
     Raises InputError for data that do not fit, InfeasibleError for an operator without code.
     """
-    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator, target))
-    if check_layers:
-        if reference is None:
-            raise InputError("checking every layer needs the values of all of them")
-        add_checks(lowered, reference)
-    memory = plan_memory(_lifetimes(lowered))
-    placement = place(lowered, memory, data or {}, reference or {})
-    module, fence_count = emit_network(lowered, placement, accelerator)
-    if observe is not None:
-        observe("instgem", module)
-    program = build_program(
-        module,
-        ENTRY,
-        placement.buffers,
+    code = network_code(
+        network,
         accelerator,
-        check=reference is not None,
+        schedule=schedule,
+        target=target,
+        data=data,
+        reference=reference,
+        check_layers=check_layers,
+    )
+    program = build_program(
+        code.module,
+        ENTRY,
+        code.placement.buffers,
+        accelerator,
+        check=check and reference is not None,
         name=network.name,
-        sources=host_sources(lowered.sources),
-        slack_bytes=_slack_bytes(lowered.layers.values(), accelerator),
+        sources=host_sources(code.lowered.sources),
+        slack_bytes=_slack_bytes(code.lowered.layers.values(), accelerator),
         observe=observe,
     )
-    return NetworkProgram(program, network, lowered, memory, placement.names, placement.image, fence_count)
+    return NetworkProgram(
+        program, network, code.lowered, code.memory, code.placement.names, code.placement.image, code.fences
+    )
 
 
 def host_sources(files: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,123 @@
+"""`baco compile --network` and `baco run --network`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from baco.commands.arrays import difference, save_array
+from baco.commands.context import print_json, stderr, stdout
+from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
+from common.errors import InputError, did_you_mean
+from common.files import atomic_write
+
+__all__ = ["compile_network_command", "run_network_command"]
+
+
+def compile_network_command(
+    request: NetworkRequest, emit: str, out: Path | None, image: Path | None, *, check: bool
+) -> None:
+    """Write the program, or the text of a level below; `image`: where the weights go as well."""
+    unit = prepare_network(request)
+    if emit != "elf":
+        _emit_text(unit, emit, out)
+        return
+    built = unit.compile(check=check)
+    path = out or Path(f"{built.program.name}.elf")
+    atomic_write(path, built.program.elf)
+    notes = stderr()
+    for line in built.report():
+        notes.print(line, markup=False)
+    if image is not None:
+        atomic_write(image, built.image.tobytes())
+        notes.print(f"{image}: {built.image.nbytes:,} bytes at the symbol buffer_constants", markup=False)
+    notes.print(
+        f"{path}: {len(built.program.elf):,} bytes, for the accelerator {request.accelerator.config_hash}",
+        markup=False,
+    )
+
+
+def _emit_text(unit: NetworkUnit, emit: str, out: Path | None) -> None:
+    from compiler.codegen.program import lower_to_ir, program_assembly
+    from compiler.ir_text import write_ir
+
+    levels = ("instgem", "llvm", "llvm-ir", "asm", "elf")
+    if emit not in levels:
+        raise InputError(f"a network has no '{emit}' form", hint="allowed: " + ", ".join(levels))
+    module = unit.code().module
+    if emit == "instgem":
+        text = write_ir(module)
+    else:
+        ir = lower_to_ir(module, unit.request.observe)
+        text = write_ir(module) if emit == "llvm" else ir if emit == "llvm-ir" else program_assembly(ir)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        atomic_write(out, text)
+
+
+def run_network_command(
+    request: NetworkRequest,
+    engine: str,
+    save: Sequence[str],
+    *,
+    log: Path | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Compile, simulate, and compare every output with the integer reference, exit code 1 at a difference."""
+    import numpy as np
+
+    from baco.commands.result_text import result_lines
+    from compiler.network.quantise import real
+    from sim.job import Recording
+    from sim.program import run_program
+
+    unit = prepare_network(request)
+    files = _outputs(save, unit)
+    built = unit.compile(check=False)
+    notes = stderr()
+    talkative = not (json or quiet)
+    found, result = run_program(
+        built.program,
+        engine=engine,
+        recording=Recording(log=log),
+        report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+    )
+    reference = unit.reference
+    assert reference is not None, "a run compares"
+    values = {name: found[buffer] for name, buffer in built.buffer_names.items() if buffer in found}
+    wrong = [text for name, array in values.items() if (text := difference(name, array, reference[name]))]
+    for name, path in files.items():
+        save_array(
+            path, np.asarray(real(unit.network, {**unit.network.constants, **unit.data, **values}, name))
+        )
+    if json:
+        print_json(result.to_dict() | {"compared": sorted(values), "wrong": wrong, "report": built.report()})
+    elif talkative:
+        right = f"right: {', '.join(sorted(values))} equal the integer reference, element by element"
+        verdict = "WRONG" if wrong or result.exit_code else right
+        for line in (*built.report(), *result_lines(result), f"results         {verdict}"):
+            stdout().print(line, markup=False)
+    for text in wrong if not json else ():
+        notes.print(text, markup=False)
+    if result.exit_code:
+        notes.print(f"the program ended with exit code {result.exit_code}: {result.console}", markup=False)
+    if wrong or result.exit_code:
+        raise typer.Exit(1)
+
+
+def _outputs(texts: Sequence[str], unit: NetworkUnit) -> dict[str, Path]:
+    known = unit.network.outputs
+    files = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or not file:
+            raise InputError(f"--save takes NAME=FILE, not '{text}'")
+        if name not in known:
+            raise InputError(f"--save: there is no output '{name}'", hint=did_you_mean(name, list(known)))
+        files[name] = Path(file)
+    return files
