@@ -105,7 +105,8 @@ class _Function:
 
     def body(self) -> None:
         first = self.function.body.blocks[0]
-        originals = list(reversed(list(PostOrderIterator(first))))  # definitions before their uses
+        # definitions before their uses; a block that is branched to twice may come twice
+        originals = list(reversed(list(dict.fromkeys(PostOrderIterator(first)))))
         for original in originals:
             block = self.entry if original is first else Block()
             self.blocks[original] = block
