@@ -183,10 +183,13 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
         cycles = conv_cycles(layer, accelerator, tile, stride=p.stride_w if p.P > 1 else p.stride_h, pixels=pixels,
                              downsample=down, keep_input=keep_in, keep_weights=keep_w)  # fmt: skip
         for n in np.argsort(cycles, kind="stable")[: max(best, _REFINED)]:
-            part = [int(tile[axis][n]) for axis in AXES]
+            batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
+                int(tile[axis][n]) for axis in AXES
+            )
             schedule = LoopConvSchedule(
-                *part, order=order, pixels=pixels, downsample=down, keep_input=bool(keep_in[n] > 1),
-                keep_weights=bool(keep_w[n] > 1),
+                batch, rows, columns, channels, kernel_rows, kernel_columns, depth,
+                order=order, pixels=pixels, downsample=down,
+                keep_input=bool(keep_in[n] > 1), keep_weights=bool(keep_w[n] > 1),
             )  # fmt: skip
             try:
                 plan = plan_loop_conv(layer, schedule, accelerator)

@@ -64,10 +64,10 @@ def pipeline_cycles(runs: Iterator[Run], count: int) -> float:
         # a slot is free when the run before the last has computed; its last stores go beside the loads
         begin = max(memory, before)
         memory = begin + run.load + waiting
-        start = max(last, begin + run.lead + MEMORY_LATENCY)
+        start = max(last, begin + run.lead + min(run.lead, waiting) + MEMORY_LATENCY)
         end = max(
             start + run.passes,
-            begin + run.opening + MEMORY_LATENCY + run.after,
+            begin + run.opening + min(run.opening, waiting) + MEMORY_LATENCY + run.after,
             memory + MEMORY_LATENCY + run.behind,
         )
         memory = max(memory, start) + run.store * (1 - run.tail) if run.store else memory
@@ -158,10 +158,11 @@ def _product_run(
     elif adds and layer.residual_scale is not None:
         d = _read(accelerator, rows, columns, layer.output.pitch)
     store = _write(accelerator, rows, columns * layer.output_bits / 8) if stores else 0.0
-    first = min(dim, rows) * min(_WIDE, depth) * with_a + min(dim, depth) * min(_WIDE, columns) * with_b
+    # the first block of weights meets every row block as the first loads of A bring them
+    first = a * min(1.0, _WIDE / depth) + b * min(1.0, dim / depth) * group + d / column_blocks
     return Run(
         load=a + b + d,
-        lead=first / bytes_per_cycle(accelerator),
+        lead=max(first - row_blocks * dim, first / row_blocks),
         opening=a + (b + d) * group,
         after=passes * (1 - group),
         behind=block,
