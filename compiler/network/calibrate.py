@@ -69,6 +69,8 @@ def needed(network: Network) -> Network:
             text = kinds.get(op.kind, "fusible" if op.kind in FUSIBLE else op.kind)
             problems.append(f"{op.name} ({op.kind}: {text})")
             continue
+        if op.semantics.function == "masked":
+            problems.append(f"{op.name} ({op.kind}: only a constant mask in front of a softmax)")
         for operand in op.semantics.operands:
             if isinstance(operand, Tensor):
                 live.add(operand.name)

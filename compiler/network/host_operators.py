@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -200,12 +200,12 @@ def reduction(b: IntegerBuilder, op: Operator) -> None:
     count = math.prod(view.shape[axis] for axis in axes)
     if count >= 2**23:
         raise b.error(op, f"a sum of {count} elements does not fit")
-    keeps = a["name"] in ("max", "min")
+    function: Literal["sum", "max", "min"] = a["name"] if a["name"] in ("max", "min") else "sum"
+    keeps = function != "sum"
     output = b.tensor(op.name, op.output.shape, None, b.scale(view) if keeps else None)
     factor = 1.0 if keeps else b.scale(view) / b.scale(output) / (count if a["name"] == "mean" else 1)
     target = output.reshaped([view.shape[axis] for axis in kept])
     assert target is not None
-    function = a["name"] if keeps else "sum"
     b.emit(Reduction(b.name(op.name), (op.name,), target, arranged, function, len(axes), fixed_point(factor)))
 
 

@@ -10,12 +10,10 @@ import numpy as np
 from compiler.network.arithmetic import float32
 from compiler.network.builder import IntegerBuilder
 from compiler.network.graph import Addition, Normalisation, Softmax
+from compiler.network.masks import MASKED
 from compiler.network.views import View
 from workloads.network import Operator
 from workloads.semantics import Parameter
-
-#: A mask of numbers at or below this takes elements out, as exporters write it for minus infinity.
-_MASKED = -1e4
 
 
 def softmax(b: IntegerBuilder, op: Operator) -> None:
@@ -62,7 +60,7 @@ def _masked(
     """(what the softmax is of, flags of the elements that take part or None) for a mask of truths or summands."""
     if mask.dtype == np.bool_:
         return view, b.constant(f"{name}.flags", mask.astype(np.int8)).expanded(view.shape)
-    absent = mask <= _MASKED
+    absent = mask <= MASKED
     summand = np.where(absent, 0, mask).astype(np.float64)
     if summand.any():
         added = b.quantised(f"{name}.summand", summand).expanded(view.shape)

@@ -20,12 +20,13 @@ from compiler.network.arithmetic import saturate8
 from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales
 from compiler.network.calibrate import calibrate, index_inputs, needed, random_inputs
 from compiler.network.graph import QuantisedNetwork
+from compiler.network.masks import fold_masks
 from compiler.network.parameters import Parameters
 from compiler.network.transposed import interleave, transposed_convolution
 from workloads.expand import expand
 from workloads.network import Network, Operator, Tensor
 
-__all__ = ["quantise", "quantise_inputs", "real"]
+__all__ = ["quantise", "quantise_inputs", "real", "runnable"]
 
 #: Function of `workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -76,8 +77,8 @@ def quantise(
     """
     if scales not in get_args(Scales):
         raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
-    network = needed(expand(network, layers))
     parameters = Parameters(network.source, seed)
+    network = runnable(network, parameters, layers)
     ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])
     b = IntegerBuilder(network, parameters, ranges, scales)
     indices = index_inputs(network)
@@ -92,6 +93,14 @@ def quantise(
         if op.name not in b.done:
             RULES[op.semantics.function](b, op)
     return b.finish(network.name, seed)
+
+
+def runnable(network: Network, parameters: Parameters, layers: int | None = None) -> Network:
+    """The network as it is run: blocks unrolled, masks part of their softmax, only what the outputs need.
+
+    Raises InputError naming operators that cannot be run.
+    """
+    return needed(fold_masks(expand(network, layers), parameters))
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:

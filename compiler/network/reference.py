@@ -204,7 +204,7 @@ def _softmax(op: g.Softmax, read: Read) -> Array:
     e = np.where(takes_part, read(op.table).astype(np.int64)[distance], 0)
     total = np.maximum(e.sum(-1, keepdims=True), 1)
     inverse = op.numerator // total
-    return np.minimum((e * inverse + (1 << 39)) >> 40, 127).astype(np.int8)
+    return np.asarray(np.minimum((e * inverse + (1 << 39)) >> 40, 127), dtype=np.int8)
 
 
 def integer_root(x: Array) -> Array:
@@ -220,9 +220,9 @@ def _normalisation(op: g.Normalisation, read: Read) -> Array:
     n = int(np.prod(x.shape[-op.axes :]))
     total = x.sum(axes, keepdims=True) if op.centre else np.int64(0)
     variance = n * (x * x).sum(axes, keepdims=True) - total * total + op.epsilon
-    root = np.maximum(integer_root(variance << (2 * op.fraction)), 1)
+    root: Array = np.maximum(integer_root(variance << (2 * op.fraction)), 1)
     inverse = (1 << (40 + op.fraction)) // root
-    y = ((n * x - total) * inverse + (1 << 23)) >> 24
+    y: Array = ((n * x - total) * inverse + (1 << 23)) >> 24
     gain, shift_by = read(op.gain).astype(np.int64), read(op.shift_by)
     return saturate8((y * gain + shift_by + (1 << (op.shift - 1))) >> op.shift)
 
@@ -249,7 +249,7 @@ def _resize(op: g.Resize, read: Read) -> Array:
     def across(row: Array) -> Array:
         return np.asarray(row[:, :, columns[:, 0]] * (one - h) + row[:, :, columns[:, 1]] * h)
 
-    blended = across(x[:, rows[:, 0]]) * (one - f) + across(x[:, rows[:, 1]]) * f
+    blended: Array = across(x[:, rows[:, 0]]) * (one - f) + across(x[:, rows[:, 1]]) * f
     return saturate8((blended + (1 << 21)) >> 22)
 
 
