@@ -24,12 +24,16 @@ _TARGET = (
         "-mabi=lp64d",
         "-mcmodel=medany",
     ),
-    *("-O2", "-ffreestanding", "-fno-sanitize=all", "-fno-stack-protector", "-fno-pic", "-fno-ident"),
+    *("-O2", "-ffreestanding", "-fno-sanitize=all", "-fno-stack-protector", "-fno-pic", "-fno-ident", "-g0"),
     # float32 arithmetic is part of the result: every product rounds on its own
     *("-ffp-contract=off", "-ffunction-sections", "-w", "-Wno-override-module"),
 )
 _C = ("-std=c11", "-fno-builtin", "-fno-strict-aliasing")
-_LINK = ("-m", "elf64lriscv", "-static", "--no-relax", "--gc-sections", "--build-id=none")
+_LINK = (
+    *("-m", "elf64lriscv", "-static", "--no-relax", "--gc-sections", "--build-id=none"),
+    # nothing in a program tells where it was made
+    *("--strip-debug", "--discard-locals"),
+)
 _SECONDS = 600
 
 
