@@ -1,13 +1,22 @@
-"""The names of the block language, for `import baco`, and the engines that run kernels."""
+"""The names of the block language, for `import baco`, and how launches are run: compiled, then simulated."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
 from compiler.language.autotune import Config, autotune
 from compiler.language.dtypes import int8, int16, int32, uint8
-from compiler.language.jit import jit, use
+from compiler.language.jit import BoundLaunch, Options, jit, set_executor, use
 from compiler.language.names import const
 from compiler.language.primitives import PRIMITIVES
 from compiler.language.source import KernelError
+
+if TYPE_CHECKING:
+    from sim.job import Result
 
 advance = PRIMITIVES["advance"]
 arange = PRIMITIVES["arange"]
@@ -30,6 +39,31 @@ store = PRIMITIVES["store"]
 trans = PRIMITIVES["trans"]
 where = PRIMITIVES["where"]
 zeros = PRIMITIVES["zeros"]
+
+
+def _execute(launch: BoundLaunch, options: Options) -> Result:
+    """Compiles a launch, runs it on a simulator, and writes the results into the user's arrays."""
+    from compiler.language.compile import buffer_names, compile_launch
+    from sim.program import run_program
+
+    accelerator = options.accelerator
+    if not isinstance(accelerator, Accelerator):
+        accelerator = load_accelerator(accelerator)
+    program = compile_launch(launch, accelerator)
+    memories = dict(zip(buffer_names(launch), (buffer.memory for buffer in launch.buffers), strict=True))
+    inputs = {name: np.ascontiguousarray(memory) for name, memory in memories.items()}
+    outputs, result = run_program(program, inputs, options.engine)
+    if result.exit_code:
+        raise KernelError(
+            f"kernel `{launch.kernel.name}` ended with exit code {result.exit_code}: {result.console.strip()}"
+        )
+    for name, content in outputs.items():
+        if name in memories:
+            memories[name][:] = content
+    return result
+
+
+set_executor(_execute)
 
 __all__ = [
     "Config",

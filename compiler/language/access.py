@@ -86,7 +86,7 @@ def store(b: Builder, pointer: Value, value: Value, mask: Value, boundary_check:
         return
     data = Data(b.emit_broadcast(data.ssa, pointer.shape))
     access = _access(b, "store", pointer, mask, window)
-    b.block.add_op(StoreOp(access.address, data.ssa, low=access.low, high=access.high, mask=access.mask))
+    b.append(StoreOp(access.address, data.ssa, low=access.low, high=access.high, mask=access.mask))
 
 
 def _resolve(

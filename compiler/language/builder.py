@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from compiler.dialects.baco import (
@@ -82,8 +82,16 @@ class Builder:
 
     def emit(self, operation: Operation) -> SSAValue:
         """Appends an operation and returns its result."""
-        self.block.add_op(operation)
+        self.append(operation)
         return operation.results[0]
+
+    def append(self, operation: Operation) -> None:
+        """Appends an operation, which remembers the line that is being translated."""
+        place = self.source.location(self.node)
+        operation.location = FileLineColLoc(
+            StringAttr(place.file), IntAttr(place.line or 0), IntAttr(place.column or 0)
+        )
+        self.block.add_op(operation)
 
     # Integers
 

@@ -6,6 +6,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,8 +95,8 @@ def stored(module: ModuleOp) -> list[int]:
     return sorted(found)
 
 
-#: Runs a launch: (launch, options) -> None; it changes the launch's arrays.
-Executor = Callable[["BoundLaunch", "Options"], None]
+#: Runs a launch, which changes its arrays; what it returns is what the launch returns.
+Executor = Callable[["BoundLaunch", "Options"], Any]
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,13 @@ class Options:
     """How launches are compiled and run.
 
     Attributes:
-        accelerator: what is compiled for; None is the default accelerator.
+        accelerator: what is compiled for: a configuration, the name of a preset, or a file.
         engine: "functional" (instruction set simulation), "rtl" (the Verilog), or "interpret" (numpy, nothing is
             compiled).
-        target: "gemmini" (every implementation of the instruction set) or "baco" (with our extensions).
     """
 
-    accelerator: Accelerator | None = None
+    accelerator: Accelerator | str | Path = "gemmini-default"
     engine: str = "functional"
-    target: str = "gemmini"
 
 
 @dataclass
@@ -131,7 +130,7 @@ def set_executor(executor: Executor) -> None:
 
 
 def use(**options: Any) -> None:
-    """Sets the options of all launches that follow: accelerator=, engine=, target= (see `Options`)."""
+    """Sets the options of all launches that follow: accelerator=, engine= (see `Options`)."""
     _settings.options = _options(_settings.options, options)
 
 
@@ -142,20 +141,20 @@ def _options(base: Options, changes: Mapping[str, Any]) -> Options:
     return replace(base, **changes)
 
 
-def run(launch: BoundLaunch, options: Options) -> None:
-    """Runs a launch by the engine of the options.
+def run(launch: BoundLaunch, options: Options) -> Any:
+    """Runs a launch by the engine of the options and returns what the engine measured (None: nothing).
 
     Raises:
         KernelError: the kernel is wrong, or there is nothing to run it.
     """
     if options.engine == "interpret":
         run_module(launch.module(), [buffer.memory for buffer in launch.buffers])
-        return
+        return None
     if _settings.executor is None:
         raise KernelError(
             "no engine to run kernels", hint="import baco, or launch by kernel.interpret[grid](...)"
         )
-    _settings.executor(launch, options)
+    return _settings.executor(launch, options)
 
 
 class Kernel(KernelFunction):
@@ -297,13 +296,16 @@ class Launcher:
         self._options = dict(options or {})
 
     def options(self, **options: Any) -> Launcher:
-        """The same with other options: accelerator=, engine=, target= (see `Options`)."""
+        """The same with other options: accelerator=, engine= (see `Options`)."""
         _options(_settings.options, options)
         return Launcher(self._kernel, self._grid, {**self._options, **options})
 
-    def __call__(self, *arguments: Any, **named: Any) -> None:
-        """Compiles the kernel for these arguments and runs it; arrays that it stores to are changed."""
-        run(self.bind(*arguments, **named), _options(_settings.options, self._options))
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Compiles the kernel for these arguments and runs it; arrays that it stores to are changed.
+
+        Returns what the engine measured, a `sim.job.Result` (of the interpreter: None).
+        """
+        return run(self.bind(*arguments, **named), _options(_settings.options, self._options))
 
     def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
         """What the launch would run, without running it."""

@@ -325,9 +325,9 @@ class Loops(Expressions):
                 self._changes_type(node, item, final)
         limits = [b.emit_index(form) for form in (bounds.start, bounds.end, bounds.step)]
         with b.inside(block):
-            block.add_op(scf.YieldOp(*results))
+            b.append(scf.YieldOp(*results))
         loop = scf.ForOp(limits[0], limits[1], limits[2], initial, block)
-        b.block.add_op(loop)
+        b.append(loop)
         for item in carried:
             self.names[item.name] = self._after(item, bounds, list(loop.results))
 

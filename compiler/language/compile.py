@@ -1,0 +1,62 @@
+"""From a launch to a program: the block program, lowered, and built once for all launches that share it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from accel.config import Accelerator
+from compiler.blocks.program import lower_block_program, requirement_of, with_workspace
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.program import Program, build_program
+from compiler.language.jit import BoundLaunch, stored
+
+__all__ = ["buffer_names", "compile_launch"]
+
+#: Programs kept for launches that repeat, the least recently used one goes first.
+_KEPT = 64
+_programs: OrderedDict[tuple[str, str], Program] = OrderedDict()
+
+
+def buffer_names(launch: BoundLaunch) -> list[str]:
+    """Names of the launch's buffers in its program: those of the parameters where a symbol can be called so."""
+    names: list[str] = []
+    for index, buffer in enumerate(launch.buffers):
+        name = buffer.names[0]
+        usable = name.isascii() and name != "workspace"
+        names.append(name if usable else f"argument_{index}")
+    return names
+
+
+def compile_launch(launch: BoundLaunch, accelerator: Accelerator) -> Program:
+    """The program of a launch, without the contents of its arrays: these are given when it runs.
+
+    Raises:
+        KernelError: the kernel is ill-formed.
+        InfeasibleError: its blocks exceed the accelerator's memories.
+        InputError: it cannot be compiled for another reason.
+    """
+    module = launch.module()
+    names = buffer_names(launch)
+    # The text of the block program says everything that the program depends on, helpers and constants included.
+    key = (f"{','.join(names)}\n{module}", accelerator.config_hash)
+    if key in _programs:
+        _programs.move_to_end(key)
+        return _programs[key]
+    written = set(stored(module))
+    buffers = [
+        Buffer(name, (buffer.size,), buffer.dtype.name, "inout" if index in written else "input")
+        for index, (name, buffer) in enumerate(zip(names, launch.buffers, strict=True))
+    ]
+    entry = launch.kernel.name
+    lower_block_program(module, accelerator)
+    program = build_program(
+        module,
+        entry,
+        with_workspace(module, entry, buffers),
+        accelerator,
+        requirement=requirement_of(module, entry, accelerator),
+    )
+    _programs[key] = program
+    if len(_programs) > _KEPT:
+        _programs.popitem(last=False)
+    return program

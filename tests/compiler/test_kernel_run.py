@@ -1,0 +1,266 @@
+"""Launches as users write them: compiled, run by an engine, results in the user's arrays, equal to numpy's."""
+
+from typing import Any
+
+import example_kernels as kernels
+import numpy as np
+import pytest
+import torch
+
+import baco
+from accel.config import Accelerator
+from common.errors import BacoError
+from compiler.language import compile as compiling
+
+RNG = np.random.default_rng(11)
+
+
+def machine(dim: int) -> Accelerator:
+    return Accelerator(dim=dim, scratchpad_kib=64, accumulator_kib=32)
+
+
+def random_int8(*shape: int) -> np.ndarray:
+    return RNG.integers(-128, 128, shape, dtype=np.int8)
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
+
+
+def requantise(x: np.ndarray, scale: float) -> np.ndarray:
+    return np.clip(np.rint(x.astype(np.float32) * np.float32(scale)), -128, 127).astype(np.int8)
+
+
+def gemm(
+    shape: tuple[int, int, int], blocks: tuple[int, int, int], **options: Any
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """(result, what it must be, what was measured) of the thesis' kernel."""
+    M, N, K = shape
+    a, b, c = random_int8(M, K), random_int8(K, N), np.full((M, N), 99, np.int32)
+    grid = (baco.cdiv(M, blocks[0]) * baco.cdiv(N, blocks[1]),)
+    launcher = kernels.matmul_kernel[grid].options(**options)
+    result = launcher(a, b, c, M, N, K, K, 1, N, 1, N, 1, *blocks)
+    return c, product(a, b), result
+
+
+@pytest.mark.parametrize("dim", [4, 8, 16])
+@pytest.mark.parametrize(
+    ("shape", "blocks"),
+    [
+        ((30, 20, 50), (16, 8, 16)),
+        ((1, 1, 1), (16, 16, 16)),
+        ((33, 17, 65), (16, 16, 32)),
+        ((7, 40, 9), (8, 32, 8)),
+    ],
+)
+def test_the_gemm_of_the_thesis(shape: tuple[int, int, int], blocks: tuple[int, int, int], dim: int) -> None:
+    result, expected, measured = gemm(shape, blocks, accelerator=machine(dim))
+    assert np.array_equal(result, expected)
+    assert measured.engine == "functional"
+    assert measured.commands["MVOUT"] > 0, "it runs on the accelerator, not on the host"
+
+
+def test_the_gemm_of_the_thesis_in_rtl() -> None:
+    result, expected, measured = gemm((10, 7, 13), (8, 4, 8), accelerator=machine(4), engine="rtl")
+    assert np.array_equal(result, expected)
+    assert measured.cycles > 0
+
+
+def test_settings_for_all_launches() -> None:
+    try:
+        baco.use(accelerator=machine(8), engine="interpret")
+        result, expected, measured = gemm((9, 9, 9), (8, 8, 8))
+        assert measured is None
+        assert np.array_equal(result, expected)
+        _, _, measured = gemm((9, 9, 9), (8, 8, 8), engine="functional")
+        assert measured.config_hash == machine(8).config_hash
+    finally:
+        baco.use(accelerator="gemmini-default", engine="functional")
+
+
+def test_a_program_is_compiled_once_for_all_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    build = compiling.build_program
+    monkeypatch.setattr(compiling, "_programs", type(compiling._programs)())
+    monkeypatch.setattr(compiling, "build_program", lambda *a, **k: built.append(1) or build(*a, **k))
+    for _ in range(3):
+        result, expected, _ = gemm((9, 10, 11), (8, 8, 8), accelerator=machine(4))
+        assert np.array_equal(result, expected)
+    assert len(built) == 1
+    gemm((9, 10, 12), (8, 8, 8), accelerator=machine(4))
+    gemm((9, 10, 11), (8, 8, 8), accelerator=machine(8))
+    assert len(built) == 3
+
+
+def test_unknown_engine_and_accelerator() -> None:
+    with pytest.raises(BacoError, match="engine"):
+        gemm((4, 4, 4), (4, 4, 4), engine="fpga")
+    with pytest.raises(BacoError, match="accelerator"):
+        gemm((4, 4, 4), (4, 4, 4), accelerator="gemini")
+
+
+def test_views_and_what_lies_between() -> None:
+    whole = np.full((12, 20), 55, np.int32)
+    a, b = random_int8(20, 30)[:13, :9].T, random_int8(13, 7)
+    c = whole[2:11, 5:12]
+    strides = [stride // array.itemsize for array in (a, b, c) for stride in array.strides]
+    kernels.matmul_kernel[2].options(accelerator=machine(4))(a, b, c, 9, 7, 13, *strides, 8, 8, 8)
+    expected = np.full_like(whole, 55)
+    expected[2:11, 5:12] = product(a, b)
+    assert np.array_equal(whole, expected)
+
+
+def test_torch() -> None:
+    x, y = (torch.tensor(random_int8(40)) for _ in range(2))
+    out = torch.zeros(40, dtype=torch.int8)
+    kernels.add_kernel[baco.cdiv(40, 16)].options(accelerator=machine(4))(x, y, out, 40, 16)
+    assert torch.equal(out, x + y)
+
+
+def test_arguments_that_share_memory() -> None:
+    whole = np.arange(64, dtype=np.int32)
+    expected = whole.copy()
+    expected[32:] = whole[:32] + whole[16:48]
+    kernels.add_kernel[1].options(accelerator=machine(4))(whole[:32], whole[16:48], whole[32:], 32, 32)
+    assert np.array_equal(whole, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_element_types(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x, y = (RNG.integers(info.min, info.max + 1, 50, dtype=dtype) for _ in range(2))
+    out = np.zeros_like(x)
+    kernels.add_kernel[baco.cdiv(50, 32)].options(accelerator=machine(4))(x, y, out, 50, BLOCK=32)
+    assert np.array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("name", ["matmul_by_index", "matmul_block_pointers", "matmul_masked"])
+@pytest.mark.parametrize("shape", [(16, 16, 16), (30, 20, 50), (5, 7, 3)])
+def test_other_ways_to_write_a_gemm(name: str, shape: tuple[int, int, int]) -> None:
+    M, N, K = shape
+    a, b, c = random_int8(M, K), random_int8(K, N), np.full((M, N), 99, np.int32)
+    rows, columns = baco.cdiv(M, 16), baco.cdiv(N, 8)
+    if name == "matmul_masked":
+        kernels.matmul_masked[rows * columns].options(accelerator=machine(8))(a, b, c, M, N, K, 16, 8, 16, 2)
+    else:
+        getattr(kernels, name)[rows, columns].options(accelerator=machine(8))(a, b, c, M, N, K, 16, 8, 16)
+    assert np.array_equal(c, product(a, b))
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("with_residual", [True, False])
+def test_fused_layer(with_bias: bool, with_residual: bool) -> None:
+    M, N, K, scale = 19, 21, 40, 0.01
+    x, w, y = random_int8(M, K), random_int8(K, N), np.zeros((M, N), np.int8)
+    bias, residual = RNG.integers(-3000, 3000, N, dtype=np.int32), random_int8(M, N)
+    measured = kernels.fused_layer[baco.cdiv(M, 16), baco.cdiv(N, 16)].options(accelerator=machine(8))(
+        x, w, bias if with_bias else None, residual if with_residual else None, y, M, N, K, scale, 16, 16, 16
+    )
+    total = product(x, w) + with_bias * bias + with_residual * residual.astype(np.int32)
+    assert np.array_equal(y, requantise(np.maximum(total, 0), scale))
+    assert measured.commands["MVOUT"] > 0
+
+
+def test_batched_gemm() -> None:
+    a, b, c = random_int8(3, 18, 20), random_int8(3, 20, 9), np.zeros((3, 18, 9), np.int32)
+    grid = (baco.cdiv(18, 8), baco.cdiv(9, 8), 3)
+    kernels.batched_matmul[grid].options(accelerator=machine(4))(a, b, c, 18, 9, 20, 8, 8, 8)
+    assert np.array_equal(c, product(a, b))
+
+
+def test_transposition() -> None:
+    x, y = random_int8(13, 37), np.zeros((37, 13), np.int8)
+    grid = (baco.cdiv(13, 8), baco.cdiv(37, 16))
+    kernels.transpose_kernel[grid].options(accelerator=machine(4))(x, y, 13, 37, 8, 16)
+    assert np.array_equal(y, x.T)
+
+
+def test_max_pool() -> None:
+    x, y = random_int8(14, 11), np.zeros((6, 5), np.int8)
+    grid = (baco.cdiv(6, 4), baco.cdiv(5, 4))
+    kernels.max_pool_kernel[grid].options(accelerator=machine(4))(x, y, 14, 11, 6, 5, 3, 2, 4, 4)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3))[::2, ::2]
+    assert np.array_equal(y, windows.max((2, 3)))
+
+
+@pytest.mark.parametrize(("pad", "stride"), [(0, 1), (1, 1), (1, 2)])
+def test_convolution_with_padding(pad: int, stride: int) -> None:
+    H, W, C, R, S, K = 7, 9, 5, 3, 3, 6
+    P, Q = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
+    x, w, y = random_int8(H, W, C), random_int8(R, S, C, K), np.zeros((P, Q, K), np.int32)
+    grid = (P, baco.cdiv(Q, 4), baco.cdiv(K, 4))
+    kernels.convolution_kernel[grid].options(accelerator=machine(4))(
+        x, w, y, H, W, C, R, S, P, Q, K, pad, stride, 4, 4, 4
+    )
+    image = torch.tensor(x).permute(2, 0, 1)[None].double()
+    filters = torch.tensor(w).permute(3, 2, 0, 1).double()
+    expected = torch.nn.functional.conv2d(image, filters, padding=pad, stride=stride)[0].permute(1, 2, 0)
+    assert np.array_equal(y, expected.numpy().astype(np.int32))
+
+
+def test_gather() -> None:
+    table, ids = random_int8(50, 16), RNG.integers(0, 50, 21, dtype=np.int32)
+    out = np.zeros((21, 16), np.int8)
+    kernels.embedding_kernel[baco.cdiv(21, 8)].options(accelerator=machine(4))(table, ids, out, 21, 16, 8)
+    assert np.array_equal(out, table[ids])
+
+
+def test_chained_products() -> None:
+    T, D = 21, 12
+    q, k, v = (random_int8(T, D) for _ in range(3))
+    out = np.zeros((T, D), np.int8)
+    kernels.attention_scores[baco.cdiv(T, 8)].options(accelerator=machine(4))(
+        q, k, v, out, T, D, 100, 0.002, 0.01, 8, 16
+    )
+    weights = np.maximum(requantise(product(q, k.T) + 100, 0.002), 0)
+    assert np.array_equal(out, requantise(product(weights, v), 0.01))
+
+
+TUNED = [{"BM": 4, "BN": 4, "BK": 4}, {"BM": 16, "BN": 16, "BK": 16}, {"BM": 512, "BN": 512, "BK": 512}]
+
+
+def tuned(**options: Any) -> Any:
+    configs = [baco.Config(constants) for constants in TUNED]
+    return baco.autotune(configs, key=["M", "N", "K"], **options)(kernels.matmul_by_index)
+
+
+def test_autotune_takes_the_cost_that_it_is_given() -> None:
+    seen = []
+
+    def cost(candidate: Any) -> float:
+        seen.append(dict(candidate.config.constants))
+        assert candidate.arrays["a"].shape == (10, 12)
+        return {4: 3.0, 16: 1.0, 512: 2.0}[candidate.config.constants["BM"]]
+
+    kernel = tuned(cost=cost)
+    a, b, c = random_int8(10, 12), random_int8(12, 9), np.zeros((10, 9), np.int32)
+    grid = lambda meta: (baco.cdiv(meta["M"], meta["BM"]), baco.cdiv(meta["N"], meta["BN"]))  # noqa: E731
+    for _ in range(2):
+        c[:] = 0
+        kernel[grid].options(accelerator=machine(4))(a, b, c, 10, 9, 12)
+        assert np.array_equal(c, product(a, b))
+    assert seen == TUNED, "chosen once for a key"
+    assert kernel[grid].bind(a, b, c, 10, 9, 12).constants["BM"] == 16
+
+
+def test_autotune_by_default_prefers_blocks_that_need_few_commands() -> None:
+    kernel = tuned()
+    a, b, c = random_int8(64, 64), random_int8(64, 64), np.zeros((64, 64), np.int32)
+    grid = lambda meta: (baco.cdiv(64, meta["BM"]), baco.cdiv(64, meta["BN"]))  # noqa: E731
+    launch = kernel[grid].bind(a, b, c, 64, 64, 64)
+    assert launch.constants["BM"] == 16
+
+
+def test_autotune_with_nothing_that_fits() -> None:
+    def cost(candidate: Any) -> float:
+        raise baco_infeasible()
+
+    from common.errors import InfeasibleError
+
+    def baco_infeasible() -> InfeasibleError:
+        return InfeasibleError("no room")
+
+    kernel = tuned(cost=cost)
+    a, b, c = random_int8(8, 8), random_int8(8, 8), np.zeros((8, 8), np.int32)
+    with pytest.raises(InfeasibleError, match=r"none of the configurations(.|\n)*BM=4, BN=4, BK=4: no room"):
+        kernel[1, 1].bind(a, b, c, 8, 8, 8)
