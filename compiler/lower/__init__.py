@@ -1,7 +1,8 @@
 """Layers to accelerator commands: one file a code style.
 
 `emit_layer` writes a layer as its schedule says, `workspaces` tells what main memory that takes beside the layer's
-tensors. What a style needs is imported when it is asked for, since most programs have one.
+tensors, and `compiler.lower.choose` picks a schedule. What a style needs is imported when it is asked for, since most
+programs have one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from compiler.layer import Layer
 from compiler.lower.operands import Operands
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["Operands", "choose", "emit_layer", "workspaces"]
+__all__ = ["Operands", "emit_layer", "workspaces"]
 
 
 def emit_layer(
@@ -61,10 +62,3 @@ def workspaces(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tu
         return loop_ws_workspaces(layer, schedule, accelerator)
     assert isinstance(schedule, LoopConvSchedule)
     return ()
-
-
-def choose(layer: Layer, accelerator: Accelerator, *, target: str = "gemmini") -> Schedule:
-    """The schedule of the least estimated cycles; see `compiler.lower.choose`."""
-    from compiler.lower.choose import choose as best
-
-    return best(layer, accelerator, target=target)

@@ -19,8 +19,9 @@ from compiler.codegen.program import Buffer, Program, build_program
 from compiler.emit import Emitter
 from compiler.heuristic import gemmini_schedule
 from compiler.layer import Layer
-from compiler.lower import Operands, choose, emit_layer, workspaces
+from compiler.lower import Operands, emit_layer, workspaces
 from compiler.lower.bound import bound
+from compiler.lower.choose import choose
 from compiler.schedule import Schedule
 from sim.bench.layer_shapes import NamedLayer, layer_shapes
 from sim.job import Memory, Result
