@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accel.config import Accelerator
-from accel.presets import load_accelerator
 from compiler.language.autotune import Config, autotune
 from compiler.language.dtypes import int8, int16, int32, uint8
-from compiler.language.jit import BoundLaunch, Options, jit, set_executor, use
+from compiler.language.jit import BoundLaunch, jit, set_executor, use
 from compiler.language.names import const
 from compiler.language.primitives import PRIMITIVES
 from compiler.language.source import KernelError
@@ -41,18 +39,15 @@ where = PRIMITIVES["where"]
 zeros = PRIMITIVES["zeros"]
 
 
-def _execute(launch: BoundLaunch, options: Options) -> Result:
+def _execute(launch: BoundLaunch) -> Result:
     """Compiles a launch, runs it on a simulator, and writes the results into the user's arrays."""
     from compiler.language.compile import buffer_names, compile_launch
     from sim.program import run_program
 
-    accelerator = options.accelerator
-    if not isinstance(accelerator, Accelerator):
-        accelerator = load_accelerator(accelerator)
-    program = compile_launch(launch, accelerator)
+    program = compile_launch(launch, launch.options.machine())
     memories = dict(zip(buffer_names(launch), (buffer.memory for buffer in launch.buffers), strict=True))
     inputs = {name: np.ascontiguousarray(memory) for name, memory in memories.items()}
-    outputs, result = run_program(program, inputs, options.engine)
+    outputs, result = run_program(program, inputs, launch.options.engine)
     if result.exit_code:
         raise KernelError(
             f"kernel `{launch.kernel.name}` ended with exit code {result.exit_code}: {result.console.strip()}"

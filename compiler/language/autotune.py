@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from common.errors import InfeasibleError
+from compiler.blocks.program import lower_block_program
 from compiler.language.estimate import estimated_commands
 from compiler.language.jit import BoundLaunch, Kernel
 from compiler.language.source import KernelError
@@ -66,12 +66,19 @@ Cost = Callable[[Candidate], float]
 
 
 def default_cost(candidate: Candidate) -> float:
-    """The estimated number of accelerator commands of the block program (see `estimate`)."""
-    return estimated_commands(candidate.module)
+    """The estimated number of accelerator commands (see `estimate`) of a program that the accelerator can run.
+
+    Raises:
+        InfeasibleError: the blocks exceed its memories.
+    """
+    machine = candidate.launch.options.machine()
+    if candidate.launch.options.engine != "interpret":
+        lower_block_program(candidate.launch.module(), machine)
+    return estimated_commands(candidate.module, machine.dim)
 
 
 class AutotunedKernel(Kernel):
-    """A kernel that chooses some of its constants itself, once for each combination of the key arguments.
+    """A kernel that chooses some of its constants itself, once for each combination of key arguments and accelerator.
 
     Attributes:
         configs: the choices.
@@ -109,14 +116,11 @@ class AutotunedKernel(Kernel):
         if not callable(self.cost):
             raise self._error(f"the cost must be a function of a candidate, got {self.cost!r}")
 
-    @cached_property
-    def _compile_time(self) -> frozenset[str]:
-        return frozenset(self.configs[0].constants)
-
     def configured(self, launch: Callable[..., BoundLaunch]) -> BoundLaunch:
         """The launch with the best choice for its key."""
         first = launch(**self.configs[0].constants)
-        key = tuple(self._key_part(first, name) for name in self.key)
+        values = tuple(self._key_part(first, name) for name in self.key)
+        key = (values, first.options.machine().config_hash)
         if key not in self._chosen:
             self._chosen[key] = self._best(launch)
         return launch(**self._chosen[key].constants)

@@ -10,14 +10,13 @@ from xdsl.ir import Block, SSAValue
 
 from compiler.dialects.baco import GRID, DotOp, LoadOp, StoreOp, shape_of
 
-#: Columns of the array, and blocks that one load moves at most (instruction set, section 5: 64 bytes a row).
-DIM = 16
-BLOCKS_PER_LOAD = 4
+#: Bytes of a row that one load moves at most (instruction set, section 5).
+MAX_BYTES = 64
 #: What it costs to run an iteration of any loop on the host, in commands.
 LOOP_OVERHEAD = 4
 
 
-def estimated_commands(module: ModuleOp, dim: int = DIM) -> float:
+def estimated_commands(module: ModuleOp, dim: int) -> float:
     """Commands (and host work, in units of commands) of all programs of the kernel in `module`.
 
     A product of blocks takes a PRELOAD and a COMPUTE for each tile of dim x dim x dim, a load or store one command
@@ -42,7 +41,7 @@ def _block(block: Block, dim: int) -> float:
             (rows, depth), (_, columns) = shape_of(operation.a.type), shape_of(operation.b.type)
             total += 2 * ceil(rows / dim) * ceil(depth / dim) * ceil(columns / dim)
         elif isinstance(operation, LoadOp):
-            total += _moves(shape_of(operation.pointer.type), dim, BLOCKS_PER_LOAD)
+            total += _moves(shape_of(operation.pointer.type), dim, max(1, MAX_BYTES // dim))
         elif isinstance(operation, StoreOp):
             total += _moves(shape_of(operation.pointer.type), dim, 1)
     return total

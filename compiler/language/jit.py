@@ -7,11 +7,13 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from accel.config import Accelerator
+from accel.presets import load_accelerator
 from common.errors import Location, did_you_mean
 from compiler.dialects.baco import StoreOp
 from compiler.language.arrays import Array, FlatBuffer, as_array, flatten
@@ -21,9 +23,6 @@ from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, Pa
 from compiler.language.source import KernelError, KernelSource, read_source
 from compiler.language.translate import ArrayAt, translate
 from compiler.language.values import Constant
-
-if TYPE_CHECKING:
-    from accel.config import Accelerator
 
 #: A grid, or a function of the compile-time arguments (by name) that gives it.
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]
@@ -42,6 +41,7 @@ class BoundLaunch:
         arrays: parameter -> numpy array that shares the user's memory.
         buffers: the memory that the arrays lie in; one pointer argument of the program each.
         places: parameter -> where its array lies.
+        options: how it is compiled and run.
     """
 
     kernel: Kernel
@@ -50,6 +50,7 @@ class BoundLaunch:
     arrays: dict[str, Array]
     buffers: list[FlatBuffer]
     places: dict[str, ArrayAt]
+    options: Options
 
     def module(self) -> ModuleOp:
         """The block program, in the `baco` dialect.
@@ -72,16 +73,6 @@ class BoundLaunch:
                 )
         return module
 
-    def key(self) -> tuple[object, ...]:
-        """Equal for launches that have the same program."""
-        buffers = tuple(
-            (buffer.names, buffer.dtype.name, buffer.size, buffer.writeable) for buffer in self.buffers
-        )
-        places = tuple((name, place.buffer, place.start) for name, place in self.places.items())
-        grid = tuple((int(axis), getattr(axis, "factors", ())) for axis in self.grid)
-        constants = tuple((name, type(value).__name__, value) for name, value in self.constants.items())
-        return grid, constants, buffers, places
-
 
 def stored(module: ModuleOp) -> list[int]:
     """Indices of the pointer arguments that a block program writes to."""
@@ -96,7 +87,7 @@ def stored(module: ModuleOp) -> list[int]:
 
 
 #: Runs a launch, which changes its arrays; what it returns is what the launch returns.
-Executor = Callable[["BoundLaunch", "Options"], Any]
+Executor = Callable[["BoundLaunch"], Any]
 
 
 @dataclass(frozen=True)
@@ -111,6 +102,12 @@ class Options:
 
     accelerator: Accelerator | str | Path = "gemmini-default"
     engine: str = "functional"
+
+    def machine(self) -> Accelerator:
+        """The configuration. Raises InputError for an unknown preset or a malformed file."""
+        if isinstance(self.accelerator, Accelerator):
+            return self.accelerator
+        return load_accelerator(self.accelerator)
 
 
 @dataclass
@@ -141,20 +138,20 @@ def _options(base: Options, changes: Mapping[str, Any]) -> Options:
     return replace(base, **changes)
 
 
-def run(launch: BoundLaunch, options: Options) -> Any:
-    """Runs a launch by the engine of the options and returns what the engine measured (None: nothing).
+def run(launch: BoundLaunch) -> Any:
+    """Runs a launch by the engine of its options and returns what the engine measured (None: nothing).
 
     Raises:
         KernelError: the kernel is wrong, or there is nothing to run it.
     """
-    if options.engine == "interpret":
+    if launch.options.engine == "interpret":
         run_module(launch.module(), [buffer.memory for buffer in launch.buffers])
         return None
     if _settings.executor is None:
         raise KernelError(
             "no engine to run kernels", hint="import baco, or launch by kernel.interpret[grid](...)"
         )
-    return _settings.executor(launch, options)
+    return _settings.executor(launch)
 
 
 class Kernel(KernelFunction):
@@ -191,20 +188,23 @@ class Kernel(KernelFunction):
         """The launch itself; kernels that choose constants themselves choose them here."""
         return launch()
 
-    def missing_allowed(self) -> frozenset[str]:
-        """Compile-time parameters that a launch need not give."""
-        return frozenset()
-
-    def bind(self, grid: Grid, arguments: Sequence[Any], named: Mapping[str, Any]) -> BoundLaunch:
+    def bind(
+        self, grid: Grid, arguments: Sequence[Any], named: Mapping[str, Any], options: Options
+    ) -> BoundLaunch:
         """Everything that a launch determines.
 
         Raises:
             KernelError: the arguments or the grid do not fit the kernel.
         """
-        return self.configured(lambda **chosen: self._bind(grid, arguments, named, chosen))
+        return self.configured(lambda **chosen: self._bind(grid, arguments, named, chosen, options))
 
     def _bind(
-        self, grid: Grid, arguments: Sequence[Any], named: Mapping[str, Any], chosen: Mapping[str, Any]
+        self,
+        grid: Grid,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        chosen: Mapping[str, Any],
+        options: Options,
     ) -> BoundLaunch:
         values = self._match(arguments, named, chosen)
         constants: dict[str, Any] = {}
@@ -223,7 +223,7 @@ class Kernel(KernelFunction):
                 "no argument is an array, so the kernel has no memory", "pass numpy or torch arrays"
             )
         buffers, places = flatten(arrays)
-        return BoundLaunch(self, self._grid(grid, constants), constants, arrays, buffers, places)
+        return BoundLaunch(self, self._grid(grid, constants), constants, arrays, buffers, places, options)
 
     def _error(self, message: str, hint: str | None = None) -> KernelError:
         place = Location(self.source.file, self.source.first_line)
@@ -305,11 +305,11 @@ class Launcher:
 
         Returns what the engine measured, a `sim.job.Result` (of the interpreter: None).
         """
-        return run(self.bind(*arguments, **named), _options(_settings.options, self._options))
+        return run(self.bind(*arguments, **named))
 
     def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
         """What the launch would run, without running it."""
-        return self._kernel.bind(self._grid, arguments, named)
+        return self._kernel.bind(self._grid, arguments, named, _options(_settings.options, self._options))
 
     def module(self, *arguments: Any, **named: Any) -> ModuleOp:
         """The block program of the launch, in the `baco` dialect."""

@@ -251,6 +251,17 @@ def test_autotune_by_default_prefers_blocks_that_need_few_commands() -> None:
     assert launch.constants["BM"] == 16
 
 
+def test_autotune_passes_over_what_does_not_fit() -> None:
+    big = {"BM": 128, "BN": 128, "BK": 128}
+    kernel = baco.autotune([baco.Config(big), baco.Config(TUNED[0])])(kernels.matmul_by_index)
+    a, b, c = random_int8(8, 8), random_int8(8, 8), np.zeros((8, 8), np.int32)
+    grid = lambda meta: (baco.cdiv(8, meta["BM"]), baco.cdiv(8, meta["BN"]))  # noqa: E731
+    small = Accelerator(dim=4, scratchpad_kib=4, accumulator_kib=2)
+    kernel[grid].options(accelerator=small)(a, b, c, 8, 8, 8)
+    assert np.array_equal(c, product(a, b))
+    assert kernel[grid].options(accelerator=small).bind(a, b, c, 8, 8, 8).constants["BM"] == 4
+
+
 def test_autotune_with_nothing_that_fits() -> None:
     def cost(candidate: Any) -> float:
         raise baco_infeasible()
