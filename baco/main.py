@@ -25,6 +25,9 @@ _NO_SPACE_OR_RIGHTS = {
     errno.EMFILE,
 }
 
+#: Commands whose functions cannot have their names.
+_NAMES = {"compile_": "compile", "run_program": "run"}
+
 
 def main() -> None:
     """Entry point of `baco`."""
@@ -84,7 +87,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.report import report
     from baco.commands.root import root
     from baco.commands.rtl import rtl
-    from baco.commands.run import run as run_command
+    from baco.commands.run import run_program
     from baco.commands.simulate import simulate
     from baco.commands.trace import trace
 
@@ -105,15 +108,15 @@ def _app(program: str) -> Callable[..., Any]:
         rtl,
         isa,
         export_chipyard,
+        compile_,
+        run_program,
         opt,
         simulate,
         trace,
         cosim,
         doctor,
     ):
-        app.command()(command)
-    app.command(name="compile")(compile_)
-    app.command(name="run")(run_command)
+        app.command(name=_NAMES.get(command.__name__))(command)
     app.add_typer(bench, name="bench")
     app.callback(invoke_without_command=True)(root)
     return app

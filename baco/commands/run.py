@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compiler.codegen.buffer import Buffer
 
 
-def run(
+def run_program(
     source: options.Input = None,
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="functional: results. rtl: the Verilog, cycle by cycle.")
@@ -78,7 +78,7 @@ def run(
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import lower_unit, observer
     from sim.job import Recording
-    from sim.program import run_program
+    from sim.program import run_program as simulate
 
     layer = LayerOptions(
         gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
@@ -137,7 +137,7 @@ def run(
     program = lower_unit(replace(unit, buffers=slim), request, check=False)
     notes = stderr()
     talkative = not (json or quiet)
-    outputs, result = run_program(
+    outputs, result = simulate(
         program,
         engine=engine,
         recording=Recording(log=log),
