@@ -106,13 +106,32 @@ def _counted_extent(b: Builder, blocks: Form, size: Form) -> Form | None:
                 return divisor[0].operands[0]
         if atom.kind == "loop":
             return None
-        if atom.kind == "program":
-            given = b.grid[atom.operands[0].value]
-            if isinstance(given, CeilingQuotient) and len(given.factors) == 1:
-                dividend, divisor_value = given.factors[0]
-                if divisor_value == size.value:
-                    return _named_extent(b, dividend, size)
+        factors = _grid_factors(b, atom)
+        if len(factors) == 1 and factors[0][1] == size.value:
+            return _named_extent(b, factors[0][0], size)
     return _extent_by_count(b, blocks if single else None, size)
+
+
+def _grid_factors(b: Builder, atom: Atom) -> list[tuple[int, int]]:
+    """The quotients (dividend, divisor) whose product the atom counts, as far as the grid tells; [] if it does not.
+
+    A program id counts what its axis was given as; the program id // cdiv(X, B) counts the rest.
+    """
+    if atom.kind == "program":
+        given = b.grid[atom.operands[0].value]
+        return list(given.factors) if isinstance(given, CeilingQuotient) else []
+    if atom.kind != "floordiv" or len(atom.operands[0].terms) != 1 or len(atom.operands[1].terms) != 1:
+        return []
+    (dividend, divisor) = (next(iter(form.terms)) for form in atom.operands)
+    if len(dividend) != 1 or not atom.operands[0].same(Form.of(dividend[0])):
+        return []
+    factors = _grid_factors(b, dividend[0])
+    for quotient in divisor:
+        known = (quotient.operands[0].value, quotient.operands[1].value) if quotient.kind == "cdiv" else None
+        if known not in factors:
+            return []
+        factors.remove(known)
+    return factors
 
 
 def _named_extent(b: Builder, dividend: int, size: Form) -> Form:
