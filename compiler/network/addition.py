@@ -1,8 +1,9 @@
 """Residual additions on the accelerator.
 
 Both operands are loaded into the scratchpad, scaled on the way, and the array adds them: one times the identity
-matrix, plus the other. Two loads into the same accumulator rows would do without the array, but implementations may
-let them land in either order (instruction set, 6.5).
+matrix, plus the other, or plus the other times the identity matrix where the array takes no bias. Two loads into the
+same accumulator rows would do without the array, but implementations may let them land in either order (instruction
+set, 6.5).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.config import Accelerator
-from accel.isa import float32_bits
+from accel.isa import GARBAGE, float32_bits
 from compiler.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
@@ -45,9 +46,7 @@ def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None
     features = accelerator.features
     scales = (op.left_scale, op.right_scale)
     able = (
-        "WS" in accelerator.dataflows
-        and features.preload_d
-        and accelerator.partial_sum_bits >= 10
+        accelerator.partial_sum_bits >= 10
         and features.read_small_width
         and (features.mvin_scale or scales == (1.0, 1.0))
         and (features.accumulator_scale or op.scale == 1.0)
@@ -103,6 +102,9 @@ class _AdditionWriter:
 
     def __init__(self, e: Emitter, code: AdditionCode, accelerator: Accelerator) -> None:
         self.e, self.code, self.dim = e, code, accelerator.dim
+        self.stationary = "WS" if "WS" in accelerator.dataflows else "OS"
+        # what WS streams in with A, OS has preloaded; with a fixed dataflow the feature may be off
+        self.takes_bias = accelerator.features.preload_d
         dim = accelerator.dim
         half = accelerator.scratchpad_rows // 2
         room = min(half - dim, accelerator.scratchpad_rows - half, accelerator.accumulator_rows)
@@ -123,7 +125,7 @@ class _AdditionWriter:
         flat = len(nest.shape) < 2
         self.pitches = (_MOST_BYTES,) * 3 if flat else tuple(steps[-2] for steps in nest.strides)
         pitches = self.pitches
-        e.command("config_ex", dataflow=1)
+        e.command("config_ex", dataflow=int(self.stationary == "WS"))
         e.command("config_ld", state=2, block_stride=dim, stride=dim)
         e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=code.left_scale)
         e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=code.right_scale)
@@ -142,7 +144,7 @@ class _AdditionWriter:
         """Loops over the outer dimensions; `before` counts the iterations, for the turns."""
         e, nest = self.e, self.code.nest
         if level == len(nest.shape) - 2:
-            self._matrix(nest.shape[-2:], addresses, before)
+            self._matrix((nest.shape[-2], nest.shape[-1]), addresses, before)
             return
         with e.loop(nest.shape[level]) as n:
             left, right, output = (
@@ -186,19 +188,32 @@ class _AdditionWriter:
         a, d = e.add(slot, self.left), e.add(slot, self.right)
         e.command("mvin", address=left, local=a, cols=columns, rows=rows)
         e.command("mvin2", address=right, local=d, cols=columns, rows=rows)
-        for block in range(-(-columns // dim)):
-            width = min(dim, columns - block * dim)
-            below = block * dim
-            # the identity comes anew for every block: whether it is still in the array is not worth knowing
-            e.command(
-                "preload", bd=0, bd_cols=dim, bd_rows=dim,
-                c=e.local(e.add(sums, below), accumulator=True), c_cols=width, c_rows=rows,
-            )  # fmt: skip
-            e.command(
-                "compute_preloaded", a=e.add(a, below), a_cols=width, a_rows=rows,
-                bd=e.add(d, below), bd_cols=width, bd_rows=rows,
-            )  # fmt: skip
+        blocks = [(n * dim, min(dim, columns - n * dim)) for n in range(-(-columns // dim))]
+        for below, width in blocks:
+            bias = e.add(d, below) if self.takes_bias else GARBAGE
+            self._pass(e.add(a, below), bias, e.add(sums, below), (rows, width), accumulate=False)
+        if not self.takes_bias:
+            for below, width in blocks:
+                self._pass(e.add(d, below), GARBAGE, e.add(sums, below), (rows, width), accumulate=True)
         e.command("mvout", address=output, local=e.local(sums, accumulator=True), cols=columns, rows=rows)
+
+    def _pass(self, a: Number, d: Number, c: Number, size: tuple[int, int], *, accumulate: bool) -> None:
+        """Rows of the accumulator become, or grow by, a times the identity matrix plus d, all of `size`.
+
+        The identity matrix comes anew for every pass: whether it is still in the array is not worth knowing.
+        """
+        e, dim = self.e, self.dim
+        rows, width = size
+        target = e.local(c, accumulator=True, accumulate=accumulate)
+        result = {"c": target, "c_cols": width, "c_rows": rows}
+        left = {"a": a, "a_cols": width, "a_rows": rows}
+        bias = {"bd": d, "bd_cols": width, "bd_rows": rows}
+        if self.stationary == "WS":
+            e.command("preload", bd=0, bd_cols=dim, bd_rows=dim, **result)
+            e.command("compute_preloaded", **left, **bias)
+        else:
+            e.command("preload", **bias, **result)
+            e.command("compute_preloaded", **left, bd=0, bd_cols=width, bd_rows=width)
 
 
 def _parts(size: int, tile: int) -> list[tuple[int, int, int]]:

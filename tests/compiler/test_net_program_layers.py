@@ -139,18 +139,29 @@ def test_what_no_schedule_can_compute_is_the_hosts() -> None:
 
 
 @pytest.mark.parametrize(
-    "features",
-    [{"mvin_scale": False}, {"accumulator_scale": False}, {"activations": False}, {"preload_d": False}],
-    ids=str,
+    ("dataflow", "features", "able"),
+    [
+        ("both", {}, 18),
+        ("OS", {}, 18),
+        ("WS", {"preload_d": False}, 18),
+        ("OS", {"preload_d": False}, 18),
+        ("WS", {"mvin_scale": False}, 12),
+        ("WS", {"accumulator_scale": False}, 6),
+        ("WS", {"activations": False}, 9),
+        ("WS", {"read_small_width": False}, 0),
+    ],
 )
-def test_additions_without_a_feature(features: dict[str, bool]) -> None:
+def test_additions_without_a_feature(dataflow: str, features: dict[str, bool], able: int) -> None:
     s = Sketch(np.random.default_rng(3))
     for scales in ((1.0, 0.7, 0.8), (1.0, 1.0, 0.5), (1.0, 1.0, 1.0)):
         for relu in (False, True):
-            fields = dict(zip(("left_scale", "right_scale", "scale"), scales, strict=True))
-            s.add(Addition, s.value((9, 33), "output"), left=s.value((9, 33)), right=s.value((9, 33)),
-                  relu=relu, **fields)  # fmt: skip
-    check(s, DIM4.replace(features=Features(**features).model_dump()))
+            for shape in ((9, 33), (1, 3), (5, 64)):
+                fields = dict(zip(("left_scale", "right_scale", "scale"), scales, strict=True))
+                left, right = s.value((10, 70)), s.value(shape)
+                left = View(left.value, shape, (70, 1))
+                s.add(Addition, s.value(shape, "output"), left=left, right=right, relu=relu, **fields)
+    program = check(s, DIM4.replace(dataflow=dataflow, features=Features(**features).model_dump()))
+    assert on_accelerator(program) == able
 
 
 def test_matrices_of_a_batch_are_groups_of_one_layer_or_calls() -> None:
