@@ -222,8 +222,11 @@ class Emitter:
         """Local address word of a row (instruction set, 3.2)."""
         flags = _ACCUMULATOR * accumulator | _READ_FULL * read_full
         if isinstance(accumulate, bool):
-            return self.bit_or(row, flags | _ACCUMULATE * accumulate)
-        return self.bit_or(self.bit_or(row, flags), self.select(accumulate, _ACCUMULATE, 0))
+            flags |= _ACCUMULATE * accumulate
+        else:
+            row = self.add(row, self.select(accumulate, _ACCUMULATE, 0))
+        # rows stay below the flags, so their sum is their union; sums become induction variables of loops
+        return self.add(row, flags)
 
     # ---------------------------------------------------------------- control
 
