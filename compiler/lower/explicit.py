@@ -270,7 +270,11 @@ class _Program:
         )
         moves = list(self._stores) if self.deferred else []
         moves += [self._only_opening] if self.ahead else []
-        tile_pace = Pace(e, moves, self.results.steps * (1 + self.ahead), self.passes.beats)
+        # a tile that is held for several blocks has that long
+        per_tile = self.passes.beats
+        for name in plan.held:
+            per_tile *= plan.trips(name)
+        tile_pace = Pace(e, moves, self.results.steps * (1 + self.ahead), per_tile)
         with e.loop(plan.visits, hint="visit"):
             self._visit(_Both(block_pace, tile_pace))
         for job in moves:

@@ -52,9 +52,14 @@ class Job:
             self._active = e.variable(0)
 
     @property
+    def flag(self) -> Number:
+        """1 if steps are left, else 0."""
+        return 0 if self._active is None else self._active.get()
+
+    @property
     def active(self) -> Condition:
         """Whether steps are left."""
-        return False if self._active is None else self._e.compare("ne", self._active.get(), 0)
+        return self._e.compare("ne", self.flag, 0)
 
     def start(self, parameters: Sequence[Number]) -> None:
         """Begin. What is left of an earlier run is forgotten."""
@@ -75,12 +80,10 @@ class Job:
         """One step, if any is left and its time has come."""
         if self._active is None:
             return
-        with self._e.when(self.active):
-            if self._after is None or self._after._active is None:
-                self._one()
-                return
-            with self._e.when(self._e.compare("eq", self._after._active.get(), 0)):
-                self._one()
+        e = self._e
+        blocked = 0 if self._after is None else self._after.flag
+        with e.when(self.active), e.when(e.compare("eq", blocked, 0)):
+            self._one()
 
     def finish(self) -> None:
         """All steps that are left."""
@@ -158,6 +161,10 @@ class Pace:
             self._steps()
 
     def _steps(self) -> None:
-        with self._e.loop(max(1, self._count)):
+        e = self._e
+        some: Number = 0
+        for job in self._jobs:
+            some = e.bit_or(some, job.flag)
+        with e.when(e.compare("ne", some, 0)), e.loop(max(1, self._count)):
             for job in self._jobs:
                 job.step()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Literal
 
 from accel.isa import GARBAGE
 from common.errors import InfeasibleError
@@ -78,8 +79,7 @@ class Passes:
         self._names = min(legal, key=passes)
         self._outer = [name for name in ("N", "Q", "P") if name not in self._names]
         self._rows = passes(self._names)
-        # a weight block of few passes is not interrupted
-        self._beats_inside = plan.dataflow == "OS" or self._rows > _UNINTERRUPTED
+        self._beat = self._place_of_beats()
         self._stride_a, self._stride_c = self._distance[self._names[0]]
 
     def _merged(self) -> tuple[str, ...]:
@@ -103,9 +103,32 @@ class Passes:
         return plan.tile_columns * depth * self._rows
 
     @property
+    def _run_passes(self) -> int:
+        """Passes of a run of rows."""
+        rows = 1
+        for name in self._names:
+            rows *= self._plan.tile[name]
+        return -(-rows // self._plan.accelerator.dim)
+
+    def _place_of_beats(self) -> Literal["block", "run", "pass", "slab"]:
+        """Where moves are issued between passes: the less often the better for the host core, but they must not come in
+        long rows. After every weight block, run of rows or pass; in OS after the channels of a window position."""
+        if self._plan.dataflow == "OS":
+            return "slab"
+        if self._rows <= _UNINTERRUPTED:
+            return "block"
+        return "run" if self._outer and self._run_passes <= _UNINTERRUPTED else "pass"
+
+    @property
     def beats(self) -> int:
-        """How often a pace hears of them, over a full tile in a full block."""
-        return self.count if self._beats_inside else self.count // self._rows
+        """How often a pace hears of passes, over a full tile in a full block."""
+        passes = {
+            "block": self._rows,
+            "run": self._run_passes,
+            "pass": 1,
+            "slab": self._plan.depth_blocks,
+        }
+        return max(1, self.count // passes[self._beat])
 
     def configure(self) -> None:
         """Set how matrix products run."""
@@ -203,9 +226,9 @@ class Passes:
             # the hazard logic covers both, and channels beyond A's are multiplied by nothing
             stored = dim if plan.layer.weights_transposed else inner
             block = _Block(w_base, stored, inner, columns)
-            inside = pace if self._beats_inside else None
+            inside = None if self._beat == "block" else pace
             self._walk(place, self._outer, block, a_base, c_base, inside, first=True)
-            if not self._beats_inside:
+            if inside is None:
                 pace.beat()
 
     def _walk(
@@ -225,7 +248,10 @@ class Passes:
         """
         e = self._e
         if not outer:
-            self._run(self._rows_of(place), block, a, c, pace, first=first)
+            inside = None if self._beat == "run" else pace
+            self._run(self._rows_of(place), block, a, c, inside, first=first)
+            if pace is not None and inside is None:
+                pace.beat()
             return
         name, *rest = outer
         distance_a, distance_c = self._distance[name]
@@ -323,31 +349,28 @@ class Passes:
             a_row = e.add(a_run, e.mul(row, self._stride_a))
             c_row = e.add(c_run, e.mul(row, self._stride_c))
             target = e.local(e.add(result, c_row), accumulator=True)
-            with (
-                e.loop(place.extent("S"), hint="s") as s,
-                e.loop(place.extent("R"), hint="r") as r,
-                e.loop(slabs, hint="c") as c,
-            ):
-                inner = e.min(plan.depth, e.sub(depth, e.mul(c, plan.depth)))
-                a_offset, w_offset = self._offsets(s, r, c)
-                step = e.add(e.mul(e.add(e.mul(s, place.extent("R")), r), slabs), c)
-                first, last = self._ends(step, steps, chain)
-                fresh = e.both(overwrite, e.compare("slt", step, chain))
-                accumulate = e.select(fresh, 0, _ACCUMULATE)
-                c_word = e.select(last, e.bit_or(target, accumulate), GARBAGE)
-                e.command(
-                    "preload",
-                    bd=GARBAGE, bd_rows=dim, bd_cols=dim, c=c_word, c_rows=rows, c_cols=columns,
-                )  # fmt: skip
-                operands = {
-                    "a": e.add(image, a_row, a_offset), "a_rows": rows, "a_cols": inner,
-                    "bd": e.add(weight, w_offset), "bd_rows": inner, "bd_cols": columns,
-                }  # fmt: skip
-                with e.when(first):
-                    e.command("compute_preloaded", **operands)
-                if first is not True:
-                    with e.when(e.compare("ne", e.select(first, 1, 0), 1)):
-                        e.command("compute_accumulated", **operands)
+            with e.loop(place.extent("S"), hint="s") as s, e.loop(place.extent("R"), hint="r") as r:
+                with e.loop(slabs, hint="c") as c:
+                    inner = e.min(plan.depth, e.sub(depth, e.mul(c, plan.depth)))
+                    a_offset, w_offset = self._offsets(s, r, c)
+                    step = e.add(e.mul(e.add(e.mul(s, place.extent("R")), r), slabs), c)
+                    first, last = self._ends(step, steps, chain)
+                    fresh = e.both(overwrite, e.compare("slt", step, chain))
+                    accumulate = e.select(fresh, 0, _ACCUMULATE)
+                    c_word = e.select(last, e.bit_or(target, accumulate), GARBAGE)
+                    e.command(
+                        "preload",
+                        bd=GARBAGE, bd_rows=dim, bd_cols=dim, c=c_word, c_rows=rows, c_cols=columns,
+                    )  # fmt: skip
+                    operands = {
+                        "a": e.add(image, a_row, a_offset), "a_rows": rows, "a_cols": inner,
+                        "bd": e.add(weight, w_offset), "bd_rows": inner, "bd_cols": columns,
+                    }  # fmt: skip
+                    with e.when(first):
+                        e.command("compute_preloaded", **operands)
+                    if first is not True:
+                        with e.when(e.compare("ne", e.select(first, 1, 0), 1)):
+                            e.command("compute_accumulated", **operands)
                 pace.beat()
 
     def _ends(self, step: Number, steps: Number, chain: int) -> tuple[Condition, Condition]:
