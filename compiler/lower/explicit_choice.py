@@ -17,6 +17,10 @@ __all__ = ["explicit_cycles", "explicit_mappings"]
 
 #: How many sizes of a tile are tried along P, Q, K and C.
 _MOST_SIZES = (6, 6, 6, 4)
+#: Cycles in which the host core writes a command, and what a tile costs it beside them (measured on our RTL).
+_HOST_CYCLES, _VISIT_CYCLES = 7.5, 200.0
+#: Bytes of a row that a load moves.
+_WIDE = 64
 #: Whole windows and copies of every tile, then ever less, until something fits.
 _STEPS = ((True, (2, 2, 2)), (True, (2, 2, 1)), (True, (1, 1, 1)), (False, (1, 1, 1)))
 
@@ -151,5 +155,11 @@ def explicit_cycles(layer: Layer, mapping: Mapping, accelerator: Accelerator) ->
     single = mapping.buffering != (2, 2, 2)
     overlapped = array + memory if single else max(array, memory)
     visits = spatial * reduction * trips["K"]
+    blocks_in = math.ceil(tile["C"] / dim)
+    moves: float = height * math.ceil(width / dim) * math.ceil(tile["C"] / _WIDE)
+    moves += tile["R"] * tile["S"] * blocks_in * math.ceil(tile["K"] / _WIDE)
+    moves += math.ceil(rows / dim) * math.ceil(tile["K"] / dim) / reduction
+    products = tile["R"] * tile["S"] * blocks_in * math.ceil(tile["K"] / dim) * math.ceil(rows / dim)
+    host = visits * (2 * products + moves) * _HOST_CYCLES
     start = MEMORY_LATENCY + (inputs + weights + results) / accelerator.dram_bytes_per_cycle
-    return p.groups * (overlapped * 1.05 + visits * 20.0) + start
+    return p.groups * (max(overlapped * 1.05, host) + visits * _VISIT_CYCLES) + start
