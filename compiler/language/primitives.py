@@ -13,7 +13,7 @@ from common.errors import did_you_mean
 from compiler.dialects.baco import DotOp, ExpandDimsOp, RequantizeOp, TransOp
 from compiler.language import access, arithmetic, layouts
 from compiler.language.builder import Builder
-from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset
+from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
 from compiler.language.forms import Form, ceiling_quotient
 from compiler.language.source import KernelError
 from compiler.language.values import (
@@ -391,6 +391,8 @@ def _abs(b: Builder, args: Arguments) -> Value:
         return Constant(abs(value.value))
     if isinstance(value, Integer) and value.fixed:
         return integer(abs(value.value))
+    if isinstance(value, Data) and value.dtype == uint8:
+        return value
     return arithmetic.binary(b, "maximum", value, arithmetic.negate(b, value))
 
 
