@@ -43,9 +43,9 @@ def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, 
 
 def _check(lowered: LoweredNetwork, op: IntegerOperator, expected: np.ndarray[Any, Any]) -> Step:
     value = lowered.values[op.output.value]
-    nest = nest_of(op.output.shape, [op.output.strides], in_order=True)
+    outer, extent, steps = nest_of(op.output.shape, [op.output.strides], in_order=True).split()
     elements = np.ascontiguousarray(op.output.read(np.asarray(expected, dtype=value.dtype)))
-    words = np.array([*nest.words(), itemsize(value)], dtype=np.int64)
+    words = np.array([*outer.words(), extent, *steps, itemsize(value)], dtype=np.int64)
     text = np.frombuffer(op.name.encode() + b"\0", dtype=np.int8)
     read = []
     for part, data in (("parameters", words), ("name", text), ("expected", elements)):

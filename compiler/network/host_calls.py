@@ -136,10 +136,10 @@ def _normalisation(op: Normalisation, _: Values) -> HostCall:
     shape = op.input.shape
     lead = len(shape) - op.axes
     views = (op.input, op.gain.expanded(shape), op.shift_by.expanded(shape), op.output)
-    row = nest_of(shape[lead:], [one.strides[lead:] for one in views])
+    row, extent, steps = nest_of(shape[lead:], [one.strides[lead:] for one in views]).split()
     elements = int(np.prod(shape[lead:], dtype=np.int64))
     words = (
-        *(*_rows(*views, axes=op.axes), *row.words()),
+        *(*_rows(*views, axes=op.axes), *row.words(), extent, *steps),
         *(elements, int(op.centre), op.epsilon, op.fraction, op.shift),
     )
     return HostCall("net_normalise", "rows.c", words, views)

@@ -5,21 +5,23 @@ _Noreturn void exit(int code);
 void print(const char* text);
 void print_number(int64_t value);
 
-static int64_t element(const void* data, int64_t index, int64_t bytes) {
+static inline int64_t element(const void* data, int64_t index, int64_t bytes) {
   if (bytes == 1) return ((const int8_t*)data)[index];
   return bytes == 4 ? ((const int32_t*)data)[index] : ((const int64_t*)data)[index];
 }
 
-// Walk over what was written (found); bytes of an element. `expected` is dense. Ends the program if anything is wrong.
+// Walk over what was written (found) but its innermost dimension, that one's extent and stride; bytes of an element.
+// `expected` is dense. Ends the program if anything is wrong.
 void net_check(const int64_t* d, const char* name, const void* expected, const void* found) {
   struct walk w;
   d = walk_begin(&w, d, 1);
-  const int64_t bytes = d[0];
+  const int64_t extent = d[0], step = d[1], bytes = d[2];
   int64_t count = 0, wrong = 0, where = 0, is = 0, should = 0;
   do {
-    const int64_t a = element(found, w.at[0], bytes), b = element(expected, count, bytes);
-    if (a != b && wrong++ == 0) where = count, is = a, should = b;
-    ++count;
+    for (int64_t i = 0; i < extent; ++i, ++count) {
+      const int64_t a = element(found, w.at[0] + i * step, bytes), b = element(expected, count, bytes);
+      if (a != b && wrong++ == 0) where = count, is = a, should = b;
+    }
   } while (walk_next(&w));
   if (!wrong) return;
   print("wrong: ");

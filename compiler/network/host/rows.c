@@ -40,32 +40,39 @@ static uint64_t square_root(uint64_t x) {
   return root;
 }
 
-// Walk over the rows and then one within a row, each over input, gain, shift_by and output; elements of a row,
-// whether to centre, epsilon, fraction, shift.
+// Walk over the rows and then one within a row, each over input, gain, shift_by and output; extent of the innermost
+// dimension and its four strides; elements of a row, whether to centre, epsilon, fraction, shift.
 void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, const int64_t* shift_by,
                    int8_t* output) {
   struct walk rows, row;
-  const int64_t* inner = walk_begin(&rows, d, 4);
-  const int64_t* rest = walk_begin(&row, inner, 4);
-  const int64_t n = rest[0], centre = rest[1], epsilon = rest[2];
-  const int64_t fraction = rest[3], shift = rest[4];
+  const int64_t* within = walk_begin(&rows, d, 4);
+  const int64_t* step = walk_begin(&row, within, 4);
+  const int64_t extent = step[0], n = step[5], centre = step[6], epsilon = step[7], fraction = step[8], shift = step[9];
   const int64_t half = (int64_t)1 << (shift - 1);
   do {
     int64_t sum = 0, squares = 0;
     do {
-      const int64_t x = input[rows.at[0] + row.at[0]];
-      sum += x;
-      squares += x * x;
+      const int8_t* from = input + rows.at[0] + row.at[0];
+      for (int64_t i = 0; i < extent; ++i, from += step[1]) {
+        const int64_t x = *from;
+        sum += x;
+        squares += x * x;
+      }
     } while (walk_next(&row));
     if (!centre) sum = 0;
     const uint64_t variance = (uint64_t)(n * squares - sum * sum + epsilon);
     const uint64_t root = square_root(variance << (2 * fraction));
     const int64_t inverse = ((int64_t)1 << (40 + fraction)) / (int64_t)(root ? root : 1);
     do {
-      const int64_t x = input[rows.at[0] + row.at[0]];
-      const int64_t y = ((n * x - sum) * inverse + (1 << 23)) >> 24;
-      const int64_t scaled = y * gain[rows.at[1] + row.at[1]] + shift_by[rows.at[2] + row.at[2]] + half;
-      output[rows.at[3] + row.at[3]] = saturated(scaled >> shift);
+      const int8_t* from = input + rows.at[0] + row.at[0];
+      const int32_t* factor = gain + rows.at[1] + row.at[1];
+      const int64_t* addend = shift_by + rows.at[2] + row.at[2];
+      int8_t* to = output + rows.at[3] + row.at[3];
+      for (int64_t i = 0; i < extent; ++i) {
+        const int64_t y = ((n * *from - sum) * inverse + (1 << 23)) >> 24;
+        *to = saturated((y * *factor + *addend + half) >> shift);
+        from += step[1], factor += step[2], addend += step[3], to += step[4];
+      }
     } while (walk_next(&row));
   } while (walk_next(&rows));
 }
