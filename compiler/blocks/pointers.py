@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
 from compiler.blocks.indexing import IndexBuilder, Number
 
-__all__ = ["Offsets", "Pointers", "Window", "window_where"]
+__all__ = ["Meaning", "Offsets", "Pointers", "Window", "window_where"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,10 @@ class Window:
     def permuted(self, order: Sequence[int]) -> Window:
         """Dimension d of the result is `order[d]`."""
         return Window(*(tuple(part[d] for d in order) for part in (self.shape, self.low, self.high)))  # type: ignore[arg-type]
+
+
+#: What a value of a block program is: its value below, or what the analysis knows instead.
+Meaning: TypeAlias = "SSAValue | Offsets | Pointers | Window"
 
 
 def window_where(predicate: str, lhs: Offsets, rhs: Offsets, build: IndexBuilder) -> Window | None:

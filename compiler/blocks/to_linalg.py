@@ -11,7 +11,6 @@ loops around the body.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
@@ -22,12 +21,11 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     TensorType,
-    i1,
     i32,
 )
 from xdsl.dialects.linalg.ops import FillOp, MatmulOp
 from xdsl.dialects.tensor import EmptyOp, SplatOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from common.errors import InputError
 from compiler.blocks.accesses import (
@@ -43,15 +41,15 @@ from compiler.blocks.accesses import (
 )
 from compiler.blocks.elementwise import Insert, cast, generic, identity, integer, scalar, signless, spread
 from compiler.blocks.indexing import IndexBuilder, Number, known
-from compiler.blocks.pointers import Offsets, Pointers, Window, window_where
+from compiler.blocks.loops import LoopConversion
+from compiler.blocks.offset_arithmetic import offset_arithmetic
+from compiler.blocks.pointers import Meaning, Offsets, Pointers, Window
 from compiler.dialects import baco
 from compiler.location import location_of
 
 __all__ = ["kernel_to_linalg"]
 
 _index = IndexType()
-#: What a value of the block program is: its value below, or what the analysis knows instead.
-Meaning: TypeAlias = "SSAValue | Offsets | Pointers | Window"
 
 
 def kernel_to_linalg(kernel: func.FuncOp) -> func.FuncOp:
@@ -151,7 +149,7 @@ class _Converter:
 
     def _convert(self, op: Operation, build: IndexBuilder) -> None:
         if isinstance(op, scf.ForOp):
-            _Loop(self, op).convert(build)
+            LoopConversion(self, op).convert(build)
         elif isinstance(op, baco.LoadOp):
             self.meanings[op.result] = self._load(op, build)
         elif isinstance(op, baco.StoreOp):
@@ -191,7 +189,7 @@ class _Converter:
         if isinstance(op, baco.SplatOp | baco.ExpandDimsOp | baco.BroadcastOp | baco.TransOp):
             return self._reshaped(op, operands[0], build)
         if all(isinstance(operand, Offsets) for operand in operands):
-            return _offset_arithmetic(op, [o for o in operands if isinstance(o, Offsets)], build)
+            return offset_arithmetic(op, [o for o in operands if isinstance(o, Offsets)], build)
         if isinstance(op, baco.AndOp) and all(isinstance(operand, Window) for operand in operands):
             first, second = (o for o in operands if isinstance(o, Window))
             return first.meet(second, build)
@@ -352,147 +350,6 @@ class _Converter:
         scatter(pointers.argument, where, condition, value, shape, build)
 
 
-class _Loop:
-    """Converts one loop. What it carries is an offset (a number, or a block of them by its base) or data."""
-
-    def __init__(self, converter: _Converter, loop: scf.ForOp) -> None:
-        self.converter, self.loop = converter, loop
-        self.initial = [converter.meanings[operand] for operand in loop.iter_args]
-        #: how each carried value is carried: "data", "base" (of offsets) or the constant step of its base
-        self.kinds: list[str | int] = [
-            "base" if isinstance(meaning, Offsets) else "data" for meaning in self.initial
-        ]
-
-    def convert(self, build: IndexBuilder) -> None:
-        """Append the loop. Trial conversions into thin air find out how offsets change from one round to the next."""
-        before = dict(self.converter.meanings)
-        while True:
-            self.converter.meanings = dict(before)
-            if self._learn(build.at(Block())):
-                break
-        self.converter.meanings = dict(before)
-        self._emit(build)
-
-    def _learn(self, scratch: IndexBuilder) -> bool:
-        """Try the present kinds; True if they hold, else they are corrected."""
-        block, inside = self._body(scratch)
-        yields = self.converter.block(self.loop.body.block, inside)
-        assert yields is not None
-        stable = True
-        for position, operand in enumerate(yields.operands):
-            kind, after = self.kinds[position], self.converter.meanings[operand]
-            if kind == "data":
-                continue
-            start = self.initial[position]
-            assert isinstance(start, Offsets)
-            if not isinstance(after, Offsets) or after.strides != start.strides:
-                self.kinds[position] = "data"
-                stable = False
-            elif kind == "base":
-                argument = block.args[1 + sum(not isinstance(k, int) for k in self.kinds[:position])]
-                step = _step_from(argument, after.base)
-                if step is not None:
-                    self.kinds[position] = step
-                    stable = False
-        return stable
-
-    def _body(self, build: IndexBuilder) -> tuple[Block, IndexBuilder]:
-        """A new body whose arguments have their meanings; operations before the loop go to `build`."""
-        arguments: list[Attribute] = [_index]
-        for meaning, kind in zip(self.initial, self.kinds, strict=True):
-            if kind == "base":
-                arguments.append(_index)
-            elif kind == "data":
-                arguments.append(_value_type(meaning))
-        block = Block(arg_types=arguments)
-        bounds = [self.converter.number(one, build) for one in (self.loop.lb, self.loop.ub, self.loop.step)]
-        lower, upper, step = (build.value(one) for one in bounds)
-        placeholders = [
-            self._initial_value(position, build)
-            for position, kind in enumerate(self.kinds)
-            if not isinstance(kind, int)
-        ]
-        self._for = scf.ForOp(lower, upper, step, placeholders, Region(block))
-        build.insert(self._for)
-        old = self.loop.body.block.args
-        block.args[0].name_hint = old[0].name_hint
-        inside = build.at(block)
-        self.converter.meanings[old[0]] = Offsets(block.args[0])
-        following = iter(block.args[1:])
-        for position, kind in enumerate(self.kinds):
-            meaning = self.initial[position]
-            if kind == "data":
-                self.converter.meanings[old[1 + position]] = next(following)
-                continue
-            assert isinstance(meaning, Offsets)
-            if kind == "base":
-                base: Number = next(following)
-            else:
-                base = inside.add(meaning.base, self._travelled(block.args[0], bounds, int(kind), inside))
-            self.converter.meanings[old[1 + position]] = Offsets(base, meaning.strides, meaning.shape)
-        return block, inside
-
-    @staticmethod
-    def _travelled(iteration: BlockArgument, bounds: list[Number], by: int, build: IndexBuilder) -> Number:
-        """How far a base that moves `by` every round has come at this round."""
-        lower, _, step = bounds
-        distance = build.sub(iteration, lower)
-        if isinstance(step, int):
-            if by % step == 0:
-                return build.mul(distance, by // step)
-            return build.mul(build.floor_div(distance, step), by)
-        rounds = build.insert(arith.FloorDivSIOp(build.value(distance), step))
-        return build.mul(rounds, by)
-
-    def _initial_value(self, position: int, build: IndexBuilder) -> SSAValue:
-        meaning = self.initial[position]
-        if isinstance(meaning, Offsets):
-            if self.kinds[position] == "base":
-                return build.value(meaning.base)
-            return materialise(meaning, build)
-        return self.converter.value(self.loop.iter_args[position], build)
-
-    def _emit(self, build: IndexBuilder) -> None:
-        before = dict(self.converter.meanings)
-        _, inside = self._body(build)
-        made = self._for
-        yields = self.converter.block(self.loop.body.block, inside)
-        assert yields is not None
-        results: list[SSAValue] = []
-        for operand, kind in zip(yields.operands, self.kinds, strict=True):
-            meaning = self.converter.meanings[operand]
-            if kind == "base":
-                assert isinstance(meaning, Offsets)
-                results.append(inside.value(meaning.base))
-            elif kind == "data":
-                results.append(self.converter.value(operand, inside))
-        inside.insert(scf.YieldOp(*results))
-        self.converter.meanings = before
-        build.location = self.loop.location
-        following = iter(made.results)
-        for position, (result, kind) in enumerate(zip(self.loop.results, self.kinds, strict=True)):
-            meaning = self.initial[position]
-            if kind == "data":
-                self.converter.meanings[result] = next(following)
-                continue
-            assert isinstance(meaning, Offsets)
-            if kind == "base":
-                base: Number = next(following)
-            else:
-                base = build.add(meaning.base, build.mul(self._rounds(build), int(kind)))
-            self.converter.meanings[result] = Offsets(base, meaning.strides, meaning.shape)
-
-    def _rounds(self, build: IndexBuilder) -> Number:
-        """How often the loop runs."""
-        lower, upper, step = (
-            self.converter.number(one, build) for one in (self.loop.lb, self.loop.ub, self.loop.step)
-        )
-        distance = build.max(build.sub(upper, lower), 0)
-        if isinstance(step, int):
-            return build.floor_div(build.add(distance, step - 1), step)
-        return build.insert(arith.CeilDivSIOp(build.value(distance), step))
-
-
 def _accumulating_product(op: Operation) -> baco.DotOp | None:
     """The product of a sum `total + dot(a, b)` that can add to the total itself: used nowhere else."""
     if isinstance(op, baco.AddOp):
@@ -523,61 +380,3 @@ def _widened(block: SSAValue, unsigned: bool, build: IndexBuilder) -> SSAValue:
         return cast(args[0], unsigned, i32, insert)
 
     return generic(build, [(block, identity(2))], block.type.get_shape(), i32, body)
-
-
-def _value_type(meaning: Meaning) -> Attribute:
-    if isinstance(meaning, Offsets):
-        return TensorType(_index, meaning.shape) if meaning.shape else _index
-    if isinstance(meaning, Window):
-        return TensorType(i1, meaning.shape)
-    assert isinstance(meaning, SSAValue)
-    return meaning.type
-
-
-def _step_from(argument: SSAValue, after: Number) -> int | None:
-    """The constant by which a carried number grows in one round."""
-    if after is argument:
-        return 0
-    if isinstance(after, SSAValue) and isinstance(after.owner, arith.AddiOp) and after.owner.lhs is argument:
-        return known(after.owner.rhs)
-    return None
-
-
-def _offset_arithmetic(op: Operation, operands: list[Offsets], build: IndexBuilder) -> Meaning | None:
-    """Arithmetic on offsets that gives offsets or a window again."""
-    if isinstance(op, baco.CmpOp):
-        return window_where(op.predicate.data, operands[0], operands[1], build) if operands[0].shape else None
-    if not isinstance(baco.element_type(op.results[0].type), IndexType) or not operands:
-        return None
-    if isinstance(op, baco.AddOp | arith.AddiOp):
-        return operands[0].plus(operands[1], build)
-    if isinstance(op, baco.SubOp | arith.SubiOp):
-        return operands[0].minus(operands[1], build)
-    if isinstance(op, baco.MulOp | arith.MuliOp):
-        return operands[0].times(operands[1], build)
-    if not all(operand.uniform for operand in operands):
-        return None
-    bases = [operand.base for operand in operands]
-    first = operands[0]
-    if isinstance(op, baco.MinimumOp | arith.MinSIOp):
-        base: Number = build.min(bases[0], bases[1])
-    elif isinstance(op, baco.MaximumOp | arith.MaxSIOp):
-        base = build.max(bases[0], bases[1])
-    elif isinstance(op, baco.FloorDivOp | arith.FloorDivSIOp) and isinstance(bases[1], int) and bases[1] > 0:
-        base = build.floor_div(bases[0], bases[1])
-    elif op.dialect_name() == "baco":
-        made = scalar(op, [build.value(base) for base in bases], build.insert)
-        if made is None:
-            return None
-        base = build.number(made)
-    elif op.dialect_name() == "arith" and len(op.results) == 1:
-        copy = type(op).create(
-            operands=[build.value(base) for base in bases],
-            result_types=[_index],
-            properties=op.properties,
-            attributes=op.attributes,
-        )
-        base = build.number(build.insert(copy))
-    else:
-        return None
-    return Offsets(base, first.strides, first.shape)
