@@ -77,7 +77,7 @@ class Passes:
             return count * -(-rows // dim)
 
         self._names = min(legal, key=passes)
-        self._outer = [name for name in ("N", "Q", "P") if name not in self._names]
+        self._outer = [name for name in ("N", "Q", "P") if name not in self._names and tile[name] > 1]
         self._rows = passes(self._names)
         self._beat = self._place_of_beats()
         self._stride_a, self._stride_c = self._distance[self._names[0]]
@@ -128,7 +128,12 @@ class Passes:
             "pass": 1,
             "slab": self._plan.depth_blocks,
         }
-        return max(1, self.count // passes[self._beat])
+        beats = self.count // passes[self._beat]
+        if self._beat in ("run", "pass") and self._outer:
+            # the copy of the loops with the first pass does not count
+            size = self._plan.tile[self._outer[0]]
+            beats = beats * (size - 1) // size
+        return max(1, beats)
 
     def configure(self) -> None:
         """Set how matrix products run."""
