@@ -76,9 +76,9 @@ class Emitter:
         self._builder = Builder(InsertPoint.at_end(block))
 
     def finish(self) -> ModuleOp:
-        """End the function; the module, verified. Nothing may be written afterwards."""
+        """End the function, which is verified; the module. Nothing may be written afterwards."""
         self.insert(func.ReturnOp())
-        self.module.verify()
+        self._function.verify()
         return self.module
 
     # ---------------------------------------------------------------- operations

@@ -22,8 +22,10 @@ __all__ = ["EMITS", "emit_text", "lower_unit", "observer"]
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
 
-def observer(dump_after: str | None) -> Callable[[str, ModuleOp], None]:
-    """What the option --dump-after wants to see."""
+def observer(dump_after: str | None) -> Callable[[str, ModuleOp], None] | None:
+    """What the option --dump-after wants to see; None without it."""
+    if dump_after is None:
+        return None
     passes = [name for names in FRONT_END.values() for name in names]
     return show_after(dump_after, [*passes, *BACK_END])
 
