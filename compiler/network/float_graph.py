@@ -293,8 +293,17 @@ def _embedding(x: Values, a: Attributes, shape: Shape) -> Array:
 
 
 def _pad(x: Values, a: Attributes, shape: Shape) -> Array:
-    pads = list(zip(a["before"], a["after"], strict=True))
-    return np.pad(x[0], pads, constant_values=a["value"])
+    kept = x[0][cropped(x[0].shape, a)]
+    pads = [(max(0, b), max(0, c)) for b, c in zip(a["before"], a["after"], strict=True)]
+    return np.pad(kept, pads, constant_values=a["value"])
+
+
+def cropped(shape: Shape, a: Attributes) -> tuple[slice, ...]:
+    """What negative padding leaves of a tensor."""
+    return tuple(
+        slice(max(0, -before), size - max(0, -after))
+        for size, before, after in zip(shape, a["before"], a["after"], strict=True)
+    )
 
 
 #: Function of `workloads.semantics` -> (operands, attributes, shape of the result) to the result.

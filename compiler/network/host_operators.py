@@ -10,7 +10,7 @@ import numpy as np
 
 from compiler.network.arithmetic import fixed_point
 from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, rounded
-from compiler.network.float_graph import pool_counts, rope_angles
+from compiler.network.float_graph import cropped, pool_counts, rope_angles
 from compiler.network.functions import binary, unary
 from compiler.network.graph import (
     ArgMax,
@@ -259,14 +259,13 @@ def pad(b: IntegerBuilder, op: Operator) -> None:
     assert op.semantics is not None
     a = op.semantics.attributes
     source = op.semantics.operands[0]
-    if min(*a["before"], *a["after"]) < 0:
-        raise b.error(op, "negative padding cannot be run")
     reader = b.reader(op.name)
     if (
         reader is not None
         and reader.semantics is not None
         and reader.semantics.function == "conv"
         and a["value"] == 0
+        and min(*a["before"], *a["after"]) >= 0
         and not any((*a["before"][:2], *a["after"][:2]))
         and isinstance(source, Tensor)
     ):
@@ -276,7 +275,10 @@ def pad(b: IntegerBuilder, op: Operator) -> None:
     output = b.tensor(op.name, op.output.shape, b.order_like(view), b.scale(view))
     value = int(rounded(np.array(a["value"] / b.scale(view)))[()])
     b.emit(Fill(b.name(f"{op.name}.border"), (op.name,), output, value))
-    inner = output.sliced(a["before"], view.shape, [1] * len(view.shape))
+    kept = cropped(view.shape, dict(a))
+    ones = [1] * len(view.shape)
+    view = view.sliced([k.start for k in kept], [k.stop - k.start for k in kept], ones)
+    inner = output.sliced([max(0, n) for n in a["before"]], view.shape, ones)
     b.emit(Map(b.name(op.name), (op.name,), inner, view, None))
 
 

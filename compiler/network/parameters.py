@@ -9,6 +9,9 @@ from workloads.semantics import Parameter
 
 __all__ = ["Parameters"]
 
+#: Elements of parameters that are kept in memory.
+_KEPT_BYTES = 512 << 20
+
 
 class Parameters:
     """Gives the elements of parameters, and remembers which had to be drawn.
@@ -22,14 +25,26 @@ class Parameters:
         self.source = source
         self.seed = seed
         self._random: dict[str, None] = {}
+        #: What was asked for, oldest first: a network is calibrated and quantised with the same elements.
+        self._kept: dict[tuple[object, ...], tuple[Parameter, np.ndarray]] = {}
 
     @property
     def random(self) -> tuple[str, ...]:
         """Names of the parameters that were drawn so far."""
         return tuple(self._random)
 
-    def __call__(self, parameter: Parameter) -> np.ndarray:
-        """Elements of a parameter, of its shape. Raises InputError when stored ones do not have it."""
+    def __call__(self, p: Parameter) -> np.ndarray:
+        """Elements of a parameter, of its shape, read-only. Raises InputError when stored ones do not have it."""
+        key = (p.name, p.shape, p.stored_shape, p.steps, p.fill, p.fan_in, p.spread, id(p.load))
+        if key not in self._kept:
+            value = self._elements(p).view()
+            value.setflags(write=False)
+            self._kept[key] = p, value
+            while sum(v.nbytes for _, v in self._kept.values()) > _KEPT_BYTES and len(self._kept) > 1:
+                del self._kept[next(iter(self._kept))]
+        return self._kept[key][1]
+
+    def _elements(self, parameter: Parameter) -> np.ndarray:
         try:
             value = parameter.value()
         except ValueError as error:

@@ -1,0 +1,152 @@
+"""Small networks that between them hold every integer operator, and how well they are quantised."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler.network.calibrate import random_inputs
+from compiler.network.float_graph import FloatGraph
+from compiler.network.parameters import Parameters
+from compiler.network.quantise import quantise, quantise_inputs, real, runnable
+from compiler.network.reference import reference
+from workloads.builder import GraphBuilder
+from workloads.semantics import Parameter, Semantics, constant
+
+
+def snr_db(wanted, got):
+    """Signal-to-noise ratio."""
+    noise = ((np.asarray(wanted, float) - got) ** 2).sum()
+    return 10 * np.log10((np.asarray(wanted, float) ** 2).sum() / max(noise, 1e-30))
+
+
+def run_both(network, samples=None, **options):
+    """(quantised network, integer values, [signal-to-noise ratio of every output in dB])."""
+    parameters = Parameters(network.source, options.get("seed", 0))
+    flat = runnable(network, parameters, options.get("layers"))
+    inputs = samples[0] if samples else random_inputs(flat, options.get("seed", 0))
+    wanted = FloatGraph(flat, parameters).run(inputs)
+    quantised = quantise(network, samples, **options)
+    values = reference(quantised, quantise_inputs(quantised, inputs))
+    got = [real(quantised, values, name) for name in quantised.outputs]
+    assert [x.shape for x in got] == [x.shape for x in wanted]
+    return quantised, values, [float(snr_db(w, g)) for w, g in zip(wanted, got, strict=True)]
+
+
+def convolutions():
+    b = GraphBuilder("convolutions")
+    x = b.input("x", (2, 4, 7, 6))
+    y = b.relu(b.batchnorm(b.conv2d(x, 6, (3, 2), (2, 1), (1, 0, 0, 1), bias=True)))
+    y = b.maxpool(y, 2, 1, 1)
+    y = b.conv2d(y, 6, 3, padding=2, dilation=2, groups=6)
+    b.conv2d(b.conv2d(y, 8, 3, groups=2, bias=True), 3, 1)
+    b.relu(b.conv1d(b.reshape(x, (2, 4, 42)), 3, 5, 2, 3, 2, bias=True))
+    return b.build()
+
+
+def transposed():
+    b = GraphBuilder("transposed")
+    x = b.input("x", (1, 4, 3, 4))
+    b.conv_transpose2d(x, 3, 3, 2, 1, 1, bias=True, name="odd")
+    b.relu(b.conv_transpose2d(x, 4, 2, 2, groups=2, name="even"))
+    b.conv_transpose2d(x, 2, (3, 4), (1, 3), (0, 2), dilation=(2, 1), name="mixed")
+    b.conv_transpose2d(b.reshape(x, (1, 4, 12)), 3, 4, 2, 1, rank=1, name="line")
+    return b.build()
+
+
+def products():
+    b = GraphBuilder("products")
+    x = b.input("x", (2, 3, 8))
+    y = b.relu(b.linear(x, 6, bias=True))
+    heads = b.transpose(b.reshape(y, (2, 3, 2, 3)), (0, 2, 1, 3))
+    scores = b.matmul(heads, b.transpose(heads, (0, 1, 3, 2)), alpha=0.5)
+    mixed = b.matmul(b.softmax(scores, causal=True), heads)
+    b.linear(b.reshape(b.transpose(mixed, (0, 2, 1, 3)), (2, 3, 6)), 4)
+    b.matmul(Parameter("left", (5, 3), fan_in=3), x, "constant_left")
+    b.matmul(x, Parameter("column", (8,), fan_in=8), "column")
+    b.matmul(
+        b.reshape(b.slice(x, 1, 0, 1), (2, 8)), b.transpose(b.reshape(b.slice(x, 1, 2, 3), (2, 8)), (1, 0))
+    )
+    return b.build()
+
+
+def pointwise():
+    b = GraphBuilder("pointwise")
+    x, z = b.input("x", (2, 3, 4)), b.input("z", (3, 1))
+    y = b.unary("silu", b.add(x, z))
+    y = b.binary("mul", y, b.unary("gelu", x))
+    b.binary("div", y, b.unary("elementwise", x, function="exp"))
+    b.binary("sub", b.transpose(x, (0, 2, 1)), b.transpose(b.unary("tanh", x), (0, 2, 1)))
+    b.op("elementwise", (x,), semantics=Semantics("binary", (x, constant("two", 2.0)), {"name": "pow"}))
+    scale = Parameter("scale", (3, 1), fill="scale")
+    b.op("elementwise", (x,), semantics=Semantics("binary", (scale, x), {"name": "mul"}))
+    b.relu(b.add(b.slice(x, 2, 0, 2), b.slice(x, 2, 2, 4)))
+    return b.build()
+
+
+def normalised():
+    b = GraphBuilder("normalised")
+    x = b.input("x", (2, 4, 3, 5))
+    b.layernorm(x)
+    b.rmsnorm(b.transpose(x, (0, 2, 3, 1)))
+    scale, shift = Parameter("s", (4,), fill="scale"), Parameter("t", (4,), fill="shift")
+    semantics = Semantics("groupnorm", (x, scale, shift), {"groups": 2, "eps": 1e-5})
+    b.op("groupnorm", (x,), x.shape, semantics=semantics)
+    semantics = Semantics("softmax", (x, None), {"axis": 1, "logarithm": False})
+    b.op("softmax", (x,), x.shape, semantics=semantics)
+    b.rope(b.slice(x, 3, 0, 4))
+    b.batchnorm(x)
+    return b.build()
+
+
+def pooled():
+    b = GraphBuilder("pooled")
+    x = b.input("x", (2, 3, 6, 7))
+    y = b.pool("avgpool", x, 3, 2, 1, count_padding=False)
+    b.pool("avgpool", x, (2, 3), (2, 2), (1, 0), ceil=True)
+    b.pool("maxpool", x, 3, 2, 1, dilation=2, ceil=True)
+    b.upsample(y, (6, 8))
+    linear = {"mode": "linear", "coordinates": "half_pixel", "rounding": "", "scales": None}
+    b.op("upsample", (y,), (2, 3, 7, 5), semantics=Semantics("resize", (y,), linear))
+    b.global_avgpool(x)
+    for name, axes in (("sum", (1,)), ("max", (0, 2)), ("min", (3,)), ("mean", (0, 1, 2, 3))):
+        shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
+        semantics = Semantics("reduce", (x,), {"name": name, "axes": axes, "keepdims": False})
+        b.op("reduce", (x,), shape, semantics=semantics)
+    b.pool("maxpool", b.reshape(x, (2, 3, 42)), 4, 3)
+    return b.build()
+
+
+def moved():
+    b = GraphBuilder("moved")
+    tokens = b.input("tokens", (2, 3))
+    rows = b.embedding(tokens, 9, 4)
+    x = b.input("x", (2, 3, 4))
+    joined = b.concat((rows, x, b.unary("sigmoid", x)), 1)
+    pad = {"before": (0, 1, 2), "after": (0, 0, 1), "value": 0.5}
+    b.op("pad", (joined,), (2, 10, 7), semantics=Semantics("pad", (joined,), pad))
+    for last, smallest in ((False, False), (True, True)):
+        attributes = {"axis": 1, "keepdims": True, "last": last, "smallest": smallest}
+        b.op("argmax", (joined,), (2, 1, 4), semantics=Semantics("argmax", (joined,), attributes))
+    image = b.input("image", (1, 2, 4, 4))
+    zeros = {"before": (0, 0, 1, 2), "after": (0, 0, 1, 0), "value": 0.0}
+    padded = b.op("pad", (image,), (1, 2, 6, 6), semantics=Semantics("pad", (image,), zeros))
+    b.conv2d(padded, 3, 3)
+    crop = {"before": (0, 0, -1, 2), "after": (0, 0, 1, -1), "value": -0.2}
+    b.op("pad", (image,), (1, 2, 4, 5), semantics=Semantics("pad", (image,), crop))
+    b.concat((b.conv2d(image, 2, 1), b.relu(b.conv2d(image, 3, 1))), 1)
+    b.expand(x, (2, 3, 4))
+    b.unary("relu", b.reshape(b.transpose(x, (2, 0, 1)), (4, 6)))
+    return b.build()
+
+
+def clipped():
+    b = GraphBuilder("clipped")
+    x = b.unary("relu6", b.conv2d(b.input("x", (1, 3, 8, 8)), 8, 3), function="clip", low=0, high=0.5)
+    x = b.unary("relu6", b.conv2d(x, 8, 3, groups=8), function="clip", low=0, high=6)
+    b.relu(b.add(b.conv2d(x, 8, 1), x))
+    return b.build()
+
+
+SMALL = {
+    f.__name__: f for f in (convolutions, transposed, products, pointwise, normalised, pooled, moved, clipped)
+}

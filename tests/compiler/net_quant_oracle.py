@@ -1,0 +1,293 @@
+"""Integer operators of quantised networks by loops over single elements, in Python integers and fractions.
+
+Nothing is taken from `compiler.network` but the fields of the operators: views are followed index by index.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def to_float32(x: Fraction) -> Fraction:
+    """The float32 nearest to x (ties to even), normal numbers only."""
+    if x == 0:
+        return x
+    exponent = math.floor(math.log2(abs(x)))
+    while Fraction(2) ** exponent > abs(x):
+        exponent -= 1
+    while Fraction(2) ** (exponent + 1) <= abs(x):
+        exponent += 1
+    unit = Fraction(2) ** (exponent - 23)
+    return to_integer(x / unit) * unit
+
+
+def to_integer(x: Fraction) -> int:
+    """The integer nearest to x, ties to even."""
+    low = math.floor(x)
+    rest = x - low
+    if rest == Fraction(1, 2):
+        return low + low % 2
+    return low + (rest > Fraction(1, 2))
+
+
+def sat8(x: int) -> int:
+    return max(-128, min(127, x))
+
+
+def scaled(x: int, scale: float) -> int:
+    product = to_float32(to_float32(Fraction(x)) * Fraction(float(np.float32(scale))))
+    return sat8(to_integer(product))
+
+
+def rescaled(x: int, factor) -> int:
+    return (x * factor.multiplier + 2 ** (factor.shift - 1)) // 2**factor.shift
+
+
+class Memory:
+    """Values as flat lists."""
+
+    def __init__(self, values):
+        self.flat = {name: [int(x) for x in np.asarray(v).reshape(-1)] for name, v in values.items()}
+
+    def at(self, view, *index):
+        return self.flat[view.value][
+            view.offset + sum(i * s for i, s in zip(index, view.strides, strict=True))
+        ]
+
+    def put(self, view, index, element):
+        position = view.offset + sum(i * s for i, s in zip(index, view.strides, strict=True))
+        self.flat[view.value][position] = element
+
+
+def indices(shape):
+    return itertools.product(*(range(n) for n in shape))
+
+
+def _requantise(acc, op):
+    return scaled(max(acc, 0) if op.relu else acc, op.scale)
+
+
+def convolution(op, m):
+    images, height, width, channels = op.input.shape
+    kernel_h, kernel_w, depth, outputs = op.weight.shape
+    y = {}
+    for n, q, p, k in itertools.product(range(images), range(op.size[0]), range(op.size[1]), range(outputs)):
+        group = k // (outputs // op.groups)
+        acc = 0 if op.bias is None else m.at(op.bias, k)
+        for s, r, c in itertools.product(range(kernel_h), range(kernel_w), range(depth)):
+            row = q * op.stride[0] + s * op.dilation[0] - op.padding[0]
+            column = p * op.stride[1] + r * op.dilation[1] - op.padding[1]
+            if 0 <= row < height and 0 <= column < width:
+                acc += m.at(op.input, n, row, column, group * depth + c) * m.at(op.weight, s, r, c, k)
+        y[n, q, p, k] = _requantise(acc, op)
+    assert channels == depth * op.groups
+    if op.pool is None:
+        return y
+    pooled = {}
+    for n, q, p, k in indices(op.output.shape):
+        window = []
+        for s, r in itertools.product(range(op.pool.kernel[0]), range(op.pool.kernel[1])):
+            row = q * op.pool.stride[0] + s - op.pool.padding[0]
+            column = p * op.pool.stride[1] + r - op.pool.padding[1]
+            # The accelerator counts positions outside as 0: the two must agree.
+            window.append(y.get((n, row, column, k), 0))
+        pooled[n, q, p, k] = max(window)
+    return pooled
+
+
+def matmul(op, m):
+    result = {}
+    for index in indices(op.output.shape):
+        *batch, row, column = index
+        acc = 0 if op.bias is None else m.at(op.bias, column)
+        for k in range(op.left.shape[-1]):
+            acc += m.at(op.left, *batch, row, k) * m.at(op.right, *batch, k, column)
+        result[index] = _requantise(acc, op)
+    return result
+
+
+def addition(op, m):
+    return {
+        i: _requantise(
+            scaled(m.at(op.left, *i), op.left_scale) + scaled(m.at(op.right, *i), op.right_scale), op
+        )
+        for i in indices(op.output.shape)
+    }
+
+
+def lookup(op, m):
+    if op.table is None:
+        return {i: m.at(op.input, *i) for i in indices(op.output.shape)}
+    return {i: m.at(op.table, m.at(op.input, *i) + 128) for i in indices(op.output.shape)}
+
+
+def fill(op, m):
+    return dict.fromkeys(indices(op.output.shape), op.constant)
+
+
+def multiplication(op, m):
+    return {
+        i: sat8(rescaled(m.at(op.left, *i) * m.at(op.right, *i), op.rescale))
+        for i in indices(op.output.shape)
+    }
+
+
+def binary_table(op, m):
+    return {
+        i: m.at(op.table, m.at(op.left, *i) + 128, m.at(op.right, *i) + 128) for i in indices(op.output.shape)
+    }
+
+
+def softmax(op, m):
+    result = {}
+    length = op.input.shape[-1]
+    for row in indices(op.input.shape[:-1]):
+        seen = [i for i in range(length) if op.mask is None or m.at(op.mask, *row, i)]
+        x = {i: m.at(op.input, *row, i) for i in seen}
+        e = {i: m.at(op.table, max(x.values()) - x[i]) for i in seen}
+        total = sum(e.values())
+        for i in range(length):
+            if i not in e:
+                result[(*row, i)] = 0
+                continue
+            product = e[i] * (op.numerator // total)
+            assert product + 2**39 < 2**63
+            result[(*row, i)] = min(127, (product + 2**39) >> 40)
+    return result
+
+
+def normalisation(op, m):
+    result = {}
+    lead, rest = op.input.shape[: -op.axes], op.input.shape[-op.axes :]
+    n = math.prod(rest)
+    for row in indices(lead):
+        x = {i: m.at(op.input, *row, *i) for i in indices(rest)}
+        total = sum(x.values()) if op.centre else 0
+        variance = n * sum(v * v for v in x.values()) - total * total + op.epsilon
+        assert variance << (2 * op.fraction) < 2**63
+        root = max(1, math.isqrt(variance << (2 * op.fraction)))
+        inverse = 2 ** (40 + op.fraction) // root
+        for i, v in x.items():
+            y = ((n * v - total) * inverse + 2**23) >> 24
+            where = (*row, *i)
+            number = y * m.at(op.gain, *where) + m.at(op.shift_by, *where) + 2 ** (op.shift - 1)
+            assert abs(number) < 2**63
+            result[where] = sat8(number >> op.shift)
+    return result
+
+
+def _window(op, index, dilation, shape):
+    n, q, p, c = index
+    for s, r in itertools.product(range(op.kernel[0]), range(op.kernel[1])):
+        row = q * op.stride[0] + s * dilation[0] - op.padding[0]
+        column = p * op.stride[1] + r * dilation[1] - op.padding[1]
+        if 0 <= row < shape[1] and 0 <= column < shape[2]:
+            yield n, row, column, c
+
+
+def maxpool(op, m):
+    return {
+        i: max(m.at(op.input, *w) for w in _window(op, i, op.dilation, op.input.shape))
+        for i in indices(op.output.shape)
+    }
+
+
+def avgpool(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        total = sum(m.at(op.input, *w) for w in _window(op, i, (1, 1), op.input.shape))
+        result[i] = sat8((total * m.at(op.factor, i[1], i[2]) + 2 ** (op.shift - 1)) >> op.shift)
+    return result
+
+
+def reduction(op, m):
+    lead, rest = op.input.shape[: -op.axes], op.input.shape[-op.axes :]
+    function = {"sum": sum, "max": max, "min": min}[op.function]
+    return {
+        i: sat8(rescaled(function([m.at(op.input, *i, *j) for j in indices(rest)]), op.rescale))
+        for i in indices(lead)
+    }
+
+
+def embedding(op, m):
+    rows = op.table.shape[0]
+    result = {}
+    for i in indices(op.output.shape):
+        row = m.at(op.indices, *i[:-1])
+        row = max(0, min(rows - 1, row + rows if row < 0 else row))
+        result[i] = m.at(op.table, row, i[-1])
+    return result
+
+
+def resize(op, m):
+    result = {}
+    for n, q, p, c in indices(op.output.shape):
+        a, b, f = (m.at(op.rows, q, j) for j in range(3))
+        left, right, g = (m.at(op.columns, p, j) for j in range(3))
+        top = m.at(op.input, n, a, left, c) * (2048 - g) + m.at(op.input, n, a, right, c) * g
+        bottom = m.at(op.input, n, b, left, c) * (2048 - g) + m.at(op.input, n, b, right, c) * g
+        result[n, q, p, c] = sat8((top * (2048 - f) + bottom * f + 2**21) >> 22)
+    return result
+
+
+def argmax(op, m):
+    result = {}
+    for i in indices(op.output.shape):
+        row = [m.at(op.input, *i, j) * (-1 if op.smallest else 1) for j in range(op.input.shape[-1])]
+        best = [j for j, x in enumerate(row) if x == max(row)]
+        result[i] = best[-1] if op.last else best[0]
+    return result
+
+
+def rotation(op, m):
+    half = op.input.shape[-1] // 2
+    result = {}
+    for *lead, i in indices((*op.input.shape[:-1], half)):
+        first, second = (2 * i, 2 * i + 1) if op.interleaved else (i, half + i)
+        a, b = m.at(op.input, *lead, first), m.at(op.input, *lead, second)
+        cosine, sine = m.at(op.cosine, *lead, i), m.at(op.sine, *lead, i)
+        half_unit = 2 ** (op.shift - 1)
+        result[(*lead, first)] = sat8((a * cosine - b * sine + half_unit) >> op.shift)
+        result[(*lead, second)] = sat8((b * cosine + a * sine + half_unit) >> op.shift)
+    return result
+
+
+ORACLES = {
+    "Convolution": convolution,
+    "MatMul": matmul,
+    "Addition": addition,
+    "Map": lookup,
+    "Fill": fill,
+    "Multiplication": multiplication,
+    "BinaryTable": binary_table,
+    "Softmax": softmax,
+    "Normalisation": normalisation,
+    "MaxPool": maxpool,
+    "AveragePool": avgpool,
+    "Reduction": reduction,
+    "Embedding": embedding,
+    "Resize": resize,
+    "ArgMax": argmax,
+    "Rotation": rotation,
+}
+
+
+def run(network, inputs):
+    """All values of a network after a run, flat lists by name."""
+    values = {}
+    for value in network.values.values():
+        if value.role == "constant":
+            values[value.name] = network.constants[value.name]
+        else:
+            values[value.name] = inputs.get(value.name, np.zeros(value.shape, np.int64))
+    memory = Memory(values)
+    for op in network.operators:
+        result = ORACLES[type(op).__name__](op, memory)
+        assert set(result) == set(indices(op.output.shape)), op.name
+        for index, element in result.items():
+            memory.put(op.output, index, element)
+    return memory.flat
