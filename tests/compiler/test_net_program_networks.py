@@ -1,0 +1,91 @@
+"""Whole networks as programs: every operator and every output equals the integer reference."""
+
+import pytest
+
+from accel.presets import load_accelerator
+from compiler.network.calibrate import random_inputs
+from compiler.network.graph import Convolution
+from compiler.network.program import NetworkProgram, compile_network, scheduler
+from compiler.network.quantise import quantise, quantise_inputs
+from compiler.network.reference import reference
+from sim.program import run_program
+from workloads.load import load_network
+
+
+def run(
+    spec: str,
+    layers: int | None = None,
+    accelerator: str = "gemmini-default",
+    scales: str = "float",
+    baseline: bool = False,
+) -> NetworkProgram:
+    machine = load_accelerator(accelerator)
+    network = load_network(spec)
+    quantised = quantise(network, layers=layers, scales=scales)  # type: ignore[arg-type]
+    inputs = {n: a for n, a in random_inputs(network, 1).items() if n in quantised.inputs}
+    data = quantise_inputs(quantised, inputs)
+    expected = reference(quantised, data)
+    program = compile_network(
+        quantised, machine, data=data, reference=expected, check_layers=True,
+        schedule=scheduler(machine, baseline=baseline),
+    )  # fmt: skip
+    outputs, result = run_program(program.program)
+    assert result.exit_code == 0, result.console
+    for value, buffer in program.buffer_names.items():
+        if quantised.values[value].role == "output":
+            assert (outputs[buffer] == expected[value]).all()
+    # nothing can do with less memory, and the plan needs no more than a third above that
+    assert program.memory.live_bytes <= program.memory.nbytes <= program.memory.live_bytes * 4 / 3
+    return program
+
+
+def on_accelerator(program: NetworkProgram) -> int:
+    return sum(step.accelerator for step in program.lowered.steps)
+
+
+def test_depthwise_convolutions() -> None:
+    program = run("mobilenet_v2:image=32")
+    depthwise = [op for op in program.network.operators if isinstance(op, Convolution) and op.groups > 1]
+    assert len(depthwise) == 17
+    assert not program.lowered.notes  # all tensor operators run on the accelerator
+    assert on_accelerator(program) == 63
+
+
+def test_an_encoder() -> None:
+    program = run("bert_base:seq=9", layers=1)
+    assert not program.lowered.notes
+    assert not [step for step in program.lowered.steps if step.function == "net_copy"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("spec", "layers"),
+    [
+        ("resnet18", None),
+        ("resnet50", None),
+        ("bert_base", 2),
+        ("mobilenet_v2", None),
+        ("vit_b16", 2),
+        ("gpt2:seq=40", 2),
+        ("retinanet", None),
+        ("unet:image=188", None),
+    ],
+)
+def test_built_in_networks(spec: str, layers: int | None) -> None:
+    assert not run(spec, layers).lowered.notes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accelerator", ["gemmini-lean", "gemmini-large"])
+def test_other_accelerators(accelerator: str) -> None:
+    run("resnet18", accelerator=accelerator)
+
+
+@pytest.mark.slow
+def test_scales_that_are_powers_of_two() -> None:
+    run("resnet18", scales="power-of-two")
+
+
+@pytest.mark.slow
+def test_the_tiling_of_gemminis_library() -> None:
+    run("resnet18", baseline=True)
