@@ -225,13 +225,14 @@ def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) ->
 
 
 def _atoms(layout: Layout, lows: Bounds, highs: Bounds) -> Iterable[Atom]:
-    yield from layout.rest.atoms()
+    """All that the place of the block depends on."""
+    yield from layout.rest.origins()
     for axis in layout.axes.values():
-        yield from axis.start.atoms()
+        yield from axis.start.origins()
     for bounds in (lows, highs):
         for forms in bounds.values():
             for form in forms:
-                yield from form.atoms()
+                yield from form.origins()
 
 
 def emit_bounds(b: Builder, shape: Sequence[int], bounds: Bounds, *, high: bool) -> list[SSAValue]:

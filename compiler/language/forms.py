@@ -95,6 +95,13 @@ class Form:
         for product in self.terms:
             yield from product
 
+    def origins(self) -> Iterator[Atom]:
+        """The atoms, and those that they are computed from."""
+        for atom in self.atoms():
+            yield atom
+            for operand in atom.operands:
+                yield from operand.origins()
+
     @property
     def is_zero(self) -> bool:
         return not self.terms
@@ -148,7 +155,8 @@ class Form:
     @property
     def bounded(self) -> bool:
         """Whether the range says something."""
-        return not any(atom.high >= UNBOUNDED for atom in self.numeric.atoms())
+        limit = UNBOUNDED // 2  # a loop up to a number from memory ends just below it
+        return all(-limit < atom.low and atom.high < limit for atom in self.numeric.atoms())
 
     def divided_by(self, divisor: Form) -> Form | None:
         """The exact quotient by a single product of atoms, or None."""

@@ -227,3 +227,39 @@ def attention_scores(q, k, v, out, T, D, shift, scale1, scale2, BT: baco.const, 
     baco.store(
         out + rows[:, None] * D + dims[None, :], baco.requantise(total, scale2), mask=(dims < D)[None, :]
     )
+
+
+@baco.jit
+def sparse_matrix_times_vector(row_starts, columns, values, x, y, n):
+    """y = A @ x for A in compressed rows: loops whose bounds are data, offsets that are data."""
+    for row in range(n):
+        total = 0
+        for j in range(baco.load(row_starts + row), baco.load(row_starts + row + 1)):
+            total += baco.load(values + j) * baco.load(x + baco.load(columns + j))
+        baco.store(y + row, total)
+
+
+@baco.jit
+def permuted_kernel(x, y, A: baco.const, B: baco.const, C: baco.const):
+    """y = x.transpose(2, 0, 1), blocks with three dimensions."""
+    i, j, k = baco.arange(0, A), baco.arange(0, B), baco.arange(0, C)
+    block = baco.load(x + (i[:, None, None] * B * C + j[None, :, None] * C + k[None, None, :]))
+    place = k[:, None, None] * A * B + i[None, :, None] * B + j[None, None, :]
+    baco.store(y + place, baco.trans(block, (2, 0, 1)))
+
+
+@baco.jit
+def maximum_kernel(x, y, n):
+    """y = (max(x), whether it is greater than 3): numbers, no blocks."""
+    best = baco.load(x)
+    for i in range(1, n):
+        best = baco.maximum(best, baco.load(x + i))
+    baco.store(y, best)
+    baco.store(y + 1, baco.where(best > 3, 1, 0).to("int8"))
+
+
+@baco.jit
+def mixed_product(a, b, c, M: baco.const, N: baco.const, K: baco.const):
+    """c = a @ b in one block, factors signed or not."""
+    i, j, k = baco.arange(0, M), baco.arange(0, N), baco.arange(0, K)
+    baco.store(c + i[:, None] * N + j, baco.load(a + i[:, None] * K + k) @ baco.load(b + k[:, None] * N + j))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import baco
+from accel.config import Accelerator
 from common.errors import BacoError
 
 
@@ -135,6 +136,19 @@ def test_every_way_to_cut_a_matrix(shape: tuple[int, int], blocks: tuple[int, in
     assert copies(copy_by_written_out_cdiv.interpret[int(rows * columns)], *shape, *blocks)
     for kernel in ALONE:
         assert copies(kernel.interpret[1], *shape, *blocks), kernel.name
+
+
+@pytest.mark.parametrize("shape", [(33, 21), (1, 40), (7, 5)])
+def test_compiled(shape: tuple[int, int]) -> None:
+    options = {"accelerator": Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32)}
+    rows, columns = baco.cdiv(shape[0], 16), baco.cdiv(shape[1], 8)
+    launches = [(kernel, (rows, columns)) for kernel in BY_AXES]
+    launches += [
+        (kernel, (rows * columns,)) for kernel in (copy_by_product_of_grid, copy_by_written_out_cdiv)
+    ]
+    launches += [(kernel, (1,)) for kernel in ALONE]
+    for kernel, grid in launches:
+        assert copies(kernel[grid].options(**options), *shape, 16, 8), kernel.name
 
 
 def test_the_bounds_are_written_into_the_block_program() -> None:

@@ -216,6 +216,56 @@ def test_chained_products() -> None:
     assert np.array_equal(out, requantise(product(weights, v), 0.01))
 
 
+BOTH = pytest.mark.parametrize(
+    "options", [{"engine": "interpret"}, {"accelerator": machine(4)}], ids=["numpy", "dim4"]
+)
+
+
+@BOTH
+def test_loops_whose_bounds_are_data(options: dict[str, Any]) -> None:
+    matrix = (RNG.random((7, 9)) < 0.4) * RNG.integers(-9, 9, (7, 9))
+    starts = np.concatenate([[0], np.cumsum((matrix != 0).sum(1))]).astype(np.int32)
+    columns = np.nonzero(matrix)[1].astype(np.int32)
+    values = matrix[matrix != 0].astype(np.int32)
+    x, y = RNG.integers(-100, 100, 9, dtype=np.int32), np.zeros(7, np.int32)
+    kernels.sparse_matrix_times_vector[1].options(**options)(starts, columns, values, x, y, 7)
+    assert np.array_equal(y, matrix @ x)
+
+
+@BOTH
+def test_three_dimensions(options: dict[str, Any]) -> None:
+    x, y = random_int8(3, 4, 5), np.zeros((5, 3, 4), np.int8)
+    kernels.permuted_kernel[1].options(**options)(x, y, 3, 4, 5)
+    assert np.array_equal(y, x.transpose(2, 0, 1))
+
+
+@BOTH
+def test_numbers(options: dict[str, Any]) -> None:
+    x, y = random_int8(17), np.zeros(2, np.int8)
+    kernels.maximum_kernel[1].options(**options)(x, y, 17)
+    assert list(y) == [x.max(), x.max() > 3]
+
+
+@BOTH
+@pytest.mark.parametrize("left", ["int8", "uint8"])
+@pytest.mark.parametrize("right", ["int8", "uint8"])
+def test_products_of_signed_and_unsigned(left: str, right: str, options: dict[str, Any]) -> None:
+    a = RNG.integers(np.iinfo(left).min, np.iinfo(left).max + 1, (5, 6), dtype=left)
+    b = RNG.integers(np.iinfo(right).min, np.iinfo(right).max + 1, (6, 7), dtype=right)
+    c = np.zeros((5, 7), np.int32)
+    kernels.mixed_product[1].options(**options)(a, b, c, 5, 7, 6)
+    assert np.array_equal(c, product(a, b))
+
+
+def test_blocks_that_do_not_fit_the_accelerator() -> None:
+    small = Accelerator(dim=4, scratchpad_kib=4, accumulator_kib=2)
+    with pytest.raises(BacoError, match=r"(accumulator|scratchpad)") as caught:
+        gemm((256, 256, 256), (256, 256, 256), accelerator=small)
+    location = caught.value.location
+    assert location is not None
+    assert location.file.endswith("example_kernels.py")
+
+
 TUNED = [{"BM": 4, "BN": 4, "BK": 4}, {"BM": 16, "BN": 16, "BK": 16}, {"BM": 512, "BN": 512, "BK": 512}]
 
 
