@@ -17,6 +17,9 @@ import onnx.reference
 from common.errors import InputError, Location
 from common.files import read_input
 
+#: Operators whose older forms the evaluator lacks, and newer ones compute the same.
+_COMPATIBLE = frozenset({"Cast", "DequantizeLinear", "QuantizeLinear"})
+
 #: Deepest row of nodes between stored tensors and a constant.
 _DEPTH = 200
 
@@ -64,7 +67,8 @@ class OnnxValues:
             return [onnx.helper.make_empty_tensor_value_info(n) for n in names]
 
         graph = onnx.helper.make_graph([node], "constant", anything(inputs), anything([name]))
-        opsets = [onnx.helper.make_opsetid("", self.opset)]
+        newest = max(self.opset, 21) if node.op_type in _COMPATIBLE else self.opset
+        opsets = [onnx.helper.make_opsetid("", newest)]
         if node.domain not in ("", "ai.onnx"):
             opsets.append(onnx.helper.make_opsetid(node.domain, 1))
         try:

@@ -33,18 +33,19 @@ def view_steps(imp: TorchNode, name: str) -> list[tuple[Shape, tuple[Step, ...]]
     """
     source = imp.tensors()[0].shape
     shapes = node_shapes(imp.node) or [imp.shape()]
+    rule = _RULES.get(name)
+    several: list[tuple[Step, ...]] = []
     try:
         if name in _PARTS:
             several = _parts(imp, name, source, shapes)
-        else:
-            rule = _RULES.get(name)
-            several = [() if rule is None else rule(imp, source, shapes[0])]
+        elif rule is not None:
+            several = [rule(imp, source, shapes[0])]
     except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError):
         several = []
     result: list[tuple[Shape, tuple[Step, ...]]] = []
     for index, shape in enumerate(shapes):
-        steps = several[index] if index < len(several) else (Unknown("a view that is not recorded"),)
-        if (not steps and shape != source) or not fits(source, shape, steps):
+        steps = several[index] if index < len(several) else None
+        if steps is None or not fits(source, shape, steps):
             steps = (Unknown(f"a view ({name}) that is not recorded"),)
         result.append((shape, steps))
     return result
