@@ -7,13 +7,19 @@ programs have one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from accel.config import Accelerator
+from common.errors import InfeasibleError
 from compiler.emit import Emitter
 from compiler.layer import Layer
 from compiler.lower.operands import Operands
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["Operands", "emit_layer", "workspaces"]
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["Operands", "compile_layer", "emit_layer", "requirement", "workspaces"]
 
 
 def emit_layer(
@@ -62,3 +68,66 @@ def workspaces(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tu
         return loop_ws_workspaces(layer, schedule, accelerator)
     assert isinstance(schedule, LoopConvSchedule)
     return ()
+
+
+def compile_layer(
+    layer: Layer, accelerator: Accelerator, schedule: Schedule | None = None, *, name: str = "layer"
+) -> ModuleOp:
+    """A module at the `linalg` level with one function that is the layer, its schedule attached (the best by estimate
+    unless one is given); the pass `linalg-to-instgem` lowers it. Raises as `workspaces` and `choose`."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from compiler.lower.choose import choose
+    from compiler.lower.linalg_form import layer_function
+
+    chosen = choose(layer, accelerator) if schedule is None else schedule
+    return ModuleOp([layer_function(layer, chosen, accelerator, name)])
+
+
+def requirement(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> dict[str, int]:
+    """Least hardware of the same kind that the code compiled for `accelerator` runs on: `dim`, and rows of the local
+    memories. Raises as `workspaces`.
+
+    Explicit code needs the rows it addresses. The macros place tiles in halves of whatever memory there is: for them
+    it is the smallest power of two below the accelerator's capacity that still holds the tiles, in KiB steps.
+    """
+    if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule):
+        from compiler.lower.explicit import prepare
+        from compiler.lower.grouped import packed_preparation
+
+        ready = (
+            prepare(layer, schedule.mapping, accelerator)
+            if isinstance(schedule, ExplicitSchedule)
+            else packed_preparation(layer, schedule, accelerator)
+        )
+        scratchpad, accumulator = ready.memory.scratchpad_used, ready.memory.accumulator_used
+        if ready.pooled_after:
+            # the pooling afterwards takes what the accumulator has
+            accumulator = accelerator.accumulator_rows
+        return {"dim": accelerator.dim, "scratchpad_rows": scratchpad, "accumulator_rows": accumulator}
+    least = accelerator
+    for field in ("scratchpad_kib", "accumulator_kib"):
+        while getattr(least, field) > 1:
+            smaller = least.replace(**{field: getattr(least, field) // 2})
+            try:
+                _check(layer, schedule, smaller)
+            except InfeasibleError:
+                break
+            least = smaller
+    return {
+        "dim": accelerator.dim,
+        "scratchpad_rows": least.scratchpad_rows,
+        "accumulator_rows": least.accumulator_rows,
+    }
+
+
+def _check(layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator) -> None:
+    """Raise InfeasibleError unless a macro can carry the schedule out."""
+    if isinstance(schedule, LoopWsSchedule):
+        from compiler.lower.loop_ws import check_loop_ws
+
+        check_loop_ws(layer, schedule, accelerator)
+    else:
+        from compiler.lower.loop_conv_check import plan_loop_conv
+
+        plan_loop_conv(layer, schedule, accelerator)

@@ -29,6 +29,11 @@ class Region:
         """Rows from the first copy to the second; 0 if there is one."""
         return self.starts[-1] - self.starts[0]
 
+    @property
+    def end(self) -> int:
+        """Row behind the last one."""
+        return self.starts[-1] + self.rows
+
     def __str__(self) -> str:
         return f"{self.name} {', '.join(f'{start}..{start + self.rows - 1}' for start in self.starts)}"
 
@@ -48,6 +53,16 @@ class LocalMemory:
     results: Region
     scratchpad_rows: int
     accumulator_rows: int
+
+    @property
+    def scratchpad_used(self) -> int:
+        """Rows of the smallest scratchpad that has all these addresses."""
+        return max(self.weights.end, self.inputs.end)
+
+    @property
+    def accumulator_used(self) -> int:
+        """Rows of the smallest accumulator that has all these addresses."""
+        return self.results.end
 
     def __str__(self) -> str:
         return (

@@ -26,7 +26,7 @@ def pools_on_the_way(plan: Plan) -> bool:
     """Whether every window lies in one tile, so that the store of a tile can pool it."""
     pool = plan.layer.pooling
     assert pool is not None
-    if max(pool.columns, pool.rows) > _FIELD:
+    if max(pool.columns, pool.rows) > _FIELD or plan.result_rows > _bank(plan.accelerator):
         return False
     for name in ("Q", "P"):
         size, bound = plan.tile[name], plan.bounds[name]
@@ -36,6 +36,12 @@ def pools_on_the_way(plan: Plan) -> bool:
         if size > _FIELD or not (size == bound or (apart and even)):
             return False
     return True
+
+
+def _bank(accelerator: Accelerator) -> int:
+    """Rows of an accumulator bank, half of the accumulator at most. A pooled store's rows are protected against other
+    commands up to the end of the bank that it begins in, so windows must not go on in the next one."""
+    return accelerator.accumulator_rows // max(2, accelerator.accumulator_banks)
 
 
 def pooled_tile(e: Emitter, plan: Plan, operands: Operands, parameters: int, *, whole: bool) -> Job:
@@ -113,7 +119,7 @@ def emit_pool(
     pool, problem, dim = layer.pooling, layer.problem, accelerator.dim
     assert pool is not None
     half = accelerator.accumulator_rows // 2
-    rows, columns = _windows(pool, problem.Q, problem.P, half)
+    rows, columns = _windows(pool, problem.Q, problem.P, _bank(accelerator))
     # groups side by side are one
     adjacent = layer.output.group == problem.K
     groups, size = (1, channels) if adjacent else (problem.groups, problem.K)
@@ -182,7 +188,7 @@ def _windows(pool: Pooling, height: int, width: int, capacity: int) -> tuple[int
     rows = largest(pool.rows, height, min(_FIELD, capacity // needed(columns, width)))
     if needed(rows, height) * needed(columns, width) > capacity:
         raise InfeasibleError(
-            f"a pooling window takes {needed(1, height) * needed(1, width)} rows of the accumulator, more than half of it"
+            f"a pooling window takes {needed(1, height) * needed(1, width)} rows of the accumulator, more than a bank has"
         )
     return (1 if pool.columns > _FIELD else rows), columns
 

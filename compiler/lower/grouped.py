@@ -12,12 +12,12 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.emit import Emitter
 from compiler.layer import Layer, Layout
-from compiler.lower.explicit import emit_explicit, explicit_workspaces
+from compiler.lower.explicit import Preparation, emit_explicit, explicit_workspaces, prepare
 from compiler.lower.explicit_weights import EXPANDED, emit_expanded
 from compiler.lower.operands import Operands
 from compiler.schedule import DepthwiseSchedule
 
-__all__ = ["emit_packed", "packed_layer", "packed_workspaces"]
+__all__ = ["emit_packed", "packed_layer", "packed_preparation", "packed_workspaces"]
 
 
 def packed_layer(layer: Layer, packed: int) -> Layer:
@@ -48,6 +48,12 @@ def _last(layer: Layer, packed: int) -> dict[str, int]:
     p = layer.problem
     rest = p.groups % packed
     return {"C": rest * p.C, "K": rest * p.K} if rest else {}
+
+
+def packed_preparation(layer: Layer, schedule: DepthwiseSchedule, accelerator: Accelerator) -> Preparation:
+    """How the packed layer is carried out. Raises as `compiler.lower.explicit.prepare`."""
+    inner = packed_layer(layer, schedule.packed)
+    return prepare(inner, schedule.mapping, accelerator, last=_last(layer, schedule.packed))
 
 
 def packed_workspaces(

@@ -6,18 +6,22 @@ import random
 from itertools import product
 
 import pytest
+from ir_python import Machine
 from layer_programs import Case, wrong_layers
 from random_mappings import draw_case, draw_explorer_case, draw_mapping
 
 from accel.config import Accelerator, Features
 from common.errors import InfeasibleError, InputError
+from compiler.emit import Emitter
 from compiler.layer import Layer, Layout, Pooling
-from compiler.lower import workspaces
+from compiler.lower import Operands, compile_layer, emit_layer, requirement, workspaces
+from compiler.lower.choose import choose
 from compiler.lower.explicit import prepare
 from compiler.lower.explicit_memory import allocate
 from compiler.lower.explicit_plan import make_plan
+from compiler.lower.linalg_form import layer_of
 from compiler.mapping import Dataflow, Mapping
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
 from workloads.problem import DIMS, Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
@@ -283,3 +287,45 @@ def test_groups_that_cannot_run_together() -> None:
         workspaces(layer, DepthwiseSchedule(WHOLE, 4), SMALL)
     with pytest.raises(InfeasibleError, match="there are only 4"):
         workspaces(layer, DepthwiseSchedule(WHOLE, 5), SMALL)
+
+
+# ---------------------------------------------------------------- what a program requires
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_program_runs_on_what_it_requires(seed: int) -> None:
+    """The rows it addresses are enough: an accelerator with fewer rows does with it."""
+    case = draw_case(random.Random(seed), SMALL, "WS")
+    need = requirement(case.layer, case.schedule, SMALL)
+    assert need["dim"] == 4
+    assert need["scratchpad_rows"] <= SMALL.scratchpad_rows
+    assert need["accumulator_rows"] <= SMALL.accumulator_rows
+    machine = Machine(SMALL, 1 << 16)
+    machine.gemmini.sp = machine.gemmini.sp[: need["scratchpad_rows"]]
+    machine.gemmini.acc = machine.gemmini.acc[: need["accumulator_rows"]]
+    spaces = workspaces(case.layer, case.schedule, SMALL)
+    e = Emitter("layer", ["a"])
+    a = e.arguments[0]
+    layer = case.layer
+    sizes = [layer.input_extent, layer.weight_extent, 4 * layer.output_extent, 4096, layer.residual_extent]
+    places = [e.add(a, 64 + sum(sizes[:n])) for n in range(5)]
+    extra = {name: e.add(a, 64 + sum(sizes) + 8192 * n) for n, (name, _) in enumerate(spaces)}
+    emit_layer(e, layer, case.schedule, SMALL, Operands(*places, extra))
+    machine.run(next(one for one in e.finish().ops), machine.base)
+
+
+def test_what_macros_require() -> None:
+    layer = Layer(Problem(P=16, C=16, K=16))
+    big = SMALL.replace(scratchpad_kib=64, accumulator_kib=64)
+    need = requirement(layer, LoopWsSchedule(2, 2, 2), big)
+    assert need == {"dim": 4, "scratchpad_rows": 256, "accumulator_rows": 64}
+
+
+def test_the_schedule_is_chosen_unless_given() -> None:
+    layer = Layer(Problem(P=8, C=8, K=8))
+    module = compile_layer(layer, SMALL, name="product")
+    function = next(one for one in module.ops)
+    assert layer_of(function) == (layer, choose(layer, SMALL))
+    assert layer_of(next(one for one in compile_layer(layer, SMALL, ExplicitSchedule(WHOLE)).ops))[1] == (
+        ExplicitSchedule(WHOLE)
+    )
