@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import downsamples
+from compiler.heuristic import downsamples, gemmini_schedule
 from compiler.layer import Layer
 from compiler.lower.estimate import conv_cycles, product_cycles
 from compiler.lower.explicit import explicit_workspaces
@@ -49,11 +49,30 @@ def choose(layer: Layer, accelerator: Accelerator, *, target: str = "gemmini") -
 
 def choices(layer: Layer, accelerator: Accelerator, best: int = 1) -> list[Choice]:
     """Up to `best` schedules of every style, the fastest by estimate first."""
-    found = [*_products(layer, accelerator, best), *_convolutions(layer, accelerator, best)]
+    found = [
+        *_products(layer, accelerator, best),
+        *_convolutions(layer, accelerator, best),
+        *_default(layer, accelerator),
+    ]
     if not found:
         found += _explicit(layer, accelerator, best)
     found += _packed(layer, accelerator, best)
     return sorted(found, key=lambda one: one.cycles)
+
+
+def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:
+    """Gemmini's default tiling, which can be among those that the quick estimate leaves out."""
+    schedule = gemmini_schedule(layer, accelerator)
+    try:
+        if isinstance(schedule, LoopWsSchedule):
+            matrix = check_loop_ws(layer, schedule, accelerator)
+            cycles = pipeline_cycles(*product_runs(layer, accelerator, matrix, schedule))
+        else:
+            plan = plan_loop_conv(layer, schedule, accelerator)
+            cycles = pipeline_cycles(*conv_runs(layer, accelerator, plan))
+    except InfeasibleError:
+        return []
+    return [Choice(schedule, cycles)]
 
 
 # -------------------------------------------------------------------- explicit moves

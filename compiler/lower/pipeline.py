@@ -25,8 +25,11 @@ __all__ = ["Run", "conv_runs", "least_period", "pipeline_cycles", "product_runs"
 
 #: Runs that are followed; the rest are taken to go on at that pace.
 _MOST_RUNS = 600
-#: Cycles: from the command that starts a run to its first load; between blocks of weights, by macro.
-_START, _SWITCH_WS, _SWITCH_CONV = 40.0, 1.0, 2.0
+#: Cycles from the command that starts a run to its first load.
+_START = 40.0
+#: Cycles lost between blocks of weights, and between runs, by macro (measured on our RTL).
+_SWITCH_WS, _SWITCH_CONV = 1.0, 2.0
+_CHANGE_WS, _CHANGE_CONV = 10.0, 25.0
 #: Bytes of a row that a load command moves.
 _WIDE = 64
 
@@ -148,7 +151,7 @@ def _product_run(
     row_blocks, column_blocks, depth_blocks = (-(-size // dim) for size in part)
     group = min(column_blocks, max(1, _WIDE // dim)) / column_blocks
     block = max(dim, _rows(accelerator, rows)) + _SWITCH_WS
-    passes = column_blocks * depth_blocks * block
+    passes = column_blocks * depth_blocks * block + _CHANGE_WS
     a = _read(accelerator, rows, depth, layer.input.pitch) if with_a else 0.0
     weight = (columns, depth) if layer.weights_transposed else (depth, columns)
     b = _read(accelerator, weight[0], weight[1], layer.weight.pitch) if with_b else 0.0
@@ -244,7 +247,7 @@ def _conv_run(
         opening=opening,
         after=block * max(0, blocks - 1),
         behind=block,
-        passes=block * blocks,
+        passes=block * blocks + _CHANGE_CONV,
         store=store,
         tail=1 / out_blocks,
     )
