@@ -48,7 +48,6 @@ class Builder:
         grid: numbers of programs per axis; `CeilingQuotient`s where the launch gave them.
         quotients: every `cdiv` of arguments seen so far.
         loop_ends: those of them that bound a loop: they say nothing about the grid.
-        trials: how many loops around the present place are translated for trial, with unknown pointers.
     """
 
     def __init__(self, source: KernelSource, block: Block, grid: Sequence[int]) -> None:
@@ -58,7 +57,7 @@ class Builder:
         self.grid = tuple(grid)
         self.quotients: list[Atom] = []
         self.loop_ends: set[Atom] = set()
-        self.trials = 0
+        self._deferred: list[list[KernelError]] = []
         self._ssa: dict[Atom, SSAValue] = {}
         self._interned: dict[object, Atom] = {}
         self._serial = 0
@@ -70,6 +69,22 @@ class Builder:
     def fail(self, message: str, hint: str | None = None, node: ast.AST | None = None) -> NoReturn:
         """Raises that error."""
         raise self.error(message, hint, node)
+
+    def report(self, error: KernelError) -> None:
+        """Raises the error, or keeps it until it is clear that what is being translated is no trial."""
+        if not self._deferred:
+            raise error
+        self._deferred[-1].append(error)
+
+    @contextmanager
+    def deferring(self) -> Iterator[list[KernelError]]:
+        """Errors that are reported inside are kept, in the list given."""
+        errors: list[KernelError] = []
+        self._deferred.append(errors)
+        try:
+            yield errors
+        finally:
+            self._deferred.pop()
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:

@@ -168,14 +168,14 @@ def check_inside(
     highs: Bounds,
     free: Iterable[int],
 ) -> None:
-    """Rejects an access that may leave the array.
+    """Reports an access that may leave the array.
 
     Args:
         what: "load" or "store", `name`, `array_size`: of the array argument, for the message and the limit.
         lows, highs: bounds on the index in the block, per dimension.
         free: dimensions about which an arbitrary mask decides; they are not checked.
     """
-    if b.trials or set(free) & set(layout.axes):
+    if set(free) & set(layout.axes):
         return
     kinds = {atom.kind for atom in _atoms(layout, lows, highs) if atom.low != atom.high}
     if "memory" in kinds:
@@ -203,7 +203,7 @@ def check_inside(
         if unlimited
         else "the sizes and strides given do not fit the array, or give mask="
     )
-    b.fail(f"this {what} may reach {where} `{name}`, which has {array_size} elements", hint)
+    b.report(b.error(f"this {what} may reach {where} `{name}`, which has {array_size} elements", hint))
 
 
 def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) -> Iterable[Form]:

@@ -1,4 +1,4 @@
-"""`for` loops of a kernel: what a loop changes is found by translating its body once for trial.
+"""`for` loops of a kernel: what a loop changes is found by translating its body for trial.
 
 A pointer, offset or integer that moves by the same amount in every iteration is a function of the loop variable, so
 nothing needs to be carried for it, and it is known how far it goes. What moves irregularly is carried as an
@@ -157,18 +157,18 @@ class Loops(Expressions):
             for name in assigned
             if name in before and not isinstance(before[name], Unavailable)
         ]
-        # The trial shows what moves and how; each round settles the type of at least one more variable.
-        for _ in range(2 * len(carried) + 2):
+        # A trial shows what moves and how. The trial that teaches nothing new is the loop.
+        while True:
             serial = b.atom("", 0, 0, "mark").serial
             self.names = dict(before)
-            b.trials += 1
-            trial = self._body(node, target, bounds, carried, Block(arg_types=[IndexType()]))
-            b.trials -= 1
-            if not self._classify(node, carried, trial, serial):
+            block = Block(arg_types=[IndexType()])
+            with b.deferring() as errors:
+                finals = self._body(node, target, bounds, carried, block)
+            if not self._classify(node, carried, finals, serial):
                 break
+        for error in errors:
+            b.report(error)
         self.names = dict(before)
-        block = Block(arg_types=[IndexType()])
-        finals = self._body(node, target, bounds, carried, block)
         self._emit(node, bounds, carried, block, finals)
         for name in (*assigned, target):
             if name not in before or name == target:
@@ -245,7 +245,10 @@ class Loops(Expressions):
     def _classify(
         self, node: ast.For, carried: list[_Carried], finals: dict[str, Value], serial: int
     ) -> bool:
-        """Learns from a trial; whether it changed anything, so that another trial is needed."""
+        """Learns from a trial; whether it taught anything new, so that another is needed.
+
+        Each variable is settled once: it moves by fixed steps, or it is data from the beginning.
+        """
         changed = False
         for item in carried:
             final = finals[item.name]

@@ -71,8 +71,8 @@ def test_the_gemm_of_the_thesis_on_transposed_and_padded_matrices() -> None:
     assert np.array_equal(whole, expected), "elements outside of the view must not change"
 
 
-@pytest.mark.parametrize("blocks", BLOCKS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("blocks", BLOCKS[:2])
+@pytest.mark.parametrize("shape", SHAPES[::2])
 @pytest.mark.parametrize("name", ["matmul_by_index", "matmul_block_pointers", "matmul_masked"])
 def test_other_ways_to_write_a_gemm(
     name: str, shape: tuple[int, int, int], blocks: tuple[int, int, int]
