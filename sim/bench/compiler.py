@@ -41,8 +41,9 @@ class Measured:
         cycles: from reset to the end.
         compile_seconds: from the layer to the ELF file.
         dram_bytes: read and written.
-        array_busy: share of the cycles in which the array multiplies.
-        memory_busy: share of the memory's bandwidth that is used.
+        array_cycles: in which the array multiplies.
+        host_cycles: before the first command and after the last result, the accelerator idle.
+        memory_cycles: in which memory moves data; requests larger than what they are for included.
         digest: of the results; programs of one layer agree.
     """
 
@@ -50,8 +51,9 @@ class Measured:
     cycles: int
     compile_seconds: float
     dram_bytes: int
-    array_busy: float
-    memory_busy: float
+    array_cycles: int
+    host_cycles: int
+    memory_cycles: int
     digest: str
 
 
@@ -224,14 +226,15 @@ def _measure(
             f"a program of '{schedule}' ended with exit code {result.exit_code}: {result.console[-500:]}"
         )
     moved = (result.dram_read_bytes or 0) + (result.dram_write_bytes or 0)
-    rate = (memory.bytes_per_cycle if memory else None) or accelerator.dram_bytes_per_cycle
+    counters = result.counters
     measured = Measured(
         schedule=str(schedule),
         cycles=result.cycles,
         compile_seconds=seconds,
         dram_bytes=moved,
-        array_busy=(result.utilisation or 0.0),
-        memory_busy=moved / rate / result.cycles,
+        array_cycles=counters["accelerator_mesh_cycles"],
+        host_cycles=result.cycles - counters["accelerator_busy_cycles"],
+        memory_cycles=counters["memory_channel_busy_cycles"],
         digest=_digest(outputs["output"]),
     )
     return measured, result
@@ -252,21 +255,24 @@ def report_text(result: dict[str, Any]) -> str:
         + (f" Over Gemmini's default tiling: {worst:.3f} at worst." if worst else ""),
         "",
         "The bound is the larger of two: weight-stationary passes (each at least 4 rows, one of them as long as the side"
-        " of the array where new weights come in), and compulsory bytes at the memory's bandwidth.",
+        " of the array where new weights come in), and compulsory bytes at the memory's bandwidth. The remaining columns"
+        " are cycles of our program: its array multiplies, waits while the accelerator is busy, or the accelerator is not;"
+        " memory works beside that.",
         "",
-        "| layer | bound by | bound | cycles | over bound | default tiling | over default | used by array | by memory"
+        "| layer | bound by | bound | cycles | over bound | default tiling | over default | array | waits | idle | memory"
         " | compile s | schedule | default tiling's |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in result["layers"]:
         ours, default = row["ours"], row["heuristic"]
         what = "array" if row["array_bound"] >= row["memory_bound"] else "memory"
         theirs = f"{default['cycles']:,}" if default else row["heuristic_reason"]
         against = f"{row['against']:.3f}" if default else ""
+        waits = ours["cycles"] - ours["array_cycles"] - ours["host_cycles"]
         lines.append(
             f"| {row['layer']} | {what} | {row['bound']:,.0f} | {ours['cycles']:,} | {row['ratio']:.3f} | {theirs}"
-            f" | {against} | {ours['array_busy']:.1%} | {ours['memory_busy']:.1%} | {ours['compile_seconds']:.1f}"
-            f" | {ours['schedule']} | {default['schedule'] if default else ''} |"
+            f" | {against} | {ours['array_cycles']:,} | {waits:,} | {ours['host_cycles']:,} | {ours['memory_cycles']:,}"
+            f" | {ours['compile_seconds']:.1f} | {ours['schedule']} | {default['schedule'] if default else ''} |"
         )
     versions = ", ".join(f"{name} {version}" for name, version in result["tools"].items())
     return "\n".join([*lines, "", f"Tools: {versions}."]) + "\n"
