@@ -5,12 +5,13 @@ from __future__ import annotations
 from compiler.emit import Emitter, Number
 from compiler.layer import Layer
 
-__all__ = ["EXPANDED", "TRANSPOSED", "emit_expanded", "emit_transposed"]
+__all__ = ["EXPANDED", "TRANSPOSED", "emit_expanded", "emit_transposed", "expanded_bytes"]
 
 #: Workspace of weights stored as C rows of K elements, one group after the other.
 TRANSPOSED = "transposed_weights"
 #: Workspace of block-diagonal weights.
 EXPANDED = "expanded_weights"
+_WORD = 8
 
 
 def emit_transposed(e: Emitter, layer: Layer, weight: Number, to: Number) -> None:
@@ -25,17 +26,22 @@ def emit_transposed(e: Emitter, layer: Layer, weight: Number, to: Number) -> Non
     e.fence()
 
 
+def expanded_bytes(layer: Layer, packed: int) -> int:
+    """Size of the workspace for block-diagonal weights, whole 8-byte words."""
+    p = layer.problem
+    return -(-(-(-p.groups // packed) * p.S * p.R * packed * p.C * packed * p.K) // _WORD) * _WORD
+
+
 def emit_expanded(e: Emitter, layer: Layer, packed: int, weight: Number, to: Number) -> None:
     """The host writes block-diagonal weights of `packed` groups at a time; fenced.
 
     Written: `[groups / packed, S, R, packed * C, packed * K]`, zero off the diagonal blocks and in the groups that the
-    last one lacks.
+    last one lacks. The workspace is aligned to 8 bytes.
     """
     p = layer.problem
-    packs = -(-p.groups // packed)
     rows, columns = packed * p.C, packed * p.K
-    with e.loop(packs * p.S * p.R * rows * columns) as at:
-        e.store(e.add(to, at), 0, 8)
+    with e.loop(expanded_bytes(layer, packed), step=_WORD) as at:
+        e.store(e.add(to, at), 0)
     with (
         e.loop(p.groups, hint="g") as group,
         e.loop(p.S * p.R, hint="w") as window,

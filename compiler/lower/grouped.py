@@ -13,7 +13,7 @@ from common.errors import InfeasibleError
 from compiler.emit import Emitter
 from compiler.layer import Layer, Layout
 from compiler.lower.explicit import Preparation, emit_explicit, explicit_workspaces, prepare
-from compiler.lower.explicit_weights import EXPANDED, emit_expanded
+from compiler.lower.explicit_weights import EXPANDED, emit_expanded, expanded_bytes
 from compiler.lower.operands import Operands
 from compiler.schedule import DepthwiseSchedule
 
@@ -62,7 +62,7 @@ def packed_workspaces(
     """Name and bytes of what the code needs in main memory beside the layer's tensors."""
     inner = packed_layer(layer, schedule.packed)
     last = _last(layer, schedule.packed)
-    expanded = inner.problem.groups * inner.weight.group
+    expanded = expanded_bytes(layer, schedule.packed)
     return ((EXPANDED, expanded), *explicit_workspaces(inner, schedule.mapping, accelerator, last=last))
 
 
