@@ -8,9 +8,12 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from accel.isa import GARBAGE, IDENTITY_SCALE
+from common.errors import Location
 from compiler.blocks.analysis import Product, Sum, used_once_beside
 from compiler.blocks.host import HostCode
 from compiler.blocks.memory import Accumulated, InMemory, Placed
+from compiler.blocks.pipeline import Layout, Pipeline
+from compiler.blocks.prefetch import Prefetch
 from compiler.blocks.reading import (
     Addend,
     Factor,
@@ -35,55 +38,137 @@ _LOADS = ("mvin", "mvin2", "mvin3")
 
 
 class ArrayCode:
-    """Writes commands."""
+    """Writes commands.
 
-    def __init__(self, state: State) -> None:
+    Args:
+        prefetches: factors to be loaded a round ahead.
+        crowded: there are more kinds of loads than load configurations, so single loads must not rely on one that
+            was written long before.
+    """
+
+    def __init__(self, state: State, prefetches: Sequence[Prefetch], *, crowded: bool = False) -> None:
         self.state = state
+        self._crowded = crowded
         self.host = HostCode(state, self.spill)
-        self._loads: dict[tuple[Number, int, int], int] = {}
+        self._load_numbers: dict[tuple[Number, int, int], int] = {}
         dim = state.accelerator.dim
         self._blocks = max(_MAX_BYTES // dim, 1)
         self._blocks_int32 = max(_MAX_BYTES // (4 * dim), 1)
+        ahead = prefetches if state.buffering.scratchpad > 1 else []
+        self.pipeline = Pipeline(
+            state,
+            [one for one in ahead if self._prefetchable(one)],
+            layout=self._layout,
+            load=self._load,
+            configure=self._configure,
+            loads=self._loads,
+            allocate=self._allocate,
+        )
 
     # ---------------------------------------------------------------- loads
 
     def place(self, value: SSAValue) -> None:
         """Load a factor to the scratchpad."""
         record = self.state.records[value]
+        there = self.pipeline.row_of(value)
+        if there is not None:
+            assert isinstance(record, InMemory)
+            self.state.placed[value] = self._placed(value, record, there[1], there[0])
+            return
         if not isinstance(record, InMemory) or not _zero_padded(record) or not _loadable(record):
             record = self.in_main_memory(value)
         self.state.placed[value] = self._place(value, record, transposed=False)
 
     def _place(self, value: SSAValue, block: InMemory, *, transposed: bool) -> Placed:
         """Load a block in memory to the scratchpad; `transposed`: it holds the factor transposed."""
-        dim, e = self.state.accelerator.dim, self.state.e
-        if not _rows_loadable(block):
-            block = _transposed(block)
-            transposed = not transposed
-        rows, columns = block.shape
-        tile = min(dim, rows)
-        across = -(-columns // dim)
-        rights = self.state.analysis.rights.get(value, [])
-        exposed = any(factor.transposed ^ transposed for factor in rights) and not all(
-            isinstance(size, int) and size % dim == 0 for size in block.sizes
-        )
+        e, copies = self.state.e, self.state.buffering.scratchpad
+        layout = self._layout(value, block, transposed=transposed)
         base = self.state.rotating(
             self.state.scratchpad,
-            -(-rows // dim) * across * tile,
-            self.state.buffering.scratchpad,
-            f"a block of {block.shape[0]} x {block.shape[1]} int8",
-            top=bool(rights),
-            location=location_of(
-                value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-            ),
+            layout.rows,
+            copies,
+            _what(value),
+            top=value in self.state.analysis.rights,
+            location=_location(value),
         )
+        exposed = self._exposed(value, block, layout)
         if exposed:
             e.fence()
-        self._move_in(block, base, tile=tile, across=across, wide=self._blocks, shrink=0, accumulator=False)
+        self._configure(block, layout)
+        self._load(block, layout, base, None)
         if exposed:
             e.fence()
-        extents = (block.sizes[0], block.sizes[1])
-        return Placed(base, tile, across, extents, transposed, exposed)
+        return self._placed(value, block, layout, base, transposed=transposed)
+
+    def _layout(self, value: SSAValue, block: InMemory, *, transposed: bool = False) -> Layout:
+        """How a block of memory is laid out in the scratchpad."""
+        dim = self.state.accelerator.dim
+        if not _rows_loadable(block):
+            block, transposed = _transposed(block), not transposed
+        rows, columns = block.shape
+        tile, across = min(dim, rows), -(-columns // dim)
+        return Layout(tile, across, -(-rows // dim) * across * tile, transposed)
+
+    def _exposed(self, value: SSAValue, block: InMemory, layout: Layout) -> bool:
+        """The array transposes the block as its right factor and its tiles are not full (instruction set, 6.5 a)."""
+        dim = self.state.accelerator.dim
+        rights = self.state.analysis.rights.get(value, [])
+        return any(factor.transposed ^ layout.transposed for factor in rights) and not all(
+            isinstance(size, int) and size % dim == 0 for size in block.sizes
+        )
+
+    def _placed(
+        self, value: SSAValue, block: InMemory, layout: Layout, base: Number, *, transposed: bool = False
+    ) -> Placed:
+        """The record of a block in the scratchpad."""
+        stored = block if layout.transposed == transposed else _transposed(block)
+        extents = (stored.sizes[0], stored.sizes[1])
+        exposed = self._exposed(value, block, layout)
+        return Placed(base, layout.tile, layout.across, extents, layout.transposed, exposed)
+
+    def _prefetchable(self, one: Prefetch) -> bool:
+        """Commands can load the block as it lies, without fences."""
+        load = one.load
+        block = InMemory(0, load.strides, load.sizes, load.low, load.shape, load.bits)
+        if not _loadable(block):
+            return False
+        return not self._exposed(one.value, block, self._layout(one.value, block))
+
+    def _allocate(self, value: SSAValue, layout: Layout) -> int:
+        """First row of both places of a prefetched block."""
+        top = value in self.state.analysis.rights
+        return self.state.scratchpad.allocate(
+            2 * layout.rows, _what(value), top=top, location=_location(value)
+        )
+
+    def _configure(self, block: InMemory, layout: Layout) -> None:
+        """The configuration for loads of a factor."""
+        self._configure_load(self._pitch(_oriented(block)), layout.tile)
+
+    def _loads(self, block: InMemory, layout: Layout) -> tuple[int, Number]:
+        """Loads of a factor, one a row of tiles and as many columns as one moves: at most, and in fact."""
+        block = _oriented(block)
+        across = -(-block.shape[1] // (self._blocks * self.state.accelerator.dim))
+        rows = self.state.e.ceil_div(block.sizes[0], layout.tile)
+        return -(-block.shape[0] // layout.tile) * across, self.state.e.mul(rows, across)
+
+    def _load(self, block: InMemory, layout: Layout, base: Number, number: Number | None) -> None:
+        """Load number `number` of a factor, or all."""
+        e, wide = self.state.e, self._blocks * self.state.accelerator.dim
+        block = _oriented(block)
+        if number is None:
+            self._move_in(block, base, tile=layout.tile, across=layout.across, wide=self._blocks)
+            return
+        if self._crowded:
+            self._configure(block, layout)
+        across = -(-block.shape[1] // wide)
+        i, j = e.div(number, across), e.mul(e.mod(number, across), wide)
+        columns = block.sizes[1]
+        there: Condition = True
+        if across > 1 and not isinstance(columns, int):
+            there = e.compare("slt", j, columns)
+        with e.when(there):
+            self._move_one(block, base, i, j, tile=layout.tile, across=layout.across, wide=self._blocks)
 
     def _move_in(
         self,
@@ -93,34 +178,79 @@ class ArrayCode:
         tile: int,
         across: int,
         wide: int,
-        shrink: int,
-        accumulator: bool,
+        shrink: int = 0,
+        accumulator: bool = False,
         accumulate: Condition = False,
-        row_stride: Number | None = None,
     ) -> None:
-        """Loads of a block, a row of `wide` tiles by one command."""
+        """Loads of a block, a row of `wide` tiles by one command; they are configured before."""
+        e = self.state.e
+        rows, columns = block.sizes
+        step = wide * self.state.accelerator.dim
+        with e.loop(e.ceil_div(rows, tile), hint="r") as i, e.loop(columns, step=step, hint="c") as j:
+            self._move_one(
+                block,
+                base,
+                i,
+                j,
+                tile=tile,
+                across=across,
+                wide=wide,
+                shrink=shrink,
+                accumulator=accumulator,
+                accumulate=accumulate,
+            )
+
+    def _move_one(
+        self,
+        block: InMemory,
+        base: Number,
+        i: Number,
+        j: Number,
+        *,
+        tile: int,
+        across: int,
+        wide: int,
+        shrink: int = 0,
+        accumulator: bool = False,
+        accumulate: Condition = False,
+    ) -> None:
+        """The load of row i of tiles from column j on."""
         e, dim, size = self.state.e, self.state.accelerator.dim, block.bits // 8
-        stride = block.strides[0] if row_stride is None else row_stride
+        pitch = self._pitch(block)
+        address = e.add(block.address, e.mul(i, tile, pitch), e.mul(j, size))
+        row = e.add(base, e.mul(i, across * tile), e.mul(e.div(j, dim), tile))
+        e.command(
+            _LOADS[self._load_number(pitch, tile, shrink)],
+            address=address,
+            local=e.local(row, accumulator=accumulator, accumulate=accumulate),
+            cols=_rest(self.state, block.sizes[1], j, wide * dim),
+            rows=_rest(self.state, block.sizes[0], e.mul(i, tile), tile),
+        )
+
+    def _pitch(self, block: InMemory) -> Number:
+        """Bytes from row to row; of a single row it does not matter."""
+        stride = block.strides[0]
         if block.shape[0] == 1 and not isinstance(stride, int):
             stride = 0
-        pitch = e.mul(stride, size)
-        state = self._load_state(pitch, tile, shrink)
-        e.command("config_ld", state=state, shrink=shrink, block_stride=tile, stride=pitch)
-        rows, columns = block.sizes
-        with e.loop(e.ceil_div(rows, tile), hint="r") as i, e.loop(columns, step=wide * dim, hint="c") as j:
-            address = e.add(block.address, e.mul(i, tile, pitch), e.mul(j, size))
-            row = e.add(base, e.mul(i, across * tile), e.mul(e.div(j, dim), tile))
-            local = e.local(row, accumulator=accumulator, accumulate=accumulate)
-            cols = _rest(self.state, columns, j, wide * dim)
-            count = _rest(self.state, rows, e.mul(i, tile), tile)
-            e.command(_LOADS[state], address=address, local=local, cols=cols, rows=count)
+        return self.state.e.mul(stride, block.bits // 8)
 
-    def _load_state(self, pitch: Number, tile: int, shrink: int) -> int:
+    @property
+    def needs_crowded(self) -> bool:
+        """More kinds of loads have been written than there are configurations."""
+        return len(self._load_numbers) > len(_LOADS) and not self._crowded
+
+    def _load_number(self, pitch: Number, tile: int, shrink: int) -> int:
         """Which of the three load configurations: equal loads share one, so that it is written once."""
         key = (pitch, tile, shrink)
-        if key not in self._loads:
-            self._loads[key] = len(self._loads) % len(_LOADS)
-        return self._loads[key]
+        if key not in self._load_numbers:
+            self._load_numbers[key] = len(self._load_numbers) % len(_LOADS)
+        return self._load_numbers[key]
+
+    def _configure_load(self, pitch: Number, tile: int, shrink: int = 0) -> int:
+        """Write the configuration of loads; which of the three it is."""
+        number = self._load_number(pitch, tile, shrink)
+        self.state.e.command("config_ld", state=number, shrink=shrink, block_stride=tile, stride=pitch)
+        return number
 
     # ---------------------------------------------------------------- the accumulator
 
@@ -157,7 +287,7 @@ class ArrayCode:
         numbers = tuple(map(state.number, extents))
         acc = Accumulated(base, (rows, columns), (numbers[0], numbers[1]))
         if source is not None:
-            self._add(acc, source, source.strides[0], accumulate=False)
+            self._add(acc, source, accumulate=False)
         elif addend is not None:
             if not _covers(addend.sizes, extents, shape):
                 self._zero(acc)
@@ -173,8 +303,7 @@ class ArrayCode:
     def _zero(self, acc: Accumulated) -> None:
         """Overwrite a region by zeros."""
         e, dim = self.state.e, self.state.accelerator.dim
-        state = self._load_state(0, dim, 0)
-        e.command("config_ld", state=state, block_stride=dim, stride=0)
+        state = self._configure_load(0, dim)
         with (
             e.loop(e.ceil_div(acc.extents[0], dim), hint="r") as i,
             e.loop(e.ceil_div(acc.extents[1], dim), hint="c") as j,
@@ -192,10 +321,11 @@ class ArrayCode:
         across = -(-acc.shape[1] // dim)
         return e.add(acc.base, e.mul(i, across * dim), e.mul(j, dim))
 
-    def _add(self, acc: Accumulated, block: InMemory, row_stride: Number, *, accumulate: Condition) -> None:
+    def _add(self, acc: Accumulated, block: InMemory, *, accumulate: Condition) -> None:
         """Load a block of int32 or int8 to the region, over it or on top."""
         dim = self.state.accelerator.dim
         small = block.bits == 8
+        self._configure_load(self._pitch(block), dim, int(small))
         self._move_in(
             block,
             acc.base,
@@ -205,7 +335,6 @@ class ArrayCode:
             shrink=int(small),
             accumulator=True,
             accumulate=accumulate,
-            row_stride=row_stride,
         )
 
     def _add_block(self, acc: Accumulated, addend: Addend, *, accumulate: Condition) -> None:
@@ -223,7 +352,7 @@ class ArrayCode:
             low=(0, 0),
             shape=acc.shape,
         )
-        self._add(acc, seen, addend.row_stride, accumulate=accumulate)
+        self._add(acc, seen, accumulate=accumulate)
 
     def sum(self, op: Operation, found: Sum) -> Accumulated:
         """Add what a load gives to a block in the accumulator."""
@@ -249,6 +378,7 @@ class ArrayCode:
         e.command("config_ex", dataflow=int(weights_stay), a_transpose=int(left_t), b_transpose=int(right_t))
         m, k_left = left.extents[::-1] if left_t else left.extents
         k_right, n = right.extents[::-1] if right_t else right.extents
+        slots = -(-shape_of(found.right.source)[0] // dim) * -(-shape_of(found.right.source)[1] // dim)
         k = k_left if k_left is k_right or k_left == k_right else e.min(k_left, k_right)
         with (
             e.loop(e.ceil_div(n, dim), hint="j") as j,
@@ -275,6 +405,7 @@ class ArrayCode:
                 one(0, True)
             with e.loop(e.ceil_div(m, dim), 1, hint="i") as i:
                 one(i, False)
+            self.pipeline.slot(slots)
         if left.exposed or right.exposed:
             e.fence()
         return replace(acc, started=True)
@@ -375,6 +506,20 @@ class ArrayCode:
 def _loadable(block: InMemory) -> bool:
     """Commands can move it: one dimension is dense, the other has a stride that is known and not negative."""
     return _rows_loadable(block) or _rows_loadable(_transposed(block))
+
+
+def _oriented(block: InMemory) -> InMemory:
+    """The block as loads take it: rows dense."""
+    return block if _rows_loadable(block) else _transposed(block)
+
+
+def _what(value: SSAValue) -> str:
+    rows, columns = shape_of(value)
+    return f"a block of {rows} x {columns} int8"
+
+
+def _location(value: SSAValue) -> Location | None:
+    return location_of(value.owner if isinstance(value.owner, Operation) else value.owner.parent_op())
 
 
 def _zero_padded(block: InMemory) -> bool:

@@ -30,6 +30,7 @@ from compiler.blocks.memory import (
     LocalMemory,
     Workspace,
 )
+from compiler.blocks.prefetch import Prefetch, find_prefetches
 from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
 from compiler.blocks.state import Buffering, State, bytes_of
@@ -62,12 +63,22 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
     operation that cannot be compiled; both name the line.
     """
     analysis = Analysis(function, accelerator)
+    prefetches = find_prefetches(function, analysis)
     for buffering in _BUFFERINGS:
         last = buffering is _BUFFERINGS[-1]
         try:
-            lowering = _Lowering(function, accelerator, analysis, buffering, workspace=True)
-            if lowering.state.workspace.bytes == 0:
-                lowering = _Lowering(function, accelerator, analysis, buffering, workspace=False)
+            lowering = _Lowering(function, accelerator, analysis, prefetches, buffering)
+            if lowering.array.needs_crowded or lowering.state.workspace.bytes == 0:
+                # now that it is known what the function needs
+                lowering = _Lowering(
+                    function,
+                    accelerator,
+                    analysis,
+                    prefetches,
+                    buffering,
+                    workspace=lowering.state.workspace.bytes > 0,
+                    crowded=lowering.array.needs_crowded,
+                )
         except InfeasibleError:
             if last:
                 raise
@@ -93,9 +104,11 @@ class _Lowering:
         function: func.FuncOp,
         accelerator: Accelerator,
         analysis: Analysis,
+        prefetches: Sequence[Prefetch],
         buffering: Buffering,
         *,
-        workspace: bool,
+        workspace: bool = True,
+        crowded: bool = False,
     ) -> None:
         block = function.body.block
         names = [argument.name_hint or f"arg{argument.index}" for argument in block.args]
@@ -117,7 +130,7 @@ class _Lowering:
                 self.state.arguments[argument] = address
             else:
                 self.state.numbers[argument] = address
-        self.array = ArrayCode(self.state)
+        self.array = ArrayCode(self.state, prefetches, crowded=crowded)
         self.host = self.array.host
         self._scattering = False
         self._block(block)
@@ -307,6 +320,7 @@ class _Lowering:
         carried = [self._enter(op, position) for position in range(len(op.iter_args))]
         lower, upper = state.numbers[op.lb], state.numbers[op.ub]
         step = known(op.step)
+        self.array.pipeline.enter(op)
         if step is None:
             distance = e.max(e.sub(upper, lower), 0)
             each = state.numbers[op.step]
@@ -347,6 +361,7 @@ class _Lowering:
         state = self.state
         arguments = op.body.block.args
         state.numbers[arguments[0]] = iteration
+        self.array.pipeline.begin(op)
         for argument, one in zip(arguments[1:], carried, strict=True):
             if one.cell is not None:
                 state.numbers[argument] = one.cell.get()
@@ -360,6 +375,7 @@ class _Lowering:
                 self._defined(argument)
         last = self._block(op.body.block)
         assert last is not None
+        self.array.pipeline.end(op)
         moves = []
         for operand, one in zip(last.operands, carried, strict=True):
             if one.cell is not None:
