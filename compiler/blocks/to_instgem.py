@@ -68,7 +68,7 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
         last = buffering is _BUFFERINGS[-1]
         try:
             lowering = _Lowering(function, accelerator, analysis, prefetches, buffering)
-            if lowering.array.needs_crowded or lowering.state.workspace.bytes == 0:
+            if lowering.array.loads.needs_crowded or lowering.state.workspace.bytes == 0:
                 # now that it is known what the function needs
                 lowering = _Lowering(
                     function,
@@ -77,7 +77,7 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
                     prefetches,
                     buffering,
                     workspace=lowering.state.workspace.bytes > 0,
-                    crowded=lowering.array.needs_crowded,
+                    crowded=lowering.array.loads.needs_crowded,
                 )
         except InfeasibleError:
             if last:
@@ -261,7 +261,7 @@ class _Lowering:
     def _defined(self, value: SSAValue) -> None:
         """A block exists now: if products need it, it is brought to the scratchpad where it is defined."""
         if value in self.state.analysis.factors:
-            self.array.place(value)
+            self.array.loads.place(value)
 
     # ---------------------------------------------------------------- stores
 
@@ -320,7 +320,7 @@ class _Lowering:
         carried = [self._enter(op, position) for position in range(len(op.iter_args))]
         lower, upper = state.numbers[op.lb], state.numbers[op.ub]
         step = known(op.step)
-        self.array.pipeline.enter(op)
+        self.array.loads.pipeline.enter(op)
         if step is None:
             distance = e.max(e.sub(upper, lower), 0)
             each = state.numbers[op.step]
@@ -361,7 +361,7 @@ class _Lowering:
         state = self.state
         arguments = op.body.block.args
         state.numbers[arguments[0]] = iteration
-        self.array.pipeline.begin(op)
+        self.array.loads.pipeline.begin(op)
         for argument, one in zip(arguments[1:], carried, strict=True):
             if one.cell is not None:
                 state.numbers[argument] = one.cell.get()
@@ -375,7 +375,7 @@ class _Lowering:
                 self._defined(argument)
         last = self._block(op.body.block)
         assert last is not None
-        self.array.pipeline.end(op)
+        self.array.loads.pipeline.end(op)
         moves = []
         for operand, one in zip(last.operands, carried, strict=True):
             if one.cell is not None:

@@ -1,0 +1,303 @@
+"""Loads: factors to the scratchpad, ahead of time where possible, and blocks to the accumulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.ir import Operation, SSAValue
+
+from common.errors import Location
+from compiler.blocks.memory import InMemory, Placed
+from compiler.blocks.pipeline import Layout, Pipeline
+from compiler.blocks.prefetch import Prefetch
+from compiler.blocks.reading import shape_of
+from compiler.blocks.state import State
+from compiler.emit import Condition, Number
+from compiler.location import location_of
+
+__all__ = ["LOADS", "LoadCode", "loadable", "rest_of", "rows_loadable", "transposed_block"]
+
+#: Bytes of a row that one load or store moves on every implementation.
+_MAX_BYTES = 64
+#: Load commands, by the number of their configuration.
+LOADS = ("mvin", "mvin2", "mvin3")
+
+
+class LoadCode:
+    """Writes loads.
+
+    Args:
+        prefetches: factors to be loaded a round ahead.
+        dense: makes a dense copy of a block in main memory.
+        crowded: there are more kinds of loads than load configurations, so single loads must not rely on one that
+            was written long before.
+
+    Attributes:
+        wide, wide_int32: tiles that one load moves of int8 and of int32.
+        pipeline: the prefetches.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        prefetches: Sequence[Prefetch],
+        dense: Callable[[SSAValue], InMemory],
+        *,
+        crowded: bool,
+    ) -> None:
+        self.state = state
+        self._dense, self._crowded = dense, crowded
+        self._load_numbers: dict[tuple[Number, int, int], int] = {}
+        dim = state.accelerator.dim
+        self.wide = max(_MAX_BYTES // dim, 1)
+        self.wide_int32 = max(_MAX_BYTES // (4 * dim), 1)
+        ahead = prefetches if state.buffering.scratchpad > 1 else []
+        self.pipeline = Pipeline(
+            state,
+            [one for one in ahead if self._prefetchable(one)],
+            layout=self._layout,
+            load=self._load,
+            configure=self._configure,
+            loads=self._loads,
+            allocate=self._allocate,
+        )
+
+    def place(self, value: SSAValue) -> None:
+        """Load a factor to the scratchpad."""
+        record = self.state.records[value]
+        there = self.pipeline.row_of(value)
+        if there is not None:
+            assert isinstance(record, InMemory)
+            self.state.placed[value] = self._placed(value, record, there[1], there[0])
+            return
+        if not isinstance(record, InMemory) or not _zero_padded(record) or not loadable(record):
+            record = self._dense(value)
+        self.state.placed[value] = self.place_block(value, record, transposed=False)
+
+    def place_block(self, value: SSAValue, block: InMemory, *, transposed: bool) -> Placed:
+        """Load a block in memory to the scratchpad; `transposed`: it holds the factor transposed."""
+        e, copies = self.state.e, self.state.buffering.scratchpad
+        layout = self._layout(value, block, transposed=transposed)
+        base = self.state.rotating(
+            self.state.scratchpad,
+            layout.rows,
+            copies,
+            _what(value),
+            top=value in self.state.analysis.rights,
+            location=_location(value),
+        )
+        exposed = self._exposed(value, block, layout)
+        if exposed:
+            e.fence()
+        self._configure(block, layout)
+        self._load(block, layout, base, None)
+        if exposed:
+            e.fence()
+        return self._placed(value, block, layout, base, transposed=transposed)
+
+    def _layout(self, value: SSAValue, block: InMemory, *, transposed: bool = False) -> Layout:
+        """How a block of memory is laid out in the scratchpad."""
+        dim = self.state.accelerator.dim
+        if not rows_loadable(block):
+            block, transposed = transposed_block(block), not transposed
+        rows, columns = block.shape
+        tile, across = min(dim, rows), -(-columns // dim)
+        return Layout(tile, across, -(-rows // dim) * across * tile, transposed)
+
+    def _exposed(self, value: SSAValue, block: InMemory, layout: Layout) -> bool:
+        """The array transposes the block as its right factor and its tiles are not full (instruction set, 6.5 a)."""
+        dim = self.state.accelerator.dim
+        rights = self.state.analysis.rights.get(value, [])
+        return any(factor.transposed ^ layout.transposed for factor in rights) and not all(
+            isinstance(size, int) and size % dim == 0 for size in block.sizes
+        )
+
+    def _placed(
+        self, value: SSAValue, block: InMemory, layout: Layout, base: Number, *, transposed: bool = False
+    ) -> Placed:
+        """The record of a block in the scratchpad."""
+        stored = block if layout.transposed == transposed else transposed_block(block)
+        extents = (stored.sizes[0], stored.sizes[1])
+        exposed = self._exposed(value, block, layout)
+        return Placed(base, layout.tile, layout.across, extents, layout.transposed, exposed)
+
+    def _prefetchable(self, one: Prefetch) -> bool:
+        """Commands can load the block as it lies, without fences."""
+        load = one.load
+        block = InMemory(0, load.strides, load.sizes, load.low, load.shape, load.bits)
+        if not loadable(block):
+            return False
+        return not self._exposed(one.value, block, self._layout(one.value, block))
+
+    def _allocate(self, value: SSAValue, layout: Layout) -> int:
+        """First row of both places of a prefetched block."""
+        top = value in self.state.analysis.rights
+        return self.state.scratchpad.allocate(
+            2 * layout.rows, _what(value), top=top, location=_location(value)
+        )
+
+    def _configure(self, block: InMemory, layout: Layout) -> None:
+        """The configuration for loads of a factor."""
+        self.configure_load(self.pitch(_oriented(block)), layout.tile)
+
+    def _loads(self, block: InMemory, layout: Layout) -> tuple[int, Number]:
+        """Loads of a factor, one a row of tiles and as many columns as one moves: at most, and in fact."""
+        block = _oriented(block)
+        across = -(-block.shape[1] // (self.wide * self.state.accelerator.dim))
+        rows = self.state.e.ceil_div(block.sizes[0], layout.tile)
+        return -(-block.shape[0] // layout.tile) * across, self.state.e.mul(rows, across)
+
+    def _load(self, block: InMemory, layout: Layout, base: Number, number: Number | None) -> None:
+        """Load number `number` of a factor, or all."""
+        e, wide = self.state.e, self.wide * self.state.accelerator.dim
+        block = _oriented(block)
+        if number is None:
+            self.move_in(block, base, tile=layout.tile, across=layout.across, wide=self.wide)
+            return
+        if self._crowded:
+            self._configure(block, layout)
+        across = -(-block.shape[1] // wide)
+        i, j = e.div(number, across), e.mul(e.mod(number, across), wide)
+        columns = block.sizes[1]
+        there: Condition = True
+        if across > 1 and not isinstance(columns, int):
+            there = e.compare("slt", j, columns)
+        with e.when(there):
+            self._move_one(block, base, i, j, tile=layout.tile, across=layout.across, wide=self.wide)
+
+    def move_in(
+        self,
+        block: InMemory,
+        base: Number,
+        *,
+        tile: int,
+        across: int,
+        wide: int,
+        shrink: int = 0,
+        accumulator: bool = False,
+        accumulate: Condition = False,
+    ) -> None:
+        """Loads of a block, a row of `wide` tiles by one command; they are configured before."""
+        e = self.state.e
+        rows, columns = block.sizes
+        step = wide * self.state.accelerator.dim
+        with e.loop(e.ceil_div(rows, tile), hint="r") as i, e.loop(columns, step=step, hint="c") as j:
+            self._move_one(
+                block,
+                base,
+                i,
+                j,
+                tile=tile,
+                across=across,
+                wide=wide,
+                shrink=shrink,
+                accumulator=accumulator,
+                accumulate=accumulate,
+            )
+
+    def _move_one(
+        self,
+        block: InMemory,
+        base: Number,
+        i: Number,
+        j: Number,
+        *,
+        tile: int,
+        across: int,
+        wide: int,
+        shrink: int = 0,
+        accumulator: bool = False,
+        accumulate: Condition = False,
+    ) -> None:
+        """The load of row i of tiles from column j on."""
+        e, dim, size = self.state.e, self.state.accelerator.dim, block.bits // 8
+        pitch = self.pitch(block)
+        address = e.add(block.address, e.mul(i, tile, pitch), e.mul(j, size))
+        row = e.add(base, e.mul(i, across * tile), e.mul(e.div(j, dim), tile))
+        e.command(
+            LOADS[self._load_number(pitch, tile, shrink)],
+            address=address,
+            local=e.local(row, accumulator=accumulator, accumulate=accumulate),
+            cols=rest_of(self.state, block.sizes[1], j, wide * dim),
+            rows=rest_of(self.state, block.sizes[0], e.mul(i, tile), tile),
+        )
+
+    def pitch(self, block: InMemory) -> Number:
+        """Bytes from row to row; of a single row it does not matter."""
+        stride = block.strides[0]
+        if block.shape[0] == 1 and not isinstance(stride, int):
+            stride = 0
+        return self.state.e.mul(stride, block.bits // 8)
+
+    @property
+    def needs_crowded(self) -> bool:
+        """More kinds of loads have been written than there are configurations."""
+        return len(self._load_numbers) > len(LOADS) and not self._crowded
+
+    def _load_number(self, pitch: Number, tile: int, shrink: int) -> int:
+        """Which of the three load configurations: equal loads share one, so that it is written once."""
+        key = (pitch, tile, shrink)
+        if key not in self._load_numbers:
+            self._load_numbers[key] = len(self._load_numbers) % len(LOADS)
+        return self._load_numbers[key]
+
+    def configure_load(self, pitch: Number, tile: int, shrink: int = 0) -> int:
+        """Write the configuration of loads; which of the three it is."""
+        number = self._load_number(pitch, tile, shrink)
+        self.state.e.command("config_ld", state=number, shrink=shrink, block_stride=tile, stride=pitch)
+        return number
+
+
+def loadable(block: InMemory) -> bool:
+    """Commands can move it: one dimension is dense, the other has a stride that is known and not negative."""
+    return rows_loadable(block) or rows_loadable(transposed_block(block))
+
+
+def rows_loadable(block: InMemory) -> bool:
+    if len(block.shape) != 2:
+        return False
+    (row, column), (rows, columns) = block.strides, block.shape
+    dense = column == 1 or columns == 1
+    return dense and (rows == 1 or (isinstance(row, int) and row > 0))
+
+
+def transposed_block(block: InMemory) -> InMemory:
+    return replace(
+        block,
+        strides=block.strides[::-1],
+        sizes=block.sizes[::-1],
+        low=block.low[::-1],
+        shape=block.shape[::-1],
+    )
+
+
+def _oriented(block: InMemory) -> InMemory:
+    """The block as loads take it: rows dense."""
+    return block if rows_loadable(block) else transposed_block(block)
+
+
+def rest_of(state: State, total: Number, first: Number, size: int) -> Number:
+    """Elements of the piece of `size` that begins at `first`: all of it but at the end."""
+    if isinstance(total, int) and (total % size == 0 or total <= size):
+        return min(total, size)
+    return state.e.min(state.e.sub(total, first), size)
+
+
+def _zero_padded(block: InMemory) -> bool:
+    """It begins with the part that is there, and the rest is zero."""
+    there = all(one == 0 for one in block.low)
+    return there and (block.other == 0 or all(map(_equal, block.sizes, block.shape)))
+
+
+def _equal(a: Number, b: Number) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
+def _what(value: SSAValue) -> str:
+    rows, columns = shape_of(value)
+    return f"a block of {rows} x {columns} int8"
+
+
+def _location(value: SSAValue) -> Location | None:
+    return location_of(value.owner if isinstance(value.owner, Operation) else value.owner.parent_op())
