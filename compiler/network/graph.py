@@ -388,8 +388,8 @@ class QuantisedNetwork:
     Attributes:
         name: of the network.
         values: by name, in order of first appearance; inputs, constants and outputs included.
-        operators: in execution order. Each value is written before it is read; several operators may write
-            parts of one value.
+        operators: in execution order. Several may write parts of one value, but each element is written once,
+            before it is read.
         constants: elements of the constant values, by name.
         inputs: names of the network's inputs -> how the user sees them (the network's own shape, images with
             channels first), as a view of a value of the role `input`.

@@ -274,11 +274,19 @@ def pad(b: IntegerBuilder, op: Operator) -> None:
     view = b.operand(source, op)
     output = b.tensor(op.name, op.output.shape, b.order_like(view), b.scale(view))
     value = int(rounded(np.array(a["value"] / b.scale(view)))[()])
-    b.emit(Fill(b.name(f"{op.name}.border"), (op.name,), output, value))
     kept = cropped(view.shape, dict(a))
     ones = [1] * len(view.shape)
     view = view.sliced([k.start for k in kept], [k.stop - k.start for k in kept], ones)
-    inner = output.sliced([max(0, n) for n in a["before"]], view.shape, ones)
+    inner = output
+    for axis, before in enumerate(a["before"]):
+        # No element is written twice: a border lies within those of the dimensions before it.
+        before = max(0, before)
+        behind = before + view.shape[axis]
+        for start, stop in ((0, before), (behind, inner.shape[axis])):
+            if start < stop:
+                border = part_of(inner, axis, start, stop - start)
+                b.emit(Fill(b.name(f"{op.name}.border"), (op.name,), border, value))
+        inner = part_of(inner, axis, before, view.shape[axis])
     b.emit(Map(b.name(op.name), (op.name,), inner, view, None))
 
 

@@ -54,10 +54,14 @@ def test_quantised_results_are_near_the_real_ones(name):
 def test_operators_are_in_order_and_everything_is_described(name):
     network = quantise(SMALL[name]())
     written = {n for n, v in network.values.items() if v.role in ("input", "constant")}
+    times = {n: np.full(v.shape, int(n in written)) for n, v in network.values.items()}
     names = [op.name for op in network.operators]
     assert len(set(names)) == len(names)
     for op in network.operators:
         assert {view.value for view in op.inputs} <= written, op.name
+        assert all(view.read(times[view.value]).all() for view in op.inputs), op.name
+        assert not op.output.read(times[op.output.value]).any(), op.name
+        op.output.write(times[op.output.value], np.ones(op.output.shape))
         written.add(op.output.value)
         for view in (*op.inputs, op.output):
             size = np.prod(network.values[view.value].shape)
