@@ -113,6 +113,7 @@ def compile_(
         seed=seed,
         target=target,
         compare=check,
+        structured=emit == "linalg" or dump_after is not None,
         observe=observer(dump_after),
     )
     unit = prepare(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ def prepare(request: Request) -> Unit:
 def _layer(request: Request) -> Unit:
     from compiler.layer_program import layer_buffers, layer_module
     from compiler.layer_reference import draw_tensors, layer_result
+    from compiler.lower import compile_layer, requirement
 
     options, accelerator = request.layer, request.accelerator
     layer = layer_of(options)
@@ -50,8 +52,23 @@ def _layer(request: Request) -> Unit:
     expected = layer_result(layer, tensors) if request.compare else None
     buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
     names = tuple(one.name for one in buffers)
+    least = requirement(layer, schedule, accelerator)
+    notes = (f"schedule: {schedule}", f"needs at least: {needs_text(least)}")
+    if request.structured:
+        module = compile_layer(layer, accelerator, schedule)
+        return Unit("layer", "linalg", module, "layer", buffers, least, notes)
     module = layer_module(layer, schedule, accelerator, "layer", names)
-    return Unit("layer", "instgem", module, "layer", buffers, (f"schedule: {schedule}",))
+    return Unit("layer", "instgem", module, "layer", buffers, least, notes)
+
+
+def needs_text(least: Mapping[str, int]) -> str:
+    """A requirement for people."""
+    names = {
+        "dim": "array of side",
+        "scratchpad_rows": "scratchpad rows",
+        "accumulator_rows": "accumulator rows",
+    }
+    return ", ".join(f"{names.get(name, name)} {value:,}" for name, value in least.items())
 
 
 # -------------------------------------------------------------------- text of the IR

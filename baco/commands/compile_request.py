@@ -34,6 +34,7 @@ class Request:
         source: FILE.mlir or KERNEL.py:FUNCTION; None for a layer.
         arguments: of --arg.
         compare: find out what the results must be.
+        structured: begin a layer at the level `linalg`, not below.
         observe: sees the module after every pass.
     """
 
@@ -47,6 +48,7 @@ class Request:
     seed: int = 0
     target: str = "gemmini"
     compare: bool = False
+    structured: bool = False
     observe: Callable[[str, ModuleOp], None] | None = None
 
 
@@ -60,6 +62,7 @@ class Unit:
         module: to be lowered.
         entry: its function that the program calls.
         buffers: its arguments; None where nothing describes them.
+        requirement: least hardware that it runs on, where it is known.
         notes: what may be worth knowing, for people.
     """
 
@@ -68,6 +71,7 @@ class Unit:
     module: ModuleOp
     entry: str
     buffers: tuple[Buffer, ...] | None
+    requirement: Mapping[str, int] | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -59,6 +59,7 @@ def lower_unit(unit: Unit, request: Request, *, check: bool) -> Program:
         request.accelerator,
         check=check,
         name=unit.name,
+        requirement=unit.requirement,
         observe=request.observe,
     )
 

@@ -148,6 +148,20 @@ def test_layers_run_and_are_right(layer: list[str], capsys: pytest.CaptureFixtur
     assert "right: output equal numpy's" in good(capsys, "run", *layer)
 
 
+def test_layers_have_a_structured_form(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "layer.mlir"
+    for layer in (["--conv", "9x11x5->7,k3,p1", "--relu", "--bias"], ["--gemm", "20x20x20"]):
+        wanted = good(capsys, "compile", *layer, "--emit", "instgem")
+        good(capsys, "compile", *layer, "--emit", "linalg", "-o", path)
+        assert "linalg.generic" in path.read_text()
+        assert good(capsys, "compile", path, "--emit", "instgem") == wanted
+        code, out, err = call(
+            capsys, "compile", *layer, "--emit", "instgem", "--dump-after", "linalg-to-instgem"
+        )
+        assert (code, out) == (0, wanted)
+        assert err == f"// after linalg-to-instgem\n{wanted}\n"
+
+
 def test_a_program_that_checks_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "layer.elf"
     good(capsys, "compile", "--gemm", "20x20x20", "--check", "-o", path)
