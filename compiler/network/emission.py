@@ -62,7 +62,7 @@ def emit_network(
 def _append(module: ModuleOp, function: ModuleOp) -> None:
     """Move a function, verified in a module of its own, which takes less time than in one that grows."""
     for op in list(function.body.block.ops):
-        op.detach()
+        op.detach()  # type: ignore[no-untyped-call]
         module.body.block.add_op(op)
 
 

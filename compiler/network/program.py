@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from accel.config import Accelerator
-from common.errors import InputError
+from common.errors import InfeasibleError, InputError
 from compiler.codegen.program import Program, build_program
 from compiler.layer import Layer
 from compiler.network.checks import add_checks
@@ -122,6 +122,11 @@ def network_code(
     check_layers: bool = False,
 ) -> NetworkCode:
     """The module of a network; arguments and errors as those of `compile_network`."""
+    if (accelerator.input_bits, accelerator.accumulator_bits) != (8, 32):
+        raise InfeasibleError(
+            f"quantised networks have 8-bit elements and 32-bit sums, and {accelerator.name} has"
+            f" {accelerator.input_bits}-bit and {accelerator.accumulator_bits}-bit ones"
+        )
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
     lowered = lower_network(network, accelerator, schedule or scheduler(accelerator, target))
@@ -157,7 +162,8 @@ def compile_network(
         check_layers: compare after every operator, too; the first difference ends the program.
         observe: called with the name and the module after every pass.
 
-    Raises InputError for data that do not fit, InfeasibleError for an operator without code.
+    Raises InputError for data that do not fit, InfeasibleError for an operator without code and for an accelerator
+    of other element widths.
     """
     code = network_code(
         network,

@@ -76,7 +76,7 @@ def softmax(s: Sketch) -> None:
         mask = s.strided(n, "constant", s.random.integers(0, 2, n, dtype=np.int8))
     s.add(
         Softmax, s.either(n, "output"), input=s.either(n), table=s.value((256,), "constant", exponentials),
-        numerator=round(2**40 * 127), mask=mask,
+        numerator=2**40 * 127, mask=mask,
     )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ import pytest
 from net_sketch import DIM4, Sketch, check
 
 from accel.config import Accelerator, Features
-from common.errors import InfeasibleError
+from common.errors import InfeasibleError, InputError
 from compiler.network.graph import Addition, Convolution, MatMul, Pool
-from compiler.network.program import NetworkProgram
+from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.views import View, dense
 
 
@@ -216,11 +216,51 @@ def test_an_output_may_be_read_and_written_in_parts() -> None:
     assert on_accelerator(check(s)) == 4
 
 
+def test_elements_of_other_widths_are_refused() -> None:
+    s = Sketch(np.random.default_rng(9))
+    addition(s)
+    wide = DIM4.replace(input_bits=16, accumulator_bits=32)
+    with pytest.raises(InfeasibleError, match="16-bit"):
+        compile_network(s.network(), wide)
+
+
+def test_data_must_fit() -> None:
+    s = Sketch(np.random.default_rng(9))
+    x = s.value((3, 4))
+    s.add(
+        Addition,
+        s.value((3, 4), "output"),
+        left=x,
+        right=x,
+        left_scale=1.0,
+        right_scale=1.0,
+        scale=0.5,
+        relu=False,
+    )
+    with pytest.raises(InputError, match="is an input"):
+        compile_network(s.network(), DIM4, data={"y": np.zeros((3, 4), np.int8)})
+    with pytest.raises(InputError, match="int8"):
+        compile_network(s.network(), DIM4, data={x.value: np.zeros((4, 3), np.int8)})
+    with pytest.raises(InputError, match="needs the values"):
+        compile_network(s.network(), DIM4, check_layers=True)
+    with pytest.raises(InputError, match="has no value"):
+        compile_network(s.network(), DIM4, check_layers=True, reference={})
+
+
+def test_independent_operators_need_no_fence() -> None:
+    s = Sketch(np.random.default_rng(8))
+    for _ in range(8):
+        s.add(MatMul, s.value((5, 6), "output"), left=s.value((5, 9)), right=s.value((9, 6), "constant"),
+              bias=None, relu=False, scale=0.004)  # fmt: skip
+    assert check(s, check_layers=False).fences == 0
+
+
 @pytest.mark.slow
-def test_on_the_rtl() -> None:
+@pytest.mark.parametrize("check_layers", [True, False])
+def test_on_the_rtl(check_layers: bool) -> None:
     s = Sketch(np.random.default_rng(8))
     for _ in range(5):
         convolution(s)
         product(s)
         addition(s)
-    check(s, engine="rtl")
+    check(s, engine="rtl", check_layers=check_layers)
