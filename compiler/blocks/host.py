@@ -10,7 +10,13 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg.ops import GenericOp, IndexOp, MatmulOp, YieldOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
 
 from common.errors import InputError
 from compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
@@ -114,30 +120,65 @@ class HostCode:
         return cell.get()
 
     def _computed(self, op: GenericOp, at: tuple[Number, ...], memo: _Memo) -> Number:
-        block = op.body.block
+        (result,) = self.body(op.body.block.ops, self._operands(op, at, memo), at)
+        return result
+
+    def _operands(self, op: GenericOp, at: Sequence[Number], memo: _Memo) -> dict[SSAValue, Number]:
+        """Elements of the inputs of an operation at an iteration, by its block's arguments."""
         local: dict[SSAValue, Number] = {}
-        for operand, argument, indexing in zip(
-            op.inputs, block.args[: len(op.inputs)], op.indexing_maps, strict=False
-        ):
+        for operand, argument, indexing in zip(op.inputs, op.body.block.args, op.indexing_maps, strict=False):
             if not any(argument.uses):
                 continue
-            if operand not in self.state.records:
+            if operand in self.state.records:
+                indices = tuple(self._index(one, at, op) for one in indexing.data.results)
+                local[argument] = self.element(operand, indices, memo)
+            else:
                 local[argument] = self.state.numbers[operand]
-                continue
-            indices: list[Number] = []
-            for result in indexing.data.results:
-                if isinstance(result, AffineDimExpr):
-                    indices.append(at[result.position])
-                elif isinstance(result, AffineConstantExpr):
-                    indices.append(result.value)
-                else:
-                    raise InputError(
-                        f"index {result} of an elementwise operation is no single iteration",
-                        location=location_of(op),
-                    )
-            local[argument] = self.element(operand, tuple(indices), memo)
-        (result_value,) = self.body(block.ops, local, at)
-        return result_value
+        return local
+
+    def _index(self, index: AffineExpr, at: Sequence[Number], op: Operation) -> Number:
+        """An index map's result at an iteration."""
+        e = self.state.e
+        if isinstance(index, AffineDimExpr):
+            return at[index.position]
+        if isinstance(index, AffineConstantExpr):
+            return index.value
+        if isinstance(index, AffineBinaryOpExpr):
+            a, b = self._index(index.lhs, at, op), self._index(index.rhs, at, op)
+            if index.kind is AffineBinaryOpKind.Add:
+                return e.add(a, b)
+            if index.kind is AffineBinaryOpKind.Mul:
+                return e.mul(a, b)
+        raise InputError(f"index {index} is no sum of multiples of iterations", location=location_of(op))
+
+    def reduction(self, op: GenericOp) -> InMemory:
+        """A block each element of which collects many, as loops over all of them; in main memory.
+
+        Raises InputError unless the result is accessed by single iterations and operands tell how often all run.
+        """
+        e = self.state.e
+        extents = _extents(op)
+        (result,), (total,) = op.results, op.outputs
+        maps = [one.data for one in op.indexing_maps]
+        outer = [index.position for index in maps[-1].results if isinstance(index, AffineDimExpr)]
+        inner = [dim for dim in range(len(extents)) if dim not in outer]
+        if len(outer) != len(maps[-1].results) or any(not extents[dim] for dim in range(len(extents))):
+            raise InputError("the iterations of this operation cannot be found", location=location_of(op))
+        for value in (*op.inputs, total):
+            if value in self.state.records:
+                self.prepare(value)
+        target = self.state.temporary(shape_of(result), 8 * bytes_of(result))
+        block = op.body.block
+        with self.section(), self.loops([extents[dim] for dim in outer]) as position:
+            cell = e.variable(self.element(total, position) if any(block.args[-1].uses) else 0)
+            with self.loops([extents[dim] for dim in inner]) as rest:
+                numbers = dict(zip([*outer, *inner], [*position, *rest], strict=True))
+                at = [numbers[dim] for dim in range(len(extents))]
+                local: dict[SSAValue, Number] = {block.args[-1]: cell.get()}
+                local |= self._operands(op, at, {})
+                cell.set(self.body(block.ops, local, at)[0])
+            e.store(self.address(target, position), cell.get(), _bits(target.bits))
+        return target
 
     def body(
         self,
@@ -207,6 +248,16 @@ class HostCode:
                 sum_.set(e.add(sum_.get(), e.mul(*factors)))
             e.store(self.address(result, at), sum_.get(), 32)
         return result
+
+
+def _extents(op: GenericOp) -> list[int]:
+    """How often each iteration runs; 0 where no operand tells."""
+    found = [0] * op.indexing_maps.data[0].data.num_dims
+    for operand, indexing in zip(op.operands, op.indexing_maps, strict=True):
+        for index, size in zip(indexing.data.results, shape_of(operand), strict=True):
+            if isinstance(index, AffineDimExpr):
+                found[index.position] = size
+    return found
 
 
 def _on_index(op: Operation) -> bool:

@@ -16,6 +16,7 @@ from xdsl.dialects import arith, bufferization, func, memref, scf, tensor
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, i64
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, MatmulOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
@@ -237,9 +238,13 @@ class _Lowering:
         self._defined(value)
 
     def _generic(self, op: GenericOp) -> None:
-        if len(op.results) != 1 or any(kind.data != "parallel" for kind in op.iterator_types):
-            raise InputError("only elementwise operations can be compiled here", location=location_of(op))
+        if len(op.results) != 1:
+            raise InputError("an operation on blocks has one result here", location=location_of(op))
         result = op.results[0]
+        if any(kind.data != "parallel" for kind in op.iterator_types) or not _at_identity(op):
+            self.state.records[result] = self.host.reduction(op)
+            self._defined(result)
+            return
         found = self.state.analysis.sum_of(result)
         if found is not None:
             self.state.records[result] = self.array.sum(op, found)
@@ -454,6 +459,14 @@ def _view_of(view: memref.ReinterpretCastOp) -> BlockLoad:
 
 def _owner(value: SSAValue) -> Operation | None:
     return value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+
+
+def _at_identity(op: GenericOp) -> bool:
+    """The result is accessed at the iteration's own indices."""
+    results = op.indexing_maps.data[-1].data.results
+    return all(
+        isinstance(index, AffineDimExpr) and index.position == dim for dim, index in enumerate(results)
+    )
 
 
 def _runs_once(loop: scf.ForOp) -> bool:

@@ -142,20 +142,34 @@ def test_what_is_no_block_program(name: str) -> None:
 
 
 BAD_LINALG = {
-    "reduction": (
+    "index": (
         """func.func @k(%p: memref<4xi32>) {
   %e = tensor.empty() : tensor<4xi32>
   %c = arith.constant 0 : i32
   %f = linalg.fill ins(%c : i32) outs(%e : tensor<4xi32>) -> tensor<4xi32>
-  %o = tensor.empty() : tensor<i32>
-  %s = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%f : tensor<4xi32>) outs(%o : tensor<i32>) {
+  %s = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0 floordiv 2)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%f : tensor<4xi32>) outs(%e : tensor<4xi32>) {
   ^bb0(%a: i32, %b: i32):
-    %t = arith.addi %a, %b : i32
-    linalg.yield %t : i32
-  } -> tensor<i32>
+    linalg.yield %a : i32
+  } -> tensor<4xi32>
+  %v = memref.reinterpret_cast %p to offset: [0], sizes: [4], strides: [1] : memref<4xi32> to memref<4xi32, strided<[1]>>
+  %t = bufferization.to_buffer %s : tensor<4xi32> to memref<4xi32>
+  "memref.copy"(%t, %v) : (memref<4xi32>, memref<4xi32, strided<[1]>>) -> ()
   func.return
 }""",
-        "only elementwise operations can be compiled here",
+        "is no sum of multiples of iterations",
+    ),
+    "extent": (
+        """func.func @k(%p: memref<4xi32>) {
+  %e = tensor.empty() : tensor<4xi32>
+  %c = arith.constant 0 : i32
+  %f = linalg.fill ins(%c : i32) outs(%e : tensor<4xi32>) -> tensor<4xi32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0 + d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%f : tensor<4xi32>) outs(%e : tensor<4xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    linalg.yield %a : i32
+  } -> tensor<4xi32>
+  func.return
+}""",
+        "the iterations of this operation cannot be found",
     ),
     "operation": (
         """func.func @k(%p: memref<4xi32>) {
