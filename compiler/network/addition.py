@@ -18,7 +18,7 @@ from compiler.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
 
-__all__ = ["AdditionCode", "emit_addition", "identity", "plan_addition"]
+__all__ = ["AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
 
 #: Bytes of a row that one load or store may have.
 _MOST_BYTES = 64
@@ -91,6 +91,12 @@ def emit_addition(
         addresses: of left, right and output.
     """
     _AdditionWriter(e, code, accelerator).write(weights, addresses)
+
+
+def addition_rows(code: AdditionCode, accelerator: Accelerator) -> tuple[int, int]:
+    """Rows of the scratchpad and of the accumulator that the code uses."""
+    writer = _AdditionWriter(Emitter("rows"), code, accelerator)
+    return writer.right + writer.turns * writer.tile_rows, writer.acc_turns * writer.tile_rows
 
 
 class _AdditionWriter:

@@ -65,11 +65,10 @@ def place(
     Raises InputError for data that do not fit and for names of what is no input.
     """
     network = lowered.network
+    inputs = [one.name for one in network.values.values() if one.role == "input"]
     for name in data:
-        if name not in network.inputs:
-            raise InputError(
-                f"the network has no input '{name}'", hint="inputs: " + ", ".join(network.inputs)
-            )
+        if name not in inputs:
+            raise InputError(f"no value '{name}' is an input", hint="inputs: " + ", ".join(inputs))
     image, offsets = constant_image(
         lowered.constants, [name for name in lowered.values if name in lowered.constants]
     )

@@ -13,6 +13,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.codegen.program import Program, build_program
 from compiler.layer import Layer
+from compiler.network.addition import addition_rows
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network
 from compiler.network.graph import QuantisedNetwork, Value
@@ -182,6 +183,7 @@ def compile_network(
         check=check and reference is not None,
         name=network.name,
         sources=host_sources(code.lowered.sources),
+        requirement=_requirement(code.lowered, accelerator),
         slack_bytes=_slack_bytes(code.lowered.layers.values(), accelerator),
         observe=observe,
     )
@@ -215,6 +217,21 @@ def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:
 
 def _nbytes(value: Value) -> int:
     return int(np.prod(value.shape, dtype=np.int64)) * itemsize(value)
+
+
+def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str, int]:
+    """Least hardware of the same kind that the code runs on; see `compiler.lower.requirement`."""
+    from compiler.lower import requirement
+
+    found = {"dim": accelerator.dim, "scratchpad_rows": 0, "accumulator_rows": 0}
+    needs = [requirement(one.layer, one.schedule, accelerator) for one in lowered.layers.values()]
+    for addition in lowered.additions.values():
+        scratchpad, accumulator = addition_rows(addition, accelerator)
+        needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})
+    for need in needs:
+        for name, value in need.items():
+            found[name] = max(found.get(name, 0), value)
+    return found
 
 
 def _slack_bytes(layers: Iterable[LayerCode], accelerator: Accelerator) -> int:

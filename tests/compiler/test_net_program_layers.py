@@ -216,6 +216,18 @@ def test_an_output_may_be_read_and_written_in_parts() -> None:
     assert on_accelerator(check(s)) == 4
 
 
+def test_the_program_says_what_it_needs() -> None:
+    s = Sketch(np.random.default_rng(9))
+    for _ in range(3):
+        convolution(s)
+        addition(s)
+    need = check(s).program.requirement
+    assert need is not None
+    assert need["dim"] == DIM4.dim
+    assert 0 < need["scratchpad_rows"] <= DIM4.scratchpad_rows
+    assert 0 < need["accumulator_rows"] <= DIM4.accumulator_rows
+
+
 def test_elements_of_other_widths_are_refused() -> None:
     s = Sketch(np.random.default_rng(9))
     addition(s)
