@@ -68,7 +68,7 @@ def compile_(
     from baco.commands.context import stderr
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import EMITS, emit_text, lower_unit, observer
+    from baco.commands.lowering import EMITS, emit_text, lower_unit, needs_text, observer
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
 
@@ -130,6 +130,7 @@ def compile_(
     notes = stderr()
     for note in unit.notes:
         notes.print(note, markup=False)
+    notes.print(needs_text(program.requirement), markup=False)
     size = len(program.elf)
     notes.print(
         f"{path}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}", markup=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,22 +52,12 @@ def _layer(request: Request) -> Unit:
     buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
     names = tuple(one.name for one in buffers)
     least = requirement(layer, schedule, accelerator)
-    notes = (f"schedule: {schedule}", f"needs at least: {needs_text(least)}")
+    notes = (f"schedule: {schedule}",)
     if request.structured:
         module = compile_layer(layer, accelerator, schedule)
         return Unit("layer", "linalg", module, "layer", buffers, least, notes)
     module = layer_module(layer, schedule, accelerator, "layer", names)
     return Unit("layer", "instgem", module, "layer", buffers, least, notes)
-
-
-def needs_text(least: Mapping[str, int]) -> str:
-    """A requirement for people."""
-    names = {
-        "dim": "array of side",
-        "scratchpad_rows": "scratchpad rows",
-        "accumulator_rows": "accumulator rows",
-    }
-    return ", ".join(f"{names.get(name, name)} {value:,}" for name, value in least.items())
 
 
 # -------------------------------------------------------------------- text of the IR

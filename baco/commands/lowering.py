@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from baco.commands.compile_request import Request, Unit
@@ -17,7 +17,7 @@ from compiler.passes import pass_named
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["EMITS", "emit_text", "lower_unit", "observer"]
+__all__ = ["EMITS", "emit_text", "lower_unit", "needs_text", "observer"]
 
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
@@ -52,14 +52,21 @@ def emit_text(unit: Unit, emit: str, request: Request) -> str:
 def lower_unit(unit: Unit, request: Request, *, check: bool) -> Program:
     """The unit as a program. Raises InputError when nothing describes its arguments, and what the compiler raises."""
     _to_instgem(unit, request)
+    least, buffers = unit.requirement, unit.buffers or ()
+    if least is None and unit.level != "llvm":
+        from compiler.blocks.program import requirement_of, with_workspace
+
+        if unit.level in FRONT_END:
+            least = requirement_of(unit.module, unit.entry, request.accelerator)
+        buffers = with_workspace(unit.module, unit.entry, buffers)
     return build_program(
         unit.module,
         unit.entry,
-        unit.buffers or (),
+        buffers,
         request.accelerator,
         check=check,
         name=unit.name,
-        requirement=unit.requirement,
+        requirement=least,
         observe=request.observe,
     )
 
@@ -77,3 +84,17 @@ def _to_instgem(unit: Unit, request: Request, until: str = "instgem") -> None:
             run_pass(unit.module, cls(**options), context)
             if request.observe is not None:
                 request.observe(name, unit.module)
+
+
+def needs_text(least: Mapping[str, int] | None) -> str:
+    """A line on what a program needs, for people."""
+    if least is None:
+        return "needs           not known"
+    names = {
+        "dim": "array of side",
+        "scratchpad_rows": "scratchpad rows",
+        "accumulator_rows": "accumulator rows",
+    }
+    return "needs           " + ", ".join(
+        f"{names.get(name, name)} {value:,}" for name, value in least.items()
+    )

@@ -76,7 +76,7 @@ def run_program(
     from baco.commands.context import print_json, stderr, stdout
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import lower_unit, observer
+    from baco.commands.lowering import lower_unit, needs_text, observer
     from sim.job import Recording
     from sim.program import run_program as simulate
 
@@ -152,7 +152,7 @@ def run_program(
     elif not quiet:
         from baco.commands.result_text import result_lines
 
-        for line in (*unit.notes, *result_lines(result)):
+        for line in (*unit.notes, needs_text(program.requirement), *result_lines(result)):
             stdout().print(line, markup=False)
         stdout().print(_verdict(expected, mistakes, result.exit_code), markup=False)
     for text in mistakes if not json else ():
