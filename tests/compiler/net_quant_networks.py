@@ -14,9 +14,9 @@ from workloads.semantics import Parameter, Semantics, constant
 
 
 def snr_db(wanted, got):
-    """Signal-to-noise ratio."""
+    """Signal-to-noise ratio, infinite where nothing differs."""
     noise = ((np.asarray(wanted, float) - got) ** 2).sum()
-    return 10 * np.log10((np.asarray(wanted, float) ** 2).sum() / max(noise, 1e-30))
+    return np.inf if noise == 0 else 10 * np.log10(max((np.asarray(wanted, float) ** 2).sum(), 1e-30) / noise)
 
 
 def run_both(network, samples=None, **options):
