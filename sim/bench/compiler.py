@@ -107,8 +107,8 @@ def bench_compiler(
         memory: its timing; the default has the accelerator's bandwidth.
         progress: gets a line for each layer.
 
-    Raises InputError for an unknown set or when nothing is left to run, BacoError when the two programs of a layer
-    disagree, and whatever compiling and simulating raise.
+    Raises InputError for an unknown set or when nothing is left to run, BacoError when the two programs of a layer, or
+    RTL and functional model, disagree, and whatever compiling and simulating raise.
     """
     layers = [one for one in layer_shapes(sets) if only is None or only in one.name]
     if not layers:
@@ -220,7 +220,10 @@ def _measure(
     schedule = schedule_of(layer, accelerator)
     program = layer_program(layer, schedule, accelerator)
     seconds = time.perf_counter() - start
+    expected, _ = run_program(program)
     outputs, result = run_program(program, engine="rtl", memory=memory, report=progress)
+    if not np.array_equal(expected["output"], outputs["output"]):
+        raise BacoError(f"RTL and functional model differ on '{schedule}'")
     if result.exit_code or result.cycles is None:
         raise BacoError(
             f"a program of '{schedule}' ended with exit code {result.exit_code}: {result.console[-500:]}"
