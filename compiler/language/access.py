@@ -39,6 +39,7 @@ from compiler.language.values import (
     Value,
     Window,
     format_shape,
+    integer,
 )
 
 
@@ -46,6 +47,8 @@ def load(b: Builder, pointer: Value, mask: Value, other: Value, boundary_check: 
     """The block at `pointer`."""
     pointer, window = _resolve(b, "load", pointer, mask, boundary_check)
     low, high = pointer.argument.dtype.range
+    if isinstance(other, Constant) and other.value == 0.0 and isinstance(other.value, float):
+        other = integer(0)  # kernels written for floating point say so
     substitute = b.fixed_integer(other, "`other`")
     if not low <= substitute <= high:
         b.fail(f"`other` = {substitute} does not fit {pointer.argument.dtype} ({low} ... {high})")
@@ -198,6 +201,6 @@ def _address(b: Builder, pointer: Pointer) -> SSAValue:
     base = b.emit_broadcast(pointer.argument.ssa, pointer.shape)
     if isinstance(pointer.offset, Integer | Offsets):
         layout = layouts.as_layout(pointer.offset)
-        if not layout.axes and layout.rest.low == layout.rest.high == 0:
+        if not layout.axes and not layout.gathers and layout.rest.low == layout.rest.high == 0:
             return base
     return b.emit(AddPtrOp(base, b.materialize(pointer.offset, offset).ssa))

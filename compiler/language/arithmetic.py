@@ -90,6 +90,7 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
             b.fail(f"`{symbol}` does not move {value.describe()}", "use baco.advance(pointer, offsets)")
     if isinstance(left, Pointer) or isinstance(right, Pointer):
         return _move(b, symbol, left, right)
+    left, right = _as_offsets(left), _as_offsets(right)
     if symbol == "/":
         return _divide(b, left, right)
     if _is_number(left) and _is_number(right):
@@ -101,6 +102,13 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
         if result is not None:
             return result
     return elementwise(b, symbol, left, right)
+
+
+def _as_offsets(value: Value) -> Value:
+    """A block of offsets that an operation computes, as offsets of a layout; anything else as it is."""
+    if isinstance(value, Data) and value.shape and value.dtype == offset:
+        return layouts.gathered(value.ssa)
+    return value
 
 
 def _is_number(value: Value) -> bool:
@@ -183,6 +191,11 @@ def _offsets(b: Builder, symbol: str, left: Integer | Offsets, right: Integer | 
         if isinstance(left, Offsets) and isinstance(right, Integer) and right.fixed:
             return Offsets(layouts.scale(left.layout, right.form))
         return None
+    if symbol == "%" and isinstance(left, Offsets) and isinstance(right, Integer):
+        # A remainder that changes nothing keeps the layout.
+        ends = layouts.bounds(left.layout)
+        unchanged = ends is not None and ends[0] >= 0 and ends[1] < right.form.low
+        return left if unchanged else None
     if symbol not in ("+", "-"):
         return None
     if isinstance(left, Integer):
@@ -217,8 +230,10 @@ def _move(b: Builder, symbol: str, left: Value, right: Value) -> Pointer:
     if symbol not in ("+", "-"):
         b.fail(f"`{symbol}` does not apply to {left.describe()}", "a pointer moves by `+` and `-`")
     if isinstance(right, Data) and right.dtype != boolean:
-        right = (b.as_integer(right) if not right.shape else b.materialize(right, offset)) or right
-    if not isinstance(right, Integer | Offsets | Data) or (isinstance(right, Data) and right.dtype != offset):
+        right = (
+            b.as_integer(right) if not right.shape else _as_offsets(b.materialize(right, offset))
+        ) or right
+    if not isinstance(right, Integer | Offsets):
         b.fail(
             f"{left.describe()} cannot be moved by {right.describe()}",
             "it moves by integers and blocks of them",
@@ -289,7 +304,28 @@ def coerce(b: Builder, what: str, operands: Sequence[Value], dtype: Dtype | None
     return result
 
 
-def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data:
+def _computed_offsets(symbol: str, left: Value, right: Value, result: Data) -> Offsets:
+    """Offsets that an operator gave, with their bounds where these follow from those of the operands."""
+    ends = [
+        value.form.range
+        if isinstance(value, Integer) and value.form.bounded
+        else layouts.bounds(value.layout)
+        if isinstance(value, Offsets)
+        else None
+        for value in (left, right)
+    ]
+    if ends[0] is None or ends[1] is None or symbol not in ("*", "//", "%", "maximum", "minimum"):
+        return layouts.gathered(result.ssa)
+    if symbol == "%":
+        divisor = ends[1][1]
+        low, high = (0, divisor - 1) if divisor > 0 else (divisor + 1, 0)
+    else:
+        corners = [_PYTHON[symbol](x, y) for x in ends[0] for y in ends[1]]
+        low, high = int(min(corners)), int(max(corners))
+    return layouts.gathered(result.ssa, low, high, known=True)
+
+
+def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data | Offsets:
     """An operator on data, element by element."""
     what = f"`{symbol}`"
     if symbol not in ELEMENTWISE:
@@ -304,6 +340,8 @@ def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data:
         _check_right_operand(b, symbol, right, dtype)
     x, y = coerce(b, what, (left, right))
     result = Data(b.emit(ELEMENTWISE[symbol](x.ssa, y.ssa)))
+    if dtype == offset and result.shape:
+        return _computed_offsets(symbol, left, right, result)
     if symbol == "&" and isinstance(left, Data) and isinstance(right, Data):
         return Data(result.ssa, both(left.window, right.window, result.shape))
     return result
@@ -380,7 +418,9 @@ def _window(symbol: str, left: Value, right: Value) -> Window | None:
     if isinstance(left, Integer) and isinstance(right, Offsets):
         mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
         return _window(mirrored[symbol], right, left) if symbol in mirrored else None
-    if not (isinstance(left, Offsets) and isinstance(right, Integer)) or len(left.layout.axes) != 1:
+    if not (isinstance(left, Offsets) and isinstance(right, Integer)):
+        return None
+    if len(left.layout.axes) != 1 or left.layout.gathers:
         return None
     ((dimension, axis),) = left.layout.axes.items()
     if not (axis.coefficient.low == axis.coefficient.high == 1):
@@ -431,4 +471,4 @@ def select(b: Builder, condition: Value, yes: Value, no: Value) -> Value:
     if shape is None:
         b.fail(f"baco.where of {condition.describe()} and {x.describe()}: the shapes do not fit")
     chosen = [b.emit_broadcast(value, shape) for value in (condition.ssa, x.ssa, y.ssa)]
-    return Data(b.emit(SelectOp(*chosen)))
+    return _as_offsets(Data(b.emit(SelectOp(*chosen))))

@@ -24,6 +24,7 @@ from compiler.dialects.baco import (
     MulOp,
     ProgramIdOp,
     SplatOp,
+    TransOp,
     element_type,
     index,
     shape_of,
@@ -32,7 +33,7 @@ from compiler.dialects.baco import (
 from compiler.language.dtypes import Dtype, int32, offset
 from compiler.language.forms import UNBOUNDED, Atom, Form
 from compiler.language.source import KernelError, KernelSource
-from compiler.language.values import Data, Integer, Layout, Offsets, Value, integer
+from compiler.language.values import Data, Gather, Integer, Layout, Offsets, Value, integer
 
 #: Integers of a kernel beyond this are a mistake.
 MAX_INTEGER = 2**39
@@ -241,24 +242,41 @@ class Builder:
     def emit_offsets(self, layout: Layout) -> SSAValue:
         """The block of offsets, of element type index."""
         total: SSAValue | None = None
-        for dimension, axis in sorted(layout.axes.items()):
-            line = self.emit(ArangeOp(0, axis.size.value))
-            for form, operation in ((axis.start, AddOp), (axis.coefficient, MulOp)):
-                neutral = 0 if operation is AddOp else 1
-                if not (form.low == form.high == neutral):
-                    line = self.emit(
-                        operation(line, self.emit_broadcast(self.emit_index(form), [axis.size.value]))
-                    )
-            for other in range(len(layout.shape)):
-                if other != dimension:
-                    line = self.emit(ExpandDimsOp(line, other))
-            line = self.emit_broadcast(line, layout.shape)
-            total = line if total is None else self.emit(AddOp(total, line))
+        terms = [self._emit_axis(layout, dimension) for dimension in sorted(layout.axes)]
+        for term in [*terms, *(self._emit_gather(layout, one) for one in layout.gathers)]:
+            total = term if total is None else self.emit(AddOp(total, term))
         if total is None:
             return self.emit_broadcast(self.emit_index(layout.rest), layout.shape)
         if not (layout.rest.low == layout.rest.high == 0):
             total = self.emit(AddOp(total, self.emit_broadcast(self.emit_index(layout.rest), layout.shape)))
         return total
+
+    def _emit_axis(self, layout: Layout, dimension: int) -> SSAValue:
+        axis = layout.axes[dimension]
+        line = self.emit(ArangeOp(0, axis.size.value))
+        if not (axis.start.low == axis.start.high == 0):
+            line = self.emit(AddOp(line, self.emit_broadcast(self.emit_index(axis.start), [axis.size.value])))
+        line = self._scaled(line, axis.coefficient)
+        for other in range(len(layout.shape)):
+            if other != dimension:
+                line = self.emit(ExpandDimsOp(line, other))
+        return self.emit_broadcast(line, layout.shape)
+
+    def _emit_gather(self, layout: Layout, term: Gather) -> SSAValue:
+        value = term.ssa
+        order = sorted(range(len(term.dimensions)), key=term.dimensions.__getitem__)
+        if order != list(range(len(order))):
+            value = self.emit(TransOp(value, order))
+        value = self._scaled(value, term.coefficient)
+        for other in range(len(layout.shape)):
+            if other not in term.dimensions:
+                value = self.emit(ExpandDimsOp(value, other))
+        return self.emit_broadcast(value, layout.shape)
+
+    def _scaled(self, block: SSAValue, factor: Form) -> SSAValue:
+        if factor.low == factor.high == 1:
+            return block
+        return self.emit(MulOp(block, self.emit_broadcast(self.emit_index(factor), shape_of(block.type))))
 
     def materialize(self, value: Integer | Offsets | Data, dtype: Dtype | None = None) -> Data:
         """The value as data of element type `dtype` (default: its own)."""

@@ -51,7 +51,6 @@ _FOREIGN = {
     "SetComp": ("a set comprehension", "write a for loop"),
     "DictComp": ("a dict comprehension", "write a for loop"),
     "GeneratorExp": ("a generator", "write a for loop"),
-    "List": ("a list", "write a tuple"),
     "Dict": ("a dict", "use names"),
     "Set": ("a set", "use names"),
     "Await": ("await", None),
@@ -166,6 +165,9 @@ class Expressions(ABC):
         return value
 
     def _Tuple(self, node: ast.Tuple) -> Value:  # noqa: N802
+        return Tuple(tuple(self._operands(node, *node.elts)))
+
+    def _List(self, node: ast.List) -> Value:  # noqa: N802
         return Tuple(tuple(self._operands(node, *node.elts)))
 
     def _BinOp(self, node: ast.BinOp) -> Value:  # noqa: N802

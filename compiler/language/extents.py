@@ -6,6 +6,7 @@ The rule itself is stated in `access`, which uses this.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from xdsl.dialects import arith
@@ -38,7 +39,7 @@ def derived_bound(b: Builder, layout: Layout, dimension: int) -> tuple[Layout, F
         if found is not None:
             axes = {**layout.axes, dimension: Axis(axis.coefficient, axis.start + moved, axis.size)}
             rest = layout.rest - axis.coefficient * moved
-            return Layout(layout.shape, axes, rest), found
+            return replace(layout, axes=axes, rest=rest), found
     return None
 
 
@@ -175,7 +176,8 @@ def check_inside(
         lows, highs: bounds on the index in the block, per dimension.
         free: dimensions about which an arbitrary mask decides; they are not checked.
     """
-    if set(free) & set(layout.axes):
+    gathered = {dimension for one in layout.gathers for dimension in one.dimensions}
+    if set(free) & (set(layout.axes) | gathered) or not all(one.known for one in layout.gathers):
         return
     kinds = {atom.kind for atom in _atoms(layout, lows, highs) if atom.low != atom.high}
     if "memory" in kinds:
@@ -220,6 +222,9 @@ def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) ->
         else:
             ends = [Form(), *lows.get(dimension, ())]
         choices.append([axis.coefficient * (axis.start + end) for end in ends])
+    for one in layout.gathers:
+        end = one.high if (one.coefficient.value > 0) == greatest else one.low
+        choices.append([one.coefficient * Form.of(end)])
     for combination in product(*choices):
         yield sum(combination, layout.rest)
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.language.forms import Form
-from compiler.language.values import Axis, Integer, Layout, Offsets, integer
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+
+from compiler.dialects.baco import shape_of
+from compiler.language.forms import UNBOUNDED, Form
+from compiler.language.values import Axis, Gather, Integer, Layout, Offsets
 
 ONE = Form.of(1)
 
@@ -30,13 +35,19 @@ def expand(layout: Layout, axis: int) -> Layout:
     """One more dimension, of size 1, at `axis`."""
     shape = list(layout.shape)
     shape.insert(axis, 1)
-    return Layout(tuple(shape), {d + (d >= axis): term for d, term in layout.axes.items()}, layout.rest)
+    gathers = tuple(
+        replace(one, dimensions=tuple(d + (d >= axis) for d in one.dimensions)) for one in layout.gathers
+    )
+    return Layout(tuple(shape), {d + (d >= axis): t for d, t in layout.axes.items()}, layout.rest, gathers)
 
 
 def permute(layout: Layout, permutation: tuple[int, ...]) -> Layout:
     """Dimension d of the result is `permutation`[d] of the layout."""
     axes = {d: layout.axes[source] for d, source in enumerate(permutation) if source in layout.axes}
-    return Layout(tuple(layout.shape[source] for source in permutation), axes, layout.rest)
+    gathers = tuple(
+        replace(one, dimensions=tuple(permutation.index(d) for d in one.dimensions)) for one in layout.gathers
+    )
+    return Layout(tuple(layout.shape[source] for source in permutation), axes, layout.rest, gathers)
 
 
 def broadcast(layout: Layout, shape: tuple[int, ...]) -> Layout:
@@ -49,13 +60,17 @@ def broadcast(layout: Layout, shape: tuple[int, ...]) -> Layout:
             axes[dimension + shift] = axis
         else:  # of size 1, repeated
             rest = rest + axis.coefficient * axis.start
-    return Layout(shape, axes, rest)
+    gathers = tuple(
+        replace(one, dimensions=tuple(d + shift for d in one.dimensions)) for one in layout.gathers
+    )
+    return Layout(shape, axes, rest, gathers)
 
 
 def scale(layout: Layout, factor: Form) -> Layout:
     """The layout times a compile-time integer."""
     axes = {d: Axis(axis.coefficient * factor, axis.start, axis.size) for d, axis in layout.axes.items()}
-    return Layout(layout.shape, axes, layout.rest * factor)
+    gathers = tuple(replace(one, coefficient=one.coefficient * factor) for one in layout.gathers)
+    return Layout(layout.shape, axes, layout.rest * factor, gathers)
 
 
 def shift(layout: Layout, distance: Form) -> Layout:
@@ -67,8 +82,8 @@ def shift(layout: Layout, distance: Form) -> Layout:
         ((dimension, axis),) = layout.axes.items()
         if axis.coefficient.same(ONE):
             moved = Axis(ONE, axis.start + layout.rest + distance, axis.size)
-            return Layout(layout.shape, {dimension: moved}, Form())
-    return Layout(layout.shape, layout.axes, layout.rest + distance)
+            return Layout(layout.shape, {dimension: moved}, Form(), layout.gathers)
+    return Layout(layout.shape, layout.axes, layout.rest + distance, layout.gathers)
 
 
 def add(left: Layout, right: Layout) -> Layout | None:
@@ -93,29 +108,33 @@ def add(left: Layout, right: Layout) -> Layout | None:
             rest = rest + coefficient * start
         else:
             axes[dimension] = Axis(coefficient, start, axis.size)
-    return Layout(shape, axes, rest)
+    return Layout(shape, axes, rest, left.gathers + right.gathers)
+
+
+def gathered(ssa: SSAValue, low: int = -UNBOUNDED, high: int = UNBOUNDED, *, known: bool = False) -> Offsets:
+    """Offsets that an operation computes, as a block of element type index; `known` if the bounds are."""
+    shape = shape_of(ssa.type)
+    term = Gather(ssa, tuple(range(len(shape))), ONE, low, high, known)
+    return Offsets(Layout(shape, {}, Form(), (term,)))
+
+
+def bounds(layout: Layout) -> tuple[int, int] | None:
+    """Least and greatest offset, as far as the program tells; None if it does not."""
+    low, high = layout.rest.range
+    if not layout.rest.bounded or not all(one.known for one in layout.gathers):
+        return None
+    for axis in layout.axes.values():
+        if not axis.start.bounded:
+            return None
+        first, last = axis.start.low, axis.start.high + axis.size.value - 1
+        ends = (axis.coefficient.value * first, axis.coefficient.value * last)
+        low, high = low + min(ends), high + max(ends)
+    for one in layout.gathers:
+        ends = (one.coefficient.value * one.low, one.coefficient.value * one.high)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
 
 
 def as_layout(value: Integer | Offsets) -> Layout:
     """An integer as a layout of rank 0."""
     return Layout((), {}, value.form) if isinstance(value, Integer) else value.layout
-
-
-def simplify(layout: Layout) -> Integer | Offsets:
-    """A layout of rank 0 as an integer."""
-    return Integer(layout.rest) if not layout.shape else Offsets(layout)
-
-
-__all__ = [
-    "add",
-    "arange",
-    "as_layout",
-    "broadcast",
-    "broadcast_shapes",
-    "expand",
-    "integer",
-    "permute",
-    "scale",
-    "shift",
-    "simplify",
-]

@@ -72,6 +72,7 @@ def _same_but_moved(left: Value, right: Value) -> bool:
         a, b = left.layout, right.layout
         return (
             a.shape == b.shape
+            and a.gathers == b.gathers
             and a.axes.keys() == b.axes.keys()
             and all(a.axes[d].coefficient.same(b.axes[d].coefficient) for d in a.axes)
         )

@@ -78,18 +78,40 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Gather:
+    """Offsets that follow no line, times a coefficient: remainders, offsets out of memory...
+
+    Attributes:
+        ssa: a block of element type index.
+        dimensions: of the layout, one for each of the block; sizes are those of the layout, or 1.
+        coefficient: fixed.
+        low, high: bounds of the block's elements.
+        known: whether the bounds follow from the program; else they are data, which is not checked.
+    """
+
+    ssa: SSAValue
+    dimensions: tuple[int, ...]
+    coefficient: Form
+    low: int
+    high: int
+    known: bool
+
+
+@dataclass(frozen=True)
 class Layout:
-    """Offsets as a sum of one term per dimension and a rest that is the same for the whole block.
+    """Offsets as a sum of a term per dimension, gathered terms, and a rest that is the same for the whole block.
 
     Attributes:
         shape: of the block.
         axes: dimension -> term; dimensions that are absent do not change the offset.
         rest: added to every element.
+        gathers: terms without structure.
     """
 
     shape: tuple[int, ...]
     axes: dict[int, Axis]
     rest: Form
+    gathers: tuple[Gather, ...] = ()
 
     @property
     def origin(self) -> Form:

@@ -103,6 +103,41 @@ def matmul_block_pointers(a, b, c, M, N, K, BM: baco.const, BN: baco.const, BK: 
 
 
 @baco.jit
+def matmul_wrapped(a, b, c, M, N, K, BM: baco.const, BN: baco.const, BK: baco.const):
+    """GEMM whose overhanging rows and columns are loaded modulo the size of the matrix."""
+    pid = baco.program_id(0)
+    num_m = baco.cdiv(M, BM)
+    row, column = (pid % num_m) * BM, (pid // num_m) * BN
+    depth = baco.arange(0, BK)
+    a_ptrs = a + (((row + baco.arange(0, BM)) % M)[:, None] * K + depth[None, :])
+    b_ptrs = b + (depth[:, None] * N + ((column + baco.arange(0, BN)) % N)[None, :])
+    total = baco.zeros([BM, BN], dtype=baco.int32)
+    for _ in range(0, K, BK):
+        total = baco.dot(baco.load(a_ptrs), baco.load(b_ptrs), total)
+        a_ptrs += BK
+        b_ptrs += BK * N
+    rows, columns = row + baco.arange(0, BM), column + baco.arange(0, BN)
+    baco.store(
+        c + rows[:, None] * N + columns[None, :], total, mask=(rows[:, None] < M) & (columns[None, :] < N)
+    )
+
+
+@baco.jit
+def gathered_matmul(a, which, b, c, M, N, K, BM: baco.const, BN: baco.const, BK: baco.const):
+    """c = a[which] @ b: rows by offsets that are data, columns by a loop."""
+    rows = baco.program_id(0) * BM + baco.arange(0, BM)
+    columns = baco.program_id(1) * BN + baco.arange(0, BN)
+    a_ptrs = a + baco.load(which + rows)[:, None] * K + baco.arange(0, BK)[None, :]
+    b_ptrs = b + baco.arange(0, BK)[:, None] * N + columns[None, :]
+    total = baco.zeros((BM, BN))
+    for _ in range(0, K, BK):
+        total += baco.dot(baco.load(a_ptrs), baco.load(b_ptrs))
+        a_ptrs += BK
+        b_ptrs += BK * N
+    baco.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+@baco.jit
 def relu(x):
     """A helper that kernels call."""
     return baco.maximum(x, 0)

@@ -233,6 +233,25 @@ def test_loops_whose_bounds_are_data(options: dict[str, Any]) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("shape", [(16, 16, 16), (21, 13, 19)])
+def test_rows_modulo_the_size(shape: tuple[int, int, int], options: dict[str, Any]) -> None:
+    M, N, K = shape
+    a, b, c = random_int8(M, K), random_int8(K, N), np.full((M, N), 99, np.int32)
+    launcher = kernels.matmul_wrapped[baco.cdiv(M, 8) * baco.cdiv(N, 8)].options(**options)
+    launcher(a, b, c, M, N, K, 8, 8, 8)
+    assert np.array_equal(c, product(a, b))
+
+
+@BOTH
+def test_rows_that_are_data(options: dict[str, Any]) -> None:
+    a, b, c = random_int8(30, 19), random_int8(19, 9), np.full((11, 9), 99, np.int32)
+    which = RNG.integers(0, 30, 11, dtype=np.int32)
+    launcher = kernels.gathered_matmul[baco.cdiv(11, 8), baco.cdiv(9, 8)].options(**options)
+    launcher(a, which, b, c, 11, 9, 19, 8, 8, 8)
+    assert np.array_equal(c, product(a[which], b))
+
+
+@BOTH
 def test_three_dimensions(options: dict[str, Any]) -> None:
     x, y = random_int8(3, 4, 5), np.zeros((5, 3, 4), np.int8)
     kernels.permuted_kernel[1].options(**options)(x, y, 3, 4, 5)
