@@ -6,12 +6,15 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
 
 from accel.config import Accelerator
+from accel.isa import float32_bits
+from compiler.dialects.instgem import OPERATIONS
 from compiler.emit import Emitter, Number
 from compiler.network.addition import AdditionCode, emit_addition
 from compiler.network.fences import Access, fences
-from compiler.network.lowering import LayerCode, LoweredNetwork
+from compiler.network.lowering import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
 from compiler.network.steps import Argument, Step
 
@@ -81,17 +84,33 @@ def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleO
 
     bias = ["bias"] if code.layer.bias else []
     spaces = [space for space, _ in code.workspaces]
-    e = Emitter(name, ["input", "weight", "output", *bias, *spaces])
+    scale = ["scale"] if code.layer.scale == ANY_SCALE else []
+    e = Emitter(name, ["input", "weight", "output", *bias, *spaces, *scale])
     source, weight, target, *rest = e.arguments
     operands = Operands(
         input=source,
         weight=weight,
         output=target,
         bias=rest[0] if bias else 0,
-        workspaces=dict(zip(spaces, rest[len(bias) :], strict=True)),
+        workspaces=dict(zip(spaces, rest[len(bias) :], strict=not scale)),
     )
     emit_layer(e, code.layer, code.schedule, accelerator, operands)
-    return e.finish()
+    module = e.finish()
+    if scale:
+        _scale_by(module, e.arguments[-1])
+    return module
+
+
+def _scale_by(module: ModuleOp, scale: SSAValue) -> None:
+    """Stores that scale by `ANY_SCALE` scale by the number whose bits are an argument of their function."""
+    store, wanted = OPERATIONS["config_st"], float32_bits(ANY_SCALE)
+    found = [op for op in module.walk() if isinstance(op, store) and op.fields["acc_scale"] == wanted]
+    assert found, "a layer with a scale stores with it"
+    for op in found:
+        block = op.parent_block()
+        assert block is not None
+        block.insert_op_before(store({**op.fields, "acc_scale": scale}), op)
+        block.erase_op(op)
 
 
 def _emit_addition(name: str, code: AdditionCode, accelerator: Accelerator) -> ModuleOp:

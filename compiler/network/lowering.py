@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from accel.config import Accelerator
+from accel.isa import float32_bits
 from common.errors import InfeasibleError, InputError
 from compiler.layer import Layer
 from compiler.network.addition import AdditionCode, identity, plan_addition
+from compiler.network.arithmetic import float32
 from compiler.network.graph import (
     Addition,
     BinaryTable,
@@ -52,15 +54,23 @@ from compiler.network.steps import (
 from compiler.network.views import View, dense
 from compiler.schedule import Schedule
 
-__all__ = ["LayerCode", "LoweredNetwork", "Scheduler", "lower_network"]
+__all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "lower_network"]
 
-#: How a layer is carried out, and the workspaces (name, bytes) that its code wants.
+#: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.
 Scheduler = Callable[[Layer], tuple[Schedule, tuple[tuple[str, int], ...]]]
+
+
+#: Scale of layers whose functions take the real one as an argument: layers that differ in nothing else share one.
+ANY_SCALE = float32(0.7390851)
 
 
 @dataclass(frozen=True)
 class LayerCode:
-    """A function that computes a layer; its arguments are input, weight, output, bias if any, workspaces."""
+    """A function that computes a layer.
+
+    Its arguments are input, weight, output, bias if there is one, workspaces, and the bits of the scale where the
+    layer's is `ANY_SCALE`.
+    """
 
     layer: Layer
     schedule: Schedule
@@ -163,7 +173,7 @@ class _Lowering:
         if name is None:
             self._host(host_call(replace(op, output=target), self.values))
             return
-        self._call_layer(name, op.input, op.weight, op.bias, op.output, ((0, 0, 0),))
+        self._call_layer(name, op.input, op.weight, op.bias, op.output, op.scale)
         if op.output is not target:
             self._host(copy_call(op.output, target, self.values))
 
@@ -219,7 +229,7 @@ class _Lowering:
         if name is None:  # the copies made it another layer
             self._host(host_call(replace(op, output=target), self.values))
             return
-        self._call_layer(name, op.left, op.right, op.bias, op.output, calls.offsets)
+        self._call_layer(name, op.left, op.right, op.bias, op.output, op.scale, calls.offsets)
         if op.output is not target:
             self._host(copy_call(op.output, target, self.values))
 
@@ -269,7 +279,8 @@ class _Lowering:
         weight: View,
         bias: View | None,
         target: View,
-        offsets: Sequence[tuple[int, int, int]],
+        scale: float,
+        offsets: Sequence[tuple[int, int, int]] = ((0, 0, 0),),
     ) -> None:
         code = self.result.layers[name]
         spaces = [self._workspace(nbytes) for _, nbytes in code.workspaces]
@@ -280,6 +291,8 @@ class _Lowering:
             if bias is not None:
                 arguments.append(self._pointer(bias))
             arguments += [self._pointer(one) for one in spaces]
+            if code.layer.scale == ANY_SCALE:
+                arguments.append(float32_bits(scale))
             busy = [self._region(one) for one in spaces]
             read = [self._region(one) for one in (source, weight, bias) if one is not None]
             self._step(
@@ -387,6 +400,8 @@ class _Lowering:
 
     def _layer_name(self, layer: Layer) -> str | None:
         """The function of a layer, None if the accelerator cannot compute it."""
+        if layer.scale not in (None, 1.0):
+            layer = replace(layer, scale=ANY_SCALE)
         if layer not in self._layer_names:
             try:
                 schedule, workspaces = self._schedule(layer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,18 +77,11 @@ def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline:
     from compiler.lower import workspaces
     from compiler.lower.choose import choose
 
-    chosen: dict[Layer, Schedule] = {}
-
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
-        # whether there is a scale other than one matters, its value does not
-        alike = replace(layer, scale=0.5) if layer.scale not in (None, 1.0) else layer
-        if alike not in chosen:
-            chosen[alike] = (
-                gemmini_schedule(alike, accelerator)
-                if baseline
-                else choose(alike, accelerator, target=target)
-            )
-        return chosen[alike], tuple(workspaces(layer, chosen[alike], accelerator))
+        chosen = (
+            gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator, target=target)
+        )
+        return chosen, tuple(workspaces(layer, chosen, accelerator))
 
     return schedule
 
