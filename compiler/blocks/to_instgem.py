@@ -22,6 +22,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.blocks.analysis import Analysis, enclosing_loops
 from compiler.blocks.array import ArrayCode
+from compiler.blocks.bias import begin_sums_with_addends
 from compiler.blocks.indexing import bounds_of, known
 from compiler.blocks.memory import (
     Accumulated,
@@ -64,6 +65,8 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
     operation that cannot be compiled; both name the line.
     """
     analysis = Analysis(function, accelerator)
+    if begin_sums_with_addends(function, analysis):
+        analysis = Analysis(function, accelerator)
     prefetches = find_prefetches(function, analysis)
     for buffering in _BUFFERINGS:
         last = buffering is _BUFFERINGS[-1]

@@ -158,19 +158,6 @@ BAD_LINALG = {
 }""",
         "is no sum of multiples of iterations",
     ),
-    "extent": (
-        """func.func @k(%p: memref<4xi32>) {
-  %e = tensor.empty() : tensor<4xi32>
-  %c = arith.constant 0 : i32
-  %f = linalg.fill ins(%c : i32) outs(%e : tensor<4xi32>) -> tensor<4xi32>
-  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0 + d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%f : tensor<4xi32>) outs(%e : tensor<4xi32>) {
-  ^bb0(%a: i32, %b: i32):
-    linalg.yield %a : i32
-  } -> tensor<4xi32>
-  func.return
-}""",
-        "the iterations of this operation cannot be found",
-    ),
     "operation": (
         """func.func @k(%p: memref<4xi32>) {
   %e = tensor.empty() : tensor<4xi32>
