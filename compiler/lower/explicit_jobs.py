@@ -43,6 +43,9 @@ class Job:
         after: Job | None = None,
     ) -> None:
         self._e, self._bounds, self._body, self._after = e, bounds, body, after
+        # of the innermost loop, where nothing is clipped
+        inner = bounds([0] * parameters)[-1]
+        self.run = inner if isinstance(inner, int) else 1
         self._parameters: list[Variable] = []
         self._at: list[Variable] = []
         self._active: Variable | None = None
@@ -76,14 +79,14 @@ class Job:
             some = e.both(some, e.compare("sgt", bound, 0))
         self._active.set(e.select(some, 1, 0))
 
-    def step(self) -> None:
-        """One step, if any is left and its time has come."""
+    def step(self, most: int = 1) -> None:
+        """Up to `most` steps of one run of the innermost loop, if any is left and its time has come."""
         if self._active is None:
             return
         e = self._e
         blocked = 0 if self._after is None else self._after.flag
         with e.when(self.active), e.when(e.compare("eq", blocked, 0)):
-            self._one()
+            self._some(most)
 
     def finish(self) -> None:
         """All steps that are left."""
@@ -91,13 +94,13 @@ class Job:
             return
         e = self._e
         with e.when(self.active):
-            # steps left: the loops' numbers, counted down, as one mixed-radix number
+            # runs left: the outer loops' numbers, counted down, as one mixed-radix number
             left: Number = 0
             bounds = self._bounds([cell.get() for cell in self._parameters])
-            for cell, bound in zip(self._at, bounds, strict=True):
+            for cell, bound in zip(self._at[:-1], bounds[:-1], strict=True):
                 left = e.add(e.mul(left, bound), e.sub(e.sub(bound, 1), cell.get()))
             with e.loop(e.add(left, 1)):
-                self._one()
+                self._some(None)
 
     def _loops(self, parameters: Sequence[Number], bounds: Sequence[Number], at: list[Number]) -> None:
         if len(at) == len(bounds):
@@ -106,14 +109,21 @@ class Job:
         with self._e.loop(bounds[len(at)]) as index:
             self._loops(parameters, bounds, [*at, index])
 
-    def _one(self) -> None:
+    def _some(self, most: int | None) -> None:
+        """Steps of the innermost loop, at most so many or to its end: neighbours share most of their arithmetic."""
+        e = self._e
         parameters = [cell.get() for cell in self._parameters]
         bounds = self._bounds(parameters)
         at = [0 if bound == 1 else cell.get() for cell, bound in zip(self._at, bounds, strict=True)]
-        self._body(parameters, at)
-        self._advance(len(at) - 1, at, bounds)
+        left = e.sub(bounds[-1], at[-1])
+        count: Number = left if most is None else e.min(most, left)
+        if most == 1:
+            count = 1
+        with e.loop(count) as step:
+            self._body(parameters, [*at[:-1], e.add(at[-1], step)])
+        self._advance(len(at) - 1, at, bounds, count)
 
-    def _advance(self, place: int, at: Sequence[Number], bounds: Sequence[Number]) -> None:
+    def _advance(self, place: int, at: Sequence[Number], bounds: Sequence[Number], by: Number = 1) -> None:
         """Count the loop at `place` on, and those outside it when it ends."""
         e = self._e
         assert self._active is not None
@@ -123,7 +133,7 @@ class Job:
         if isinstance(bounds[place], int) and bounds[place] == 1:
             self._advance(place - 1, at, bounds)
             return
-        following = e.add(at[place], 1)
+        following = e.add(at[place], by)
         ended = e.compare("sge", following, bounds[place])
         self._at[place].set(e.select(ended, 0, following))
         with e.when(ended):
@@ -143,7 +153,7 @@ class Pace:
         # a quarter earlier than necessary: the last moves take their time too
         beats = max(1, 3 * beats // 4)
         self._every = max(1, beats // max(1, steps))
-        self._count = -(-steps * self._every // beats)
+        self._count = max(1, -(-steps * self._every // beats))
         self._left = e.variable(self._every) if jobs and self._every > 1 else None
 
     def beat(self) -> None:
@@ -165,6 +175,8 @@ class Pace:
         some: Number = 0
         for job in self._jobs:
             some = e.bit_or(some, job.flag)
-        with e.when(e.compare("ne", some, 0)), e.loop(max(1, self._count)):
+        with e.when(e.compare("ne", some, 0)):
             for job in self._jobs:
-                job.step()
+                most = max(1, min(self._count, job.run))
+                with e.loop(-(-self._count // most)):
+                    job.step(most)

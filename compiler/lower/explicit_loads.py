@@ -166,6 +166,8 @@ class InputLoads:
         self._distance = plan.pixels_in if wide else plan.accelerator.dim
         problem, (height, width), (top, left) = plan.layer.problem, plan.layer.size, plan.layer.padding
         self._above, self._left = top > 0, left > 0
+        # the longer loop goes inside: its steps cost the host core the least
+        self._by_row = plan.row.extent > -(-plan.column.extent // plan.accelerator.dim)
         self._below = (problem.Q - 1) * problem.stride_h + (
             problem.S - 1
         ) * problem.dilation_h - top >= height
@@ -207,11 +209,12 @@ class InputLoads:
     def _bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
         e, plan = self._e, self._plan
         place = Place.of(e, plan, parameters[:-1])
+        lines = self._positions(place, plan.row, "Q", "S")
+        chunks = e.ceil_div(self._positions(place, plan.column, "P", "R"), plan.accelerator.dim)
         return [
             e.ceil_div(place.extent("C"), self._blocks * plan.depth),
             place.extent("N"),
-            self._positions(place, plan.row, "Q", "S"),
-            e.ceil_div(self._positions(place, plan.column, "P", "R"), plan.accelerator.dim),
+            *((chunks, lines) if self._by_row else (lines, chunks)),
         ]
 
     def _body(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
@@ -219,7 +222,9 @@ class InputLoads:
         place = Place.of(e, plan, parameters[:-1])
         layer, dim = plan.layer, plan.accelerator.dim
         problem, (height, width) = layer.problem, layer.size
-        slab, image, line, chunk = at[0], at[1], at[2], e.mul(at[3], dim)
+        slab, image = at[0], at[1]
+        line, number = (at[3], at[2]) if self._by_row else (at[2], at[3])
+        chunk = e.mul(number, dim)
         c = e.mul(slab, self._blocks * plan.depth)
         columns = e.min(self._blocks * plan.depth, e.sub(place.extent("C"), c))
         count = e.min(dim, e.sub(self._positions(place, plan.column, "P", "R"), chunk))
