@@ -9,17 +9,24 @@ static size_t length(const char* text) {
   return count;
 }
 
-// write(1, text, length), as the proxy kernel's programs ask for it.
+// write(1, text, length), as the proxy kernel's programs ask for it. Where nobody answers, nothing is printed: the exit
+// code matters more.
 void print(const char* text) {
   static volatile uint64_t call[8] __attribute__((aligned(64)));
+  static int unheard;
+  if (unheard) return;
   call[0] = 64;
   call[1] = 1;
   call[2] = (uint64_t)text;
   call[3] = length(text);
   __asm__ volatile("fence" : : : "memory");
   tohost = (uint64_t)call;
-  while (fromhost == 0) {
-  }
+  for (uint32_t polls = 0; fromhost == 0;)
+    if (++polls == 1u << 18) {
+      unheard = 1;
+      tohost = 0;
+      return;
+    }
   fromhost = 0;
   __asm__ volatile("fence" : : : "memory");
 }

@@ -50,9 +50,13 @@ trap_entry:                    # no program expects a trap; report_trap does not
   .section .tohost, "aw", @progbits
   .balign 64
   .globl tohost
+  .type tohost, @object
+  .size tohost, 8              # some simulators want to see it
 tohost: .dword 0
   .balign 64
   .globl fromhost
+  .type fromhost, @object
+  .size fromhost, 8
 fromhost: .dword 0
 
   .section .stack, "aw", @nobits
