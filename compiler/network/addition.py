@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.config import Accelerator
-from accel.isa import GARBAGE, float32_bits
+from accel.isa import GARBAGE
 from compiler.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
@@ -26,18 +26,14 @@ _MOST_BYTES = 64
 
 @dataclass(frozen=True)
 class AdditionCode:
-    """All that the code of an addition depends on but its addresses.
+    """All that the code of an addition depends on but its addresses and scales.
 
     Attributes:
         nest: loops over left, right and output, the innermost one contiguous in all of them.
-        left_scale, right_scale, scale: bits of the float32 scales.
         relu: whether negative sums become 0.
     """
 
     nest: Nest
-    left_scale: int
-    right_scale: int
-    scale: int
     relu: bool
 
 
@@ -63,13 +59,7 @@ def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None
         return None
     if len(nest.shape) > 1 and nest.shape[-1] * 4 < accelerator.dim:
         return None  # rows of a few elements: the host is faster
-    return AdditionCode(
-        nest,
-        left_scale=float32_bits(op.left_scale),
-        right_scale=float32_bits(op.right_scale),
-        scale=float32_bits(op.scale),
-        relu=op.relu,
-    )
+    return AdditionCode(nest, op.relu)
 
 
 def identity(dim: int) -> np.ndarray:
@@ -83,14 +73,16 @@ def emit_addition(
     accelerator: Accelerator,
     weights: Number,
     addresses: tuple[Number, Number, Number],
+    scales: tuple[Number, Number, Number],
 ) -> None:
     """Write the code of an addition.
 
     Args:
         weights: address of the identity matrix.
         addresses: of left, right and output.
+        scales: bits of the float32 scales of left, right and output.
     """
-    _AdditionWriter(e, code, accelerator).write(weights, addresses)
+    _AdditionWriter(e, code, accelerator).write(weights, addresses, scales)
 
 
 def addition_rows(code: AdditionCode, accelerator: Accelerator) -> tuple[int, int]:
@@ -124,7 +116,9 @@ class _AdditionWriter:
         self.turns = min(self.turns, (accelerator.scratchpad_rows - self.right) // self.tile_rows)
         self.acc_turns = min(8, accelerator.accumulator_rows // self.tile_rows)
 
-    def write(self, weights: Number, addresses: tuple[Number, Number, Number]) -> None:
+    def write(
+        self, weights: Number, addresses: tuple[Number, Number, Number], scales: tuple[Number, Number, Number]
+    ) -> None:
         """The whole addition."""
         e, code, dim = self.e, self.code, self.dim
         nest = code.nest
@@ -133,9 +127,9 @@ class _AdditionWriter:
         pitches = self.pitches
         e.command("config_ex", dataflow=int(self.stationary == "WS"))
         e.command("config_ld", state=2, block_stride=dim, stride=dim)
-        e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=code.left_scale)
-        e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=code.right_scale)
-        e.command("config_st", stride=pitches[2], acc_scale=code.scale, activation=int(code.relu))
+        e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=scales[0])
+        e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=scales[1])
+        e.command("config_st", stride=pitches[2], acc_scale=scales[2], activation=int(code.relu))
         e.command("mvin3", address=weights, local=0, cols=dim, rows=dim)
         if not flat:
             self._outer(0, addresses, 0)

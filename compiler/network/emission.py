@@ -114,7 +114,8 @@ def _scale_by(module: ModuleOp, scale: SSAValue) -> None:
 
 
 def _emit_addition(name: str, code: AdditionCode, accelerator: Accelerator) -> ModuleOp:
-    e = Emitter(name, ["identity", "left", "right", "output"])
-    identity, left, right, target = e.arguments
-    emit_addition(e, code, accelerator, identity, (left, right, target))
+    e = Emitter(name, ["identity", "left", "right", "output", "left_scale", "right_scale", "scale"])
+    identity, *rest = e.arguments
+    left, right, target, left_scale, right_scale, scale = rest
+    emit_addition(e, code, accelerator, identity, (left, right, target), (left_scale, right_scale, scale))
     return e.finish()

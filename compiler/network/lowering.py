@@ -263,7 +263,10 @@ class _Lowering:
         views = (ones, op.left, op.right)
         self._step(
             self._addition_names[code],
-            [self._pointer(one) for one in (*views, op.output)],
+            [
+                *(self._pointer(one) for one in (*views, op.output)),
+                *(float32_bits(one) for one in (op.left_scale, op.right_scale, op.scale)),
+            ],
             [self._region(one) for one in views],
             [self._region(op.output)],
             accelerator=True,
