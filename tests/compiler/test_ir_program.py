@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -290,3 +291,22 @@ def test_data_objects_are_elf() -> None:
     table = elf.get_section_by_name(".symtab")
     found = {one.name: (one["st_value"], one["st_size"]) for one in table.iter_symbols() if one.name}
     assert found == {"a": (0, 3), "b": (64, 100), "c": (0, 5)}
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import compiler.codegen.toolchain as toolchain
+
+    monkeypatch.setattr(toolchain, "zig_program", lambda: None)
+    with pytest.raises(InputError, match="the package 'ziglang' is missing"):
+        _program()
+
+
+def test_objects_of_the_runtime_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import compiler.codegen.toolchain as toolchain
+
+    monkeypatch.setenv("BACO_CACHE", str(tmp_path))
+    first = toolchain.runtime_objects()
+    assert {path.name for path in first} == {"check.o", "htif.o", "memory.o", "start.o"}
+    stamps = [path.stat().st_mtime_ns for path in first]
+    monkeypatch.setattr(toolchain, "compile_source", None)
+    assert [path.stat().st_mtime_ns for path in toolchain.runtime_objects()] == stamps
