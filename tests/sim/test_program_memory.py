@@ -50,10 +50,10 @@ def test_images_and_dumps(job: Job) -> None:
     ("address", "count"), [(0, 8), (0x80000000 - 1, 8), (0x80000000 + (512 << 20) - 7, 8), (0x80000000, -1)]
 )
 def test_ranges_outside_memory(job: Job, address: int, count: int) -> None:
-    with pytest.raises(InputError, match="a dump of .* is outside memory"):
+    with pytest.raises(InputError, match=r"a dump of .* is outside memory"):
         run_job(replace(job, dumps=((address, count),)), engine="functional")
     if count > 0:
-        with pytest.raises(InputError, match="an image of .* is outside memory"):
+        with pytest.raises(InputError, match=r"an image of .* is outside memory"):
             run_job(replace(job, images=((address, bytes(count)),)), engine="functional")
 
 
