@@ -106,6 +106,8 @@ def _resolve(
         b.fail(f"baco.{what} needs a pointer, got {pointer.describe()}", hint)
     if checked is not None:
         b.fail("boundary_check is for block pointers only", "for blocks of pointers give mask=")
+    if isinstance(pointer.offset, Data):
+        pointer = Pointer(pointer.argument, layouts.gathered(pointer.offset.ssa, None))
     return pointer, None
 
 

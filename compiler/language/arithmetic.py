@@ -91,6 +91,10 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(left, Pointer) or isinstance(right, Pointer):
         return _move(b, symbol, left, right)
     left, right = _as_offsets(left), _as_offsets(right)
+    if isinstance(left, Offsets):
+        right = _offsets_of_data(b, right)
+    elif isinstance(right, Offsets):
+        left = _offsets_of_data(b, left)
     if symbol == "/":
         return _divide(b, left, right)
     if _is_number(left) and _is_number(right):
@@ -104,11 +108,34 @@ def binary(b: Builder, symbol: str, left: Value, right: Value) -> Value:
     return elementwise(b, symbol, left, right)
 
 
-def _as_offsets(value: Value) -> Value:
+def _as_offsets(value: Value, ends: tuple[int, int] | None = None, *, data: bool = False) -> Value:
     """A block of offsets that an operation computes, as offsets of a layout; anything else as it is."""
     if isinstance(value, Data) and value.shape and value.dtype == offset:
-        return layouts.gathered(value.ssa)
+        return layouts.gathered(value.ssa, ends, data=data)
     return value
+
+
+def _offsets_of_data(b: Builder, value: Value) -> Value:
+    """Data that meets offsets: numbers become integers, blocks become offsets that are data."""
+    if not isinstance(value, Data) or value.dtype == boolean:
+        return value
+    if not value.shape:
+        return b.as_integer(value) or value
+    return _as_offsets(b.materialize(value, offset), data=True)
+
+
+def _depends_on_data(value: Value) -> bool:
+    """Whether offsets come from memory."""
+    if isinstance(value, Integer):
+        return any(atom.kind == "memory" for atom in value.form.origins())
+    return isinstance(value, Offsets) and any(one.source == "data" for one in value.layout.gathers)
+
+
+def _ends(value: Value) -> tuple[int, int] | None:
+    """Bounds of integers and offsets, if they are known."""
+    if isinstance(value, Integer):
+        return value.form.range if value.form.bounded else None
+    return layouts.bounds(value.layout) if isinstance(value, Offsets) else None
 
 
 def _is_number(value: Value) -> bool:
@@ -229,10 +256,7 @@ def _move(b: Builder, symbol: str, left: Value, right: Value) -> Pointer:
     assert isinstance(left, Pointer)
     if symbol not in ("+", "-"):
         b.fail(f"`{symbol}` does not apply to {left.describe()}", "a pointer moves by `+` and `-`")
-    if isinstance(right, Data) and right.dtype != boolean:
-        right = (
-            b.as_integer(right) if not right.shape else _as_offsets(b.materialize(right, offset))
-        ) or right
+    right = _offsets_of_data(b, right)
     if not isinstance(right, Integer | Offsets):
         b.fail(
             f"{left.describe()} cannot be moved by {right.describe()}",
@@ -304,25 +328,19 @@ def coerce(b: Builder, what: str, operands: Sequence[Value], dtype: Dtype | None
     return result
 
 
-def _computed_offsets(symbol: str, left: Value, right: Value, result: Data) -> Offsets:
-    """Offsets that an operator gave, with their bounds where these follow from those of the operands."""
-    ends = [
-        value.form.range
-        if isinstance(value, Integer) and value.form.bounded
-        else layouts.bounds(value.layout)
-        if isinstance(value, Offsets)
-        else None
-        for value in (left, right)
-    ]
-    if ends[0] is None or ends[1] is None or symbol not in ("*", "//", "%", "maximum", "minimum"):
-        return layouts.gathered(result.ssa)
+def _operator_ends(symbol: str, left: Value, right: Value) -> tuple[int, int] | None:
+    """Bounds of an operator's results on offsets, where they follow from those of the operands."""
+    a, c = _ends(left), _ends(right)
+    if a is None or c is None:
+        return None
     if symbol == "%":
-        divisor = ends[1][1]
-        low, high = (0, divisor - 1) if divisor > 0 else (divisor + 1, 0)
-    else:
-        corners = [_PYTHON[symbol](x, y) for x in ends[0] for y in ends[1]]
-        low, high = int(min(corners)), int(max(corners))
-    return layouts.gathered(result.ssa, low, high, known=True)
+        return (0, c[1] - 1) if c[1] > 0 else (c[0] + 1, 0)
+    if symbol in ("&", "|", "^"):
+        if min(a[0], c[0]) < 0:
+            return None
+        return 0, min(a[1], c[1]) if symbol == "&" else (1 << max(a[1], c[1]).bit_length()) - 1
+    corners = [int(_PYTHON[symbol](x, y)) for x in a for y in c]
+    return min(corners), max(corners)
 
 
 def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data | Offsets:
@@ -341,7 +359,8 @@ def elementwise(b: Builder, symbol: str, left: Value, right: Value) -> Data | Of
     x, y = coerce(b, what, (left, right))
     result = Data(b.emit(ELEMENTWISE[symbol](x.ssa, y.ssa)))
     if dtype == offset and result.shape:
-        return _computed_offsets(symbol, left, right, result)
+        data = _depends_on_data(left) or _depends_on_data(right)
+        return layouts.gathered(result.ssa, _operator_ends(symbol, left, right), data=data)
     if symbol == "&" and isinstance(left, Data) and isinstance(right, Data):
         return Data(result.ssa, both(left.window, right.window, result.shape))
     return result
@@ -471,4 +490,8 @@ def select(b: Builder, condition: Value, yes: Value, no: Value) -> Value:
     if shape is None:
         b.fail(f"baco.where of {condition.describe()} and {x.describe()}: the shapes do not fit")
     chosen = [b.emit_broadcast(value, shape) for value in (condition.ssa, x.ssa, y.ssa)]
-    return _as_offsets(Data(b.emit(SelectOp(*chosen))))
+    ends = [_ends(yes), _ends(no)]
+    known = [pair for pair in ends if pair is not None]
+    span = (min(low for low, _ in known), max(high for _, high in known)) if len(known) == 2 else None
+    data = _depends_on_data(yes) or _depends_on_data(no)
+    return _as_offsets(Data(b.emit(SelectOp(*chosen))), span, data=data)

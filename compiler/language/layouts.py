@@ -111,10 +111,17 @@ def add(left: Layout, right: Layout) -> Layout | None:
     return Layout(shape, axes, rest, left.gathers + right.gathers)
 
 
-def gathered(ssa: SSAValue, low: int = -UNBOUNDED, high: int = UNBOUNDED, *, known: bool = False) -> Offsets:
-    """Offsets that an operation computes, as a block of element type index; `known` if the bounds are."""
+def gathered(ssa: SSAValue, ends: tuple[int, int] | None, *, data: bool = False) -> Offsets:
+    """Offsets that an operation computes, a block of element type index.
+
+    Args:
+        ends: their bounds, if they are known.
+        data: whether they come from memory.
+    """
     shape = shape_of(ssa.type)
-    term = Gather(ssa, tuple(range(len(shape))), ONE, low, high, known)
+    low, high = ends or (-UNBOUNDED, UNBOUNDED)
+    source = "program" if ends is not None else "data" if data else "unknown"
+    term = Gather(ssa, tuple(range(len(shape))), ONE, low, high, source)
     return Offsets(Layout(shape, {}, Form(), (term,)))
 
 

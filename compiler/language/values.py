@@ -85,8 +85,9 @@ class Gather:
         ssa: a block of element type index.
         dimensions: of the layout, one for each of the block; sizes are those of the layout, or 1.
         coefficient: fixed.
-        low, high: bounds of the block's elements.
-        known: whether the bounds follow from the program; else they are data, which is not checked.
+        low, high: bounds of the block's elements, if they are known.
+        source: "program": the bounds follow from the program; "data": offsets from memory, which are not checked;
+            "unknown": neither.
     """
 
     ssa: SSAValue
@@ -94,7 +95,12 @@ class Gather:
     coefficient: Form
     low: int
     high: int
-    known: bool
+    source: str
+
+    @property
+    def known(self) -> bool:
+        """Whether the bounds hold."""
+        return self.source == "program"
 
 
 @dataclass(frozen=True)

@@ -277,6 +277,12 @@ bad(
     "relative to `x`",
 )
 
+bad(
+    "offsets that change irregularly",
+    "s = baco.zeros((4,))\ni = baco.arange(0, 4)\nfor j in range(3):\n    s += baco.load(x + i)  #!\n    i = i * 2",
+    "how far this load reaches in `x` is not known",
+)
+
 # Block pointers
 
 BLOCK = "q = baco.make_block_ptr(a, (M, K), (K, 1), (0, 0), (4, 4))\n"

@@ -288,6 +288,43 @@ def test_offsets_that_wrap_around() -> None:
 
 
 @baco.jit
+def computed_offsets(x, y):
+    """Offsets that operators other than + - * give, whose bounds follow nevertheless."""
+    i = baco.arange(0, 16)
+    total = baco.load(x + (i ^ 5)) + baco.load(x + (i >> 1)) + baco.load(x + (i & 3)) + baco.load(x + (i | 8))
+    total += (
+        baco.load(x + (15 - i)) + baco.load(x + baco.minimum(i, 9)) + baco.load(x + baco.where(i > 3, i, 0))
+    )
+    baco.store(y + i, total + baco.load(x + (i // 3) * 2))
+
+
+def test_offsets_by_other_operators() -> None:
+    x, y = np.random.default_rng(3).integers(-1000, 1000, 16, dtype=np.int32), np.zeros(16, np.int32)
+    computed_offsets.interpret[1](x, y)
+    i = np.arange(16)
+    places = [i ^ 5, i >> 1, i & 3, i | 8, 15 - i, np.minimum(i, 9), np.where(i > 3, i, 0), i // 3 * 2]
+    assert np.array_equal(y, sum(x[place] for place in places))
+
+
+@baco.jit
+def doubling(x, y, n):
+    """Offsets that double in each iteration: a block of offsets is carried around the loop."""
+    i = baco.arange(0, 4)
+    total = baco.zeros((4,))
+    for _ in range(n):
+        total += baco.load(x + i, mask=i < 32)
+        i = i * 2
+    baco.store(y + baco.arange(0, 4), total)
+
+
+def test_offsets_that_are_carried() -> None:
+    x, y = np.arange(32, dtype=np.int32), np.zeros(4, np.int32)
+    doubling.interpret[1](x, y, 5)
+    places = np.arange(4) * 2 ** np.arange(5)[:, None]
+    assert np.array_equal(y, np.where(places < 32, x[np.minimum(places, 31)], 0).sum(0))
+
+
+@baco.jit
 def count(y, n):
     total = 0
     last = 7
