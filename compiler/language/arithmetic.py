@@ -121,7 +121,7 @@ def _offsets_of_data(b: Builder, value: Value) -> Value:
         return value
     if not value.shape:
         return b.as_integer(value) or value
-    return _as_offsets(b.materialize(value, offset), data=True)
+    return _as_offsets(b.materialize(value, offset), data=value.dtype != offset)
 
 
 def _depends_on_data(value: Value) -> bool:
