@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.external_data_helper
-import onnx.reference
 
 from common.errors import InputError, Location
 from common.files import read_input
@@ -63,6 +62,8 @@ class OnnxValues:
         return self._run(node, inputs, name)
 
     def _run(self, node: onnx.NodeProto, inputs: dict[str, Any], name: str) -> np.ndarray:
+        import onnx.reference  # a tenth of a second that exploring has no use for
+
         def anything(names: Any) -> list[onnx.ValueInfoProto]:
             return [onnx.helper.make_empty_tensor_value_info(n) for n in names]
 

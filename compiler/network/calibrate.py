@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +17,9 @@ from workloads.semantics import Parameter
 from workloads.views import Unknown
 
 __all__ = ["Ranges", "calibrate", "check_inputs", "index_inputs", "needed", "random_inputs"]
+
+#: Activations beyond this are not data: masks that are computed.
+_LARGEST = 1e9
 
 
 @dataclass
@@ -146,7 +148,7 @@ def calibrate(
     """Ranges over all samples (inputs by name).
 
     Raises:
-        InputError: no sample, or an activation that is not finite where it matters.
+        InputError: no sample, or an activation that is far too large for int8.
     """
     if not samples:
         raise InputError("calibration needs at least one sample of the inputs")
@@ -155,8 +157,10 @@ def calibrate(
     for sample in samples:
         graph.run(check_inputs(network, sample), ranges.observe)
     for name, largest in ranges.largest.items():
-        if not math.isfinite(largest):
+        if largest > _LARGEST:
             raise InputError(
-                f"its values are not finite: {largest}", location=Location(network.source, node=name)
+                f"its values reach {largest:.3g}, beside which int8 holds nothing else",
+                location=Location(network.source, node=name),
+                hint="a mask of minus infinity must be a constant of the model, in front of a softmax",
             )
     return ranges

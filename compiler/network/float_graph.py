@@ -83,8 +83,10 @@ class FloatGraph:
     def _operator(self, op: Operator, tensors: Mapping[str, Array]) -> Array:
         assert op.semantics is not None
         values = [self._operand(operand, tensors) for operand in op.semantics.operands]
-        result = FUNCTIONS[op.semantics.function](values, dict(op.semantics.attributes), op.output.shape)
-        return result.astype(np.float32) if result.dtype.kind == "f" else result
+        function = FUNCTIONS[op.semantics.function]
+        with np.errstate(all="ignore"):  # numbers that are not finite have no part in ranges
+            result = function(values, dict(op.semantics.attributes), op.output.shape)
+            return result.astype(np.float32) if result.dtype.kind == "f" else result
 
     def _operand(self, operand: Operand, tensors: Mapping[str, Array]) -> Array | None:
         if isinstance(operand, Parameter):

@@ -99,6 +99,16 @@ def test_a_mask_that_is_computed_is_refused():
         quantise(b.build())
 
 
+def test_masks_that_are_added_from_an_input_are_refused():
+    b = GraphBuilder("net")
+    x, mask = b.input("x", (2, 4)), b.input("mask", (2, 4))
+    huge = Semantics("binary", (mask, constant("huge", float(np.finfo(np.float32).min))), {"name": "mul"})
+    b.softmax(b.add(x, b.op("elementwise", (mask,), semantics=huge, name="computed")))
+    with pytest.raises(InputError, match="beside which int8 holds nothing else") as caught:
+        quantise(b.build())
+    assert caught.value.location.node == "computed"
+
+
 def test_parameters_that_are_not_finite_are_refused():
     b = GraphBuilder("net")
     weight = constant("w", np.array([[1.0, np.inf], [0.0, 1.0]]))
