@@ -10,6 +10,7 @@ import typer
 
 from baco.commands.arrays import difference, save_array
 from baco.commands.context import print_json, stderr, stdout
+from baco.commands.lowering import needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write
@@ -29,7 +30,7 @@ def compile_network_command(
     path = out or Path(f"{built.program.name}.elf")
     atomic_write(path, built.program.elf)
     notes = stderr()
-    for line in built.report():
+    for line in (*built.report(), needs_text(built.program.requirement)):
         notes.print(line, markup=False)
     if image is not None:
         atomic_write(image, built.image.tobytes())
@@ -100,7 +101,8 @@ def run_network_command(
     elif talkative:
         right = f"right: {', '.join(sorted(values))} equal the integer reference, element by element"
         verdict = "WRONG" if wrong or result.exit_code else right
-        for line in (*built.report(), *result_lines(result), f"results         {verdict}"):
+        needs = needs_text(built.program.requirement)
+        for line in (*built.report(), needs, *result_lines(result), f"results         {verdict}"):
             stdout().print(line, markup=False)
     for text in wrong if not json else ():
         notes.print(text, markup=False)
