@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from accel.config import Accelerator
+from common.errors import BacoError
 from compiler.blocks.program import lower_block_program, requirement_of, with_workspace
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import Program, build_program
 from compiler.language.jit import BoundLaunch, stored
+from compiler.language.source import showing_line
 
 __all__ = ["buffer_names", "compile_launch"]
 
@@ -48,7 +50,10 @@ def compile_launch(launch: BoundLaunch, accelerator: Accelerator) -> Program:
         for index, (name, buffer) in enumerate(zip(names, launch.buffers, strict=True))
     ]
     entry = launch.kernel.name
-    lower_block_program(module, accelerator)
+    try:
+        lower_block_program(module, accelerator)
+    except BacoError as error:
+        raise showing_line(error) from None
     program = build_program(
         module,
         entry,

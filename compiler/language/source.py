@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
-from common.errors import InputError, Location
+from common.errors import BacoError, InputError, Location
 
 
 class KernelError(InputError):
@@ -48,11 +49,7 @@ class KernelSource:
         end = start + 1
         if getattr(node, "end_lineno", None) == line:
             end = max(end, len(text.encode()[: getattr(node, "end_col_offset", 0)].decode(errors="replace")))
-        # A tab before the mark stays a tab, so that the mark stands below what it means.
-        blank = "".join("\t" if c == "\t" else " " for c in text[:start])
-        indent = len(text) - len(text.lstrip())
-        shown = f"    {text[indent:]}\n    {blank[indent:]}^{'~' * (min(end, len(text)) - start - 1)}"
-        return KernelError(f"{message}\n{shown}", location=location, hint=hint)
+        return KernelError(f"{message}\n{_marked(text, start, end)}", location=location, hint=hint)
 
 
 def read_source(function: Callable[..., Any]) -> KernelSource:
@@ -98,6 +95,21 @@ def read_source(function: Callable[..., Any]) -> KernelSource:
     return KernelSource(file, first_line, tuple(lines), body[0])
 
 
-def fail(source: KernelSource, node: ast.AST, message: str, hint: str | None = None) -> NoReturn:
-    """Raises the error at `node`."""
-    raise source.error(node, message, hint)
+def showing_line(error: BacoError) -> BacoError:
+    """The error with the line of its location, marked; as it is if there is no such line."""
+    place = error.location
+    if place is None or place.line is None or place.column is None or "\n" in error.message:
+        return error
+    text = linecache.getline(place.file, place.line).rstrip("\n")
+    if not text[place.column - 1 :].strip():
+        return error
+    shown = _marked(text, place.column - 1, place.column)
+    return type(error)(f"{error.message}\n{shown}", location=place, hint=error.hint)
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    """A line without its indentation, and a line that marks the characters `start` ... `end` - 1 below it."""
+    # A tab before the mark stays a tab, so that the mark stands below what it means.
+    blank = "".join("\t" if c == "\t" else " " for c in text[:start])
+    indent = min(len(text) - len(text.lstrip()), start)
+    return f"    {text[indent:]}\n    {blank[indent:]}^{'~' * (min(end, len(text)) - start - 1)}"

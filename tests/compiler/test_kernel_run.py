@@ -1,5 +1,6 @@
 """Launches as users write them: compiled, run by an engine, results in the user's arrays, equal to numpy's."""
 
+from pathlib import Path
 from typing import Any
 
 import example_kernels as kernels
@@ -283,6 +284,11 @@ def test_blocks_that_do_not_fit_the_accelerator() -> None:
     location = caught.value.location
     assert location is not None
     assert location.file.endswith("example_kernels.py")
+    lines = str(caught.value).splitlines()
+    assert location.line is not None
+    source = Path(location.file).read_text().splitlines()[location.line - 1]
+    assert lines[1].strip() == source.strip()
+    assert lines[2].strip().startswith("^")
 
 
 TUNED = [{"BM": 4, "BN": 4, "BK": 4}, {"BM": 16, "BN": 16, "BK": 16}, {"BM": 512, "BN": 512, "BK": 512}]
