@@ -1,4 +1,4 @@
-"""The `main` of a program: the entry function is called with the buffers' addresses, results are checked."""
+"""Where a program begins: the entry function is called with the buffers' addresses, results are checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNED, _FLOAT = 0x10, 0x20
 
 
 def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -> str:
-    """LLVM IR text of `main`, to stand behind the module's own."""
+    """LLVM IR text of `baco_main`, to stand behind the module's own."""
     lines = [f"@{one.symbol} = external global i8, align 64" for one in buffers]
     for one in checked:
         name = one.name.encode() + b"\0"
@@ -33,7 +33,7 @@ def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -
         lines.append("declare i32 @check_buffers(ptr, i64)")
     arguments = ", ".join(f"i64 ptrtoint (ptr @{one.symbol} to i64)" for one in buffers)
     lines += [
-        "define i32 @main() nounwind {",
+        "define i32 @baco_main() nounwind {",
         f"  call void @{_quoted(entry)}({arguments}) noinline",
         '  call void asm sideeffect "fence", "~{memory}"()',
     ]

@@ -19,6 +19,7 @@ from compiler.codegen.data_object import DataSection, data_object
 from compiler.codegen.elf_symbols import elf_symbols
 from compiler.codegen.entry import entry_ir
 from compiler.codegen.toolchain import compile_source, link_program, runtime_objects
+from compiler.location import location_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -42,6 +43,23 @@ BACK_END = ("instgem-hoist-config", "instgem-elide-config", "instgem-to-llvm", "
 _MOST_BYTES = (1 << 31) - (1 << 20)
 #: Bytes that are readable behind every buffer.
 SLACK_BYTES = 64
+#: Symbols of the runtime (runtime/*) and of what `entry_ir` writes.
+_RUNTIME_NAMES = frozenset(
+    (
+        *(
+            "baco_main",
+            "check_buffers",
+            "checks",
+            "exit",
+            "print",
+            "print_hex",
+            "print_number",
+            "report_trap",
+        ),
+        *("memcmp", "memcpy", "memmove", "memset", "_start", "trap_entry", "tohost", "fromhost"),
+        *("bss_start", "bss_end", "stack_end", "program_end", "__global_pointer$"),
+    )
+)
 _ALIGN = 64
 
 
@@ -132,6 +150,7 @@ def build_program(
     arguments = _entry_arguments(module, entry)
     if arguments != len(buffers):
         raise InputError(f"@{entry} takes {arguments} arguments, but there are {len(buffers)} buffers")
+    _check_names(module, buffers)
     text = lower_to_ir(module, observe)
     checked = [one for one in buffers if check and one.expected is not None]
     text += "\n" + entry_ir(entry, buffers, checked)
@@ -224,6 +243,19 @@ def _check_buffers(buffers: Sequence[Buffer]) -> None:
         if one.name in seen:
             raise InputError(f"two buffers are called '{one.name}'")
         seen.add(one.name)
+
+
+def _check_names(module: ModuleOp, buffers: Sequence[Buffer]) -> None:
+    """Raise InputError for a function whose name something else in the program has."""
+    from xdsl.dialects import func, llvm
+
+    taken = _RUNTIME_NAMES | {one.symbol for one in buffers} | {f"expected_{one.name}" for one in buffers}
+    for op in module.body.block.ops:
+        if isinstance(op, (func.FuncOp, llvm.FuncOp)) and op.body.blocks and op.sym_name.data in taken:
+            raise InputError(
+                f"a function cannot be called @{op.sym_name.data}: the program's runtime uses that name",
+                location=location_of(op),
+            )
 
 
 def _entry_arguments(module: ModuleOp, entry: str) -> int:

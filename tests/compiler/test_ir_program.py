@@ -265,6 +265,18 @@ def test_names_twice_and_too_much_data() -> None:
         build_program(module, "f", big, GEMMINI)
 
 
+def test_names_of_functions() -> None:
+    for name in ("main", "copy", "input", "x.y", "größe"):
+        e = Emitter(name, ["a"])
+        e.store(e.arguments[0], 7)
+        program = build_program(e.finish(), name, [Buffer("a", (1,), "int64", "output")], GEMMINI)
+        assert int(run_program(program)[0]["a"][0]) == 7
+    for name in ("exit", "print", "memcpy", "_start", "buffer_a", "baco_main"):
+        e = Emitter(name, ["a"])
+        with pytest.raises(InputError, match=f"cannot be called @{name}"):
+            build_program(e.finish(), name, [Buffer("a", (1,), "int64", "output")], GEMMINI)
+
+
 def test_inputs_that_do_not_fit() -> None:
     program = _program()
     with pytest.raises(InputError, match="no buffer 'sauce'"):

@@ -28,7 +28,7 @@ _start:
   addi t0, t0, 8
   j 3b
 4:
-  call main
+  call baco_main               # compiler/codegen/entry.py writes it
   .globl exit
 exit:
   slli a0, a0, 1
