@@ -22,7 +22,7 @@ from compiler.lower.explicit_memory import LocalMemory, Region, allocate
 from compiler.lower.explicit_passes import Passes
 from compiler.lower.explicit_place import Place, Step, following
 from compiler.lower.explicit_plan import Plan, make_plan
-from compiler.lower.explicit_pool import UNPOOLED, emit_pool, pools_on_the_way
+from compiler.lower.explicit_pool import UNPOOLED, check_pool, emit_pool, pools_on_the_way
 from compiler.lower.explicit_results import PARTIAL_SUMS, Results, spill_bytes
 from compiler.lower.explicit_weights import TRANSPOSED, emit_transposed
 from compiler.lower.operands import Operands
@@ -64,6 +64,7 @@ def prepare(
     plan = make_plan(layer, mapping, accelerator, last=last)
     if layer.pooling and not pools_on_the_way(plan):
         pooled_after = True
+        check_pool(layer, accelerator)
         inner = replace(layer, pooling=None, output=Layout(_channels(layer, last), layer.problem.K))
         plan = make_plan(inner, mapping, accelerator, last=last)
     if layer.weights_transposed:

@@ -14,7 +14,7 @@ from compiler.lower.explicit_place import Place
 from compiler.lower.explicit_plan import Plan
 from compiler.lower.operands import Operands
 
-__all__ = ["UNPOOLED", "emit_pool", "pooled_tile", "pools_on_the_way"]
+__all__ = ["UNPOOLED", "check_pool", "emit_pool", "pooled_tile", "pools_on_the_way"]
 
 #: Workspace of requantised results before pooling, `[N, Q, P]` pixels of all groups.
 UNPOOLED = "unpooled"
@@ -118,8 +118,8 @@ def emit_pool(
     """
     pool, problem, dim = layer.pooling, layer.problem, accelerator.dim
     assert pool is not None
-    half = accelerator.accumulator_rows // 2
-    rows, columns = _windows(pool, problem.Q, problem.P, _bank(accelerator))
+    rows, columns, alone = check_pool(layer, accelerator)
+    half = 0 if alone else accelerator.accumulator_rows // 2
     # groups side by side are one
     adjacent = layer.output.group == problem.K
     groups, size = (1, channels) if adjacent else (problem.groups, problem.K)
@@ -132,8 +132,10 @@ def emit_pool(
         e.loop(-(-pool.rows // rows)) as tile_row,
         e.loop(-(-pool.columns // columns)) as tile_column,
     ):
-        base = place.get()
+        base = place.get() if half else 0
         place.set(e.sub(half, base))
+        if alone:
+            e.fence()
         first_row, first_column = e.mul(tile_row, rows), e.mul(tile_column, columns)
         porows = e.min(rows, e.sub(pool.rows, first_row))
         pocols = e.min(columns, e.sub(pool.columns, first_column))
@@ -151,6 +153,8 @@ def emit_pool(
                 cols=cols,
                 rows=e.min(dim, e.sub(ocols, at)),
             )
+        if alone:
+            e.fence()
         window = _window(pool) | {"upad": upad, "lpad": lpad}
         e.command(
             "config_st",
@@ -174,6 +178,23 @@ def emit_pool(
         )
 
 
+def check_pool(layer: Layer, accelerator: Accelerator) -> tuple[int, int, bool]:
+    """Pooled rows and columns that `emit_pool` makes at once, and whether nothing may run beside them, since the results
+    they need do not fit one bank. Raises InfeasibleError if one window does not fit the accumulator."""
+    pool, problem = layer.pooling, layer.problem
+    assert pool is not None
+    needed = min(pool.size, problem.Q) * min(pool.size, problem.P)
+    alone = needed > _bank(accelerator)
+    if needed > accelerator.accumulator_rows:
+        raise InfeasibleError(
+            f"a pooling window takes {needed} rows of the accumulator,"
+            f" {needed - accelerator.accumulator_rows} more than there are"
+        )
+    capacity = accelerator.accumulator_rows if alone else _bank(accelerator)
+    rows, columns = _windows(pool, problem.Q, problem.P, capacity)
+    return rows, columns, alone
+
+
 def _windows(pool: Pooling, height: int, width: int, capacity: int) -> tuple[int, int]:
     """Pooled rows and columns at once, so that the results they need fit `capacity` rows and the store's fields."""
 
@@ -186,10 +207,6 @@ def _windows(pool: Pooling, height: int, width: int, capacity: int) -> tuple[int
 
     columns = largest(pool.columns, width, min(_FIELD, capacity // needed(1, height)))
     rows = largest(pool.rows, height, min(_FIELD, capacity // needed(columns, width)))
-    if needed(rows, height) * needed(columns, width) > capacity:
-        raise InfeasibleError(
-            f"a pooling window takes {needed(1, height) * needed(1, width)} rows of the accumulator, more than a bank has"
-        )
     return (1 if pool.columns > _FIELD else rows), columns
 
 

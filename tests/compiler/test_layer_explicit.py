@@ -170,6 +170,18 @@ def test_pooling_on_the_way_and_afterwards(pooling: Pooling) -> None:
     assert wrong_layers([Case(layer, ExplicitSchedule(one)) for one in (whole, parts)], machine) == []
 
 
+def test_pooling_windows_that_fill_the_accumulator_or_a_field() -> None:
+    window = Layer(Problem(P=5, Q=5, C=3, K=3), scale=1.0, pooling=Pooling(3, 1, 1, 5, 5))
+    tiny = SMALL.replace(dim=16, accumulator_kib=1)  # 16 rows, 8 a bank
+    wide = Layer(Problem(P=300, C=3, K=3), scale=1.0, pooling=Pooling(2, 1, 1, 2, 301))
+    one = ExplicitSchedule(mapping("WS", {"P": 5}, {}, {}, {"Q": 5}, rows=3, columns=3))
+    assert wrong_layers([Case(window, one)], tiny) == []
+    strips = ExplicitSchedule(mapping("WS", {"P": 60}, {}, {}, {"P": 5}, rows=3, columns=3))
+    assert wrong_layers([Case(wide, strips)], SMALL) == []
+    with pytest.raises(InfeasibleError, match="takes 9 rows of the accumulator, 1 more than there are"):
+        workspaces(window, one, SMALL.replace(dim=32, accumulator_kib=1))
+
+
 def test_depthwise_layers_of_several_groups_at_once() -> None:
     for groups in (4, 11):
         layer = Layer(Problem(R=3, S=3, P=6, Q=5, groups=groups), (5, 6), (1, 1), bias=True, scale=0.05)
