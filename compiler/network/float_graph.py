@@ -194,8 +194,11 @@ def _softmax(x: Values, a: Attributes, shape: Shape) -> Array:
         mask = x[1]
         value = np.where(mask, value, -np.inf) if mask.dtype == np.bool_ else value + mask
     top = value.max(a["axis"], keepdims=True)
-    e = np.exp(value - np.where(np.isfinite(top), top, 0))
+    distance = value - np.where(np.isfinite(top), top, 0)
+    e = np.exp(distance)
     total = e.sum(a["axis"], keepdims=True)
+    if a["logarithm"]:
+        return np.asarray(distance - np.log(total))
     return np.asarray(e / np.where(total == 0, 1, total))
 
 
@@ -236,7 +239,7 @@ def pool_counts(a: Attributes, size: Shape) -> Array:
         else:
             number = np.minimum(high, extent) - np.maximum(low, 0)
         counts = counts[..., None] * number
-    return np.asarray(counts)
+    return np.maximum(counts, 1)  # a window of padding alone has a sum of 0
 
 
 def _avgpool(x: Values, a: Attributes, shape: Shape) -> Array:

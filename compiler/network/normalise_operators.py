@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
-from compiler.network.arithmetic import float32
+from compiler.network.arithmetic import fixed_point, float32
 from compiler.network.builder import IntegerBuilder
-from compiler.network.graph import Addition, Normalisation, Softmax
+from compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
 from compiler.network.masks import MASKED
 from compiler.network.views import View
 from workloads.network import Operator
 from workloads.semantics import Parameter
+
+#: Longest row whose sum of exponentials leaves enough of int8 for a single one.
+_LOG_SOFTMAX = 64
 
 
 def softmax(b: IntegerBuilder, op: Operator) -> None:
     """Softmax along one dimension, with a constant mask."""
     assert op.semantics is not None
     a = op.semantics.attributes
-    if a["logarithm"]:
-        raise b.error(op, "the logarithm of a softmax cannot be run", "the softmax itself can")
     source, mask = op.semantics.operands
     view = b.operand(source, op)
+    if a["logarithm"]:
+        _log_softmax(b, op, view, a["axis"] % len(view.shape))
+        return
     flags: View | None = None
     if mask is not None:
         if not isinstance(mask, Parameter):
@@ -52,6 +57,55 @@ def softmax(b: IntegerBuilder, op: Operator) -> None:
             None if flags is None else flags.transposed(last),
         )
     )
+
+
+def _log_softmax(b: IntegerBuilder, op: Operator, view: View, axis: int) -> None:
+    """x - max(x) - log(sum(exp(x - max(x)))), every step in int8: enough for the scores of a few classes."""
+    length = view.shape[axis]
+    if length > _LOG_SOFTMAX:
+        raise b.error(
+            op,
+            f"the logarithm of a softmax of {length} elements cannot be run: at most {_LOG_SOFTMAX}",
+            "the softmax itself can, and so can the scores in front of it",
+        )
+    name, sources = op.name, (op.name,)
+    last = (*(i for i in range(len(view.shape)) if i != axis), axis)
+    arranged = view.transposed(last)
+    rows = arranged.shape[:-1]
+
+    def along(row: View) -> View:
+        reshaped = row.reshaped((*rows, 1))
+        assert reshaped is not None
+        return reshaped.expanded(arranged.shape)
+
+    def difference(part: str, left: View, right: View, output: View) -> None:
+        common = max(b.scale(left), b.scale(right))
+        scales = (b.scale(left) / common, -b.scale(right) / common, common / b.scale(output))
+        left_scale, right_scale, scale = (float32(s) for s in scales)
+        b.emit(
+            Addition(b.name(part), sources, output, left, along(right), left_scale, right_scale, scale, False)
+        )
+
+    def mapped(part: str, source: View, function: Callable[[np.ndarray], np.ndarray], largest: float) -> View:
+        output = b.value(f"{name}.{part}", source.shape, b.scale_for(largest))
+        entries = b.table(f"{name}.{part}.table", function, b.scale(source), b.scale(output))
+        b.emit(Map(b.name(f"{name}.{part}"), sources, output, source, entries))
+        return output
+
+    def reduced(part: str, source: View, function: Literal["sum", "max"], scale: float) -> View:
+        output = b.value(f"{name}.{part}", rows, scale)
+        factor = fixed_point(b.scale(source) / scale)
+        b.emit(Reduction(b.name(f"{name}.{part}"), sources, output, source, function, 1, factor))
+        return output
+
+    output = b.tensor(name, op.output.shape, b.order_like(view))
+    top = reduced("max", arranged, "max", b.scale(view))
+    # No distance is larger than the result: the logarithm of a sum of at least 1 is not negative.
+    distance = b.value(f"{name}.distance", arranged.shape, b.scale_for(b.ranges[name]))
+    difference(f"{name}.distance", arranged, top, distance)
+    total = reduced("sum", mapped("exp", distance, np.exp, 1.0), "sum", b.scale_for(length))
+    logarithm = mapped("log", total, lambda x: np.log(np.maximum(x, 1)), math.log(max(length, 2)))
+    difference(name, distance, logarithm, output.transposed(last))
 
 
 def _masked(

@@ -60,6 +60,8 @@ def test_layer_tables_are_refused():
 def net(function, result=(1, 4, 6, 6), operands=(), **attributes):
     b = GraphBuilder("net")
     x = b.input("x", (1, 4, 6, 6))
+    if function == "softmax":
+        x = b.reshape(x, result)
     b.op("elementwise", (x,), result, name="odd", semantics=Semantics(function, (x, *operands), attributes))
     return b.build()
 
@@ -67,7 +69,10 @@ def net(function, result=(1, 4, 6, 6), operands=(), **attributes):
 @pytest.mark.parametrize(
     ("network", "says"),
     [
-        (net("softmax", operands=(None,), axis=1, logarithm=True), "logarithm of a softmax"),
+        (
+            net("softmax", (1, 1, 1, 144), operands=(None,), axis=3, logarithm=True),
+            "logarithm of a softmax of 144 elements",
+        ),
         (net("masked", operands=(constant("m", np.ones(1, bool)), constant("v", -1e9))), "constant mask"),
         (
             net(

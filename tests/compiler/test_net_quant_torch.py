@@ -206,6 +206,27 @@ def test_grouped_heads_and_images_without_a_batch(check):
     )
 
 
+def test_classifier_that_ends_in_a_log_softmax(check):
+    check(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = nn.Conv2d(1, 8, 3)
+                self.first = nn.Linear(8 * 6 * 6, 32)
+                self.second = nn.Linear(32, 10)
+
+            def forward(self, x):
+                x = torch.flatten(F.max_pool2d(F.relu(self.conv(x)), 2), 1)
+                x = 8 * self.second(F.relu(self.first(x)))
+                return F.log_softmax(x, dim=1), F.log_softmax(x, dim=0)
+
+        def model():
+            return seeded(Net), torch.randn(4, 1, 14, 14)
+        """
+    )
+
+
 def test_models_on_the_meta_device_are_drawn(tmp_path):
     path = tmp_path / "code.py"
     path.write_text(
