@@ -12,10 +12,12 @@ from accel.config import Accelerator
 from accel.isa import float32_bits
 from compiler.dialects.instgem import OPERATIONS
 from compiler.emit import Emitter, Number
+from compiler.layer import Layer
 from compiler.network.addition import AdditionCode, emit_addition
 from compiler.network.fences import Access, fences
 from compiler.network.lowering import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
+from compiler.network.pooling import emit_max_pool
 from compiler.network.steps import Argument, Step
 
 __all__ = ["ENTRY", "emit_network"]
@@ -37,6 +39,8 @@ def emit_network(
             _append(module, _emit_layer(name, layer, accelerator))
     for name, addition in lowered.additions.items():
         _append(module, _emit_addition(name, addition, accelerator))
+    for name, pool in lowered.pools.items():
+        _append(module, _emit_pool(name, pool, accelerator))
     _declare(module, lowered.steps)
     entry = Emitter(ENTRY, [one.name for one in placement.buffers], module)
     waits = fences(
@@ -118,4 +122,11 @@ def _emit_addition(name: str, code: AdditionCode, accelerator: Accelerator) -> M
     identity, *rest = e.arguments
     left, right, target, left_scale, right_scale, scale = rest
     emit_addition(e, code, accelerator, identity, (left, right, target), (left_scale, right_scale, scale))
+    return e.finish()
+
+
+def _emit_pool(name: str, layer: Layer, accelerator: Accelerator) -> ModuleOp:
+    e = Emitter(name, ["input", "output"])
+    source, target = e.arguments
+    emit_max_pool(e, layer, accelerator, source, target)
     return e.finish()

@@ -41,6 +41,7 @@ from compiler.network.layers import (
     matrix_pitch,
     pooling_of,
 )
+from compiler.network.pooling import plan_max_pool
 from compiler.network.steps import (
     Argument,
     HostCall,
@@ -86,7 +87,7 @@ class LoweredNetwork:
         steps: calls in order.
         values: all that the steps touch, temporary ones and constants included.
         constants: elements of the constants among them.
-        layers, additions: code of the functions that run on the accelerator, by name.
+        layers, additions, pools: code of the functions that run on the accelerator, by name.
         sources: C files that the host's functions are in.
         in_place: values that may take over the memory of another one that is read for the last time.
         notes: what could not be computed as wished, one sentence each.
@@ -98,6 +99,7 @@ class LoweredNetwork:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     layers: dict[str, LayerCode] = field(default_factory=dict)
     additions: dict[str, AdditionCode] = field(default_factory=dict)
+    pools: dict[str, Layer] = field(default_factory=dict)
     sources: set[str] = field(default_factory=set)
     in_place: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -131,6 +133,8 @@ class _Lowering:
         self._data: dict[str, np.ndarray] = dict(network.constants)
         self._layer_names: dict[Layer, str | None] = {}
         self._addition_names: dict[AdditionCode, str] = {}
+        self._pool_names: dict[Layer, str] = {}
+        self._negative: set[str] = set()
         self._parameter_names: dict[tuple[int, ...], str] = {}
         self._operator = ""
 
@@ -143,10 +147,14 @@ class _Lowering:
             self._matmul(op)
         elif isinstance(op, Addition):
             self._addition(op)
+        elif isinstance(op, MaxPool):
+            self._max_pool(op)
         else:
             self._host(host_call(op, self.values))
         if isinstance(op, _POINTWISE):
             self._note_in_place(op)
+        if not self._is_positive(op):
+            self._negative.add(op.output.value)
 
     # ---------------------------------------------------------------- convolutions
 
@@ -191,14 +199,10 @@ class _Lowering:
         shape = (op.input.shape[0], *op.size, op.output.shape[3])
         whole = self._temporary(shape, op.output)
         self._convolution(replace(op, pool=None, output=whole))
-        self._host(
-            host_call(
-                MaxPool(
-                    op.name, (), op.output, whole, pool.kernel, pool.stride, pool.padding, dilation=(1, 1)
-                ),
-                self.values,
-            )
-        )
+        if not op.relu or op.scale < 0:
+            self._negative.add(whole.value)
+        one = (1, 1)
+        self._max_pool(MaxPool(op.name, (), op.output, whole, pool.kernel, pool.stride, pool.padding, one))
 
     def _layer_of(self, op: Convolution) -> str | None:
         try:
@@ -272,6 +276,37 @@ class _Lowering:
             accelerator=True,
             host=False,
         )
+
+    # ---------------------------------------------------------------- pooling
+
+    def _max_pool(self, op: MaxPool) -> None:
+        layer = plan_max_pool(op, self.accelerator, non_negative=self._never_negative(op.input.value))
+        if layer is None:
+            self._host(host_call(op, self.values))
+            return
+        if layer not in self._pool_names:
+            name = f"pool_{len(self._pool_names)}"
+            self._pool_names[layer] = name
+            self.result.pools[name] = layer
+        self._step(
+            self._pool_names[layer],
+            [self._pointer(op.input), self._pointer(op.output)],
+            [self._region(op.input)],
+            [self._region(op.output)],
+            accelerator=True,
+            host=False,
+        )
+
+    def _never_negative(self, name: str) -> bool:
+        """Whether every operator that writes the value so far leaves no negative element in it."""
+        return self.values[name].role in ("intermediate", "output") and name not in self._negative
+
+    def _is_positive(self, op: IntegerOperator) -> bool:
+        if isinstance(op, Convolution | MatMul | Addition):
+            return op.relu and op.scale >= 0
+        if isinstance(op, MaxPool):
+            return self._never_negative(op.input.value)
+        return isinstance(op, Softmax)
 
     # ---------------------------------------------------------------- steps
 

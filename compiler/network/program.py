@@ -60,7 +60,7 @@ class NetworkProgram:
         on_accelerator = sum(step.accelerator for step in lowered.steps)
         lines = [
             f"{len(self.network.operators)} operators: {on_accelerator} calls of {len(lowered.layers)} different"
-            f" layers and {len(lowered.additions)} additions on the accelerator,"
+            f" layers, {len(lowered.additions)} additions and {len(lowered.pools)} poolings on the accelerator,"
             f" {len(lowered.steps) - on_accelerator} calls of the host, {self.fences} fences",
             f"constants {self.image.nbytes:,} bytes, activations {self.memory.nbytes:,} bytes"
             f" (least {self.memory.live_bytes:,}, without sharing {self.memory.total_bytes:,})",

@@ -8,7 +8,7 @@ from net_sketch import DIM4, Sketch, check
 
 from accel.config import Accelerator, Features
 from common.errors import InfeasibleError, InputError
-from compiler.network.graph import Addition, Convolution, MatMul, Pool
+from compiler.network.graph import Addition, Convolution, MatMul, MaxPool, Pool
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.views import View, dense
 
@@ -123,6 +123,43 @@ def test_pooling_that_the_accelerator_lacks_is_the_hosts() -> None:
     functions = [step.function for step in program.lowered.steps]
     assert functions.count("net_max_pool") == 2
     assert on_accelerator(program) == 2
+
+
+@pytest.mark.parametrize(
+    "accelerator", [DIM4, DIM4.replace(dim=8, accumulator_banks=1)], ids=["dim 4", "dim 8"]
+)
+def test_pooling_on_its_own(accelerator: Accelerator) -> None:
+    s = Sketch(np.random.default_rng(10))
+    negative = s.value((2, 11, 9, 10))
+    positive = s.value((2, 11, 9, 10), "intermediate")
+    s.add(
+        Addition,
+        positive,
+        left=negative,
+        right=negative,
+        left_scale=1.0,
+        right_scale=1.0,
+        scale=0.6,
+        relu=True,
+    )
+    expected = 1
+    for source in (negative, positive):
+        for size, stride, padding in (
+            (2, 2, 0),
+            (3, 2, 0),
+            (3, 1, 1),
+            (2, 3, 0),
+            (1, 2, 0),
+            (3, 3, 2),
+            (4, 2, 0),
+        ):
+            counts = [(n + 2 * padding - size) // stride + 1 for n in (11, 9)]
+            whole = s.value((2, *counts, 14), "output")
+            target = View(whole.value, (2, *counts, 10), whole.strides, 3)
+            s.add(MaxPool, target, input=source, kernel=(size,) * 2, stride=(stride,) * 2, padding=(padding,) * 2,
+                  dilation=(1, 1))  # fmt: skip
+            expected += size <= 3 and (padding == 0 or source is positive)
+    assert on_accelerator(check(s, accelerator)) == expected
 
 
 def test_what_no_schedule_can_compute_is_the_hosts() -> None:
@@ -275,4 +312,7 @@ def test_on_the_rtl(check_layers: bool) -> None:
         convolution(s)
         product(s)
         addition(s)
+    for size in (2, 3):
+        s.add(MaxPool, s.value((1, 4, 4, 10), "output"), input=s.value((1, 9, 9, 10)), kernel=(size,) * 2,
+              stride=(2, 2), padding=(0, 0), dilation=(1, 1))  # fmt: skip
     check(s, engine="rtl", check_layers=check_layers)
