@@ -167,10 +167,13 @@ def _access(b: Builder, what: str, pointer: Pointer, mask: Value, window: Window
                 layout, bound = derived
                 highs[dimension] = (bound,)
         free = covered - window.dimensions
-        # A scalar mask decides about everything.
-        if condition is None or free:
+        # A condition decides about everything.
+        if (condition is None or free) and not window.conditions:
             argument = pointer.argument
             check_inside(b, what, argument.name, argument.size, layout, window.lows, highs, free)
+    for form in window.conditions:
+        # At least the whole dimension where the condition holds, nothing of it elsewhere.
+        highs[0] = (*highs.get(0, ()), form * Form.of(shape[0]))
     low = emit_bounds(b, shape, window.lows, high=False)
     high = emit_bounds(b, shape, highs, high=True)
     return _Access(_address(b, pointer), low, high, condition)
@@ -192,7 +195,7 @@ def _masked(
         )
     distance = len(shape) - len(mask.shape)
     covered = {dimension + distance for dimension, size in enumerate(mask.shape) if size > 1}
-    if mask.window is not None:
+    if mask.window is not None and shape:
         window = both(mask.window, Window(shape), shape)
         if window is not None:
             return window, None, window.dimensions

@@ -391,7 +391,7 @@ def both(left: Window | None, right: Window | None, shape: tuple[int, ...]) -> W
                 if window.shape[dimension] != shape[dimension + distance]:
                     return None  # one element, repeated: no bound on where it is
                 target[dimension + distance] = target.get(dimension + distance, ()) + bounds
-    return Window(shape, lows, highs)
+    return Window(shape, lows, highs, left.conditions + right.conditions)
 
 
 def compare(b: Builder, symbol: str, left: Value, right: Value) -> Value:
@@ -433,7 +433,10 @@ def _compare_constants(b: Builder, symbol: str, left: Value, right: Value) -> Co
 
 
 def _window(symbol: str, left: Value, right: Value) -> Window | None:
-    """A comparison of a run of offsets with an integer, as bounds on the index in the run."""
+    """A comparison of integers, or of a run of offsets with an integer, as a window."""
+    if isinstance(left, Integer) and isinstance(right, Integer) and symbol in ("<", "<=", ">", ">="):
+        difference = right.form - left.form if symbol in ("<", "<=") else left.form - right.form
+        return Window((), conditions=(difference + Form.of(symbol in ("<=", ">=")),))
     if isinstance(left, Integer) and isinstance(right, Offsets):
         mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
         return _window(mirrored[symbol], right, left) if symbol in mirrored else None

@@ -26,6 +26,7 @@ from compiler.language.values import (
     Range,
     Tuple,
     Value,
+    Window,
     format_shape,
     integer,
 )
@@ -256,10 +257,11 @@ def expand_dims(b: Builder, value: Value, axis: int) -> Value:
         return Offsets(layouts.expand(value.layout, axis))
     window = value.window
     if window is not None:
-        window = type(window)(
+        window = Window(
             (*value.shape[:axis], 1, *value.shape[axis:]),
             {d + (d >= axis): bounds for d, bounds in window.lows.items()},
             {d + (d >= axis): bounds for d, bounds in window.highs.items()},
+            window.conditions,
         )
     return Data(b.emit(ExpandDimsOp(value.ssa, axis)), window)
 

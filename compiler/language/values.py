@@ -149,11 +149,13 @@ class Window:
     Attributes:
         shape: of the block.
         lows, highs: dimension -> bounds, all of which hold.
+        conditions: numbers that must all be positive; else no element satisfies the window.
     """
 
     shape: tuple[int, ...]
     lows: dict[int, tuple[Form, ...]] = field(default_factory=dict)
     highs: dict[int, tuple[Form, ...]] = field(default_factory=dict)
+    conditions: tuple[Form, ...] = ()
 
     @property
     def dimensions(self) -> set[int]:

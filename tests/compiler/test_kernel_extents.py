@@ -167,6 +167,36 @@ def test_the_bounds_are_written_into_the_block_program() -> None:
 
 
 @baco.jit
+def conditional_rows(x, y, M, N, first, BN: baco.const):
+    """Rows from `first` on; those outside of x are zero. The condition on the row is one number."""
+    row = baco.program_id(0) + first
+    j = baco.program_id(1) * BN + baco.arange(0, BN)
+    inside = (row >= 0) & (row < M)
+    values = baco.load(x + row * N + j, mask=inside & (j < N))
+    baco.store(y + baco.program_id(0) * N + j, values)
+    baco.store(y, baco.load(y), mask=row < M)
+
+
+@pytest.mark.parametrize("first", [-3, 0, 2])
+def test_conditions_on_numbers_are_bounds(first: int) -> None:
+    x = np.arange(1, 5 * 11 + 1, dtype=np.int8).reshape(5, 11)
+    y = np.full((6, 11), 99, np.int8)
+    launch = conditional_rows[6, baco.cdiv(11, 4)]
+    text = str(launch.module(x, y, 5, 11, first, 4))
+    assert text.count(" mask ") == 1, "of the access to one element only"
+    expected = np.zeros((6, 11), np.int8)
+    for row in range(6):
+        if 0 <= row + first < 5:
+            expected[row] = x[row + first]
+    conditional_rows.interpret[6, baco.cdiv(11, 4)](x, y, 5, 11, first, 4)
+    assert np.array_equal(y, expected)
+    y[:] = 99
+    machine = Accelerator(dim=4, scratchpad_kib=64, accumulator_kib=32)
+    launch.options(accelerator=machine)(x, y, 5, 11, first, 4)
+    assert np.array_equal(y, expected)
+
+
+@baco.jit
 def one_block_size(x, y, M, N, B: baco.const):
     """Both dimensions are cut by the same constant, and only the loop says how far one of them goes."""
     i = baco.program_id(0) * B + baco.arange(0, B)
