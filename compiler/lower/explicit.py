@@ -28,7 +28,7 @@ from compiler.lower.explicit_weights import TRANSPOSED, emit_transposed
 from compiler.lower.operands import Operands
 from compiler.mapping import Mapping
 
-__all__ = ["Preparation", "emit_explicit", "explicit_workspaces", "prepare"]
+__all__ = ["Preparation", "buffered", "emit_explicit", "explicit_workspaces", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,22 @@ def prepare(
     if (plan.spills or layer.scale is None) and not features.read_full_width:
         raise InfeasibleError(f"{accelerator.name} cannot store int32 sums")
     return Preparation(plan, memory, pooled_after, transposed)
+
+
+def buffered(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> Mapping:
+    """The mapping with two copies of as many tiles as fit, inputs first: for one that says nothing of copies.
+
+    Raises as `prepare` if not even single copies fit.
+    """
+    for copies_i, copies_w, copies_o in ((2, 2, 2), (2, 2, 1), (2, 1, 2), (2, 1, 1), (1, 2, 1), (1, 1, 2)):
+        more = replace(mapping, buffering=(copies_w, copies_i, copies_o))
+        try:
+            prepare(layer, more, accelerator)
+        except InfeasibleError:
+            continue
+        return more
+    prepare(layer, replace(mapping, buffering=(1, 1, 1)), accelerator)
+    return replace(mapping, buffering=(1, 1, 1))
 
 
 def _channels(layer: Layer, last: Dictionary[str, int] | None) -> int:

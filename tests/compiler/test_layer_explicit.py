@@ -16,7 +16,7 @@ from compiler.emit import Emitter
 from compiler.layer import Layer, Layout, Pooling
 from compiler.lower import Operands, compile_layer, emit_layer, requirement, workspaces
 from compiler.lower.choose import choose
-from compiler.lower.explicit import prepare
+from compiler.lower.explicit import buffered, prepare
 from compiler.lower.explicit_memory import allocate
 from compiler.lower.explicit_plan import make_plan
 from compiler.lower.linalg_form import layer_of
@@ -213,6 +213,16 @@ def test_rows_of_pixels_become_one() -> None:
     plan = make_plan(layer, mapping("WS", {"P": 7, "Q": 7}, {}, {}, {"N": 2}), SMALL)
     assert plan.bounds["P"] == 98
     assert (plan.tile["P"], plan.tile["Q"], plan.visits) == (49, 1, 2)
+
+
+def test_copies_where_they_fit() -> None:
+    layer = Layer(Problem(P=96, C=8, K=8))
+    small = mapping("WS", {"P": 4}, {}, {}, {"P": 24, "C": 2, "K": 2})
+    assert buffered(layer, small, SMALL).buffering == (2, 2, 2)
+    long = mapping("WS", {"P": 96}, {}, {}, {"C": 2, "K": 2})  # 96 of 128 accumulator rows
+    assert buffered(layer, long, SMALL).buffering == (2, 2, 1)
+    with pytest.raises(InfeasibleError, match="take 96 rows of the accumulator, 32 more"):
+        buffered(layer, long, SMALL.replace(accumulator_kib=1))
 
 
 def test_regions_lie_in_different_banks() -> None:
