@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +42,14 @@ class Choice:
 
 
 def choose(layer: Layer, accelerator: Accelerator, *, target: str = "gemmini") -> Schedule:
-    """The schedule with the least estimated cycles. Raises InfeasibleError when no style can do the layer."""
+    """The schedule with the least estimated cycles. Raises InfeasibleError when no style can do the layer.
+
+    Targets do not differ here: no schedule needs more than what every implementation has.
+    """
     found = choices(layer, accelerator)
     if not found:
-        raise InfeasibleError(f"no code style can compute this layer on {accelerator.name}: {layer.problem}")
+        reasons = "; ".join(_reasons(layer, accelerator))
+        raise InfeasibleError(f"no code style can compute {layer.problem} on {accelerator.name}: {reasons}")
     return found[0].schedule
 
 
@@ -58,6 +64,23 @@ def choices(layer: Layer, accelerator: Accelerator, best: int = 1) -> list[Choic
         found += _explicit(layer, accelerator, best)
     found += _packed(layer, accelerator, best)
     return sorted(found, key=lambda one: one.cycles)
+
+
+def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
+    """Why each style cannot do the layer."""
+    mappings = [mapping for _, mapping in explicit_mappings(layer, accelerator)[:1]]
+    reasons = [] if mappings else ["not even the smallest tile of explicit moves fits"]
+    checks: list[Callable[[], object]] = [
+        lambda: check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator),
+        lambda: _smallest(layer, accelerator),
+        *(partial(explicit_workspaces, layer, mapping, accelerator) for mapping in mappings),
+    ]
+    for check in checks:
+        try:
+            check()
+        except InfeasibleError as error:
+            reasons.append(error.message)
+    return list(dict.fromkeys(reasons))
 
 
 def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:

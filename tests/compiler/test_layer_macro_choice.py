@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from random_layers import draw_convolution
 
-from accel.config import Accelerator
+from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
+from common.errors import InfeasibleError
 from compiler.layer import Layer, Layout, Pooling
 from compiler.lower.bound import bound, pass_cycles
 from compiler.lower.choose import choices, choose
@@ -143,6 +144,14 @@ def test_output_stationary_arrays_take_explicit_moves():
     schedule = choose(Layer(Problem(P=50, C=40, K=30)), accelerator)
     assert isinstance(schedule, ExplicitSchedule)
     assert schedule.mapping.dataflow == "OS"
+
+
+def test_nothing_can_do_it():
+    features = Features(read_full_width=False)
+    with pytest.raises(
+        InfeasibleError, match=r"P4 .*on other: other cannot store int32 sums; LOOP_CONV_WS stores"
+    ):
+        choose(Layer(Problem(P=4, C=4, K=4), scale=None), DEFAULT.replace(name="other", features=features))
 
 
 def test_narrow_tiles_cost_more_requests():
