@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -39,8 +40,12 @@ class Ranges:
         self.largest[name] = max(self.largest.get(name, 0.0), largest)
 
     def __getitem__(self, name: str) -> float:
-        """Largest magnitude, 1 for a tensor of zeros."""
-        return self.largest.get(name) or 1.0
+        """Largest magnitude, 1 for a tensor of zeros, to 12 bits.
+
+        The last bits of float sums depend on how many threads take part; scales, and with them programs, must not.
+        """
+        mantissa, exponent = math.frexp(self.largest.get(name) or 1.0)
+        return math.ldexp(round(mantissa * 2**12), exponent - 12)
 
 
 def needed(network: Network) -> Network:

@@ -59,11 +59,11 @@ def quantise_weights(
 def result(b: IntegerBuilder, e: Epilogue, order: tuple[int, ...] | None) -> tuple[View, View | None]:
     """(where results go, where they go after clipping or None): memory for the last operator's tensor.
 
-    A limit (ReLU6) needs no work where the largest int8 of the output's scale does not exceed it.
+    A limit (ReLU6) needs no work where the largest int8 of the output's scale is within half a step of it or below.
     """
     shape = e.last.output.shape
     final = b.tensor(e.last.name, shape, order)
-    if e.limit is None or 127 * b.scale(final) <= e.limit * (1 + 1e-6):
+    if e.limit is None or 126.5 * b.scale(final) <= e.limit:
         return final, None
     scale = b.scale(final)
     stored = [final.shape[a] for a in b.order_like(final)]
