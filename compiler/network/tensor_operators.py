@@ -13,7 +13,8 @@ from compiler.network.fusion import Epilogue, batchnorm_line, follow, rectifier
 from compiler.network.graph import Addition, Convolution, Map, MatMul
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
-from workloads.semantics import Parameter, Semantics
+from workloads.semantics import Operand, Parameter, Semantics
+from workloads.views import Reshape
 
 #: Sums of products and bias must stay within int32.
 _LARGEST_SUM = 2**31 - 1
@@ -238,11 +239,14 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
         total = total + added.reshape(-1)
     total = np.broadcast_to(total * e.factor + shift, (columns,))
 
-    a_view = _matrix(b, b.operand(left, op), op, row=True)
+    flattened = _flattened(b, left, op) if trained and len(right.shape) <= 2 else None
+    a_view = _matrix(b, b.operand(left, op) if flattened is None else flattened.view, op, row=True)
     batch_left = a_view.shape[:-2]
     if isinstance(right, Parameter):
         real = b.parameters(right).astype(np.float64) * factor
         real = real.reshape(-1, 1) if vector else real
+        if flattened is not None:
+            real = flattened.reordered(real)
         integers, offsets, scale = quantise_weights(b, op, real, total, real.shape[-2], b.scale(a_view))
         b_view = b.constant(f"{op.name}.weight", integers, scale)
         alpha = 1.0
@@ -273,6 +277,42 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
         )
     )
     clip(b, e, raw, final)
+
+
+@dataclass(frozen=True)
+class _Flattened:
+    """An operand whose columns are several dimensions in the order in which they lie in memory.
+
+    Attributes:
+        view: [..., columns].
+        sizes: of the dimensions that became columns, in the network's order.
+        axes: their order in memory.
+    """
+
+    view: View
+    sizes: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def reordered(self, weight: np.ndarray) -> np.ndarray:
+        """The rows of the weights in that order."""
+        split = weight.reshape(*self.sizes, weight.shape[-1])
+        return split.transpose(*self.axes, len(self.sizes)).reshape(weight.shape)
+
+
+def _flattened(b: IntegerBuilder, x: Operand, op: Operator) -> _Flattened | None:
+    """A flattened image, which trained weights can read as it lies in memory; None if that spares no copy."""
+    if not isinstance(x, Tensor) or not x.steps or not isinstance(x.steps[-1], Reshape):
+        return None
+    if any(isinstance(step, Reshape) for step in x.steps[:-1]):
+        return None  # which might need a copy itself
+    view = b.viewed(b.tensors[x.name], x.steps[:-1], op)
+    lead = len(x.shape) - 1
+    if view.shape[:lead] != x.shape[:lead] or view.reshaped(x.shape) is not None:
+        return None
+    sizes = view.shape[lead:]
+    axes = tuple(sorted(range(len(sizes)), key=lambda a: -view.strides[lead + a]))
+    ordered = view.transposed((*range(lead), *(lead + a for a in axes))).reshaped(x.shape)
+    return None if ordered is None else _Flattened(ordered, sizes, axes)
 
 
 def _offsets(

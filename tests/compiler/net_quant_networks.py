@@ -147,6 +147,16 @@ def clipped():
     return b.build()
 
 
+def flattened():
+    b = GraphBuilder("flattened")
+    x = b.relu(b.conv2d(b.input("x", (2, 3, 6, 5)), 4, 3))
+    b.linear(b.reshape(x, (2, 48)), 5, bias=True)
+    b.linear(b.reshape(x, (2, 4, 12)), 3)
+    b.linear(b.reshape(b.transpose(x, (0, 2, 1, 3)), (2, 4, 12)), 3)
+    b.matmul(b.reshape(x, (2, 48)), Parameter("column", (48,), fan_in=48))
+    return b.build()
+
+
 SMALL = {
-    f.__name__: f for f in (convolutions, transposed, products, pointwise, normalised, pooled, moved, clipped)
+    f.__name__: f for f in (convolutions, transposed, products, pointwise, normalised, pooled, moved, clipped, flattened)
 }
