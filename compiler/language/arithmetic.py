@@ -403,7 +403,7 @@ def compare(b: Builder, symbol: str, left: Value, right: Value) -> Value:
             b.fail(f"`{symbol}` does not compare {value.describe()}")
     x, y = coerce(b, f"`{symbol}`", (left, right), _comparison_dtype(b, symbol, left, right))
     result = b.emit(CmpOp(_PREDICATES[symbol], x.ssa, y.ssa))
-    return Data(result, _window(symbol, left, right))
+    return Data(result, _window(b, symbol, left, right))
 
 
 def _comparison_dtype(b: Builder, symbol: str, left: Value, right: Value) -> Dtype:
@@ -432,27 +432,27 @@ def _compare_constants(b: Builder, symbol: str, left: Value, right: Value) -> Co
         b.fail(f"`{symbol}` of {left.describe()} and {right.describe()}")
 
 
-def _window(symbol: str, left: Value, right: Value) -> Window | None:
+def _window(b: Builder, symbol: str, left: Value, right: Value) -> Window | None:
     """A comparison of integers, or of a run of offsets with an integer, as a window."""
     if isinstance(left, Integer) and isinstance(right, Integer) and symbol in ("<", "<=", ">", ">="):
         difference = right.form - left.form if symbol in ("<", "<=") else left.form - right.form
         return Window((), conditions=(difference + Form.of(symbol in ("<=", ">=")),))
     if isinstance(left, Integer) and isinstance(right, Offsets):
         mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        return _window(mirrored[symbol], right, left) if symbol in mirrored else None
+        return _window(b, mirrored[symbol], right, left) if symbol in mirrored else None
     if not (isinstance(left, Offsets) and isinstance(right, Integer)):
         return None
     if len(left.layout.axes) != 1 or left.layout.gathers:
         return None
     ((dimension, axis),) = left.layout.axes.items()
-    if not (axis.coefficient.low == axis.coefficient.high == 1):
+    if symbol not in _PREDICATES or symbol in ("==", "!=") or axis.coefficient.value < 1:
         return None
-    bound = right.form - left.layout.rest - axis.start
+    # coefficient * i < distance, or >= distance, with the smallest such i rounded up.
+    distance = right.form - left.layout.rest - axis.coefficient * axis.start + Form.of(symbol in ("<=", ">"))
+    bound = distance if axis.coefficient.value == 1 else b.quotient("cdiv", distance, axis.coefficient)
     if symbol in ("<", "<="):
-        return Window(left.shape, highs={dimension: (bound + Form.of(symbol == "<="),)})
-    if symbol in (">", ">="):
-        return Window(left.shape, lows={dimension: (bound + Form.of(symbol == ">"),)})
-    return None
+        return Window(left.shape, highs={dimension: (bound,)})
+    return Window(left.shape, lows={dimension: (bound,)})
 
 
 def negate(b: Builder, value: Value) -> Value:

@@ -211,6 +211,17 @@ def check_inside(
     b.report(b.error(f"this {what} may reach {where} `{name}`, which has {array_size} elements", hint))
 
 
+def _reached(axis: Axis, bound: Form, before: int) -> Form:
+    """A limit on coefficient * i for elements i < bound (`before` = 1) or i >= bound (0), on the side of the bound."""
+    atom = next(iter(bound.terms), ())
+    if len(bound.terms) == 1 and len(atom) == 1 and atom[0].kind == "cdiv" and bound.same(Form.of(atom[0])):
+        distance, divisor = atom[0].operands
+        factor = axis.coefficient.divided_by(divisor) or axis.coefficient.numeric.divided_by(divisor.numeric)
+        if factor is not None:
+            return factor * (distance - Form.of(before))  # divisor * i < distance, or >= distance
+    return axis.coefficient * (bound - Form.of(before))
+
+
 def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) -> Iterable[Form]:
     """Offsets that no element exceeds (`greatest`), or that none falls short of.
 
@@ -220,11 +231,10 @@ def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) ->
     choices = []
     for dimension, axis in layout.axes.items():
         if (axis.coefficient.value > 0) == greatest:
-            last = [axis.size, *highs.get(dimension, ())]
-            ends = [form - Form.of(1) for form in last]
+            ends = [_reached(axis, form, 1) for form in (axis.size, *highs.get(dimension, ()))]
         else:
-            ends = [Form(), *lows.get(dimension, ())]
-        choices.append([axis.coefficient * (axis.start + end) for end in ends])
+            ends = [_reached(axis, form, 0) for form in (Form(), *lows.get(dimension, ()))]
+        choices.append([axis.coefficient * axis.start + end for end in ends])
     for one in layout.gathers:
         end = one.high if (one.coefficient.value > 0) == greatest else one.low
         choices.append([one.coefficient * Form.of(end)])

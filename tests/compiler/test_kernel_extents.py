@@ -167,6 +167,50 @@ def test_the_bounds_are_written_into_the_block_program() -> None:
 
 
 @baco.jit
+def strided(x, y, n, m, STEP: baco.const, FIRST: baco.const, BLOCK: baco.const):
+    """y[i] = x[i * STEP + FIRST], 0 where that is outside of x."""
+    i = baco.program_id(0) * BLOCK + baco.arange(0, BLOCK)
+    at = i * STEP + FIRST
+    a = baco.load(x + at, mask=(at >= 0) & (at < n))
+    b = baco.load(x + at, mask=(at > -1) & (n - 1 >= at))
+    baco.store(y + i, a + b, mask=i < m)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5])
+@pytest.mark.parametrize("first", [-7, -1, 0, 4])
+def test_masks_of_strided_blocks_are_bounds(first: int, step: int) -> None:
+    x, y = np.arange(1, 24, dtype=np.int32), np.full(13, 99, np.int32)
+    launch = strided.interpret[baco.cdiv(13, 4)]
+    assert " mask " not in str(launch.module(x, y, 23, 13, step, first, 4))
+    launch(x, y, 23, 13, step, first, 4)
+    places = np.arange(13) * step + first
+    inside = (places >= 0) & (places < 23)
+    assert np.array_equal(y, np.where(inside, 2 * x[np.where(inside, places, 0)], 0))
+
+
+@baco.jit
+def strided_rows(x, y, M, N, P, STEP: baco.const, BM: baco.const):
+    """y[i] = x[i * STEP - 1]: strided rows with padding, and no condition but the bounds."""
+    i = baco.program_id(0) * BM + baco.arange(0, BM)
+    row = i * STEP - 1
+    j = baco.arange(0, 4)
+    inside = (row >= 0) & (row < M)
+    values = baco.load(x + row[:, None] * N + j[None, :], mask=inside[:, None])
+    baco.store(y + i[:, None] * N + j[None, :], values, mask=(i < P)[:, None])
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_masks_of_strided_rows(step: int) -> None:
+    x, y = np.arange(1, 37, dtype=np.int8).reshape(9, 4), np.full((6, 4), 99, np.int8)
+    launch = strided_rows.interpret[baco.cdiv(6, 4)]
+    assert " mask " not in str(launch.module(x, y, 9, 4, 6, step, 4))
+    launch(x, y, 9, 4, 6, step, 4)
+    rows = np.arange(6) * step - 1
+    inside = (rows >= 0) & (rows < 9)
+    assert np.array_equal(y, np.where(inside[:, None], x[np.where(inside, rows, 0)], 0))
+
+
+@baco.jit
 def conditional_rows(x, y, M, N, first, BN: baco.const):
     """Rows from `first` on; those outside of x are zero. The condition on the row is one number."""
     row = baco.program_id(0) + first

@@ -190,9 +190,10 @@ def test_convolution_with_padding(pad: int, stride: int) -> None:
     P, Q = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
     x, w, y = random_int8(H, W, C), random_int8(R, S, C, K), np.zeros((P, Q, K), np.int32)
     grid = (P, baco.cdiv(Q, 4), baco.cdiv(K, 4))
-    kernels.convolution_kernel[grid].options(accelerator=machine(4))(
+    measured = kernels.convolution_kernel[grid].options(accelerator=machine(4))(
         x, w, y, H, W, C, R, S, P, Q, K, pad, stride, 4, 4, 4
     )
+    assert measured.commands["PRELOAD"] > 0, "padding and strides stay on the accelerator"
     image = torch.tensor(x).permute(2, 0, 1)[None].double()
     filters = torch.tensor(w).permute(3, 2, 0, 1).double()
     expected = torch.nn.functional.conv2d(image, filters, padding=pad, stride=stride)[0].permute(1, 2, 0)
