@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -257,3 +259,17 @@ def test_expressions() -> None:
             assert expression.evaluate({"x": a, "y": b}) == eval(text, {"x": a, "y": b})
     with pytest.raises(ValueError, match="positive"):
         x // 0
+
+
+def test_examples_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
+    """The code of docs/block-lowering.md prints what its comments say."""
+    text = (Path(__file__).parents[2] / "docs" / "block-lowering.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "block-lowering.md", "exec"), {})
+        printed = capsys.readouterr().out.splitlines()
+        prints = [line for line in block.splitlines() if line.startswith("print(")]
+        for line, got in zip(prints, printed, strict=True):
+            _, marker, comment = line.partition("  # ")
+            assert not marker or got == comment
