@@ -15,7 +15,7 @@ from accel.config import Accelerator
 from compiler.dialects.instgem import CommandOp, FenceOp
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
-from numpy_gemmini import GemminiConfig, NumpyGemmini
+from numpy_gemmini import GemminiConfig, LoadState, NumpyGemmini, Place, bits
 
 __all__ = ["Machine", "python_of"]
 
@@ -113,6 +113,87 @@ def python_of(function: func.FuncOp) -> str:
     return "\n".join([head, *writer.lines]) + "\n"
 
 
+class StrictGemmini(NumpyGemmini):
+    """Also asserts what only timing would show on hardware.
+
+    * Main memory that a store or the host has written is read, or written again, after a fence only.
+    * Loads may overtake loads: what is used has not been loaded over a load that nothing had waited for.
+    * Loads that add to the accumulator have no products beside them.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.dirty = np.zeros(len(self.memory), bool)
+        # by memory: the load that wrote each row last, and whether one before it may still be on its way
+        sizes = {False: len(self.sp), True: len(self.acc)}
+        self.load_of = {memory: np.zeros(size, np.int64) for memory, size in sizes.items()}
+        self.raced = {memory: np.zeros(size, bool) for memory, size in sizes.items()}
+        self.loads = 0
+        self.flying: set[int] = set()
+        self.computed = self.added = False
+
+    def fence(self) -> None:
+        self.dirty[:] = False
+        self.flying.clear()
+        self.computed = self.added = False
+
+    def read(self, addresses: np.ndarray, size: int) -> np.ndarray:
+        for byte in range(size):
+            assert not self.dirty[addresses - self.base + byte].any(), "read without a fence"
+        return super().read(addresses, size)
+
+    def write(self, addresses: np.ndarray, values: np.ndarray, size: int) -> None:
+        for byte in range(size):
+            assert not self.dirty[addresses - self.base + byte].any(), "written twice without a fence"
+        super().write(addresses, values, size)
+        for byte in range(size):
+            self.dirty[addresses - self.base + byte] = True
+
+    def mvin(self, state: LoadState, address: int, rs2: int) -> None:
+        to, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
+        assert state.block_stride >= rows
+        blocks = -(-cols // self.dim)
+        places = to.row + np.arange(rows) + np.arange(blocks)[:, None] * state.block_stride
+        if to.accumulator and to.accumulate:
+            assert not self.computed, "a load adds beside products"
+            self.added = True
+        before = np.unique(self.load_of[to.accumulator][places])
+        late = np.array([one for one in before if one in self.flying], np.int64)
+        self.raced[to.accumulator][places] = np.isin(self.load_of[to.accumulator][places], late)
+        self.loads += 1
+        self.flying.add(self.loads)
+        self.load_of[to.accumulator][places] = self.loads
+        super().mvin(state, address, rs2)
+
+    def used(self, accumulator: bool, rows: np.ndarray) -> None:
+        assert not self.raced[accumulator][rows].any(), "loads of one row may be out of order"
+        self.flying.difference_update(np.unique(self.load_of[accumulator][rows]).tolist())
+
+    def matrix(self, word: int, stride: int = 1, transposed: bool = False) -> np.ndarray:
+        at, rows, cols = self.place(bits(word, 31, 0)), bits(word, 63, 48), bits(word, 47, 32)
+        if not at.garbage:
+            self.used(False, at.row + np.arange(cols if transposed else rows) * stride)
+        return super().matrix(word, stride, transposed)
+
+    def stored(self, source: Place, row: np.ndarray, col: np.ndarray) -> np.ndarray:
+        self.used(source.accumulator, np.asarray(row))
+        return super().stored(source, row, col)
+
+    def compute(self, preloaded: bool, rs1: int, rs2: int) -> None:
+        assert not self.added, "a load adds beside products"
+        self.computed = True
+        target = self.target
+        assert target is not None
+        if not target.place.garbage:
+            rows = target.place.row + np.arange(target.rows) * self.ex.stride_c
+            # a result waits for the loads of its rows, be it added to them or not
+            self.flying.difference_update(np.unique(self.load_of[True][rows]).tolist())
+            if target.place.accumulate:
+                self.used(True, rows)
+            self.raced[True][rows] = False
+        super().compute(preloaded, rs1, rs2)
+
+
 class Machine:
     """The numpy accelerator with memory, and the host."""
 
@@ -130,13 +211,14 @@ class Machine:
         )
         random = np.random.default_rng(1)
         self.memory = random.integers(0, 256, bytes_, dtype=np.uint8)
-        self.gemmini = NumpyGemmini(config, self.memory)
+        self.gemmini = StrictGemmini(config, self.memory)
         # nothing may depend on what the memories hold at first
         self.gemmini.sp[:] = random.integers(-128, 128, self.gemmini.sp.shape)
         self.gemmini.acc[:] = random.integers(-(2**31), 2**31, self.gemmini.acc.shape)
         self.base = self.gemmini.base
         self.commands: list[tuple[int, int, int]] = []
         self.fences = 0
+        self._own: set[int] = set()  # bytes that the host has written: it sees them at once
 
     def run(self, function: func.FuncOp, *arguments: int, record: bool = False) -> None:
         """Call a function with byte addresses."""
@@ -150,15 +232,19 @@ class Machine:
 
         def fence() -> None:
             self.fences += 1
+            self.gemmini.fence()
 
         scope["run"](*arguments, command, fence, self._load, self._store, _fit)
 
     def _load(self, address: int, bits: int) -> int:
         at = address - self.base
+        assert not self.gemmini.dirty[at : at + bits // 8].any() or at in self._own, "read without a fence"
         return int.from_bytes(self.memory[at : at + bits // 8].tobytes(), "little", signed=True)
 
     def _store(self, address: int, value: int, bits: int) -> None:
         at = address - self.base
+        self._own.update(range(at, at + bits // 8))
+        self.gemmini.dirty[at : at + bits // 8] = True
         data = (value & ((1 << bits) - 1)).to_bytes(bits // 8, "little")
         self.memory[at : at + bits // 8] = np.frombuffer(data, np.uint8)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 from ir_python import Machine
+from layer_oracle import draw_tensors, run_layer
 from layer_programs import Case, wrong_layers
 from random_mappings import draw_case, draw_explorer_case, draw_mapping
 
@@ -314,6 +316,54 @@ def test_groups_that_cannot_run_together() -> None:
 # ---------------------------------------------------------------- what a program requires
 
 
+def strictly(case: Case, accelerator: Accelerator, seed: int, rows: dict[str, int] | None = None) -> bool:
+    """Run a case on the numpy accelerator that asserts hazards are avoided (`ir_python`); whether it is right.
+
+    `rows`: of the local memories, as `requirement` gives them; default: all.
+    """
+    layer = case.layer
+    tensors = draw_tensors(layer, np.random.default_rng(seed))
+    wanted = run_layer(layer, tensors, fill=7)
+    spaces = workspaces(layer, case.schedule, accelerator)
+    sizes = {name: array.nbytes for name, array in tensors.items()} | {"output": wanted.nbytes} | dict(spaces)
+    places, end = {}, 64
+    for name, size in sizes.items():
+        places[name] = end
+        end += -(-size // 64) * 64 + 64
+    e = Emitter("layer", sizes)
+    at = dict(zip(sizes, e.arguments, strict=True))
+    extra = {name: at[name] for name, _ in spaces}
+    operands = Operands(
+        at["input"], at["weight"], at["output"], at.get("bias", 0), at.get("residual", 0), extra
+    )
+    emit_layer(e, layer, case.schedule, accelerator, operands)
+    machine = Machine(accelerator, end)
+    if rows:
+        machine.gemmini.sp = machine.gemmini.sp[: rows["scratchpad_rows"]]
+        machine.gemmini.acc = machine.gemmini.acc[: rows["accumulator_rows"]]
+    for name, array in [*tensors.items(), ("output", np.full_like(wanted, 7))]:
+        machine.memory[places[name] : places[name] + array.nbytes] = array.view(np.uint8)
+    function = next(one for one in e.finish().ops)
+    machine.run(function, *(machine.base + place for place in places.values()))
+    got = machine.memory[places["output"] : places["output"] + wanted.nbytes].view(wanted.dtype)
+    return np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+def test_hazards_are_avoided(dataflow: Dataflow) -> None:
+    r = random.Random(31)
+    assert all(strictly(draw_case(r, SMALL, dataflow), SMALL, seed) for seed in range(15))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_hazards_are_avoided_by_many(seed: int) -> None:
+    accelerator = accelerators(seed, 1)[0]
+    r = random.Random(seed)
+    for dataflow in DATAFLOWS:
+        assert all(strictly(draw_case(r, accelerator, dataflow), accelerator, n) for n in range(10))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_program_runs_on_what_it_requires(seed: int) -> None:
     """The rows it addresses are enough: an accelerator with fewer rows does with it."""
@@ -322,18 +372,7 @@ def test_a_program_runs_on_what_it_requires(seed: int) -> None:
     assert need["dim"] == 4
     assert need["scratchpad_rows"] <= SMALL.scratchpad_rows
     assert need["accumulator_rows"] <= SMALL.accumulator_rows
-    machine = Machine(SMALL, 1 << 16)
-    machine.gemmini.sp = machine.gemmini.sp[: need["scratchpad_rows"]]
-    machine.gemmini.acc = machine.gemmini.acc[: need["accumulator_rows"]]
-    spaces = workspaces(case.layer, case.schedule, SMALL)
-    e = Emitter("layer", ["a"])
-    a = e.arguments[0]
-    layer = case.layer
-    sizes = [layer.input_extent, layer.weight_extent, 4 * layer.output_extent, 4096, layer.residual_extent]
-    places = [e.add(a, 64 + sum(sizes[:n])) for n in range(5)]
-    extra = {name: e.add(a, 64 + sum(sizes) + 8192 * n) for n, (name, _) in enumerate(spaces)}
-    emit_layer(e, layer, case.schedule, SMALL, Operands(*places, extra))
-    machine.run(next(one for one in e.finish().ops), machine.base)
+    assert strictly(case, SMALL, seed, need)
 
 
 def test_what_macros_require() -> None:
