@@ -35,8 +35,7 @@ def emit_network(
     """
     module = ModuleOp([])
     for name, layer in lowered.layers.items():
-        if any(step.function == name for step in lowered.steps):
-            _append(module, _emit_layer(name, layer, accelerator))
+        _append(module, _emit_layer(name, layer, accelerator))
     for name, addition in lowered.additions.items():
         _append(module, _emit_addition(name, addition, accelerator))
     for name, pool in lowered.pools.items():

@@ -117,7 +117,11 @@ def lower_network(network: QuantisedNetwork, accelerator: Accelerator, schedule:
     lowering = _Lowering(network, accelerator, schedule)
     for operator in network.operators:
         lowering.lower(operator)
-    return lowering.result
+    result = lowering.result
+    called = {step.function for step in result.steps}
+    # a layer that was looked at but became another one once an operand had been copied
+    result.layers = {name: code for name, code in result.layers.items() if name in called}
+    return result
 
 
 #: Operators whose result may lie where an operand of the same view lay.
