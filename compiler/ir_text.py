@@ -43,6 +43,9 @@ _ALLOWED: dict[Level, frozenset[str]] = {
 }
 #: Deeper nesting of regions than any program needs would exhaust Python's stack.
 _DEEPEST = 200
+_OPEN, _CLOSE = frozenset("([{<"), frozenset(")]}>")
+#: Comments, whole strings (as the parser knows them, in linear time), arrows, brackets, and quotes that begin nothing.
+_TOKEN = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"|->|[()\[\]{}<>"]')
 
 
 def read_ir(text: str, name: str, context: Context, level: Level | None = None) -> ModuleOp:
@@ -56,7 +59,7 @@ def read_ir(text: str, name: str, context: Context, level: Level | None = None) 
 
     Raises InputError with line and reason for a text that is no well-formed module of that level.
     """
-    _check_depth(text, name)
+    _check_tokens(text, name)
     parser = None
     try:
         parser = _Parser(context, text, name)
@@ -232,13 +235,20 @@ class _Parser(Parser):
         return self._line
 
 
-def _check_depth(text: str, name: str) -> None:
+def _check_tokens(text: str, name: str) -> None:
+    """What the parser would take for ever, or too much of the stack, to find out."""
     depth = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        depth += line.count("{") + line.count("(") + line.count("[") + line.count("<")
-        depth -= line.count("}") + line.count(")") + line.count("]") + line.count(">")
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token == '"':
+            raise InputError(
+                "the string that begins here is not closed, or has an unknown escape",
+                location=_at(text, name, found.start()),
+                hint='a string ends on its line; escapes are \\n, \\t, \\", \\\\ and two hexadecimal digits',
+            )
+        depth += (token in _OPEN) - (token in _CLOSE)
         if depth > _DEEPEST:
-            raise InputError("the text is nested too deeply", location=Location(name, number))
+            raise InputError("the text is nested too deeply", location=_at(text, name, found.start()))
 
 
 def _culprit(text: str, error: ParseError, started: list[int]) -> int:

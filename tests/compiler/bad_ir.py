@@ -50,6 +50,18 @@ SYNTAX = [
     BadText("result not bound right", _body("%x, %y = arith.addi %a, %b : i64"), 2, "results"),
     BadText("result of nothing", _body("%x = instgem.fence"), 2, "0 results"),
     BadText("string not closed", _body('%x = "arith.addi(%a, %b) : i64'), 2, "string|token"),
+    BadText(
+        "long string not closed",
+        _body('llvm.inline_asm "nop nop nop nop nop nop nop nop nop, "r" : () -> ()'),
+        2,
+        "string",
+    ),
+    BadText(
+        "unknown escape",
+        _body('llvm.inline_asm "nop nop nop nop nop nop nop nop \\q nop", "r" : () -> ()'),
+        2,
+        "escape",
+    ),
     BadText("two return values", _body("func.return %a, %b : i64"), 2, "expected|Expected|types"),
     BadText("nested far too deep", "builtin.module {\n" * 300 + "}\n" * 300, 201, "nested too deeply"),
     BadText(
