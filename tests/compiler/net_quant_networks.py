@@ -158,5 +158,6 @@ def flattened():
 
 
 SMALL = {
-    f.__name__: f for f in (convolutions, transposed, products, pointwise, normalised, pooled, moved, clipped, flattened)
+    f.__name__: f
+    for f in (convolutions, transposed, products, pointwise, normalised, pooled, moved, clipped, flattened)
 }
