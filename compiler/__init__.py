@@ -1,1 +1,1 @@
-"""Problems to programs: so far the mapping, shared by search and (later) code generation."""
+"""Problems to programs: mappings, the block language, the levels of the IR and its passes, code generation."""

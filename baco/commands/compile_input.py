@@ -42,7 +42,8 @@ def prepare(request: Request) -> Unit:
 def _layer(request: Request) -> Unit:
     from compiler.layer_program import layer_buffers, layer_module
     from compiler.layer_reference import draw_tensors, layer_result
-    from compiler.lower import compile_layer, requirement
+    from compiler.lower import requirement
+    from compiler.lower.linalg_form import compile_layer
 
     options, accelerator = request.layer, request.accelerator
     layer = layer_of(options)

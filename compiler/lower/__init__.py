@@ -7,8 +7,6 @@ programs have one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.emit import Emitter
@@ -16,10 +14,7 @@ from compiler.layer import Layer
 from compiler.lower.operands import Operands
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-
-__all__ = ["Operands", "compile_layer", "emit_layer", "requirement", "workspaces"]
+__all__ = ["Operands", "emit_layer", "requirement", "workspaces"]
 
 
 def emit_layer(
@@ -68,20 +63,6 @@ def workspaces(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tu
         return loop_ws_workspaces(layer, schedule, accelerator)
     assert isinstance(schedule, LoopConvSchedule)
     return ()
-
-
-def compile_layer(
-    layer: Layer, accelerator: Accelerator, schedule: Schedule | None = None, *, name: str = "layer"
-) -> ModuleOp:
-    """A module at the `linalg` level with one function that is the layer, its schedule attached (the best by estimate
-    unless one is given); the pass `linalg-to-instgem` lowers it. Raises as `workspaces` and `choose`."""
-    from xdsl.dialects.builtin import ModuleOp
-
-    from compiler.lower.choose import choose
-    from compiler.lower.linalg_form import layer_function
-
-    chosen = choose(layer, accelerator) if schedule is None else schedule
-    return ModuleOp([layer_function(layer, chosen, accelerator, name)])
 
 
 def requirement(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> dict[str, int]:

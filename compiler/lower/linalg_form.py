@@ -42,7 +42,15 @@ from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from workloads.problem import Problem
 
-__all__ = ["LAYER", "SCHEDULE", "is_layer_function", "layer_function", "layer_of", "lower_layer_function"]
+__all__ = [
+    "LAYER",
+    "SCHEDULE",
+    "compile_layer",
+    "is_layer_function",
+    "layer_function",
+    "layer_of",
+    "lower_layer_function",
+]
 
 #: Attributes of a layer's function.
 LAYER, SCHEDULE = "baco.layer", "baco.schedule"
@@ -54,6 +62,17 @@ _SCHEDULES: dict[str, type[Any]] = {
     "loop_conv": LoopConvSchedule,
 }
 _CLASSES = {Problem, Layout, Pooling, Mapping}
+
+
+def compile_layer(
+    layer: Layer, accelerator: Accelerator, schedule: Schedule | None = None, *, name: str = "layer"
+) -> ModuleOp:
+    """A module at the `linalg` level with one function that is the layer, its schedule attached (the best by estimate
+    unless one is given); the pass `linalg-to-instgem` lowers it. Raises as `workspaces` and `choose`."""
+    from compiler.lower.choose import choose  # numpy, where no schedule is given
+
+    chosen = choose(layer, accelerator) if schedule is None else schedule
+    return ModuleOp([layer_function(layer, chosen, accelerator, name)])
 
 
 def layer_function(

@@ -16,12 +16,12 @@ from accel.config import Accelerator, Features
 from common.errors import InfeasibleError, InputError
 from compiler.emit import Emitter
 from compiler.layer import Layer, Layout, Pooling
-from compiler.lower import Operands, compile_layer, emit_layer, requirement, workspaces
+from compiler.lower import Operands, emit_layer, requirement, workspaces
 from compiler.lower.choose import choose
 from compiler.lower.explicit import buffered, prepare
 from compiler.lower.explicit_memory import allocate
 from compiler.lower.explicit_plan import make_plan
-from compiler.lower.linalg_form import layer_of
+from compiler.lower.linalg_form import compile_layer, layer_of
 from compiler.mapping import Dataflow, Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
 from workloads.problem import DIMS, Problem
