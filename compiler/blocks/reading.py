@@ -27,6 +27,8 @@ __all__ = [
     "factor_of",
     "filled_with",
     "is_relu",
+    "known_or_value",
+    "mixed",
     "requantised",
     "same_sizes",
     "shape_of",
@@ -110,6 +112,14 @@ def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
     return all(x is y or (isinstance(x, int) and x == y) for x, y in zip(a, b, strict=True))
 
 
+def known_or_value(size: Size) -> Size:
+    """The size as a number if it is a constant."""
+    if isinstance(size, int):
+        return size
+    number = known(size)
+    return size if number is None else number
+
+
 def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> tuple[Size, ...]:
     """A list of which the unknown entries are given as values; constants among those become known."""
     values = iter(dynamic)
@@ -118,9 +128,7 @@ def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> tuple[Size, ...
         if one != DYNAMIC_INDEX:
             found.append(int(one))
             continue
-        value = next(values)
-        number = known(value)
-        found.append(value if number is None else number)
+        found.append(known_or_value(next(values)))
     return tuple(found)
 
 

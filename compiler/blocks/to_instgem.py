@@ -23,7 +23,8 @@ from common.errors import InfeasibleError, InputError
 from compiler.blocks.analysis import Analysis, enclosing_loops
 from compiler.blocks.array import ArrayCode
 from compiler.blocks.bias import begin_sums_with_addends
-from compiler.blocks.indexing import bounds_of, known
+from compiler.blocks.disjoint import writes_once
+from compiler.blocks.indexing import known
 from compiler.blocks.memory import (
     Accumulated,
     Computed,
@@ -318,8 +319,9 @@ class _Lowering:
         ]
         if len(views) != 1 or not isinstance(views[0], memref.ReinterpretCastOp):
             return False
-        needed = {loop.body.block.args[0] for loop in enclosing_loops(store) if not _runs_once(loop)}
-        return needed <= _dependences(views[0].operands)
+        if not views[0].result.has_one_use():
+            return False
+        return writes_once(views[0], list(enclosing_loops(store)))
 
     # ---------------------------------------------------------------- loops
 
@@ -470,22 +472,3 @@ def _at_identity(op: GenericOp) -> bool:
     return all(
         isinstance(index, AffineDimExpr) and index.position == dim for dim, index in enumerate(results)
     )
-
-
-def _runs_once(loop: scf.ForOp) -> bool:
-    (first, _), (_, end), (step, _) = map(bounds_of, (loop.lb, loop.ub, loop.step))
-    return first + step >= end
-
-
-def _dependences(values: Sequence[SSAValue]) -> set[SSAValue]:
-    """Values that others are computed from, loop numbers among them."""
-    found: set[SSAValue] = set()
-    pending = list(values)
-    while pending:
-        value = pending.pop()
-        if value in found:
-            continue
-        found.add(value)
-        if isinstance(value.owner, Operation):
-            pending += value.owner.operands
-    return found
