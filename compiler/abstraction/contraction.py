@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ShapedType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import (
@@ -121,7 +121,7 @@ def contraction_of(op: LinalgStructuredOperation) -> Contraction:
         raise InputError(f"{op.name} is no sum of products of two operands")
     shapes: list[tuple[int, ...]] = []
     for operand in op.operands:
-        if not isinstance(operand.type, ShapedType) or -1 in operand.type.get_shape():
+        if not isinstance(operand.type, ShapedType) or DYNAMIC_INDEX in operand.type.get_shape():
             raise InputError(f"{op.name} needs operands of static shape, not {operand.type}")
         shapes.append(tuple(operand.type.get_shape()))
     names = [f"i{position}" for position in range(maps[0].num_dims)]

@@ -8,9 +8,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType, i1
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from common.errors import InputError
 from compiler.blocks.accesses import materialise
 from compiler.blocks.indexing import IndexBuilder, Number, known
-from compiler.blocks.pointers import Meaning, Offsets, Window
+from compiler.blocks.pointers import Meaning, Offsets, Pointers, Window
+from compiler.location import location_of
 
 __all__ = ["Converter", "LoopConversion"]
 
@@ -38,6 +40,10 @@ class LoopConversion:
     def __init__(self, converter: Converter, loop: scf.ForOp) -> None:
         self.converter, self.loop = converter, loop
         self.initial = [converter.meanings[operand] for operand in loop.iter_args]
+        if any(isinstance(meaning, Pointers) for meaning in self.initial):
+            raise InputError(
+                "a loop carries a pointer", location=location_of(loop), hint="carry its offset instead"
+            )
         #: how each carried value is carried: "data", "base" (of offsets) or the constant step of its base
         self.kinds: list[str | int] = [
             "base" if isinstance(meaning, Offsets) else "data" for meaning in self.initial

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, bufferization, func, memref, scf, tensor
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, TensorType, i64
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, MatmulOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
+from xdsl.traits import IsTerminator
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
@@ -48,6 +49,8 @@ WORKSPACE = "baco.workspace"
 SCRATCHPAD_ROWS = "baco.scratchpad_rows"
 ACCUMULATOR_ROWS = "baco.accumulator_rows"
 
+#: Operations on blocks as a whole.
+_STATIC = (GenericOp, MatmulOp, FillOp, scf.ForOp, tensor.SplatOp)
 #: In the order of preference: what overlaps most first.
 _BUFFERINGS = (Buffering(2, 2), Buffering(2, 1), Buffering(1, 2), Buffering(1, 1))
 
@@ -65,6 +68,7 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
     Raises InfeasibleError when its blocks exceed a local memory even without double buffering, InputError for an
     operation that cannot be compiled; both name the line.
     """
+    _check(function)
     analysis = Analysis(function, accelerator)
     if begin_sums_with_addends(function, analysis):
         analysis = Analysis(function, accelerator)
@@ -90,6 +94,30 @@ def function_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func
             continue
         return lowering.result()
     raise AssertionError("the last attempt returns or raises")
+
+
+def _check(function: func.FuncOp) -> None:
+    """What the lowering takes for granted of every operation. Raises InputError, with the line."""
+    name = function.sym_name.data
+    if len(function.body.blocks) != 1:
+        raise InputError(
+            f"@{name} has {len(function.body.blocks)} basic blocks, not one", location=location_of(function)
+        )
+    for op in function.walk():
+        if op.dialect_name() == "linalg" and not op.results and not op.has_trait(IsTerminator):
+            raise InputError(f"'{op.name}' must work on tensors here", location=location_of(op))
+        for value in (*op.operands, *op.results):
+            kind = value.type
+            if isinstance(kind, TensorType) and isinstance(op, _STATIC) and DYNAMIC_INDEX in kind.get_shape():
+                raise InputError(
+                    f"'{op.name}' needs blocks of known shape, not {kind}", location=location_of(op)
+                )
+        if isinstance(op, memref.LoadOp | memref.StoreOp) and len(op.indices) != 1:
+            raise InputError(
+                "elements are accessed in arguments of one dimension only", location=location_of(op)
+            )
+        if isinstance(op, memref.LoadOp | memref.StoreOp) and op.memref.owner is not function.body.block:
+            raise InputError("elements are accessed in arguments only", location=location_of(op))
 
 
 @dataclass

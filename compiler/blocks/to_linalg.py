@@ -65,6 +65,17 @@ def kernel_to_linalg(kernel: func.FuncOp) -> func.FuncOp:
             f"function '{kernel.sym_name.data}' is no kernel: it lacks {baco.GRID} or {baco.SIZES}",
             location=location_of(kernel),
         )
+    if len(kernel.body.blocks) != 1:
+        raise InputError(
+            f"kernel '{kernel.sym_name.data}' has {len(kernel.body.blocks)} basic blocks, not one",
+            location=location_of(kernel),
+        )
+    if len(sizes) != len(kernel.body.block.args):
+        raise InputError(
+            f"kernel '{kernel.sym_name.data}' has {len(kernel.body.block.args)} arguments, but {baco.SIZES} lists"
+            f" {len(sizes)}",
+            location=location_of(kernel),
+        )
     types: list[Attribute] = []
     for argument, size in zip(kernel.body.block.args, sizes.get_values(), strict=True):
         if not isinstance(argument.type, baco.PointerType):
@@ -160,6 +171,8 @@ class _Converter:
         elif isinstance(op, baco.AddOp) and (product := _accumulating_product(op)) is not None:
             total = op.rhs if op.lhs is product.result else op.lhs
             self.meanings[op.result] = self._dot(product, total, build)
+        elif op.regions or len(op.results) != 1:
+            raise InputError(f"block programs have no operation '{op.name}'", location=location_of(op))
         else:
             meaning = self._structured(op, build)
             if meaning is None:

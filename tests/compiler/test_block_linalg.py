@@ -112,6 +112,33 @@ def test_strides_offsets_and_windows_of_a_plain_access() -> None:
 
 
 BAD_BACO = {
+    "sizes": (
+        "func.func @k(%p: !baco.ptr<i8>) attributes {baco.grid = array<i64: 1>, baco.sizes = array<i64: 1, 2>} { func.return }",
+        "kernel 'k' has 1 arguments, but baco.sizes lists 2",
+    ),
+    "carried pointer": (
+        """func.func @k(%p: !baco.ptr<i8>) attributes {baco.grid = array<i64: 1>, baco.sizes = array<i64: 9>} {
+  %a = arith.constant 0 : index
+  %b = arith.constant 2 : index
+  %c = arith.constant 1 : index
+  %r = scf.for %i = %a to %b step %c iter_args(%q = %p) -> (!baco.ptr<i8>) {
+    %n = baco.addptr %q, %c : !baco.ptr<i8>, index
+    scf.yield %n : !baco.ptr<i8>
+  }
+  func.return
+}""",
+        "a loop carries a pointer",
+    ),
+    "branch": (
+        """func.func @k(%p: !baco.ptr<i8>) attributes {baco.grid = array<i64: 1>, baco.sizes = array<i64: 9>} {
+  %t = arith.constant true
+  scf.if %t {
+    scf.yield
+  }
+  func.return
+}""",
+        "block programs have no operation 'scf.if'",
+    ),
     "no grid": (
         "func.func @k(%p: !baco.ptr<i8>) attributes {baco.grid = array<i64: 1>} { func.return }",
         "is no kernel: it lacks",
@@ -142,6 +169,31 @@ def test_what_is_no_block_program(name: str) -> None:
 
 
 BAD_LINALG = {
+    "memory": (
+        """func.func @k(%p: memref<4xi32>) {
+  %c = arith.constant 0 : i32
+  linalg.fill ins(%c : i32) outs(%p : memref<4xi32>)
+  func.return
+}""",
+        "'linalg.fill' must work on tensors here",
+    ),
+    "dynamic": (
+        """func.func @k(%p: memref<4xi32>, %n: index) {
+  %c = arith.constant 0 : i32
+  %e = tensor.empty(%n) : tensor<?xi32>
+  %f = linalg.fill ins(%c : i32) outs(%e : tensor<?xi32>) -> tensor<?xi32>
+  func.return
+}""",
+        "needs blocks of known shape",
+    ),
+    "two dimensions": (
+        """func.func @k(%p: memref<4x4xi32>) {
+  %c = arith.constant 0 : index
+  %x = memref.load %p[%c, %c] : memref<4x4xi32>
+  func.return
+}""",
+        "elements are accessed in arguments of one dimension only",
+    ),
     "index": (
         """func.func @k(%p: memref<4xi32>) {
   %e = tensor.empty() : tensor<4xi32>
