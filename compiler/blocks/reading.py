@@ -196,7 +196,7 @@ def _single_input(value: SSAValue) -> tuple[SSAValue, list[int | None], Operatio
     if result_value is block.args[0]:
         return op.inputs[0], along, None
     inner = result_value.owner
-    if isinstance(inner, Operation) and len(list(block.ops)) == 2 and inner.operands[0] is block.args[0]:
+    if isinstance(inner, Operation) and len(list(block.ops)) == 2 and list(inner.operands) == [block.args[0]]:
         return op.inputs[0], along, inner
     return None
 
@@ -262,7 +262,7 @@ def sum_operands(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
     ops = list(block.ops)
     if len(ops) != 2 or not isinstance(ops[0], arith.AddiOp) or ops[0].result.type != i32:
         return None
-    if list(ops[0].operands) != list(block.args[:2]):
+    if list(ops[0].operands) != list(block.args[:2]) or ops[1].operands[0] is not ops[0].result:
         return None
     return op.inputs[0], op.inputs[1]
 
@@ -290,7 +290,7 @@ def is_relu(value: SSAValue) -> SSAValue | None:
     ops = list(op.body.block.ops)
     if len(ops) != 2 or not isinstance(ops[0], arith.MaxSIOp):
         return None
-    if {*ops[0].operands} != {*op.body.block.args[:2]}:
+    if {*ops[0].operands} != {*op.body.block.args[:2]} or ops[1].operands[0] is not ops[0].result:
         return None
     for x, bound in (op.inputs, tuple(reversed(op.inputs))):
         if filled_with(bound) == 0:
