@@ -100,3 +100,11 @@ def test_matmul_in_rtl() -> None:
     for index in (4, 10, 16):
         shape, blocks = SHAPES[index]
         execute(gemm(np.random.default_rng(index), shape, blocks), machine(4), engine="rtl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [4, 8, 16])
+@pytest.mark.parametrize("index", range(len(SHAPES)))
+def test_matmul_of_the_method_in_rtl(index: int, dim: int) -> None:
+    shape, blocks = SHAPES[index]
+    execute(gemm(np.random.default_rng(index), shape, blocks), machine(dim), engine="rtl")
