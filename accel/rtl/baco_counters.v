@@ -30,10 +30,10 @@ module baco_counters #(
   localparam INDEX_BITS = COUNTERS > 8 ? 6 : 3;
   localparam [6:0] LAST = COUNTERS[6:0] - 7'd1;
 
-  reg [63:0] count [0:COUNTERS-1];
-  reg [63:0] snapshot [0:COUNTERS-1];
-  reg [5:0] code [0:COUNTERS-1];
-  reg external [0:COUNTERS-1];
+  (* mem2reg *) reg [63:0] count [0:COUNTERS-1];
+  (* mem2reg *) reg [63:0] snapshot [0:COUNTERS-1];
+  (* mem2reg *) reg [5:0] code [0:COUNTERS-1];
+  (* mem2reg *) reg external [0:COUNTERS-1];
   reg frozen;                            // snapshot mode
   reg [31:0] sum_bytes_read, sum_bytes_written, sum_reads_in_flight, sum_writes_in_flight;
 

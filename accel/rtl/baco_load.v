@@ -70,11 +70,11 @@ module baco_load #(
   localparam [31:0] ONE = 32'h3f800000;
 
   // ---- configuration state, by state id -----------------------------------------------------------------------------
-  reg [ADDR_BITS-1:0] stride[0:2];
-  reg [STRIDE_BITS-1:0] block_stride[0:2];
-  reg [COUNT_BITS-1:0] repeats[0:2];
-  reg [31:0] scale[0:2];
-  reg shrink[0:2];
+  (* mem2reg *) reg [ADDR_BITS-1:0] stride[0:2];
+  (* mem2reg *) reg [STRIDE_BITS-1:0] block_stride[0:2];
+  (* mem2reg *) reg [COUNT_BITS-1:0] repeats[0:2];
+  (* mem2reg *) reg [31:0] scale[0:2];
+  (* mem2reg *) reg shrink[0:2];
 
   wire is_config = cmd_funct == 7'd0;
   wire [1:0] state = cmd_funct == 7'd14 ? 2'd2 : cmd_funct == 7'd1 ? 2'd1 : 2'd0;

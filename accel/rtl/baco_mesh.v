@@ -40,7 +40,7 @@ module baco_mesh #(
   reg [(G+1)*DIM*8-1:0] skew_d;
   reg [(G+1)*DIM-1:0] skew_x;
   reg [G:0] skew_flip;
-  reg [DIM*PSUM_BITS-1:0] skew_out [0:G-1];
+  (* mem2reg *) reg [DIM*PSUM_BITS-1:0] skew_out [0:G-1];
 
   wire [DIM-1:0] x_now;
   wire [DIM*8-1:0] west_a;

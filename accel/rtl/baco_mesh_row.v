@@ -32,11 +32,11 @@ module baco_mesh_row #(
 
   // verilator lint_off BLKSEQ
   // verilator lint_off UNOPTFLAT
-  reg [G*8-1:0] a [0:T-1];                        // at the input of tile column t: bits t*8 +: 8 (0: from the west)
-  reg [G-1:0] flip [0:T-1];
-  reg [G-1:0] x [0:T-1];
-  reg signed [REG_BITS-1:0] active [0:T*DIM-1];
-  reg signed [REG_BITS-1:0] shadow [0:T*DIM-1];
+  (* mem2reg *) reg [G*8-1:0] a [0:T-1];                        // at the input of tile column t: bits t*8 +: 8 (0: from the west)
+  (* mem2reg *) reg [G-1:0] flip [0:T-1];
+  (* mem2reg *) reg [G-1:0] x [0:T-1];
+  (* mem2reg *) reg signed [REG_BITS-1:0] active [0:T*DIM-1];
+  (* mem2reg *) reg signed [REG_BITS-1:0] shadow [0:T*DIM-1];
   reg signed [REG_BITS-1:0] swap;
   reg [DIM*PSUM_BITS-1:0] p;                      // partial sums between the rows of a tile
   integer r, j;

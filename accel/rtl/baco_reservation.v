@@ -79,7 +79,7 @@ module baco_reservation #(
   reg [53:0] e_past [0:N-1];
 
   reg [NB-1:0] enter [0:2];                       // next entry to fill
-  reg [NB-1:0] head [0:2];                        // next entry to issue
+  (* mem2reg *) reg [NB-1:0] head [0:2];                        // next entry to issue
   reg [2:0] waiting;                              // that entry is filled (head has not caught up with enter)
   wire [NB-1:0] slot = enter[kind];
   assign space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
@@ -148,7 +148,7 @@ module baco_reservation #(
   end
 
   wire [2:0] issued = issue_valid & issue_ready;
-  reg [NB-1:0] next_head [0:2];
+  (* mem2reg *) reg [NB-1:0] next_head [0:2];
   reg [NB-1:0] next_enter;
   always @* begin
     next_head[0] = head[0] == LD_LAST ? {NB{1'b0}} : head[0] + 1'b1;
@@ -197,7 +197,7 @@ module baco_reservation #(
   end
 
   // occupancy, by counting
-  reg [6:0] in_use [0:2];
+  (* mem2reg *) reg [6:0] in_use [0:2];
   integer u;
   always @(posedge clock) begin
     if (alloc || done != {N{1'b0}}) begin

@@ -38,12 +38,12 @@ module baco_scale #(
 
   // verilator lint_off BLKSEQ
   // (arrays are updated in place, last stage first, so that simulators keep the loops; nothing else reads them)
-  reg [23:0] significand [0:LANES-1];          // leading bit set, or 0
-  reg [4:0] weight_1 [0:LANES-1];              // power of two of the significand's leading bit
-  reg sign_1 [0:LANES-1];
-  reg [47:0] product [0:LANES-1];
-  reg [4:0] weight_2 [0:LANES-1];
-  reg sign_2 [0:LANES-1];
+  (* mem2reg *) reg [23:0] significand [0:LANES-1];          // leading bit set, or 0
+  (* mem2reg *) reg [4:0] weight_1 [0:LANES-1];              // power of two of the significand's leading bit
+  (* mem2reg *) reg sign_1 [0:LANES-1];
+  (* mem2reg *) reg [47:0] product [0:LANES-1];
+  (* mem2reg *) reg [4:0] weight_2 [0:LANES-1];
+  (* mem2reg *) reg sign_2 [0:LANES-1];
 
   integer i;
   // temporaries

@@ -16,7 +16,7 @@ module baco_transposer #(
     output reg [DIM*8-1:0] out_row,
     output wire empty
 );
-  reg [DIM*8-1:0] cells [0:DIM-1];
+  (* mem2reg *) reg [DIM*8-1:0] cells [0:DIM-1];
   reg upwards;                                 // the matrix inside will leave by rows at the top
   reg full;                                    // a whole matrix is inside
   reg entering;                                // this pass takes a new matrix in
