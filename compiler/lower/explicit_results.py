@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accel.isa import float32_bits
-from compiler.emit import Condition, Emitter, Number
+from compiler.emit import Emitter, Number
 from compiler.lower.explicit_jobs import Job
 from compiler.lower.explicit_place import Place
 from compiler.lower.explicit_plan import Plan
@@ -198,8 +198,3 @@ class Results:
     def same_store(self) -> bool:
         """Whether finished tiles leave as partial sums do."""
         return self._plan.layer.scale is None
-
-
-def fresh_value(plan: Plan) -> Condition:
-    """Whether the first products of a new tile overwrite what the accumulator holds."""
-    return not plan.layer.bias and plan.layer.residual_scale is None
