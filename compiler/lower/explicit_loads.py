@@ -59,22 +59,15 @@ class WeightLoads:
     def steps(self) -> int:
         """Loads of a full block."""
         total = 1
-        for bound in self._bounds(self._parameters(self._first_place(), 0)):
+        for bound in self._bounds([*(0 for _ in self._plan.blocks), 0]):
             assert isinstance(bound, int)
             total *= bound
         return total
 
-    def _first_place(self) -> Place:
-        """The first block, whose extents are known."""
-        return Place(self._e, self._plan, {}, {})
-
     def job(self, *, whole: bool) -> Job:
         """A job to load a block; started with `Place.numbers` over blocks and the first scratchpad row."""
-        loops = len(self._bounds(self._parameters(self._first_place(), 0)))
+        loops = len(self._bounds([*(0 for _ in self._plan.blocks), 0]))
         return Job(self._e, len(self._plan.blocks) + 1, loops, self._bounds, self._body, whole=whole)
-
-    def _parameters(self, place: Place, row: Number) -> Sequence[Number]:
-        return [*(0 for _ in self._plan.blocks), row]
 
     def _place(self, parameters: Sequence[Number]) -> Place:
         return Place.of(self._e, self._plan, parameters[:-1])

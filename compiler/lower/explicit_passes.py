@@ -16,8 +16,6 @@ from compiler.lower.explicit_plan import LARGEST_STRIDE, Plan
 
 __all__ = ["Passes"]
 
-#: Largest magnitude of a product of two 8-bit numbers.
-_PRODUCT = 128 * 128
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
 _UNINTERRUPTED = 8
@@ -338,8 +336,7 @@ class Passes:
         depth = place.extent("C")
         slabs = e.ceil_div(depth, plan.depth)
         steps = e.mul(place.extent("S"), place.extent("R"), slabs)
-        exact = ((1 << (plan.accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
-        chain = max(1, exact // plan.depth)
+        chain = plan.chain
         with ExitStack() as loops:
             a_run: Number = 0
             c_run: Number = 0

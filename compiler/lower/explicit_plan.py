@@ -30,6 +30,7 @@ RESULT = ("N", "Q", "P", "K")
 _LOAD_BYTES = 64
 #: Largest block stride and operand stride that the configuration commands hold.
 LARGEST_STRIDE = (1 << 16) - 1
+#: Largest product of two 8-bit numbers.
 _PRODUCT = 128 * 128
 
 
@@ -156,6 +157,11 @@ class Plan:
         return self.block["N"] * self.row.extent * self.column.extent
 
     @property
+    def chain(self) -> int:
+        """Passes in a row that may sum up in the array, output-stationary."""
+        return _exact(self.accelerator) // self.depth
+
+    @property
     def depth_blocks(self) -> int:
         """Channel blocks of I in a block."""
         return -(-self.block["C"] // self.depth)
@@ -254,7 +260,7 @@ def make_plan(
     copies_w, copies_i, copies_o = (
         copies if changes else 1 for copies, changes in zip(mapping.buffering, changing, strict=True)
     )
-    exact = ((1 << (accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
+    exact = _exact(accelerator)
     if exact < 1:
         raise InfeasibleError(
             f"partial sums of {accelerator.partial_sum_bits} bits cannot hold one product of 8-bit numbers"
@@ -274,6 +280,11 @@ def make_plan(
         row=_axis(block["Q"], block["S"], problem.stride_h, problem.dilation_h),
         column=_axis(block["P"], block["R"], problem.stride_w, problem.dilation_w),
     )
+
+
+def _exact(accelerator: Accelerator) -> int:
+    """Products of 8-bit numbers whose sum never leaves the array's partial sums."""
+    return ((1 << (accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
 
 
 def _axis(results: int, window: int, stride: int, dilation: int) -> Axis:
