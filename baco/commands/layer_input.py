@@ -113,12 +113,14 @@ def schedule_of(options: LayerOptions, layer: Layer, accelerator: Accelerator, t
             raise InputError("--baseline is a choice of its own, without --mapping or --style explicit")
         return gemmini_schedule(layer, accelerator)
     if options.mapping is not None:
+        from compiler.lower.explicit import buffered
         from compiler.mapping_text import parse_mapping
         from compiler.schedule import ExplicitSchedule
 
         if options.style == "macro":
             raise InputError("a mapping is carried out in the explicit style", hint="leave --style out")
-        return ExplicitSchedule(parse_mapping(options.mapping))
+        # the text says nothing of copies
+        return ExplicitSchedule(buffered(layer, parse_mapping(options.mapping), accelerator))
     if options.style == "auto":
         return choose(layer, accelerator, target=target)
     for choice in choices(layer, accelerator):
