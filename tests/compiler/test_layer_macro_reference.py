@@ -10,10 +10,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from ir_python import Machine
+from ir_python import Machine, StrictGemmini
 from layer_oracle import draw_tensors, run_layer
 from layer_programs import FILL, Case
-from numpy_gemmini import NumpyGemmini
 from random_layers import draw_conv_schedule, draw_convolution, draw_product, draw_product_schedule
 from xdsl.dialects import func
 
@@ -25,7 +24,7 @@ SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
 _NAMES = ("input", "weight", "output", "bias", "residual", "partial_sums")
 
 
-class _ReferenceSimulator(NumpyGemmini):
+class _ReferenceSimulator(StrictGemmini):
     def loop_ws(self, rs1: int, rs2: int) -> None:
         self.halves = dict.fromkeys(self.halves, 0)
         super().loop_ws(rs1, rs2)
@@ -59,6 +58,7 @@ def test_exact(kind):
         machine.gemmini.halves = dict.fromkeys(machine.gemmini.halves, 1)
     numbers = np.random.default_rng(4)
     for case in _cases(random.Random(kind)):
+        machine.gemmini.fence()  # between layers
         layer = case.layer
         tensors = draw_tensors(layer, numbers)
         spaces = workspaces(layer, case.schedule, SMALL)
