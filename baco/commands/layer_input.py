@@ -99,8 +99,8 @@ def schedule_of(options: LayerOptions, layer: Layer, accelerator: Accelerator, t
 
     Raises InputError for options that contradict each other, InfeasibleError when no schedule can be found.
     """
-    from common.errors import InfeasibleError, InputError, did_you_mean
-    from compiler.lower.choose import choices, choose
+    from common.errors import InputError, did_you_mean
+    from compiler.lower.choose import Style, choose
 
     if options.style not in _STYLES:
         raise InputError(
@@ -121,13 +121,10 @@ def schedule_of(options: LayerOptions, layer: Layer, accelerator: Accelerator, t
             raise InputError("a mapping is carried out in the explicit style", hint="leave --style out")
         # the text says nothing of copies
         return ExplicitSchedule(buffered(layer, parse_mapping(options.mapping), accelerator))
-    if options.style == "auto":
-        return choose(layer, accelerator, target=target)
-    for choice in choices(layer, accelerator):
-        explicit = type(choice.schedule).__name__ in ("ExplicitSchedule", "DepthwiseSchedule")
-        if explicit == (options.style == "explicit"):
-            return choice.schedule
-    raise InfeasibleError(f"the style '{options.style}' cannot compute this layer on {accelerator.name}")
+    style: Style = (
+        "explicit" if options.style == "explicit" else "macro" if options.style == "macro" else "auto"
+    )
+    return choose(layer, accelerator, target=target, style=style)
 
 
 def _suitable_scale(problem: Problem) -> float:

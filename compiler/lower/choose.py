@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from compiler.lower.loop_ws import check_loop_ws
 from compiler.lower.pipeline import conv_runs, pipeline_cycles, product_runs
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["Choice", "choices", "choose"]
+__all__ = ["Choice", "Style", "choices", "choose"]
 
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
@@ -33,6 +34,10 @@ _REFINED = 24
 _HOST_CYCLES_A_BYTE = 4.0
 
 
+#: Code styles: explicit moves and products, the loop macros, or whichever is faster.
+Style = Literal["auto", "explicit", "macro"]
+
+
 @dataclass(frozen=True)
 class Choice:
     """A schedule and the cycles it is estimated to take."""
@@ -41,28 +46,31 @@ class Choice:
     cycles: float
 
 
-def choose(layer: Layer, accelerator: Accelerator, *, target: str = "gemmini") -> Schedule:
-    """The schedule with the least estimated cycles. Raises InfeasibleError when no style can do the layer.
+def choose(
+    layer: Layer, accelerator: Accelerator, *, target: str = "gemmini", style: Style = "auto"
+) -> Schedule:
+    """The schedule with the least estimated cycles. Raises InfeasibleError when no style asked for can do the layer.
 
     Targets do not differ here: no schedule needs more than what every implementation has.
     """
-    found = choices(layer, accelerator)
+    found = choices(layer, accelerator, style=style)
     if not found:
         reasons = "; ".join(_reasons(layer, accelerator))
-        raise InfeasibleError(f"no code style can compute {layer.problem} on {accelerator.name}: {reasons}")
+        what = "no code style can" if style == "auto" else f"the style '{style}' cannot"
+        raise InfeasibleError(f"{what} compute {layer.problem} on {accelerator.name}: {reasons}")
     return found[0].schedule
 
 
-def choices(layer: Layer, accelerator: Accelerator, best: int = 1) -> list[Choice]:
-    """Up to `best` schedules of every style, the fastest by estimate first."""
-    found = [
-        *_products(layer, accelerator, best),
-        *_convolutions(layer, accelerator, best),
-        *_default(layer, accelerator),
-    ]
-    if not found:
+def choices(layer: Layer, accelerator: Accelerator, best: int = 1, style: Style = "auto") -> list[Choice]:
+    """Up to `best` schedules of every way to write code in a style, the fastest by estimate first."""
+    found: list[Choice] = []
+    if style != "explicit":
+        found += _products(layer, accelerator, best)
+        found += _convolutions(layer, accelerator, best)
+        found += _default(layer, accelerator)
+    if style != "macro":
         found += _explicit(layer, accelerator, best)
-    found += _packed(layer, accelerator, best)
+        found += _packed(layer, accelerator, best)
     return sorted(found, key=lambda one: one.cycles)
 
 

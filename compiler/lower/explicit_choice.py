@@ -6,10 +6,12 @@ import itertools
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.bound import LEAST_ROWS
-from compiler.lower.traffic import MEMORY_LATENCY
+from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.mapping import Dataflow, Mapping, requirement
 from workloads.problem import DIMS, Problem
 
@@ -129,28 +131,26 @@ def explicit_cycles(layer: Layer, mapping: Mapping, accelerator: Accelerator) ->
         )
     width = (tile["P"] - 1) * p.stride_w + (tile["R"] - 1) * p.dilation_w + 1
     height = (tile["Q"] - 1) * p.stride_h + (tile["S"] - 1) * p.dilation_h + 1
-    beat = accelerator.dma_bits / 8
-    inputs = (
-        min(width, layer.size[1])
-        * min(height, layer.size[0])
-        * tile["N"]
-        * math.ceil(tile["C"] / beat)
-        * beat
-    )
-    weights = tile["R"] * tile["S"] * tile["C"] * math.ceil(tile["K"] / beat) * beat
+    pixels = min(width, layer.size[1]) * min(height, layer.size[0]) * tile["N"]
+    inputs, weights = pixels * tile["C"], tile["R"] * tile["S"] * tile["C"] * tile["K"]
+    input_cycles = _read(accelerator, pixels, tile["C"], layer.input.pitch)
+    if layer.weights_transposed:
+        weight_cycles = _read(accelerator, tile["K"], tile["C"], layer.weight.pitch)
+    else:
+        weight_cycles = _read(accelerator, weights // tile["K"], tile["K"], layer.weight.pitch)
     results = rows * tile["K"] * layer.output_bits / 8 / (layer.pooling.stride**2 if layer.pooling else 1)
     reduction = trips["R"] * trips["S"] * trips["C"]
     spatial = trips["P"] * trips["Q"] * trips["N"]
     # the operand of the innermost of the other loops stays where it is
     outer_k = mapping.order[3].index("K") > mapping.order[3].index("P")
-    load_inputs = inputs * spatial * reduction * (trips["K"] if reduction > 1 or outer_k else 1)
-    load_weights = weights * trips["K"] * reduction * (spatial if reduction > 1 or not outer_k else 1)
+    load_inputs = input_cycles * spatial * reduction * (trips["K"] if reduction > 1 or outer_k else 1)
+    load_weights = weight_cycles * trips["K"] * reduction * (spatial if reduction > 1 or not outer_k else 1)
     store = results * spatial * trips["K"]
     if layer.bias:
         store += 4 * bounds["K"] * spatial * math.ceil(rows / dim)
     if layer.residual_scale is not None:
         store += rows * spatial * bounds["K"]
-    memory = (load_inputs + load_weights + store) / min(accelerator.dram_bytes_per_cycle, beat)
+    memory = load_inputs + load_weights + store / bytes_per_cycle(accelerator)
     array = float(passes * spatial * reduction * trips["K"])
     single = mapping.buffering != (2, 2, 2)
     overlapped = array + memory if single else max(array, memory)
@@ -163,3 +163,8 @@ def explicit_cycles(layer: Layer, mapping: Mapping, accelerator: Accelerator) ->
     host = visits * (2 * products + moves) * _HOST_CYCLES
     start = MEMORY_LATENCY + (inputs + weights + results) / accelerator.dram_bytes_per_cycle
     return p.groups * (max(overlapped * 1.05, host) + visits * _VISIT_CYCLES) + start
+
+
+def _read(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
+    """As `read_cycles`, of one tile."""
+    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])

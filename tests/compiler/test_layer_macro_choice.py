@@ -139,6 +139,30 @@ def test_other_accelerators(dim):
                 plan_loop_conv(layer, choice.schedule, accelerator)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [Layer(Problem(P=50, C=40, K=30)), Layer(Problem(R=3, S=3, P=9, Q=9, C=20, K=30), padding=(1, 1))],
+)
+def test_styles_asked_for(layer):
+    assert isinstance(choose(layer, DEFAULT, style="explicit"), ExplicitSchedule)
+    assert isinstance(choose(layer, DEFAULT, style="macro"), LoopWsSchedule | LoopConvSchedule)
+    best = min(choices(layer, DEFAULT), key=lambda one: one.cycles)
+    assert choose(layer, DEFAULT) == best.schedule
+
+
+def test_a_style_that_cannot_do_it():
+    raw = Layer(Problem(R=3, S=3, P=9, Q=9, C=20, K=30), padding=(1, 1), scale=None)
+    with pytest.raises(InfeasibleError, match="the style 'macro' cannot compute"):
+        choose(raw, DEFAULT, style="macro")
+
+
+def test_narrow_rows_are_not_fast():
+    """Rows of 16 bytes are requests of their own: the weights of this layer are fetched in wider ones."""
+    schedule = choose(Layer(Problem(C=2048, K=1000)), DEFAULT, style="explicit")
+    assert isinstance(schedule, ExplicitSchedule)
+    assert schedule.mapping.tile(2)["K"] >= 64
+
+
 def test_output_stationary_arrays_take_explicit_moves():
     accelerator = DEFAULT.replace(dataflow="OS")
     schedule = choose(Layer(Problem(P=50, C=40, K=30)), accelerator)
