@@ -252,9 +252,31 @@ class InputLoads:
             place.start("C"),
             c,
         )
-        self._load(0, row, columns, low)
-        self._load(source, e.add(row, low), columns, e.sub(high, low))
-        self._load(0, e.add(row, high), columns, e.sub(count, high))
+        # a line that nothing reads would be loaded over again with nothing to wait for in between
+        with e.when(self._line_used(place, line) if self._gaps else True):
+            self._load(0, row, columns, low)
+            self._load(source, e.add(row, low), columns, e.sub(high, low))
+            self._load(0, e.add(row, high), columns, e.sub(count, high))
+
+    @property
+    def _gaps(self) -> bool:
+        """Whether some block may have lines between those that its windows cover."""
+        axis, window, bound = self._plan.row, self._plan.block["S"], self._plan.bounds["S"]
+        return (axis.window > 1 and window > 1) or (bound % window or window) < axis.result
+
+    def _line_used(self, place: Place, line: Number) -> Condition:
+        """Whether a result q and a window position s of the block meet at the line."""
+        e, axis = self._e, self._plan.row
+        uses: Number = 0
+        for s in range(self._plan.block["S"]):
+            ahead = e.sub(line, s * axis.window)
+            result = e.div(e.max(ahead, 0), axis.result)
+            meets = e.both(
+                e.compare("eq", e.mul(result, axis.result), ahead),
+                e.compare("slt", result, place.extent("Q")),
+            )
+            uses = e.add(uses, e.select(e.both(meets, e.compare("slt", s, place.extent("S"))), 1, 0))
+        return e.compare("sgt", uses, 0)
 
     def _load(self, address: Number, row: Number, columns: Number, rows: Number) -> None:
         e = self._e

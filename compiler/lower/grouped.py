@@ -34,12 +34,18 @@ def packed_layer(layer: Layer, packed: int) -> Layer:
     if layer.weights_transposed:
         raise InfeasibleError("transposed weights cannot be put on a diagonal")
     depth, columns = packed * p.C, packed * p.K
+    input_pitch, output_pitch = layer.input.pitch, layer.output.pitch
+    # with one pixel there is no next one: its pitch says nothing
+    input_pitch = max(input_pitch, depth) if layer.pixels_in == 1 else input_pitch
+    output_pitch = max(output_pitch, columns) if layer.pixels_out == 1 else output_pitch
+    if input_pitch < depth or output_pitch < columns:
+        raise InfeasibleError("groups that run at once need pixels as far apart as their channels together")
     return replace(
         layer,
         problem=replace(p, C=depth, K=columns, groups=-(-p.groups // packed)),
-        input=Layout(layer.input.pitch, depth),
+        input=Layout(input_pitch, depth),
         weight=Layout(columns, p.S * p.R * depth * columns),
-        output=Layout(layer.output.pitch, columns),
+        output=Layout(output_pitch, columns),
     )
 
 
