@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from workloads.onnx_node import Handler, OnnxNode
-from workloads.onnx_semantics import meaning, skip_norm
+from workloads.onnx_semantics import PLAIN_FUNCTIONS, meaning, skip_norm
 from workloads.onnx_tensor_ops import attention, conv, conv_transpose, einsum, gemm, matmul, pool
 from workloads.onnx_views import view_steps
 
@@ -235,28 +235,7 @@ HANDLERS |= dict.fromkeys(
 )
 HANDLERS |= dict.fromkeys(
     (
-        "Abs",
-        "Neg",
-        "Sqrt",
-        "Exp",
-        "Log",
-        "Reciprocal",
-        "Erf",
-        "Sin",
-        "Cos",
-        "Tan",
-        "Asin",
-        "Acos",
-        "Atan",
-        "Sinh",
-        "Cosh",
-        "Asinh",
-        "Acosh",
-        "Atanh",
-        "Ceil",
-        "Floor",
-        "Round",
-        "Sign",
+        *PLAIN_FUNCTIONS,
         "Not",
         "IsNaN",
         "IsInf",

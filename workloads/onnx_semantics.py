@@ -17,6 +17,32 @@ from workloads.network import Tensor
 from workloads.onnx_node import OnnxNode, UnsupportedNodeError
 from workloads.semantics import Fill, Operand, Parameter, Semantics
 
+#: Operators of one input that are a function of each element, without attributes.
+PLAIN_FUNCTIONS = (
+    "Abs",
+    "Neg",
+    "Sqrt",
+    "Exp",
+    "Log",
+    "Reciprocal",
+    "Erf",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Asin",
+    "Acos",
+    "Atan",
+    "Sinh",
+    "Cosh",
+    "Asinh",
+    "Acosh",
+    "Atanh",
+    "Ceil",
+    "Floor",
+    "Round",
+    "Sign",
+)
+
 Rule = Callable[[OnnxNode], Semantics | None]
 
 
@@ -320,30 +346,4 @@ RULES: dict[str, Rule] = {
     "Gather": _embedding,
     "Pad": _pad,
 }
-RULES |= {
-    name: partial(_fixed, name=name.lower())
-    for name in (
-        "Abs",
-        "Neg",
-        "Sqrt",
-        "Exp",
-        "Log",
-        "Reciprocal",
-        "Erf",
-        "Sin",
-        "Cos",
-        "Tan",
-        "Asin",
-        "Acos",
-        "Atan",
-        "Sinh",
-        "Cosh",
-        "Asinh",
-        "Acosh",
-        "Atanh",
-        "Ceil",
-        "Floor",
-        "Round",
-        "Sign",
-    )
-}
+RULES |= {name: partial(_fixed, name=name.lower()) for name in PLAIN_FUNCTIONS}

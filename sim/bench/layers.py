@@ -11,7 +11,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from sim.bench.stream import BASE, StreamText
 
-__all__ = ["Convolution", "Layer", "Matmul", "gemmini_tile"]
+__all__ = ["Convolution", "Layer", "Matmul"]
 
 Matrix = NDArray[np.int8]
 #: Where the operands lie, from the start of memory.
@@ -29,31 +29,6 @@ class Layer:
     macs: int
     stream: StreamText
     wanted: bytes
-
-
-def gemmini_tile(accelerator: Accelerator, rows: int, cols: int, inner: int) -> tuple[int, int, int]:
-    """Blocks I, J, K of a LOOP_WS as Gemmini's C library picks them for a product.
-
-    I and J begin at the square root of half the accumulator, K at what that leaves of half the scratchpad; then I, J
-    and K grow in turn while the tile fits. Source: `tiled_matmul_auto` of Gemmini's C library, described in own words.
-    """
-    dim = accelerator.dim
-    limits = [-(-size // dim) for size in (rows, cols, inner)]
-    half_sp, half_acc = accelerator.scratchpad_rows // 2 // dim, accelerator.accumulator_rows // 2 // dim
-    side = int(np.sqrt(half_acc))
-    tile = [min(limits[0], side), min(limits[1], side), min(limits[2], half_sp // 2 // side)]
-
-    def fits(i: int, j: int, k: int) -> bool:
-        return (i + j) * k <= half_sp and i * j <= half_acc
-
-    grown = True
-    while grown:
-        grown = False
-        for axis in (1, 0, 2):
-            larger = [size + (n == axis) for n, size in enumerate(tile)]
-            if larger[axis] <= limits[axis] and fits(*larger):
-                tile, grown = larger, True
-    return tile[0], tile[1], tile[2]
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InputError
 from common.files import atomic_write, storage_error
+from compiler.heuristic import gemmini_matmul_tile
 from sim.bench.execute_facts import EXECUTE_FACTS
 from sim.bench.facts import measure
-from sim.bench.layers import Convolution, Matmul, gemmini_tile
+from sim.bench.layers import Convolution, Matmul
 from sim.bench.load_facts import LOAD_FACTS
 from sim.bench.probe import Probe
 from sim.bench.speed import cycle_costs, shares, timed_build, timed_layer, timed_program
@@ -108,12 +109,12 @@ def _cases(accelerator: Accelerator) -> list[_Case]:
     cases = [_Case(product, "tile of ours")]
     if dim < 16:
         return cases
-    gemmini = Matmul(size, size, size, gemmini_tile(accelerator, size, size, size))
+    gemmini = Matmul(size, size, size, gemmini_matmul_tile(accelerator, size, size, size))
     cases.append(_Case(gemmini, "tile of Gemmini's library"))
     if dim > 16:
         return [*cases, _Case(product, "memory as fast as the bus", accelerator.dma_bits / 8)]
     for rows, cols, inner in ((128, 512, 512), (512, 64, 512), (3136, 64, 64)):
-        tile = gemmini_tile(accelerator, rows, cols, inner)
+        tile = gemmini_matmul_tile(accelerator, rows, cols, inner)
         cases.append(_Case(Matmul(rows, cols, inner, tile), "tile of Gemmini's library"))
     cases.append(
         _Case(Convolution(1, 56, 64, 64, (1, 8, 56, 16)), "tile of ours: images, rows, columns, channels")

@@ -8,10 +8,11 @@ from harness_helpers import SMALL
 from accel.generate import verilog
 from accel.presets import load_accelerator
 from common.errors import BacoError, InfeasibleError, InputError
+from compiler.heuristic import gemmini_matmul_tile
 from sim.bench.execute_facts import EXECUTE_FACTS
 from sim.bench.facts import Fact, Measured, measure
 from sim.bench.hollow import hollow_verilog
-from sim.bench.layers import Convolution, Layer, Matmul, gemmini_tile
+from sim.bench.layers import Convolution, Layer, Matmul
 from sim.bench.load_facts import LOAD_FACTS
 from sim.bench.probe import FAST_MEMORY, Probe
 from sim.bench.program import matmul_program
@@ -175,7 +176,7 @@ def test_tiles_that_do_not_fit() -> None:
 )
 def test_tiles_of_the_library(size: tuple[int, int, int], tile: tuple[int, int, int]) -> None:
     """Tiles that the C library's own code picked when executed for these products."""
-    assert gemmini_tile(load_accelerator("gemmini-default"), *size) == tile
+    assert gemmini_matmul_tile(load_accelerator("gemmini-default"), *size) == tile
 
 
 def test_the_hollow_accelerator_only_counts(probe: Probe) -> None:
