@@ -7,7 +7,7 @@ the inverse: equal objects, floats bit for bit. Malformed input raises InputErro
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,7 +17,8 @@ from accel.config import Accelerator
 from common.errors import InputError
 from compiler.mapping import Mapping
 from explore.candidate import BatchSummary, Candidate, Cost
-from workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
+from explore.layers import layer_facts
+from workloads.network import LayerFacts, Network, Operator, Task, Tensor, Unsupported, Workload
 from workloads.problem import Problem
 
 Json = dict[str, Any]
@@ -213,8 +214,30 @@ def _tensor_from_json(data: Json) -> Tensor:
     return Tensor(str(data["name"]), tuple(_whole(size) for size in data["shape"]))
 
 
+def _facts_to_json(operator: Operator) -> Json:
+    """`facts` of a tensor operator that has any beyond the default; none otherwise."""
+    facts = layer_facts(operator)
+    if operator.problem is None or facts == LayerFacts():
+        return {}
+    image = None if facts.image is None else [int(size) for size in facts.image]
+    return {"facts": {"image": image, "padding": [int(n) for n in facts.padding], "bias": bool(facts.bias)}}
+
+
+def _facts_from_json(data: Json | None) -> LayerFacts | None:
+    if data is None:
+        return None
+    image = None if data["image"] is None else _pair(data["image"])
+    return LayerFacts(image, _pair(data["padding"]), bool(data["bias"]))
+
+
+def _pair(data: Sequence[object]) -> tuple[int, int]:
+    first, second = (_whole(value) for value in data)
+    return first, second
+
+
 def _operator_to_json(operator: Operator) -> Json:
     return {
+        **_facts_to_json(operator),
         "name": operator.name,
         "kind": operator.kind,
         "inputs": list(operator.inputs),
@@ -236,6 +259,7 @@ def _operator_from_json(data: Json) -> Operator:
         weight_words=_whole(data["weight_words"]),
         fused=bool(data["fused"]),
         repeat=_whole(data["repeat"]),
+        facts=_facts_from_json(data.get("facts")),
     )
 
 

@@ -9,7 +9,22 @@ from workloads.problem import Problem
 from workloads.semantics import Semantics
 from workloads.tensor import Tensor
 
-__all__ = ["Block", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
+__all__ = ["Block", "LayerFacts", "Network", "Operator", "Task", "Tensor", "Unsupported", "Workload"]
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """What a tensor operator says beyond its problem, as it is kept with a study.
+
+    Attributes:
+        image: height and width of the stored input of a convolution; None for what its windows cover.
+        padding: rows above and columns left of the image that the first window covers.
+        bias: whether the operator has one of its own.
+    """
+
+    image: tuple[int, int] | None = None
+    padding: tuple[int, int] = (0, 0)
+    bias: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,8 +42,8 @@ class Operator:
             max-pooling, residual addition), so that it costs the host nothing.
         repeat: how many times the node is executed (e.g. 12 identical transformer blocks are kept as
             one block repeated 12 times).
-        semantics: what it computes, None where that is not recorded. Costs do not depend on it; it is neither
-            compared nor stored with a study.
+        semantics: what it computes, None where that is not recorded; neither compared nor stored with a study.
+        facts: the part of the semantics that is stored (`explore.layers.layer_facts`); None unless read from a study.
     """
 
     name: str
@@ -40,6 +55,7 @@ class Operator:
     fused: bool = False
     repeat: int = 1
     semantics: Semantics | None = field(default=None, compare=False, repr=False)
+    facts: LayerFacts | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,108 @@
+"""From a searched task to the layer that is compiled, measured and predicted for it.
+
+A task (`workloads.network.Task`) is a problem with a count; a layer (`compiler.layer.Layer`) says besides where the
+image ends, what is added to the sums and what happens on their way out. Those facts do not change what a search
+chooses from, but they change cycles: padding is loaded from nowhere, and a bias is loaded besides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from common.errors import InputError
+from compiler.layer import Layer
+from workloads.network import LayerFacts, Network, Operator, Task, Workload
+from workloads.problem import Problem
+from workloads.semantics import Parameter
+
+__all__ = ["layer_facts", "layer_of_task", "layers_of_tasks", "result_scale"]
+
+#: Standard deviation of the product of two uniform int8 numbers: (256^2 - 1) / 12.
+_PRODUCT_SPREAD = (256**2 - 1) / 12
+#: Spread of requantised results that a scale aims at: few saturate, few are zero.
+_RESULT_SPREAD = 40.0
+
+
+def layer_of_task(task: Task, workload: Workload) -> Layer:
+    """The layer that stands for a task: that of the first of the task's operators.
+
+    Bias (a folded batch normalisation is one), ReLU, padding and stored image are the network's; results are int8.
+    Where the network does not tell (rows of layer tables, studies of earlier versions) the image is what the windows
+    cover, and nothing is added. Residual additions and pooling are not part of it, as they are not of the problem.
+    """
+    network = next((one for one in workload.networks if one.name == task.network), None)
+    operator = None if network is None else _operator(network, task)
+    if network is None or operator is None:
+        return _plain(task.problem)
+    facts = layer_facts(operator)
+    bias, relu = _on_the_way_out(network, operator)
+    try:
+        return Layer(
+            task.problem,
+            facts.image,
+            facts.padding,
+            bias=facts.bias or bias,
+            relu=relu,
+            scale=result_scale(task.problem),
+        )
+    except InputError:  # an image that the problem's windows do not fit
+        return _plain(task.problem)
+
+
+def layers_of_tasks(tasks: Sequence[Task], workload: Workload) -> tuple[Layer, ...]:
+    """`layer_of_task` of each."""
+    return tuple(layer_of_task(task, workload) for task in tasks)
+
+
+def layer_facts(operator: Operator) -> LayerFacts:
+    """What a tensor operator says beyond its problem: from its semantics, else as it was kept with a study."""
+    meaning = operator.semantics
+    if meaning is None or not meaning.operands:
+        return operator.facts or LayerFacts()
+    bias = len(meaning.operands) > 2 and isinstance(meaning.operands[2], Parameter)
+    if meaning.function != "conv":
+        return LayerFacts(bias=bias)
+    x = meaning.operands[0]
+    assert x is not None
+    size, padding = x.shape[2:], [before for before, _ in meaning.attributes["padding"]]
+    if len(size) == 1:
+        return LayerFacts((1, size[0]), (0, padding[0]), bias)
+    return LayerFacts((size[0], size[1]), (padding[0], padding[1]), bias)
+
+
+def result_scale(problem: Problem) -> float:
+    """A power of two by which sums of random int8 products become numbers that seldom saturate."""
+    spread = _PRODUCT_SPREAD * math.sqrt(problem.R * problem.S * problem.C)
+    return 2.0 ** -round(math.log2(spread / _RESULT_SPREAD))
+
+
+def _plain(problem: Problem) -> Layer:
+    return Layer(problem, scale=result_scale(problem))
+
+
+def _operator(network: Network, task: Task) -> Operator | None:
+    for operator in network.operators:
+        if operator.problem == task.problem and (not task.operators or operator.name in task.operators):
+            return operator
+    return None
+
+
+def _on_the_way_out(network: Network, operator: Operator) -> tuple[bool, bool]:
+    """(bias, ReLU) that the operators fused behind a tensor operator add to it, up to a residual or a pooling."""
+    bias, name = False, operator.output.name
+    while True:
+        follower = next((op for op in network.operators if op.fused and op.inputs[:1] == (name,)), None)
+        if follower is None or follower.kind not in (
+            "batchnorm",
+            "bias",
+            "scale",
+            "requantize",
+            "relu",
+            "relu6",
+        ):
+            return bias, False
+        if follower.kind in ("relu", "relu6"):
+            return bias, True
+        bias = bias or follower.kind in ("batchnorm", "bias")
+        name = follower.output.name
