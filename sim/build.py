@@ -41,6 +41,8 @@ _VERILATOR_FLAGS = (
 #: before 5.030 cannot keep loops that assign array elements: it must unroll them all.
 _LOOPS, _LOOPS_OLD = ("--unroll-count", "64"), ("--unroll-count", "1024", "--unroll-stmts", "1000000")
 _FIRST_WITH_LOOPS = (5, 30)
+#: All that decides what a Verilated accelerator becomes, beside the Verilog and the tools.
+_MODEL_FLAGS = [*_VERILATOR_FLAGS, *_LOOPS, *_FAST, *_SLOW]
 _VERILATED = ("verilated.cpp", "verilated_threads.cpp")
 _STEP_SECONDS = 1800
 #: What a step that failed may have lacked: object files are some MiB.
@@ -109,32 +111,45 @@ class _Builder:
 
     def rtl(self, verilog: str, waves: Waves) -> Path:
         names = [*_common(self.sources), "rtl.cpp"]
-        content = {"verilog": verilog, **{name: self.sources[name] for name in names}}
-        key = self._key(
-            "rtl", {**content, "waves": waves, "verilator": [*_VERILATOR_FLAGS, *_LOOPS, *_FAST, *_SLOW]}
-        )
+        harness = {name: self.sources[name] for name in names}
+        key = self._key("rtl", {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS})
 
         def make(folder: Path) -> None:
             libraries = self._fst_libraries(folder) if waves == "fst" else []
-            self.report("translating the Verilog")  # first, since it is quick to fail
-            model = self._verilate(verilog, waves, folder)
+            model = self._model(verilog, waves)  # first, since wrong Verilog is quick to fail
             common = self._common_objects()
             runtime = self._runtime_objects(waves)
-            self.report(f"compiling the accelerator ({len(model)} files)")
             source = self._unpack(folder)
-            include = ["-I", str(source), *self._include(waves), "-I", str(folder / "model")]
-            # the longest first, so that none is left over at the end
-            model.sort(key=lambda path: -path.stat().st_size)
-            jobs = [(source / "rtl.cpp", _FAST)]
-            jobs += [(path, _SLOW if _runs_once(path) else _FAST) for path in model]
-            with ThreadPoolExecutor(_processors()) as pool:
-                list(pool.map(lambda job: self._compile(job[0], folder, [*job[1], *include]), jobs))
-            objects = [folder / f"{path.stem}.o" for path, _ in jobs]
-            self._link([*common, *runtime, *objects], folder, libraries)
-            shutil.rmtree(folder / "model")
+            include = ["-I", str(source), *self._include(waves), "-I", str(model)]
+            self._compile(source / "rtl.cpp", folder, [*_FAST, *include])
+            objects = [*common, *runtime, *sorted(model.glob("*.o")), folder / "rtl.o"]
+            self._link(objects, folder, libraries)
             shutil.rmtree(source)
 
         return self.cache.entry(key, make) / "simulator"
+
+    def _model(self, verilog: str, waves: Waves) -> Path:
+        """Folder of the Verilated accelerator's headers and objects, in which nothing of this folder's C++ is: the
+        slow part of a simulator, which a change of the harness leaves as it is."""
+        base = {name: value for name, value in self.base.items() if name != "headers"}
+        content = {"base": base, "verilog": verilog, "waves": waves, "flags": _MODEL_FLAGS}
+
+        def make(folder: Path) -> None:
+            self.report("translating the Verilog")
+            sources = self._verilate(verilog, waves, folder)
+            self.report(f"compiling the accelerator ({len(sources)} files)")
+            model = folder / "model"
+            include = [*self._include(waves), "-I", str(model)]
+            # the longest first, so that none is left over at the end
+            sources.sort(key=lambda path: -path.stat().st_size)
+            jobs = [(path, _SLOW if _runs_once(path) else _FAST) for path in sources]
+            with ThreadPoolExecutor(_processors()) as pool:
+                list(pool.map(lambda job: self._compile(job[0], folder, [*job[1], *include]), jobs))
+            for header in model.glob("*.h"):
+                header.rename(folder / header.name)
+            shutil.rmtree(model)
+
+        return self.cache.entry(f"model-{stable_hash(content)}", make)
 
     def _key(self, what: str, content: object) -> str:
         return f"{what}-{stable_hash({'base': self.base, 'content': content})}"

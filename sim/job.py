@@ -115,6 +115,10 @@ class Result:
         utilisation: macs / (cycles × dim²); None without cycles.
         dram_read_bytes, dram_write_bytes: moved between memory and accelerator (or its second-level cache).
         counters: everything else that was counted, by name.
+        activity: what the executed commands did, the same for every engine (sim/cpp/activity.h): `macs`; `array_macs`,
+            of all elements of the array in every wave that entered it; `stationary_words` moved into the array's
+            registers; words and bytes of whole rows that were read from and written to the `accumulator` and the
+            `scratchpad`; bytes of `dram` that loads and stores named.
         console: what the program printed.
         memory_dumps: what the stream's `dump` lines, or the job's dumps, asked for.
         notes: things that may surprise.
@@ -141,6 +145,7 @@ class Result:
     tools: dict[str, str]
     wall_seconds: float
     build_seconds: float = 0.0
+    activity: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

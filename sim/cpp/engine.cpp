@@ -112,6 +112,8 @@ class RtlEngine final : public Engine {
     json.begin_object();
     json.field("busy_cycles", rtl.busy_cycles);
     json.field("evaluated_cycles", rtl.evaluated_cycles);
+    json.field("first_command_cycle", rtl.first_command_cycle);
+    json.field("last_work_cycle", rtl.last_work_cycle);
     // by bit of event_units
     const char* const units[] = {"load_busy_cycles",   "execute_busy_cycles", "store_busy_cycles",  "mesh_cycles",
                                  "read_beats",         "write_beats",         "loop_ws_busy_cycles", "loop_conv_busy_cycles"};

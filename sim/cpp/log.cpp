@@ -10,37 +10,7 @@ namespace {
 
 constexpr const char* kUnitNames[] = {"load", "execute", "store", "front"};
 
-enum : unsigned { kConfig = 0, kComputePreloaded = 4, kComputeAccumulated = 5, kPreload = 6 };
-
-bool garbage(uint64_t operand) { return (operand & 0xffffffff) == 0xffffffff; }
-unsigned columns(uint64_t operand) { return operand >> 32 & 0xffff; }
-unsigned rows(uint64_t operand) { return operand >> 48 & 0xffff; }
-
 }  // namespace
-
-void CommandStatistics::allocate(const Command& command) {
-  ++allocated_[kind(command)];
-  switch (command.funct) {
-    case kConfig:
-      if (ws_ && os_ && (command.rs1 & 3) == 0 && !(command.rs1 >> 7 & 1))
-        weight_stationary_ = command.rs1 >> 2 & 1;
-      break;
-    case kPreload:
-      result_ = command.rs2;
-      break;
-    case kComputePreloaded:
-    case kComputeAccumulated: {
-      if (garbage(command.rs1)) break;
-      const uint64_t width_of = weight_stationary_ ? result_ : command.rs2;
-      if (garbage(width_of)) break;
-      macs_ += std::min<uint64_t>(rows(command.rs1), dim_) * std::min<uint64_t>(columns(command.rs1), dim_) *
-               std::min<uint64_t>(columns(width_of), dim_);
-      break;
-    }
-    default:
-      break;
-  }
-}
 
 CommandLog::~CommandLog() {
   if (file_) std::fclose(file_);

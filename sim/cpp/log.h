@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "activity.h"
 #include "command.h"
 #include "config.h"
 
@@ -32,32 +33,28 @@ struct Accepted {
   Command command;
 };
 
-// Counts and useful work of primitive commands, from their fields (ISA specification 4.1 and 6.1).
+// How many commands of each kind there were, and what they did.
 class CommandStatistics {
  public:
-  explicit CommandStatistics(const Config& config)
-      : dim_(static_cast<uint64_t>(config.dim)), ws_(config.ws), os_(config.os), weight_stationary_(config.ws) {}
+  explicit CommandStatistics(const Config& config) : activity_(config) {}
   void accept(const Command& command) { ++accepted_[kind(command)]; }
   // A primitive command in program order.
-  void allocate(const Command& command);
+  void allocate(const Command& command) {
+    ++allocated_[kind(command)];
+    activity_.allocate(command);
+  }
 
-  // Multiplications whose operands the program asked for: A.rows * A.cols * width, where width is the columns of C
-  // (weight-stationary) or of B (output-stationary, where all but the last step along K discard C).
-  uint64_t macs() const { return macs_; }
   // Commands by function code, config commands by subtype: key = funct * 4 + subtype.
   const std::map<unsigned, uint64_t>& accepted() const { return accepted_; }
   const std::map<unsigned, uint64_t>& allocated() const { return allocated_; }
+  const ActivityCounts& activity() const { return activity_.counts(); }
 
  private:
   static unsigned kind(const Command& command) {
     return command.funct * 4u + (command.funct == 0 ? static_cast<unsigned>(command.rs1 & 3) : 0);
   }
   std::map<unsigned, uint64_t> accepted_, allocated_;
-  uint64_t macs_ = 0;
-  uint64_t result_ = 0;  // rs2 of the last PRELOAD
-  uint64_t dim_;
-  bool ws_, os_;  // dataflows built
-  bool weight_stationary_;
+  Activity activity_;
 };
 
 class CommandLog {

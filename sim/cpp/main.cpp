@@ -57,6 +57,21 @@ void write_counts(JsonWriter& json, const char* name, const std::map<unsigned, u
   json.end_array();
 }
 
+void write_activity(JsonWriter& json, const ActivityCounts& counts) {
+  json.key("activity");
+  json.begin_object();
+  json.field("macs", counts.macs);
+  json.field("array_macs", counts.array_macs);
+  json.field("stationary_words", counts.stationary_words);
+  json.field("accumulator_read_words", counts.accumulator_read_words);
+  json.field("accumulator_write_words", counts.accumulator_write_words);
+  json.field("scratchpad_read_bytes", counts.scratchpad_read_bytes);
+  json.field("scratchpad_write_bytes", counts.scratchpad_write_bytes);
+  json.field("dram_read_bytes", counts.dram_read_bytes);
+  json.field("dram_write_bytes", counts.dram_write_bytes);
+  json.end_object();
+}
+
 void write_host(JsonWriter& json, const Host& host) {
   const HostCounts& counts = host.counts();
   json.field("instructions", counts.instructions);
@@ -181,7 +196,7 @@ int simulate(const Options& options) {
   json.field("exit_code", host ? host->exit_code() : 0);
   engine->report(json);
   if (host) write_host(json, *host);
-  json.field("macs", log.statistics().macs());
+  write_activity(json, log.statistics().activity());
   write_counts(json, "commands", log.statistics().accepted());
   write_counts(json, "unrolled", log.statistics().allocated());
   json.field("console_dropped_bytes", console.dropped());

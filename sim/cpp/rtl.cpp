@@ -153,7 +153,10 @@ struct RtlDevice::Model {
     settle();
     dump(2 * cycle);
     events();
-    statistics.busy_cycles += top->busy;
+    if (top->busy) {
+      ++statistics.busy_cycles;
+      statistics.last_work_cycle = cycle;
+    }
     ++statistics.evaluated_cycles;
     if (offered && top->cmd_ready) moved = true;
     if (top->rd_req_valid && top->rd_req_ready) {
@@ -201,7 +204,7 @@ struct RtlDevice::Model {
   uint64_t trace_from, trace_until;
   uint64_t cycle = 0, progress = 0;
   unsigned quiet = 0;
-  bool settled = false, offered = false, responding = false, moved = false, failed = false;
+  bool settled = false, offered = false, responding = false, moved = false, failed = false, commanded = false;
   RefusedCommand refused;
   RtlStatistics statistics;
 };
@@ -228,6 +231,8 @@ bool RtlDevice::offer(const Command& command) {
   m.quiet = 0;
   m.settle();
   if (!top.cmd_ready) return false;
+  if (!m.commanded) m.statistics.first_command_cycle = m.cycle;
+  m.commanded = true;
   m.log.accept(m.cycle, command);
   return true;
 }

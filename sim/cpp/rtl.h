@@ -23,6 +23,8 @@ struct RtlOptions {
 struct RtlStatistics {
   uint64_t evaluated_cycles = 0;  // the rest was skipped because nothing moved
   uint64_t busy_cycles = 0;       // a fence would have waited
+  uint64_t first_command_cycle = 0;  // when the first command was accepted
+  uint64_t last_work_cycle = 0;      // the last one of busy_cycles
   // By bit of event_units: load, execute, store, mesh, read beat, write beat, loop_ws, loop_conv.
   std::array<uint64_t, 8> unit_cycles{};
 };
