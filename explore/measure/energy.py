@@ -1,0 +1,39 @@
+"""Energy of what was counted while commands ran, with the constants of the reference model (`accel.energy`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from accel.config import Accelerator
+
+__all__ = ["ENERGY_TERMS", "counted_energy"]
+
+ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
+
+
+def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dict[str, float]:
+    """Energy in pJ by `ENERGY_TERMS`.
+
+    Args:
+        activity: counts of `sim.job.Result.activity`. Words as in the reference model (method specification,
+            section 3): registers are accessed once a multiplication and once for every stationary word moved in;
+            the accumulator in 32-bit words, the scratchpad and DRAM in bytes. A row of a local memory is one access
+            of all its words, since all its columns are clocked.
+        accelerator: its energy table and capacities.
+    """
+    table = accelerator.energy
+    accesses = {
+        "mac": activity["macs"],
+        "registers": activity["macs"] + activity["stationary_words"],
+        "accumulator": activity["accumulator_read_words"] + activity["accumulator_write_words"],
+        "scratchpad": activity["scratchpad_read_bytes"] + activity["scratchpad_write_bytes"],
+        "dram": activity["dram_read_bytes"] + activity["dram_write_bytes"],
+    }
+    unit = {
+        "mac": table.mac_pj,
+        "registers": table.register_pj,
+        "accumulator": table.accumulator_pj(float(accelerator.accumulator_kib), float(accelerator.dim)),
+        "scratchpad": table.scratchpad_pj(float(accelerator.scratchpad_kib)),
+        "dram": table.dram_pj,
+    }
+    return {name: accesses[name] * unit[name] for name in ENERGY_TERMS}

@@ -1,0 +1,173 @@
+"""One layer measured: compiled for its accelerator, run on the accelerator's RTL, compared, counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.layer import Layer
+from compiler.layer_program import layer_program
+from compiler.layer_reference import draw_tensors, layer_result
+from compiler.mapping import Mapping
+from compiler.schedule import ExplicitSchedule, Schedule
+from explore.measure.energy import counted_energy
+from explore.measure.text import schedule_text, style_of
+from sim.job import Limits, Memory, Result, SimulationError
+from sim.program import run_program
+
+__all__ = ["LayerMeasurement", "Status", "first_difference", "measure_layer", "schedule_for"]
+
+Status = Literal["measured", "failed", "infeasible"]
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@dataclass(frozen=True)
+class LayerMeasurement:
+    """What one layer cost on the RTL; all counts are 0 and empty unless it ran to its end.
+
+    Attributes:
+        status: `measured`, every element of the output being right; `failed`, the simulation or an element of the
+            output being wrong; `infeasible`, the accelerator or the compiler cannot carry the schedule out.
+        reason: of a failure the first wrong element or the simulator's message, the binding constraint of what is
+            infeasible; empty otherwise.
+        cycles: from the first command the accelerator accepted to the end of its last work.
+        program_cycles: from reset to the program's end.
+        counters: everything the simulator counted, by name (`sim.job.Result.counters`), and commands by name,
+            `command_NAME` as the host issued them and `unrolled_NAME` as the units executed them.
+        activity: `sim.job.Result.activity`, but the bytes of DRAM are those that its channel moved.
+        energy_pj: `energy_terms_pj` summed up.
+        energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`.
+        style: of the code: explicit, packed, loop_ws, loop_conv.
+        schedule: as `explore.measure.text.schedule_text` writes it.
+        config_hash: of the accelerator.
+        seconds: wall time, builds included.
+    """
+
+    status: Status
+    reason: str = ""
+    cycles: int = 0
+    program_cycles: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+    activity: dict[str, int] = field(default_factory=dict)
+    energy_pj: float = 0.0
+    energy_terms_pj: dict[str, float] = field(default_factory=dict)
+    style: str = ""
+    schedule: str = ""
+    config_hash: str = ""
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; `LayerMeasurement(**values)` is the way back."""
+        return asdict(self)
+
+
+def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:
+    """A mapping as it is realised on the accelerator; schedules stay what they are."""
+    return ExplicitSchedule(how) if isinstance(how, Mapping) else how
+
+
+def measure_layer(
+    layer: Layer,
+    mapping_or_schedule: Mapping | Schedule,
+    accelerator: Accelerator,
+    *,
+    seed: int = 0,
+    memory: Memory | None = None,
+    limits: Limits | None = None,
+    report: Callable[[str], None] | None = None,
+) -> LayerMeasurement:
+    """Compile a layer, run it on the RTL with random tensors, compare all elements with numpy's integers, and count.
+
+    Args:
+        layer, mapping_or_schedule, accelerator: what, how (see `schedule_for`), and on what.
+        seed: of the tensors. Their values do not change cycles.
+        memory: timing of main memory; by default the simulator's, with the accelerator's bandwidth.
+        limits: of the simulation; one that is passed makes the measurement `failed`.
+        report: gets the progress of builds.
+
+    What fails or is infeasible is a result, too. Raises InputError for a mapping that does not cover the layer, and
+    BuildError or StorageError where simulators cannot be built at all.
+    """
+    start = time.perf_counter()
+    facts: dict[str, str] = {"config_hash": accelerator.config_hash}
+
+    def unmeasured(status: Status, reason: str) -> LayerMeasurement:
+        return LayerMeasurement(status, reason, seconds=time.perf_counter() - start, **facts)  # type: ignore[arg-type]
+
+    tensors = draw_tensors(layer, seed)
+    try:
+        schedule = schedule_for(layer, mapping_or_schedule, accelerator)
+        facts |= {"style": style_of(schedule), "schedule": schedule_text(schedule)}
+        program = layer_program(layer, schedule, accelerator, tensors)
+        outputs, result = run_program(
+            program, engine="rtl", memory=memory, limits=limits or Limits(), report=report
+        )
+    except InfeasibleError as error:
+        return unmeasured("infeasible", error.message)
+    except SimulationError as error:
+        return unmeasured("failed", f"{error.kind}: {error.message}")
+    if result.exit_code:
+        return unmeasured("failed", f"the program ended with exit code {result.exit_code}")
+    wrong = first_difference(layer, outputs["output"].ravel(), layer_result(layer, tensors))
+    if wrong:
+        return unmeasured("failed", wrong)
+    return _measured(result, accelerator, time.perf_counter() - start, facts)
+
+
+def first_difference(layer: Layer, got: Array, expected: Array) -> str:
+    """The first element of a flat output that is wrong, by its place in the tensor; empty when none is."""
+    places = np.flatnonzero(got != expected)
+    if not places.size:
+        return ""
+    at = int(places[0])
+    return (
+        f"output[{at}]{_place(layer, at)} is {int(got[at])}, should be {int(expected[at])};"
+        f" {places.size:,} of {expected.size:,} elements are wrong"
+    )
+
+
+def _place(layer: Layer, at: int) -> str:
+    """Where an element of the flat output stands: image, row, column, channel; empty in gaps of the layout."""
+    p, pool, layout = layer.problem, layer.pooling, layer.output
+    rows, columns = (pool.rows, pool.columns) if pool else (p.Q, p.P)
+    for group in range(p.groups):
+        pixel, channel = divmod(at - group * layout.group, layout.pitch)
+        if 0 <= pixel < layer.pixels_stored and channel < p.K:
+            image, rest = divmod(pixel, rows * columns)
+            row, column = divmod(rest, columns)
+            return f" (group {group}, n {image}, q {row}, p {column}, k {channel})"
+    return ""
+
+
+def _measured(
+    result: Result, accelerator: Accelerator, seconds: float, facts: dict[str, str]
+) -> LayerMeasurement:
+    assert result.cycles is not None
+    assert result.dram_read_bytes is not None
+    assert result.dram_write_bytes is not None
+    counters = dict(result.counters)
+    counters |= {f"command_{name}": count for name, count in result.commands.items()}
+    counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
+    # what commands ask for is less where rows do not begin and end with the channel's bursts
+    activity = result.activity | {
+        "dram_read_bytes": result.dram_read_bytes,
+        "dram_write_bytes": result.dram_write_bytes,
+    }
+    terms = counted_energy(activity, accelerator)
+    return LayerMeasurement(
+        status="measured",
+        cycles=counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"],
+        program_cycles=result.cycles,
+        counters=counters,
+        activity=activity,
+        energy_pj=sum(terms.values()),
+        energy_terms_pj=terms,
+        seconds=seconds,
+        **facts,
+    )

@@ -1,0 +1,181 @@
+"""Layers and schedules as one line of text, and back: for keys, tables and data sets.
+
+R3 S3 P56 Q56 C64 K64 stride 2x2 image 112x112 padding 1x1 bias relu scale 0.001953125
+explicit L3[WIO] K4 - L2[WI] N1 K16X - L1[O] C4 C16X - L0[W] P56 buffers 2,2,1
+loop_ws 4,4,8 order ijk keep A
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from common.errors import InputError
+from compiler.layer import Layer, Pooling
+from compiler.mapping import Mapping
+from compiler.mapping_text import format_mapping, parse_mapping
+from compiler.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+    Schedule,
+)
+from workloads.problem import DIMS, Problem
+
+__all__ = [
+    "layer_text",
+    "mapping_text",
+    "parse_layer",
+    "parse_mapping_text",
+    "parse_schedule",
+    "schedule_text",
+    "style_of",
+]
+
+_BUFFERS = re.compile(r"(.*) buffers ([12]),([12]),([12])")
+_WS = re.compile(r"loop_ws (\d+),(\d+),(\d+) order ([ijk]{3})(?: keep (A?B?))?")
+_CONV = re.compile(
+    r"loop_conv (\d+(?:,\d+){6}) order ([nqpksrc]{7})(?: (\d+) pixels a row)?( downsample)?"
+    r"(?: keep( input)?( weights)?)?"
+)
+
+
+def style_of(schedule: Schedule) -> str:
+    """The code style: explicit, packed, loop_ws or loop_conv."""
+    if isinstance(schedule, ExplicitSchedule):
+        return "explicit"
+    if isinstance(schedule, DepthwiseSchedule):
+        return "packed"
+    return "loop_ws" if isinstance(schedule, LoopWsSchedule) else "loop_conv"
+
+
+def mapping_text(mapping: Mapping) -> str:
+    """A mapping in the published grammar, and its copies of the W, I and O tiles."""
+    return f"{format_mapping(mapping)} buffers {','.join(map(str, mapping.buffering))}"
+
+
+def parse_mapping_text(text: str) -> Mapping:
+    """What `mapping_text` wrote; places of loops that run once may differ. Raises InputError."""
+    found = _BUFFERS.fullmatch(text)
+    if not found:
+        raise InputError(f"'{text}' does not end with the copies of the tiles", hint="add 'buffers 1,1,1'")
+    w, i, o = (int(found[n]) for n in (2, 3, 4))
+    return replace(parse_mapping(found[1]), buffering=(w, i, o))
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """A schedule as one line."""
+    if isinstance(schedule, ExplicitSchedule):
+        return f"explicit {mapping_text(schedule.mapping)}"
+    if isinstance(schedule, DepthwiseSchedule):
+        return f"packed {schedule.packed} {mapping_text(schedule.mapping)}"
+    return str(schedule)
+
+
+def parse_schedule(text: str) -> Schedule:
+    """What `schedule_text` wrote. Raises InputError."""
+    style, _, rest = text.partition(" ")
+    if style == "explicit":
+        return ExplicitSchedule(parse_mapping_text(rest))
+    if style == "packed":
+        packed, _, mapping = rest.partition(" ")
+        if packed.isdecimal():
+            return DepthwiseSchedule(parse_mapping_text(mapping), int(packed))
+    if found := _WS.fullmatch(text):
+        kept = found[5] or ""
+        return LoopWsSchedule(
+            int(found[1]), int(found[2]), int(found[3]), found[4], keep_a="A" in kept, keep_b="B" in kept
+        )
+    if found := _CONV.fullmatch(text):
+        n, q, p, k, s, r, c = (int(one) for one in found[1].split(","))
+        return LoopConvSchedule(
+            n, q, p, k, s, r, c,
+            order=found[2], pixels=int(found[3] or 1), downsample=bool(found[4]),
+            keep_input=bool(found[5]), keep_weights=bool(found[6]),
+        )  # fmt: skip
+    raise InputError(f"'{text}' is no schedule", hint="it begins with explicit, packed, loop_ws or loop_conv")
+
+
+def layer_text(layer: Layer) -> str:
+    """A layer with dense tensors as one line. Raises InputError for one with layouts of its own."""
+    p, plain = layer.problem, Layer(layer.problem, layer.image, layer.padding)
+    if layer.weights_transposed or (layer.input, layer.weight, layer.output) != (
+        plain.input,
+        plain.weight,
+        plain.output,
+    ):
+        raise InputError("only layers of dense tensors have a text")
+    words = [f"{name}{bound}" for name, bound in zip(DIMS, p.bounds, strict=True) if bound > 1] or ["P1"]
+    for name, pair in (
+        ("stride", (p.stride_h, p.stride_w)),
+        ("dilation", (p.dilation_h, p.dilation_w)),
+    ):
+        if pair != (1, 1):
+            words += [name, _pair(pair)]
+    if p.groups > 1:
+        words += ["groups", str(p.groups)]
+    if layer.image != Layer(p, padding=layer.padding).image:
+        words += ["image", _pair(layer.size)]
+    if layer.padding != (0, 0):
+        words += ["padding", _pair(layer.padding)]
+    words += ["bias"] * layer.bias
+    if layer.residual_scale is not None:
+        words += ["residual", repr(layer.residual_scale)]
+    words += ["relu"] * layer.relu
+    words += ["raw"] if layer.scale is None else ["scale", repr(layer.scale)]
+    if (pool := layer.pooling) is not None:
+        words += ["pool", f"{pool.size},{pool.stride},{pool.padding},{pool.rows},{pool.columns}"]
+    return " ".join(words)
+
+
+def parse_layer(text: str) -> Layer:
+    """What `layer_text` wrote. Raises InputError."""
+    try:
+        return _parse_layer(text.split())
+    except (ValueError, KeyError, StopIteration) as error:
+        raise InputError(
+            f"'{text}' is no layer", hint="write it like 'P128 C64 K64 bias scale 0.01'"
+        ) from error
+
+
+def _parse_layer(words: list[str]) -> Layer:
+    bounds: dict[str, int] = {}
+    values: dict[str, str] = {}
+    flags: set[str] = set()
+    rest = iter(words)
+    for word in rest:
+        if word in ("bias", "relu", "raw"):
+            flags.add(word)
+        elif word in ("stride", "dilation", "groups", "image", "padding", "residual", "scale", "pool"):
+            values[word] = next(rest)
+        elif word[0] in DIMS and word[1:].isdecimal() and word[0] not in bounds:
+            bounds[word[0]] = int(word[1:])
+        else:
+            raise ValueError(word)
+    stride, dilation = (_numbers(values.get(name, "1x1")) for name in ("stride", "dilation"))
+    problem = Problem(
+        **bounds,
+        stride_h=stride[0], stride_w=stride[1], dilation_h=dilation[0], dilation_w=dilation[1],
+        groups=int(values.get("groups", "1")),
+    )  # fmt: skip
+    pool = Pooling(*(int(one) for one in values["pool"].split(","))) if "pool" in values else None
+    return Layer(
+        problem,
+        image=_numbers(values["image"]) if "image" in values else None,
+        padding=_numbers(values.get("padding", "0x0")),
+        bias="bias" in flags,
+        residual_scale=float(values["residual"]) if "residual" in values else None,
+        relu="relu" in flags,
+        scale=None if "raw" in flags else float(values["scale"]),
+        pooling=pool,
+    )
+
+
+def _pair(pair: tuple[int, int]) -> str:
+    return f"{pair[0]}x{pair[1]}"
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    first, second = text.split("x")
+    return int(first), int(second)
