@@ -9,13 +9,14 @@ checkpoints happen here only, under a copy of the log that `_restore_log` puts b
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,8 +25,8 @@ from common.errors import Location, StorageError
 
 #: Marks the file as a study ("baco" in ASCII), see `PRAGMA application_id`.
 APPLICATION_ID = 0x6261636F
-#: Version of the schema; a study of another version is refused.
-SCHEMA_VERSION = 1
+#: Version of the schema; an older one is read, and brought up to date by who writes it; a later one is refused.
+SCHEMA_VERSION = 2
 #: The log is folded into the database when it has grown beyond this, so that it stays small on disk.
 CHECKPOINT_BYTES = 16 << 20
 _WAL_HEADER_BYTES = 32
@@ -72,12 +73,33 @@ def storage_errors(path: Path, doing: str) -> Iterator[None]:
         if code == sqlite3.SQLITE_NOTADB:
             raise damaged(path, "its header is not that of a study (not an SQLite file)") from error
         raise damaged(path, str(error)) from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes bytes of a damaged file
+        raise damaged(path, "its schema is no text") from error
     except OSError as error:
         raise StorageError(
             f"{error.strerror or error} ({doing})",
             location=where,
             hint="check free space and permissions, or choose another --out",
         ) from error
+
+
+def row_digest(*values: object) -> str:
+    """Checksum of a row: SQLite notices a torn page, but not a changed digit."""
+    digest = hashlib.sha256()
+    for value in values:
+        digest.update(value if isinstance(value, bytes) else repr(value).encode())
+        digest.update(b"|")
+    return digest.hexdigest()[:16]
+
+
+def dump(data: object) -> str:
+    """Plain values as JSON, short."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+
+
+def marks(values: Sequence[object]) -> str:
+    """Placeholders for `values` in an SQL statement."""
+    return ", ".join("?" * len(values))
 
 
 class WriterLock:
@@ -151,6 +173,9 @@ class Store:
     Args:
         path: the database; it must exist (see `create`).
         read_only: never writes, needs no lock, and may be used while another process explores.
+
+    Attributes:
+        version: of the file's schema, at most `SCHEMA_VERSION`.
 
     Raises:
         StorageError: missing, damaged, of another version, locked, or without access.
@@ -245,7 +270,7 @@ class Store:
             ):
                 connection.execute(f"PRAGMA {pragma}")
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
         return connection
@@ -275,12 +300,13 @@ class Store:
         version = self.connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION_ID:
             raise damaged(self.path, "its header is not that of a study")
-        if version != SCHEMA_VERSION:
+        if not 1 <= version <= SCHEMA_VERSION:
             raise StorageError(
-                f"the study has format version {version}, this baco reads version {SCHEMA_VERSION}",
+                f"the study has format version {version}, this baco reads versions up to {SCHEMA_VERSION}",
                 location=Location(str(self.path)),
                 hint="use the version of baco that made it, or explore again into another folder (--out)",
             )
+        self.version = int(version)
 
     def _restore_log(self) -> None:
         if not self._kept.exists():
@@ -319,6 +345,14 @@ class Store:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
+
+    def migrate(self, schema: str) -> None:
+        """Bring a study of an earlier version up to date: statements of `schema`, all or none."""
+        with self.transaction("bringing it up to date") as connection:
+            for statement in filter(str.strip, schema.split(";")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        self.version = SCHEMA_VERSION
 
     @contextmanager
     def snapshot(self, doing: str) -> Iterator[sqlite3.Connection]:

@@ -11,7 +11,6 @@ best in each metric and in the objective always staying. So a study stays small 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from common.errors import BacoError, StorageError
 from explore._snapshot import pack_state, unpack_state
-from explore._store import CHECKPOINT_BYTES, Store, damaged, storage_errors
+from explore._store import CHECKPOINT_BYTES, Store, damaged, dump, marks, row_digest, storage_errors
 from explore.candidate import BatchSummary, Candidate
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
@@ -61,24 +60,17 @@ CREATE TABLE candidates (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, config_
 CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), batch INTEGER NOT NULL, arrays BLOB NOT NULL,
     digest TEXT NOT NULL);
 """
+#: What version 2 added: layers measured on the RTL, and the designs they belong to (`explore.validate`).
+_SCHEMA_2 = """
+CREATE TABLE measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE validations (design TEXT PRIMARY KEY, number INTEGER NOT NULL, record TEXT NOT NULL,
+    digest TEXT NOT NULL);
+"""
 _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
     "objective, improved, front"
 )
 _BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
-
-
-def _digest(*values: object) -> str:
-    """Checksum of a row: SQLite notices a torn page, but not a changed digit."""
-    digest = hashlib.sha256()
-    for value in values:
-        digest.update(value if isinstance(value, bytes) else repr(value).encode())
-        digest.update(b"|")
-    return digest.hexdigest()[:16]
-
-
-def _dump(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=True)
 
 
 @dataclass
@@ -113,6 +105,8 @@ class Study:
         self._best_id: int | None = None
         self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
+            if store.version == 1 and not store.read_only:
+                store.migrate(_SCHEMA_2)
             with store.snapshot("opening it"):
                 self.verify()
                 self._trusted("its set-up", self._load_setup)
@@ -133,12 +127,12 @@ class Study:
         """
         setup = {key: value for key, value in setup_record.items() if key != "tasks"}
         rows: list[tuple[str, tuple[object, ...]]] = []
-        for key, value in (("setup", _dump(setup)), ("provenance", _dump(provenance))):
-            rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, _digest(key, value))))
+        for key, value in (("setup", dump(setup)), ("provenance", dump(provenance))):
+            rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, row_digest(key, value))))
         for position, task in enumerate(setup_record["tasks"]):
-            text = _dump(task)
-            rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, _digest(position, text))))
-        return cls(Store.create(Path(path), _SCHEMA, rows))
+            text = dump(task)
+            rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
+        return cls(Store.create(Path(path), _SCHEMA + _SCHEMA_2, rows))
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Study:
@@ -186,7 +180,7 @@ class Study:
                 row_id = (int(old.ids[i]),)
                 if old.improved[i]:
                     query = f"SELECT {_CANDIDATE} FROM candidates WHERE id = ?"
-                    digest = _digest(*connection.execute(query, row_id).fetchone()[:-1], 0)
+                    digest = row_digest(*connection.execute(query, row_id).fetchone()[:-1], 0)
                     connection.execute(
                         "UPDATE candidates SET front = 0, digest = ? WHERE id = ?", (digest, *row_id)
                     )
@@ -199,8 +193,8 @@ class Study:
                     row = self._candidate_row(next_id, summary.batch, candidate, improved)
                     values = (*row, int(on_front[position]))
                     connection.execute(
-                        f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({_marks(values)}, ?)",
-                        (*values, _digest(*values)),
+                        f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
+                        (*values, row_digest(*values)),
                     )
                     inserted.append((position, next_id, improved))
                     next_id += 1
@@ -211,16 +205,16 @@ class Study:
                 record["seconds"],
                 record["best_objective"],
                 record["phase"],
-                _dump(record["details"]),
+                dump(record["details"]),
                 int(done),
             )
             connection.execute(
-                f"INSERT INTO batches ({_BATCH}, digest) VALUES ({_marks(batch)}, ?)",
-                (*batch, _digest(*batch)),
+                f"INSERT INTO batches ({_BATCH}, digest) VALUES ({marks(batch)}, ?)",
+                (*batch, row_digest(*batch)),
             )
             connection.execute(
                 "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)",
-                (record["batch"], blob, _digest(record["batch"], blob)),
+                (record["batch"], blob, row_digest(record["batch"], blob)),
             )
         ids = {position: row_id for position, row_id, _ in inserted}
         improved_at = {position for position, _, improved in inserted if improved}
@@ -239,10 +233,49 @@ class Study:
 
     def begin_session(self, record: Json) -> None:
         """Note that a process starts to work on the study (command, budget, versions)."""
-        text = _dump(record)
+        text = dump(record)
         with self._store.transaction("starting a session") as connection:
             number = connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
-            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (number, text, _digest(number, text)))
+            connection.execute(
+                "INSERT INTO sessions VALUES (?, ?, ?)", (number, text, row_digest(number, text))
+            )
+
+    def keep_measurement(self, key: str, record: Json) -> None:
+        """Keep what was measured of a layer (plain JSON). When this returns, it survives whatever happens.
+
+        A second record of a key takes the place of the first. Raises StorageError when the disk is full or fails.
+        """
+        row = (key, dump(record))
+        with self._store.transaction("recording a measurement") as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?)", (*row, row_digest(*row))
+            )
+        self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
+
+    def measurements(self) -> dict[str, Json]:
+        """Everything measured, by key."""
+        if self._store.version == 1:
+            return {}
+        return {key: json.loads(text) for key, text in self._rows("SELECT key, record FROM measurements")}
+
+    def keep_validation(self, design: str, record: Json) -> None:
+        """Keep which layers stand for a design (plain JSON), in place of what was kept of it before.
+
+        Raises StorageError when the disk is full or fails.
+        """
+        with self._store.transaction("recording a validation") as connection:
+            number = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM validations").fetchone()[0]
+            row = (design, number, dump(record))
+            connection.execute(
+                "INSERT OR REPLACE INTO validations VALUES (?, ?, ?, ?)", (*row, row_digest(*row))
+            )
+
+    def validations(self) -> list[Json]:
+        """The designs chosen to be measured, in the order they were kept."""
+        if self._store.version == 1:
+            return []
+        rows = self._rows("SELECT record FROM validations ORDER BY number")
+        return [json.loads(text) for (text,) in rows]
 
     def _points(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         names = self.objective.front_metrics
@@ -277,8 +310,8 @@ class Study:
             row_id,
             batch,
             candidate.accelerator.config_hash,
-            _dump(record["accelerator"]),
-            _dump(record["mappings"]),
+            dump(record["accelerator"]),
+            dump(record["mappings"]),
             cost["latency_cycles"],
             cost["energy_pj"],
             cost["area_mm2"],
@@ -353,12 +386,17 @@ class Study:
             "candidates": tuple(_CANDIDATE.split(", ")),
             "snapshot": ("batch", "arrays"),
         }
+        if self._rows("SELECT 1 FROM sqlite_schema WHERE name = 'measurements'") and self._store.version == 1:
+            raise damaged(self.path, "its version does not match its tables")
+        if self._store.version > 1:
+            columns["measurements"] = ("key", "record")
+            columns["validations"] = ("design", "number", "record")
         with self._store.snapshot("verifying it"):
             for table, names in columns.items():
                 for *values, stored in self._rows(
                     f"SELECT {', '.join(names)}, digest FROM {table} ORDER BY 1"
                 ):
-                    if _digest(*values) != stored:
+                    if row_digest(*values) != stored:
                         raise damaged(self.path, f"the checksum of {table} row {values[0]!r} does not match")
             keys = {key for (key,) in self._rows("SELECT key FROM meta")}
             if keys != {"setup", "provenance"}:
@@ -448,8 +486,3 @@ class Study:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _marks(values: Sequence[object]) -> str:
-    """Placeholders for `values` in an SQL statement."""
-    return ", ".join("?" * len(values))
