@@ -1,0 +1,223 @@
+"""Many measurements side by side, each kept the moment it is finished.
+
+Workers are processes that wait on a pipe for the next job and write what they measured into the store themselves: when
+the parent dies, they finish what they are at, keep it, find the pipe closed and end. When a worker dies, the parent
+finds the pipe closed and gives the job to another one, once.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from accel.config import Accelerator
+from common.errors import BacoError, StorageError
+from compiler.layer import Layer
+from compiler.schedule import Schedule
+from explore.measure.layer import LayerMeasurement, measure_layer
+from explore.measure.store import MeasurementStore, measurement_key
+from sim.job import Limits, Memory
+
+__all__ = ["MeasurementJob", "Progress", "measure_many"]
+
+#: Libraries that start a thread a core unless told otherwise.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: How often a job is given out when workers die of it.
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class MeasurementJob:
+    """One measurement that is wanted; arguments of `explore.measure.layer.measure_layer`.
+
+    Attributes:
+        name: for people who watch.
+    """
+
+    layer: Layer
+    schedule: Schedule
+    accelerator: Accelerator
+    seed: int = 0
+    memory: Memory | None = None
+    limits: Limits = field(default_factory=Limits)
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """Of the store."""
+        return measurement_key(
+            self.layer, self.schedule, self.accelerator, seed=self.seed, memory=self.memory
+        )
+
+
+#: Called after each measurement: finished, all, the job, and what came of it.
+Progress = Callable[[int, int, MeasurementJob, LayerMeasurement], None]
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    job: int | None = None
+
+
+def measure_many(
+    jobs: Sequence[MeasurementJob],
+    workers: int,
+    store: MeasurementStore,
+    progress: Progress | None = None,
+) -> list[LayerMeasurement]:
+    """Measurements of all jobs, in their order; those the store has already are taken from there.
+
+    Args:
+        jobs: jobs of one accelerator should stand together: its simulator is built by the first of them.
+        workers: processes that work side by side; 0 measures in this process.
+        store: gets every measurement at once.
+        progress: called for each job, in the order in which they are finished.
+
+    Raises what `measure_layer` raises, from the first job it happens to; measurements finished before are kept.
+    """
+    found: list[LayerMeasurement | None] = [None] * len(jobs)
+    finished = 0
+
+    def take(index: int, measurement: LayerMeasurement) -> None:
+        nonlocal finished
+        found[index] = measurement
+        finished += 1
+        if progress:
+            progress(finished, len(jobs), jobs[index], measurement)
+
+    due = []
+    for index, job in enumerate(jobs):
+        known = store.get(job.key)
+        if known is None:
+            due.append(index)
+        else:
+            take(index, known)
+    if workers < 1:
+        for index in due:
+            take(index, _measure(jobs[index], store))
+    else:
+        _share_out(jobs, due, workers, store.path, take)
+    return [one for one in found if one is not None]
+
+
+def _measure(job: MeasurementJob, store: MeasurementStore) -> LayerMeasurement:
+    measured = measure_layer(
+        job.layer, job.schedule, job.accelerator, seed=job.seed, memory=job.memory, limits=job.limits
+    )
+    store.put(job.key, measured)
+    return measured
+
+
+def _share_out(
+    jobs: Sequence[MeasurementJob],
+    due: list[int],
+    workers: int,
+    path: Path,
+    take: Callable[[int, LayerMeasurement], None],
+) -> None:
+    waiting = list(reversed(due))
+    attempts = dict.fromkeys(due, 0)
+    crew: list[_Worker] = []
+    try:
+        while waiting or any(one.job is not None for one in crew):
+            while waiting and sum(one.job is not None for one in crew) < workers:
+                idle = next((one for one in crew if one.job is None), None)
+                if idle is None:
+                    idle = _start(path)
+                    crew.append(idle)
+                idle.job = waiting.pop()
+                attempts[idle.job] += 1
+                _send(idle, jobs[idle.job])
+            ready = wait([one.pipe for one in crew if one.job is not None])
+            for worker in [one for one in crew if one.pipe in ready]:
+                index = worker.job
+                assert index is not None
+                try:
+                    answer = worker.pipe.recv()
+                except (EOFError, ConnectionError):
+                    crew.remove(worker)
+                    worker.pipe.close()
+                    worker.process.join()
+                    _again(index, attempts, waiting, jobs[index], worker.process.exitcode)
+                    continue
+                worker.job = None
+                if isinstance(answer, BacoError):
+                    raise answer
+                take(index, answer)
+    finally:
+        for worker in crew:
+            worker.pipe.close()
+            if worker.job is not None:  # only when this process gives up
+                worker.process.terminate()
+            worker.process.join()
+
+
+def _again(
+    index: int, attempts: dict[int, int], waiting: list[int], job: MeasurementJob, code: int | None
+) -> None:
+    """Give out the job of a worker that died once more, unless that was tried before."""
+    if attempts[index] >= _ATTEMPTS:
+        raise BacoError(
+            f"measuring {job.name or job.layer.problem} ended its process {attempts[index]} times (code {code})",
+            hint="if memory ran out, use fewer workers; else please report this",
+        )
+    waiting.append(index)
+
+
+def _start(path: Path) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, path), daemon=False)
+    with _single_threads():
+        process.start()
+    theirs.close()  # so that the worker's end is the only one, and its death shows
+    return _Worker(process, ours)
+
+
+def _send(worker: _Worker, job: MeasurementJob) -> None:
+    try:
+        worker.pipe.send(job)
+    except ConnectionError:  # it has died; waiting for its answer finds out
+        return
+
+
+@contextmanager
+def _single_threads() -> Iterator[None]:
+    """For processes started inside: numpy with one thread, unless the user decided."""
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _work(pipe: Connection, path: Path) -> None:
+    """A worker: jobs in, measurements out, until the other end is closed."""
+    with MeasurementStore(path) as store:
+        while True:
+            try:
+                job: MeasurementJob = pipe.recv()
+            except (EOFError, ConnectionError, KeyboardInterrupt):
+                return
+            try:
+                answer: LayerMeasurement | BacoError = _measure(job, store)
+            except BacoError as error:
+                answer = error
+            except OSError as error:
+                answer = StorageError(f"{error.strerror or error}")
+            except KeyboardInterrupt:
+                return
+            try:
+                pipe.send(answer)
+            except ConnectionError:
+                return
