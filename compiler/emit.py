@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, llvm, memref, scf
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, ModuleOp, i64
+from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, ModuleOp, UnitAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.dialects.instgem import OPERATIONS, FenceOp
+from compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
 
 __all__ = ["Condition", "Emitter", "Number", "Variable"]
 
@@ -254,8 +254,9 @@ class Emitter:
         self.insert(scf.ForOp(first, last, stride, [], Region(block)))
 
     @contextmanager
-    def when(self, condition: Condition) -> Iterator[None]:
-        """What is written inside happens only if the condition holds."""
+    def when(self, condition: Condition, *, rarely: bool = False) -> Iterator[None]:
+        """What is written inside happens only if the condition holds; `rarely` if that is the exception, so that the
+        code that goes on lies in a row."""
         if isinstance(condition, bool):
             if condition:
                 yield
@@ -267,7 +268,9 @@ class Emitter:
         with self._aside(block):
             yield
             self.insert(scf.YieldOp())
-        self.insert(scf.IfOp(condition, [], Region(block)))
+        operation = self.insert(scf.IfOp(condition, [], Region(block)))
+        if rarely:
+            operation.attributes[RARELY] = UnitAttr()
 
     @contextmanager
     def _aside(self, block: Block) -> Iterator[None]:

@@ -27,8 +27,10 @@ from accel.isa import COMMANDS
 from accel.isa.command import CommandType
 from common.errors import did_you_mean
 
-__all__ = ["OPERATIONS", "CommandOp", "FenceOp", "InstGem"]
+__all__ = ["OPERATIONS", "RARELY", "CommandOp", "FenceOp", "InstGem"]
 
+#: Attribute of an `scf.if` whose condition seldom holds.
+RARELY = "instgem.rarely"
 #: Stands in `known` for a field that an operand gives.
 COMPUTED = -(1 << 63)
 #: How a field begins.

@@ -8,6 +8,7 @@ memory region. The hazard logic of the accelerator does the waiting.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.emit import Condition, Emitter, Number, Variable
 from compiler.layer import Layer, Layout
-from compiler.lower.explicit_jobs import Job, Pace
+from compiler.lower.explicit_jobs import Job, Pace, Turns
 from compiler.lower.explicit_loads import InputLoads, WeightLoads
 from compiler.lower.explicit_memory import LocalMemory, Region, allocate
 from compiler.lower.explicit_passes import Passes
@@ -279,21 +280,24 @@ class _Program:
         if self.ahead:
             self._only_opening.start([*first, self.tile.row])
         early = [operand for operand in (self.inputs, self.weights) if operand.ahead]
-        per_block = self.passes.beats
-        for trip in plan.tiles:
-            per_block *= trip.count
-        block_pace = Pace(
-            e, [one.job for one in early], max((one.loads.steps for one in early), default=0), per_block
-        )
         moves = list(self._stores) if self.deferred else []
         moves += [self._only_opening] if self.ahead else []
+        block_steps = max((one.loads.steps for one in early), default=0)
+        tile_steps = self.results.steps * (1 + self.ahead)
+        visits_in_block = math.prod(trip.count for trip in plan.tiles)
         # a tile that is held for several blocks has that long
-        per_tile = self.passes.beats
-        for name in plan.held:
-            per_tile *= plan.trips(name)
-        tile_pace = Pace(e, moves, self.results.steps * (1 + self.ahead), per_tile)
+        held = math.prod(plan.trips(name) for name in plan.held)
+        self.passes.settle(len(early) * block_steps / visits_in_block + len(moves) * tile_steps / held)
+        beats = self.passes.beats
+        pace = Pace(
+            e,
+            [
+                Turns([one.job for one in early], block_steps, beats * visits_in_block),
+                Turns(moves, tile_steps, beats * held),
+            ],
+        )
         with e.loop(plan.visits, hint="visit"):
-            self._visit(_Both(block_pace, tile_pace))
+            self._visit(pace)
         for job in moves:
             job.finish()
 
@@ -413,14 +417,3 @@ class _Program:
             self.fence_due.set(self.e.select(changes, 1, 0))
         for cell, number in zip(self.cells, after.numbers, strict=True):
             cell.set(number)
-
-
-class _Both(Pace):
-    """Two paces as one."""
-
-    def __init__(self, *paces: Pace) -> None:
-        self._paces = paces
-
-    def beat(self) -> None:
-        for pace in self._paces:
-            pace.beat()

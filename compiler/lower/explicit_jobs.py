@@ -8,10 +8,11 @@ and the passes of the tile before call it to go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from compiler.emit import Condition, Emitter, Number, Variable
 
-__all__ = ["Job", "Pace"]
+__all__ = ["Job", "Pace", "Turns"]
 
 #: Writes the moves of one step, from the job's parameters and loop numbers.
 Body = Callable[[Sequence[Number], Sequence[Number]], None]
@@ -140,43 +141,77 @@ class Job:
             self._advance(place - 1, at, bounds)
 
 
+@dataclass(frozen=True)
+class Turns:
+    """Jobs that take a step each whenever it is their turn.
+
+    Attributes:
+        jobs: the jobs.
+        steps: that one job has to take while `beats` passes, or whatever a pace hears of, go by.
+    """
+
+    jobs: Sequence[Job]
+    steps: int
+    beats: int
+
+    @property
+    def every(self) -> int:
+        """Beats from turn to turn: a quarter earlier than necessary, since the last moves take their time too."""
+        return max(1, self._beats // max(1, self.steps))
+
+    @property
+    def count(self) -> int:
+        """Steps at a turn."""
+        return max(1, -(-self.steps * self.every // self._beats))
+
+    @property
+    def _beats(self) -> int:
+        return max(1, 3 * self.beats // 4)
+
+
 class Pace:
     """Lets jobs take steps at regular intervals.
 
-    Args:
-        jobs: that take a step each whenever it is time.
-        steps: that one job has to take while `beats` passes go by.
+    One counter for those whose turn comes most often, which is all that most beats cost the host core; the others
+    count its turns.
     """
 
-    def __init__(self, e: Emitter, jobs: Sequence[Job], steps: int, beats: int) -> None:
-        self._e, self._jobs = e, jobs
-        # a quarter earlier than necessary: the last moves take their time too
-        beats = max(1, 3 * beats // 4)
-        self._every = max(1, beats // max(1, steps))
-        self._count = max(1, -(-steps * self._every // beats))
-        self._left = e.variable(self._every) if jobs and self._every > 1 else None
+    def __init__(self, e: Emitter, turns: Sequence[Turns]) -> None:
+        self._e = e
+        self._turns = sorted((one for one in turns if one.jobs), key=lambda one: one.every)
+        self._every: list[int] = []
+        before = 1
+        for one in self._turns:
+            self._every.append(max(1, one.every // before))
+            before *= self._every[-1]
+        self._left = [e.variable(every) if every > 1 else None for every in self._every]
 
     def beat(self) -> None:
         """A pass has been written."""
-        if not self._jobs:
-            return
-        e = self._e
-        if self._left is None:
-            self._steps()
-            return
-        left = e.sub(self._left.get(), 1)
-        due = e.compare("eq", left, 0)
-        self._left.set(e.select(due, self._every, left))
-        with e.when(due):
-            self._steps()
+        self._turn(0)
 
-    def _steps(self) -> None:
+    def _turn(self, place: int) -> None:
+        if place == len(self._turns):
+            return
+        e, cell = self._e, self._left[place]
+        if cell is None:
+            self._steps(self._turns[place])
+            self._turn(place + 1)
+            return
+        left = e.sub(cell.get(), 1)
+        cell.set(left)
+        with e.when(e.compare("eq", left, 0), rarely=True):
+            cell.set(self._every[place])
+            self._steps(self._turns[place])
+            self._turn(place + 1)
+
+    def _steps(self, turns: Turns) -> None:
         e = self._e
         some: Number = 0
-        for job in self._jobs:
+        for job in turns.jobs:
             some = e.bit_or(some, job.flag)
         with e.when(e.compare("ne", some, 0)):
-            for job in self._jobs:
-                most = max(1, min(self._count, job.run))
-                with e.loop(-(-self._count // most)):
+            for job in turns.jobs:
+                most = max(1, min(turns.count, job.run))
+                with e.loop(-(-turns.count // most)):
                     job.step(most)

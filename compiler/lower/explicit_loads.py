@@ -254,9 +254,9 @@ class InputLoads:
         )
         # a line that nothing reads would be loaded over again with nothing to wait for in between
         with e.when(self._line_used(place, line) if self._gaps else True):
-            self._load(0, row, columns, low)
+            self._load(0, row, columns, low, rarely=True)
             self._load(source, e.add(row, low), columns, e.sub(high, low))
-            self._load(0, e.add(row, high), columns, e.sub(count, high))
+            self._load(0, e.add(row, high), columns, e.sub(count, high), rarely=True)
 
     @property
     def _gaps(self) -> bool:
@@ -278,9 +278,11 @@ class InputLoads:
             uses = e.add(uses, e.select(e.both(meets, e.compare("slt", s, place.extent("S"))), 1, 0))
         return e.compare("sgt", uses, 0)
 
-    def _load(self, address: Number, row: Number, columns: Number, rows: Number) -> None:
+    def _load(
+        self, address: Number, row: Number, columns: Number, rows: Number, *, rarely: bool = False
+    ) -> None:
         e = self._e
-        with e.when(e.compare("sgt", rows, 0)):
+        with e.when(e.compare("sgt", rows, 0), rarely=rarely):
             e.command("mvin", address=address, local=row, cols=columns, rows=rows)
 
     def _valid(self, x: Number, y: Number, count: Number) -> tuple[Number, Number]:

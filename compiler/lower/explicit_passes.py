@@ -19,6 +19,8 @@ __all__ = ["Passes"]
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
 _UNINTERRUPTED = 8
+#: Moves that may be issued at once where that is less work for the host core.
+_MOVES_IN_A_ROW = 2
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Passes:
         self._names = min(legal, key=passes)
         self._outer = [name for name in ("N", "Q", "P") if name not in self._names and tile[name] > 1]
         self._rows = passes(self._names)
-        self._beat = self._place_of_beats()
+        self._beat: Literal["block", "run", "pass", "slab"] = "slab" if plan.dataflow == "OS" else "pass"
         self._stride_a, self._stride_c = self._distance[self._names[0]]
 
     def _merged(self) -> tuple[str, ...]:
@@ -108,14 +110,27 @@ class Passes:
             rows *= self._plan.tile[name]
         return -(-rows // self._plan.accelerator.dim)
 
-    def _place_of_beats(self) -> Literal["block", "run", "pass", "slab"]:
-        """Where moves are issued between passes: the less often the better for the host core, but they must not come in
-        long rows. After every weight block, run of rows or pass; in OS after the channels of a window position."""
+    def settle(self, moves: float) -> None:
+        """Decide where moves are issued between passes, before any are written.
+
+        The less often, the less it costs the host core; but moves must not come in long rows, nor passes in rows so
+        long that moves start late. After every weight block if they are few enough then, else after every run of rows
+        or pass; in OS after the channels of a window position.
+
+        Args:
+            moves: to be issued during a visit.
+        """
         if self._plan.dataflow == "OS":
-            return "slab"
-        if self._rows <= _UNINTERRUPTED:
-            return "block"
-        return "run" if self._outer and self._run_passes <= _UNINTERRUPTED else "pass"
+            return
+        blocks = (
+            self._plan.tile_columns * self._plan.block["S"] * self._plan.block["R"] * self._plan.depth_blocks
+        )
+        if self._rows <= _UNINTERRUPTED or moves <= _MOVES_IN_A_ROW * blocks:
+            self._beat = "block"
+        elif self._outer and self._run_passes <= _UNINTERRUPTED:
+            self._beat = "run"
+        else:
+            self._beat = "pass"
 
     @property
     def beats(self) -> int:
@@ -279,24 +294,20 @@ class Passes:
         if first:
             rows = e.min(dim, extent)
             self._pass("compute_preloaded", block, block.weights, a, c, rows)
-        whole = extent // dim if isinstance(extent, int) else e.ceil_div(extent, dim)
+        whole = e.div(extent, dim)
         with e.loop(whole, int(first), hint="row") as chunk:
             row = e.mul(chunk, dim)
-            rows = dim if isinstance(extent, int) else e.min(dim, e.sub(extent, row))
-            self._pass(
-                "compute_accumulated",
-                block,
-                GARBAGE,
-                e.add(a, e.mul(row, self._stride_a)),
-                e.add(c, e.mul(row, self._stride_c)),
-                rows,
-            )
+            a_row, c_row = e.add(a, e.mul(row, self._stride_a)), e.add(c, e.mul(row, self._stride_c))
+            self._pass("compute_accumulated", block, GARBAGE, a_row, c_row, dim)
             if pace is not None:
                 pace.beat()
-        if isinstance(extent, int) and extent % dim and (extent > dim or not first):
-            row = extent // dim * dim
-            a_end, c_end = e.add(a, row * self._stride_a), e.add(c, row * self._stride_c)
-            self._pass("compute_accumulated", block, GARBAGE, a_end, c_end, extent % dim)
+        # what is left apart: so the size of a pass in the loop is known
+        row = e.mul(whole, dim)
+        rest = e.sub(extent, row)
+        some = e.compare("sgt", rest, 0)
+        with e.when(e.both(some, e.compare("sgt", whole, 0)) if first else some):
+            a_row, c_row = e.add(a, e.mul(row, self._stride_a)), e.add(c, e.mul(row, self._stride_c))
+            self._pass("compute_accumulated", block, GARBAGE, a_row, c_row, rest)
 
     def _pass(self, compute: str, block: _Block, weights: Number, a: Number, c: Number, rows: Number) -> None:
         """One pass, with new weights or those of the one before."""

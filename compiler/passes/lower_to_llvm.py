@@ -8,12 +8,13 @@ from typing import ClassVar, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, cf, func, llvm, math, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Block, BlockOps, Operation, Region, SSAValue
 from xdsl.ir.post_order import PostOrderIterator
 from xdsl.passes import ModulePass
 
 from common.errors import InputError
+from compiler.dialects.instgem import RARELY
 from compiler.location import location_of
 
 __all__ = ["LowerToLlvm"]
@@ -365,7 +366,11 @@ def _for(f: _Function, op: scf.ForOp) -> None:
 def _if(f: _Function, op: scf.IfOp) -> None:
     then, end = Block(), Block()
     otherwise = Block() if op.false_region.blocks else end
-    f.run(llvm.CondBrOp(f.get(op.cond), then, [], otherwise, []))
+    condition = f.get(op.cond)
+    if RARELY in op.attributes:
+        # LLVM moves a block that it expects not to run out of the way: branches to it are not taken
+        condition = f.add(llvm.CallIntrinsicOp("llvm.expect.i1", [condition, f.constant(0, i1)], [i1]))
+    f.run(llvm.CondBrOp(condition, then, [], otherwise, []))
     for result in op.output:
         f.set(result, end.insert_arg(_convert(result.type, op), len(end.args)))
     for block, region in ((then, op.true_region), (otherwise, op.false_region)):
