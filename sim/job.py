@@ -10,7 +10,7 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "Memory", "Recording", "Result", "SimulationError"]
+__all__ = ["Job", "Limits", "Mark", "Memory", "Recording", "Result", "SimulationError", "Watch"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,38 @@ class Recording:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """An instruction of the program at which the simulation notes what it has counted so far; no cycle changes by it.
+
+    Attributes:
+        address: of the instruction.
+        copies: ranges of memory, (address, bytes), copied whenever it is about to be executed.
+    """
+
+    address: int
+    copies: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The host core came to a watched instruction.
+
+    Attributes:
+        address: of the instruction.
+        cycle: in which it began; the functional engine counts the host core's cycles.
+        counters, activity: as in `Result`, up to this cycle, with `instructions`, `dram_read_bytes` and
+            `dram_write_bytes` among the counters.
+        copies: of the ranges that `Watch` asks for.
+    """
+
+    address: int
+    cycle: int
+    counters: dict[str, int]
+    activity: dict[str, int]
+    copies: tuple[bytes, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
 class Job:
     """One simulation: a program (ELF), or a stream of raw commands, on an accelerator.
 
@@ -77,6 +109,7 @@ class Job:
         stream: text file of commands for a machine without a host core; None when there is a program.
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
+        watches: instructions at which counters are noted; each address once.
         tools: kind of `sim.toolchain.toolchain`; None for the default.
         simulator: program that runs it, for the engines of `sim.engines.base.EXTERNAL_ENGINES`; None for the one
             that the environment names.
@@ -93,6 +126,7 @@ class Job:
     recording: Recording = field(default_factory=Recording)
     images: tuple[tuple[int, bytes], ...] = ()
     dumps: tuple[tuple[int, int], ...] = ()
+    watches: tuple[Watch, ...] = ()
     tools: str | None = None
     simulator: Path | None = None
     engine_arguments: tuple[str, ...] = ()
@@ -121,6 +155,7 @@ class Result:
             `scratchpad`; bytes of `dram` that loads and stores named.
         console: what the program printed.
         memory_dumps: what the stream's `dump` lines, or the job's dumps, asked for.
+        marks: every time that the program came to an instruction that the job watches, in order.
         notes: things that may surprise.
         config_hash: of the accelerator.
         tools: versions of what built the simulator.
@@ -146,10 +181,14 @@ class Result:
     wall_seconds: float
     build_seconds: float = 0.0
     activity: dict[str, int] = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return asdict(replace(self, memory_dumps=())) | {"memory_dumps": [d.hex() for d in self.memory_dumps]}
+        plain = asdict(replace(self, memory_dumps=(), marks=tuple(replace(m, copies=()) for m in self.marks)))
+        for mark in plain["marks"]:
+            del mark["copies"]
+        return plain | {"memory_dumps": [d.hex() for d in self.memory_dumps]}
 
 
 class SimulationError(BacoError):

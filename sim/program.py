@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
 from common.files import storage_error
-from sim.job import Job, Limits, Memory, Recording, Result
+from sim.job import Job, Limits, Memory, Recording, Result, Watch
 from sim.run import run_job
 
 __all__ = ["RunnableBuffer", "RunnableProgram", "run_program"]
@@ -64,6 +64,7 @@ def run_program(
     report: Callable[[str], None] | None = None,
     console: Callable[[str], None] | None = None,
     read_all: bool = False,
+    watches: Sequence[Watch] = (),
 ) -> tuple[dict[str, Array], Result]:
     """Run a compiled program and read its results back.
 
@@ -72,6 +73,7 @@ def run_program(
         engine: functional or rtl.
         memory: timing of main memory; it is enlarged where the program needs more.
         read_all: give back every buffer, workspaces too, not only outputs.
+        watches: instructions at which counters are noted, for `Result.marks`.
 
     Returns the buffers of role output and inout by name, and what was measured. An exit code other than 0 is in the
     result. Raises InputError for inputs that do not fit, and as `sim.engines.base.Engine.run`.
@@ -99,6 +101,7 @@ def run_program(
                 recording=recording or Recording(),
                 images=tuple(images),
                 dumps=tuple((program.symbols[one.name], one.nbytes) for one in read),
+                watches=tuple(watches),
                 report=report,
                 console=console,
             )

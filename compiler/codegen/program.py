@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,7 @@ class Program:
         memory_bytes: from the start of main memory to behind everything the program needs.
         checked: whether it compares its results itself.
         requirement: least hardware by name, where it is known.
+        labels: addresses of other symbols that `build_program` was asked for.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Program:
     memory_bytes: int
     checked: bool = False
     requirement: Mapping[str, int] | None = None
+    labels: Mapping[str, int] = field(default_factory=dict)
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name. Raises InputError when there is none."""
@@ -123,6 +125,7 @@ def build_program(
     sources: Mapping[str, str] | None = None,
     requirement: Mapping[str, int] | None = None,
     slack_bytes: int = SLACK_BYTES,
+    labels: Sequence[str] = (),
     observe: Observer | None = None,
 ) -> Program:
     """Compile and link a program that calls `entry` once with the addresses of `buffers`.
@@ -140,6 +143,7 @@ def build_program(
         sources: more C or assembly by file name (functions that the module calls).
         requirement: kept in the program.
         slack_bytes: readable bytes behind every buffer, for commands that load more than they use.
+        labels: global symbols of the code whose addresses are wanted.
         observe: called after every pass.
 
     Raises InputError for an entry that is missing or takes other arguments and for what cannot be lowered,
@@ -171,6 +175,7 @@ def build_program(
         memory_bytes=addresses["program_end"] - MEMORY_BASE,
         checked=check,
         requirement=requirement,
+        labels={one: addresses[one] for one in labels},
     )
 
 

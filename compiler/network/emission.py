@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -20,18 +21,26 @@ from compiler.network.placement import Placement
 from compiler.network.pooling import emit_max_pool
 from compiler.network.steps import Argument, Step
 
-__all__ = ["ENTRY", "emit_network"]
+__all__ = ["ENTRY", "emit_network", "step_labels"]
 
 #: The function that a program starts with.
 ENTRY = "network"
 
 
+def step_labels(steps: int) -> list[str]:
+    """Symbols of the places where each step begins, behind the fence that it waits at, and of the end of the last one.
+
+    At the end everything is done: the accelerator's results are in memory.
+    """
+    return [f"network_step_{number}" for number in range(steps + 1)]
+
+
 def emit_network(
     lowered: LoweredNetwork, placement: Placement, accelerator: Accelerator
-) -> tuple[ModuleOp, int]:
-    """The module at the `instgem` level and how many fences its entry has.
+) -> tuple[ModuleOp, tuple[bool, ...]]:
+    """The module at the `instgem` level, and for each step whether its entry has a fence before it.
 
-    The entry `network` takes the addresses of the placement's buffers.
+    The entry `network` takes the addresses of the placement's buffers. It has the symbols of `step_labels`.
     """
     module = ModuleOp([])
     for name, layer in lowered.layers.items():
@@ -58,11 +67,20 @@ def emit_network(
         buffer, offset = placement.address(argument)
         return entry.add(entry.arguments[buffer], offset)
 
-    for step, wait in zip(lowered.steps, waits, strict=True):
+    *labels, end = step_labels(len(lowered.steps))
+    for step, wait, label in zip(lowered.steps, waits, labels, strict=True):
         if wait:
             entry.fence()
+        _label(entry, label)
         entry.call(step.function, [number(one) for one in step.arguments])
-    return entry.finish(), sum(waits)
+    entry.fence()
+    _label(entry, end)
+    return entry.finish(), tuple(waits)
+
+
+def _label(entry: Emitter, name: str) -> None:
+    """A symbol for this place of the program: no instruction, and nothing moves across it."""
+    entry.insert(llvm.InlineAsmOp(f".globl {name}\n{name}:", "", [], has_side_effects=True))
 
 
 def _append(module: ModuleOp, function: ModuleOp) -> None:

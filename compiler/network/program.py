@@ -15,12 +15,12 @@ from compiler.codegen.program import Program, build_program
 from compiler.layer import Layer
 from compiler.network.addition import addition_rows
 from compiler.network.checks import add_checks
-from compiler.network.emission import ENTRY, emit_network
+from compiler.network.emission import ENTRY, emit_network, step_labels
 from compiler.network.graph import QuantisedNetwork, Value
 from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
-from compiler.network.steps import itemsize
+from compiler.network.steps import Pointer, itemsize
 from compiler.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -41,18 +41,36 @@ class NetworkProgram:
         network: what it computes.
         lowered: its steps and the layers among them.
         memory: where activations lie in the buffer `activations`.
-        buffer_names: buffer of every input and output by the name of its value.
-        image: content of the buffer `constants` (weights, biases, tables), bytes.
-        fences: steps that wait for what came before them.
+        placement: where every value lies.
+        waits: for each step whether it waits until all that came before it is done.
     """
 
     program: Program
     network: QuantisedNetwork
     lowered: LoweredNetwork
     memory: MemoryPlan
-    buffer_names: Mapping[str, str]
-    image: Array = field(repr=False)
-    fences: int
+    placement: Placement = field(repr=False)
+    waits: tuple[bool, ...] = field(repr=False)
+
+    @property
+    def buffer_names(self) -> Mapping[str, str]:
+        """Buffer of every input and output by the name of its value."""
+        return self.placement.names
+
+    @property
+    def image(self) -> Array:
+        """Content of the buffer `constants` (weights, biases, tables), bytes."""
+        return self.placement.image
+
+    @property
+    def fences(self) -> int:
+        """How many steps wait for what came before them."""
+        return sum(self.waits)
+
+    def address(self, pointer: Pointer) -> int:
+        """Byte address in main memory."""
+        buffer, offset = self.placement.address(pointer)
+        return self.program.symbols[self.placement.buffers[buffer].name] + offset
 
     def report(self) -> list[str]:
         """What the program consists of, a line each."""
@@ -95,14 +113,14 @@ class NetworkCode:
         lowered: steps and layers.
         memory: where activations lie in their buffer.
         placement: buffers.
-        fences: steps that wait for what came before them.
+        waits: for each step whether it waits until all that came before it is done.
     """
 
     module: ModuleOp
     lowered: LoweredNetwork
     memory: MemoryPlan
     placement: Placement
-    fences: int
+    waits: tuple[bool, ...]
 
 
 def network_code(
@@ -128,8 +146,8 @@ def network_code(
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
     placement = place(lowered, memory, data or {}, reference or {})
-    module, fences = emit_network(lowered, placement, accelerator)
-    return NetworkCode(module, lowered, memory, placement, fences)
+    module, waits = emit_network(lowered, placement, accelerator)
+    return NetworkCode(module, lowered, memory, placement, waits)
 
 
 def compile_network(
@@ -178,11 +196,10 @@ def compile_network(
         sources=host_sources(code.lowered.sources),
         requirement=_requirement(code.lowered, accelerator),
         slack_bytes=_slack_bytes(code.lowered.layers.values(), accelerator),
+        labels=step_labels(len(code.lowered.steps)),
         observe=observe,
     )
-    return NetworkProgram(
-        program, network, code.lowered, code.memory, code.placement.names, code.placement.image, code.fences
-    )
+    return NetworkProgram(program, network, code.lowered, code.memory, code.placement, code.waits)
 
 
 def host_sources(files: Iterable[str]) -> dict[str, str]:

@@ -42,7 +42,9 @@ Host::Host(Memory& memory, Device& device, HostOptions options)
       instruction_tags_(options_.cache_sets, options_.cache_ways, options_.cache_line_bytes),
       data_tags_(options_.cache_sets, options_.cache_ways, options_.cache_line_bytes),
       line_mask_(~(options_.cache_line_bytes - 1)),
-      slots_(kSlots) {}
+      slots_(kSlots) {
+  for (const uint64_t pc : options_.watched) watched_[pc];
+}
 
 void Host::reset(uint64_t pc) {
   pc_ = pc;
@@ -54,6 +56,7 @@ void Host::reset(uint64_t pc) {
   data_tags_.clear();
   instruction_line_ = reservation_ = ~uint64_t{0};
   slots_.assign(kSlots, Slot{});
+  begun_ = false;
   returns_.fill(0);
   returned_ = 0;
   mstatus_ = mtvec_ = mepc_ = mcause_ = mtval_ = mscratch_ = mie_ = mcounteren_ = 0;
@@ -107,7 +110,7 @@ uint64_t Host::advance(uint64_t limit, bool alone) {
       continue;
     }
     const riscv::Decoded& d = slot.decoded;
-    if (alone && d.op == riscv::Op::ACCELERATOR) break;
+    if (alone && (d.op == riscv::Op::ACCELERATOR || d.op == riscv::Op::WATCHED)) break;
     const uint64_t ready = std::max({ready_[d.rs1], ready_[d.rs2], ready_[d.rs3]});
     if (ready > counts_.cycles) {
       resume_ = ready;
@@ -155,8 +158,19 @@ bool Host::fetch() {
     decoded.length = 2;
     decoded.word = low;
   }
+  if (const auto watched = watched_.find(pc_); watched != watched_.end()) {
+    watched->second = decoded;
+    decoded.op = riscv::Op::WATCHED;  // so that all other instructions need no test
+  }
   slots_[pc_ >> 1 & (kSlots - 1)] = Slot{pc_, decoded};
   return true;
+}
+
+Host::Outcome Host::watched() {
+  if (!begun_) options_.reached(pc_);
+  const Outcome outcome = execute(watched_.at(pc_));
+  begun_ = outcome == Outcome::kRetry;
+  return outcome;
 }
 
 Host::Outcome Host::trap(uint64_t cause, uint64_t value) {

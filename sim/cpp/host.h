@@ -17,6 +17,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "cache_tags.h"
@@ -31,6 +33,10 @@ namespace baco {
 struct HostOptions {
   uint64_t tohost = 0, fromhost = 0;  // addresses of the HTIF words, 0 if the program has none
   Htif::Console console;              // receives what the program prints; may be empty
+  // `reached` is called in the cycle in which the instruction at one of these addresses begins, before it does
+  // anything; never within run_alone(), so that the device has come to the same cycle.
+  std::vector<uint64_t> watched;
+  std::function<void(uint64_t pc)> reached;
 
   // Cycles until a result can be used by another instruction.
   int load_latency = 2;        // of 4 and 8 bytes
@@ -92,7 +98,8 @@ class Host {
   void cycle();
 
   // Many cycles at once while the device is idle: advances until `limit` cycles have passed, the program exits, or an
-  // accelerator command is next (which needs cycle()). Returns the cycles passed, 0 if such a command is next.
+  // accelerator command or a watched instruction is next (which need cycle()). Returns the cycles passed, 0 if such
+  // an instruction is next.
   uint64_t run_alone(uint64_t limit);
 
   bool exited() const { return htif_.exited(); }
@@ -138,6 +145,7 @@ class Host {
   Outcome execute(const riscv::Decoded& d);
   Outcome execute_float(const riscv::Decoded& d);
   Outcome command(const riscv::Decoded& d);
+  Outcome watched();
 
   Outcome trap(uint64_t cause, uint64_t value);
   Outcome illegal(const riscv::Decoded& d);
@@ -210,6 +218,8 @@ class Host {
   CacheTags instruction_tags_, data_tags_;
   uint64_t line_mask_, instruction_line_ = ~uint64_t{0};
   std::vector<Slot> slots_;
+  std::unordered_map<uint64_t, riscv::Decoded> watched_;  // what really is at each address, once it was fetched
+  bool begun_ = false;                                    // the watched instruction at pc_ was told of, and retries
   std::array<uint64_t, kReturns> returns_{};
   unsigned returned_ = 0;
 

@@ -346,6 +346,7 @@ Host::Outcome Host::execute(const riscv::Decoded& d) {
       stall(options_.csr_penalty, Stall::kCsr);
       return Outcome::kRetired;
     case Op::ACCELERATOR: return command(d);
+    case Op::WATCHED: return watched();
 
     default: return execute_float(d);
   }

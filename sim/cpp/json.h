@@ -33,6 +33,8 @@ class JsonWriter {
     std::snprintf(text, sizeof text, "%.9g", value);
     raw(std::isfinite(value) ? text : "null");
   }
+  // An array of the values that another writer has written one after the other.
+  void array_of(const JsonWriter& values) { raw("[" + values.text_ + "]"); }
   template <class T>
   void field(const std::string& name, const T& content) {
     key(name);

@@ -13,6 +13,7 @@
 #include "engine.h"
 #include "host.h"
 #include "json.h"
+#include "marks.h"
 #include "options.h"
 #include "simulation.h"
 
@@ -87,6 +88,17 @@ void write_host(JsonWriter& json, const Host& host) {
   json.end_object();
 }
 
+// Everything counted up to the instruction at `pc`.
+void write_mark(JsonWriter& json, uint64_t pc, const Engine& engine, const CommandLog& log, const Host& host) {
+  json.begin_object();
+  json.field("address", pc);
+  json.field("cycle", engine.cycle());
+  engine.report(json);
+  write_host(json, host);
+  write_activity(json, log.statistics().activity());
+  json.end_object();
+}
+
 // What somebody needs who looks for the reason.
 void write_failure(JsonWriter& json, const std::string& kind, const std::string& message, const Engine& engine,
                    const CommandLog& log, const Host* host, const StreamPlayer* player) {
@@ -151,6 +163,8 @@ int simulate(const Options& options) {
   if (!options.log.empty()) log.open(options.log);
   const std::unique_ptr<Engine> engine = make_engine(options, config, memory, log);
   Console console(options.console_bytes);
+  Marks marks(options.marks, options.mark_file, memory);
+  JsonWriter passed;
   std::unique_ptr<Host> host;
   std::unique_ptr<StreamPlayer> player;
   if (options.stream.empty()) {
@@ -159,6 +173,10 @@ int simulate(const Options& options) {
     host_options.tohost = options.tohost;
     host_options.fromhost = options.fromhost;
     host_options.console = [&console](const char* bytes, size_t count) { console.write(bytes, count); };
+    host_options.watched = marks.addresses();
+    host_options.reached = [&](uint64_t pc) {
+      if (marks.pass(pc)) write_mark(passed, pc, *engine, log, *host);
+    };
     host.reset(new Host(memory, *engine, host_options));
     host->reset(options.entry);
   } else {
@@ -184,6 +202,7 @@ int simulate(const Options& options) {
   const double seconds = watchdog.seconds();
   try {
     log.close();
+    marks.close();
     engine->finish();
     if (kind.empty() && !options.dump_file.empty()) dump_memory(options.dump_ranges, options.dump_file, memory);
   } catch (const std::runtime_error& error) {
@@ -200,6 +219,9 @@ int simulate(const Options& options) {
   write_counts(json, "commands", log.statistics().accepted());
   write_counts(json, "unrolled", log.statistics().allocated());
   json.field("console_dropped_bytes", console.dropped());
+  json.key("marks");
+  json.array_of(passed);
+  json.field("marks_dropped", marks.dropped());
   json.field("wall_seconds", seconds);
   if (!kind.empty()) write_failure(json, kind, message, *engine, log, host.get(), player.get());
   json.end_object();

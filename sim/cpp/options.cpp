@@ -34,7 +34,8 @@ Options Options::parse(int count, char** arguments) {
   const std::map<std::string, std::string*> texts = {
       {"--config", &o.config}, {"--engine", &o.engine}, {"--result", &o.result}, {"--image", &o.image},
       {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace},
-      {"--cosim", &o.cosim},   {"--dump-ranges", &o.dump_ranges}, {"--dump-file", &o.dump_file}};
+      {"--cosim", &o.cosim},   {"--dump-ranges", &o.dump_ranges}, {"--dump-file", &o.dump_file},
+      {"--marks", &o.marks},   {"--mark-file", &o.mark_file}};
   const std::map<std::string, uint64_t*> numbers = {
       {"--image-address", &o.image_address}, {"--entry", &o.entry},
       {"--tohost", &o.tohost},               {"--fromhost", &o.fromhost},
@@ -73,6 +74,9 @@ Options Options::parse(int count, char** arguments) {
   if (o.image.empty() == o.stream.empty()) throw std::invalid_argument("give either --image or --stream");
   if (o.dump_ranges.empty() != o.dump_file.empty())
     throw std::invalid_argument("--dump-ranges and --dump-file belong together");
+  if (o.marks.empty() != o.mark_file.empty())
+    throw std::invalid_argument("--marks and --mark-file belong together");
+  if (!o.marks.empty() && o.image.empty()) throw std::invalid_argument("--marks needs a program");
   return o;
 }
 

@@ -22,6 +22,8 @@ struct Options {
   std::string log;                  // command log, empty = none
   // Memory at the end of a run: lines of address and byte count, and where the bytes go, one range after the other.
   std::string dump_ranges, dump_file;
+  // Addresses of instructions at which counters are noted and memory is copied (marks.h).
+  std::string marks, mark_file;
   uint64_t max_cycles = 4'000'000'000;  // 0 = no limit
   uint64_t stall_cycles = 200'000;  // without any progress
   double timeout_seconds = 0;       // of wall time, 0 = no limit

@@ -219,6 +219,7 @@ enum class Op : uint8_t {
 #define BACO_NAME(name, format, pattern) name,
   BACO_RISCV_INSTRUCTIONS(BACO_NAME)
 #undef BACO_NAME
+  WATCHED,  // stands in the host core's decoded form for an instruction that is to be noticed (host.h)
 };
 
 // Register numbers of a decoded instruction: x0..x31 are 0..31, f0..f31 are 32..63. Unused sources read x0, and

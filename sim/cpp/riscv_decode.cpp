@@ -140,6 +140,7 @@ Decoded decode(uint32_t word) {
 
 const char* name(Op op) {
   if (op == Op::ILLEGAL) return "ILLEGAL";
+  if (op == Op::WATCHED) return "WATCHED";
   return kRows[static_cast<int>(op) - 1].name;
 }
 

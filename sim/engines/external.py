@@ -119,6 +119,8 @@ def load_for(engine: str, job: Job) -> Program:
         raise InputError(
             f"the engine '{engine}' neither fills nor dumps memory", hint="use 'functional' or 'rtl'"
         )
+    if job.watches:
+        raise InputError(f"the engine '{engine}' watches no instructions", hint="use 'functional' or 'rtl'")
     if job.memory != Memory(base=job.memory.base, size_bytes=job.memory.size_bytes):
         raise InputError(f"the timing of memory cannot be set for the engine '{engine}'")
     for argument in job.engine_arguments:

@@ -23,7 +23,7 @@ from common.errors import BacoError, InputError, Location
 from common.files import read_input, storage_error
 from sim.elf import Program, load_elf
 from sim.failure import describe
-from sim.job import Job, Result, SimulationError
+from sim.job import Job, Mark, Result, SimulationError
 from sim.toolchain import Toolchain
 
 #: What the simulator may map beyond main memory: the model, buffers, the system's libraries.
@@ -45,6 +45,8 @@ def load_program(job: Job) -> Program | None:
     if job.program is None:
         if job.images or job.dumps:
             raise InputError("a stream of commands fills and dumps memory by its own lines")
+        if job.watches:
+            raise InputError("a stream of commands has no instructions to watch")
         read_input(str(job.stream))  # missing or unreadable
         return None
     _check_ranges(job)
@@ -83,11 +85,19 @@ def run_simulator(
                 ranges = "".join(f"{address} {count}\n" for address, count in job.dumps)
                 (folder / "ranges").write_text(ranges, encoding="ascii")
                 arguments += ["--dump-ranges", str(folder / "ranges"), "--dump-file", str(folder / "dump")]
+            if job.watches:
+                (folder / "marks").write_text(_mark_lines(job), encoding="ascii")
+                arguments += ["--marks", str(folder / "marks"), "--mark-file", str(folder / "copies")]
             output, errors, code = _execute([str(simulator), *arguments], job)
             report = folder / "result"
             record = json.loads(report.read_text(encoding="ascii")) if code == 0 and report.exists() else None
             dumps = (
                 _read_dumps(folder / "dump", job) if record is not None and "failure" not in record else ()
+            )
+            marks = (
+                _read_marks(folder / "copies", job, record)
+                if record is not None and "failure" not in record
+                else ()
             )
     except OSError as error:
         raise storage_error(error, tempfile.gettempdir()) from error
@@ -98,13 +108,17 @@ def run_simulator(
         raise SimulationError(
             message, kind=record["failure"]["kind"], console=output, record=record, hint=hint
         )
-    return _result(record, job, elf, output, tools, build_seconds, dumps)
+    return _result(record, job, elf, output, tools, build_seconds, dumps, marks)
 
 
 def _check_ranges(job: Job) -> None:
     first, last = job.memory.base, job.memory.base + job.memory.size_bytes
     wanted = [("an image", address, len(data)) for address, data in job.images]
-    for what, address, count in [*wanted, *(("a dump", *one) for one in job.dumps)]:
+    wanted += [("a dump", *one) for one in job.dumps]
+    wanted += [("the copy of a mark", *one) for watch in job.watches for one in watch.copies]
+    if len({watch.address for watch in job.watches}) < len(job.watches):
+        raise InputError("an instruction is watched twice", hint="give one watch all the ranges to copy")
+    for what, address, count in wanted:
         if count < 0 or address < first or address + count > last:
             raise InputError(
                 f"{what} of {count:,} bytes at {address:#x} is outside memory, which is {first:#x} to {last - 1:#x}",
@@ -117,6 +131,45 @@ def _read_dumps(path: Path, job: Job) -> tuple[bytes, ...]:
         return ()
     with open(path, "rb") as file:
         return tuple(file.read(count) for _, count in job.dumps)
+
+
+def _mark_lines(job: Job) -> str:
+    """What sim/cpp/marks.h reads: address of an instruction, address and bytes of a range."""
+    lines = []
+    for watch in job.watches:
+        for address, count in watch.copies or ((0, 0),):
+            lines.append(f"{watch.address} {address} {count}\n")
+    return "".join(lines)
+
+
+def _read_marks(path: Path, job: Job, record: dict[str, Any]) -> tuple[Mark, ...]:
+    if not job.watches:
+        return ()
+    copies = {watch.address: watch.copies for watch in job.watches}
+    with open(path, "rb") as file:
+        return tuple(
+            Mark(
+                address=one["address"],
+                cycle=one["cycle"],
+                counters=_counters(one)
+                | {
+                    name: one[name]
+                    for name in ("instructions", "dram_read_bytes", "dram_write_bytes")
+                    if name in one
+                },
+                activity=one["activity"],
+                copies=tuple(file.read(count) for _, count in copies[one["address"]]),
+            )
+            for one in record["marks"]
+        )
+
+
+def _counters(record: dict[str, Any]) -> dict[str, int]:
+    return {
+        f"{group}_{name}": value
+        for group in ("host", "accelerator", "memory")
+        for name, value in record.get(group, {}).items()
+    }
 
 
 def _memory_arguments(job: Job) -> list[str]:
@@ -260,6 +313,7 @@ def _result(
     tools: Toolchain,
     build_seconds: float,
     dumps: tuple[bytes, ...],
+    marks: tuple[Mark, ...],
 ) -> Result:
     cycles: int | None = record.get("cycles")
     dim = job.accelerator.dim
@@ -270,11 +324,8 @@ def _result(
         )
     if record["console_dropped_bytes"]:
         notes.append(f"{record['console_dropped_bytes']:,} bytes of the program's output were dropped")
-    counters = {
-        f"{group}_{name}": value
-        for group in ("host", "accelerator", "memory")
-        for name, value in record.get(group, {}).items()
-    }
+    if record["marks_dropped"]:
+        notes.append(f"{record['marks_dropped']:,} marks beyond the first {len(marks):,} were dropped")
     if job.stream is not None:
         dumps = tuple(
             bytes.fromhex(line.split()[2]) for line in output.splitlines() if line.startswith("dump ")
@@ -290,10 +341,11 @@ def _result(
         utilisation=record["activity"]["macs"] / (cycles * dim * dim) if cycles else None,
         dram_read_bytes=record["dram_read_bytes"],
         dram_write_bytes=record["dram_write_bytes"],
-        counters=counters,
+        counters=_counters(record),
         activity=record["activity"],
         console=output,
         memory_dumps=dumps,
+        marks=marks,
         notes=tuple(notes),
         config_hash=job.accelerator.config_hash,
         tools=tools.versions,

@@ -1,0 +1,1 @@
+"""Whole networks in simulation: every step measured, every boundary between operators checked."""

@@ -1,0 +1,147 @@
+"""Whether every operator of a network wrote what it must, looked at from outside while the program runs.
+
+The program is not changed for it: the simulator copies memory between two instructions. An operator's result is
+copied at the first place where it is certain to be complete, and nothing has replaced it yet: what the host core
+writes is there when the next step begins; what the accelerator writes is there behind the next fence, and whatever
+overwrites it waits at a fence, too (`compiler.network.fences`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from compiler.network.program import NetworkProgram
+from compiler.network.steps import Pointer, Region, itemsize, region
+from compiler.network.views import View
+
+__all__ = ["Boundary", "Mismatch", "boundaries", "compare"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The result of one operator.
+
+    Attributes:
+        operator: its name.
+        view: what it wrote.
+        region: the bytes between the first and the last element of that, in the value.
+        address: of the region's first byte in main memory.
+        step: number of the step before which the result is complete and still there; the number of steps: the end.
+    """
+
+    operator: str
+    view: View
+    region: Region
+    address: int
+    step: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of the region."""
+        return self.region.stop - self.region.start
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A boundary where not all is right.
+
+    Attributes:
+        operator: whose result it is.
+        index: of the first wrong element, in the order of the operator's view (images: channels last).
+        found, expected: that element.
+        wrong, elements: how many are wrong, of how many.
+    """
+
+    operator: str
+    index: tuple[int, ...]
+    found: int
+    expected: int
+    wrong: int
+    elements: int
+
+    def __str__(self) -> str:
+        where = ", ".join(map(str, self.index))
+        return (
+            f"wrong: {self.operator}[{where}] is {self.found}, not {self.expected};"
+            f" {self.wrong:,} of {self.elements:,} elements are wrong"
+        )
+
+
+def boundaries(built: NetworkProgram) -> list[Boundary]:
+    """Every operator that a step computes, in order."""
+    steps = built.lowered.steps
+    writers: dict[str, list[int]] = {}
+    for number, step in enumerate(steps):
+        writers.setdefault(step.operator, []).append(number)
+    found = []
+    for op in built.network.operators:
+        view = op.output
+        bytes_of = region(view, built.lowered.values)
+        numbers = [
+            number
+            for number in writers.get(op.name, [])
+            if any(one.value == view.value for one in steps[number].writes)
+        ]
+        if numbers:
+            found.append(
+                Boundary(
+                    op.name,
+                    view,
+                    bytes_of,
+                    built.address(Pointer(view.value, bytes_of.start)),
+                    max(_complete(built, number) for number in numbers),
+                )
+            )
+    return found
+
+
+def _complete(built: NetworkProgram, number: int) -> int:
+    """The first step before which everything that step `number` writes is in memory."""
+    if not built.lowered.steps[number].accelerator:
+        return number + 1
+    waits = built.waits
+    return next((later for later in range(number + 1, len(waits)) if waits[later]), len(waits))
+
+
+def compare(
+    built: NetworkProgram,
+    found: Sequence[tuple[Boundary, bytes]],
+    reference: Mapping[str, Array],
+) -> list[Mismatch]:
+    """The boundaries that are wrong, in order.
+
+    Args:
+        found: boundaries with the bytes of their regions.
+        reference: every value that an operator writes, of the value's shape (`compiler.network.reference`).
+
+    Raises InputError for a value that the reference lacks.
+    """
+    wrong = []
+    for boundary, data in found:
+        view, value = boundary.view, built.lowered.values[boundary.view.value]
+        if view.value not in reference:
+            raise InputError(f"the reference has no value '{view.value}'")
+        elements = np.frombuffer(data, dtype=np.dtype(value.dtype))
+        inside = replace(view, offset=view.offset - boundary.region.start // itemsize(value))
+        is_there, expected = inside.read(elements), view.read(np.asarray(reference[view.value]))
+        different = np.argwhere(is_there != expected)
+        if len(different):
+            first = tuple(int(one) for one in different[0])
+            wrong.append(
+                Mismatch(
+                    boundary.operator,
+                    first,
+                    int(is_there[first]),
+                    int(expected[first]),
+                    len(different),
+                    expected.size,
+                )
+            )
+    return wrong

@@ -1,0 +1,110 @@
+"""Running a network's program: results, what every step took, and whether every boundary is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from compiler.network.program import NetworkProgram
+from sim.job import Limits, Memory, Recording, Result, Watch
+from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
+from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
+from sim.program import run_program
+
+__all__ = ["NetworkRun", "run_network"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class NetworkRun:
+    """One simulation of a network's program.
+
+    Attributes:
+        values: outputs by the names of their values.
+        result: what was measured in all.
+        steps, operators: what was measured of each; nothing where the program ended before its end.
+        checked: boundaries that were compared, in order.
+        wrong: those where not all is right; the first one is where the mistake is.
+        prologue, epilogue: cycles before the first step and behind the last one.
+    """
+
+    values: Mapping[str, Array] = field(repr=False)
+    result: Result
+    steps: tuple[StepProfile, ...]
+    operators: tuple[OperatorProfile, ...]
+    checked: tuple[Boundary, ...]
+    wrong: tuple[Mismatch, ...]
+    prologue: int
+    epilogue: int
+
+
+def run_network(
+    built: NetworkProgram,
+    reference: Mapping[str, Array] | None = None,
+    engine: str = "functional",
+    *,
+    inputs: Mapping[str, Array] | None = None,
+    predicted: Sequence[float] | None = None,
+    memory: Memory | None = None,
+    limits: Limits | None = None,
+    recording: Recording | None = None,
+    report: Callable[[str], None] | None = None,
+    console: Callable[[str], None] | None = None,
+) -> NetworkRun:
+    """Run a network's program once; activations stay in simulated memory from its first layer to its last.
+
+    The boundaries between operators are copied from memory while it runs, without a cycle's difference.
+
+    Args:
+        reference: every value that an operator writes (`compiler.network.reference`); None: nothing is compared.
+        engine: functional or rtl.
+        inputs: new contents of buffers by name.
+        predicted: cycles of every step (`compiler.network.prediction`), kept beside the measured ones.
+
+    Raises as `sim.program.run_program`; a program that ends early, with an exit code, raises nothing.
+    """
+    looked_at = boundaries(built) if reference is not None else []
+    labels = list(built.program.labels.values())
+    copied: dict[int, list[Boundary]] = {number: [] for number in range(len(labels))}
+    for one in looked_at:
+        copied[one.step].append(one)
+    watches = [
+        Watch(address, tuple((one.address, one.nbytes) for one in copied[number]))
+        for number, address in enumerate(labels)
+    ]
+    buffers, result = run_program(
+        built.program,
+        inputs,
+        engine,
+        memory=memory,
+        limits=limits,
+        recording=recording,
+        report=report,
+        console=console,
+        watches=watches,
+    )
+    order = {one.operator: number for number, one in enumerate(looked_at)}
+    found = [
+        pair
+        for number, mark in enumerate(result.marks)
+        for pair in zip(copied[number], mark.copies, strict=True)
+    ]
+    found.sort(key=lambda pair: order[pair[0].operator])
+    wrong = compare(built, found, reference) if reference is not None else []
+    whole = len(result.marks) == len(labels)
+    steps = profile_steps(built, result.marks, predicted) if whole else []
+    cycles = result.cycles if result.cycles is not None else result.counters["host_cycles"]
+    return NetworkRun(
+        values={name: buffers[buffer] for name, buffer in built.buffer_names.items() if buffer in buffers},
+        result=result,
+        steps=tuple(steps),
+        operators=tuple(group_by_operator(built, steps)),
+        checked=tuple(boundary for boundary, _ in found),
+        wrong=tuple(wrong),
+        prologue=result.marks[0].cycle if result.marks else cycles,
+        epilogue=cycles - result.marks[-1].cycle if result.marks else 0,
+    )
