@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +37,24 @@ def thin(points: Floats, limit: int, *, always: Iterable[int] = ()) -> NDArray[n
     """
     if len(points) <= limit:
         return np.arange(len(points), dtype=np.int64)
+    chosen = list(dict.fromkeys([int(i) for i in points.argmin(axis=0)] + [int(i) for i in always]))
+    return np.array(sorted({*chosen, *farthest(points, limit - len(chosen), chosen)}), dtype=np.int64)
+
+
+def farthest(points: Floats, count: int, chosen: Sequence[int]) -> list[int]:
+    """Indices of `count` rows of `points` (n, metrics), each the farthest from those before it and from the rows `chosen`.
+
+    Distances are in logarithms, each metric scaled to its range; ties go to the first.
+    """
     scaled = np.log(np.maximum(points, np.finfo(np.float64).tiny))
     low, high = scaled.min(axis=0), scaled.max(axis=0)
     scaled = (scaled - low) / np.where(high > low, high - low, 1.0)
-    chosen = list(dict.fromkeys([int(i) for i in points.argmin(axis=0)] + [int(i) for i in always]))
     distance = np.full(len(points), np.inf)
     for index in chosen:
         distance = np.minimum(distance, ((scaled - scaled[index]) ** 2).sum(axis=1))
-    while len(chosen) < limit:
+    found: list[int] = []
+    while len(found) < count:
         index = int(distance.argmax())
-        chosen.append(index)
+        found.append(index)
         distance = np.minimum(distance, ((scaled - scaled[index]) ** 2).sum(axis=1))
-    return np.array(sorted(set(chosen)), dtype=np.int64)
+    return found

@@ -14,7 +14,7 @@ from compiler.layer import Layer
 from compiler.lower.operands import Operands
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["Operands", "emit_layer", "requirement", "workspaces"]
+__all__ = ["Operands", "check_schedule", "emit_layer", "requirement", "workspaces"]
 
 
 def emit_layer(
@@ -91,7 +91,7 @@ def requirement(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> d
         while getattr(least, field) > 1:
             smaller = least.replace(**{field: getattr(least, field) // 2})
             try:
-                _check(layer, schedule, smaller)
+                check_schedule(layer, schedule, smaller)
             except InfeasibleError:
                 break
             least = smaller
@@ -102,13 +102,15 @@ def requirement(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> d
     }
 
 
-def _check(layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator) -> None:
-    """Raise InfeasibleError unless a macro can carry the schedule out."""
+def check_schedule(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> None:
+    """Raise what `emit_layer` would raise, without writing code."""
     if isinstance(schedule, LoopWsSchedule):
         from compiler.lower.loop_ws import check_loop_ws
 
         check_loop_ws(layer, schedule, accelerator)
-    else:
+    elif isinstance(schedule, LoopConvSchedule):
         from compiler.lower.loop_conv_check import plan_loop_conv
 
         plan_loop_conv(layer, schedule, accelerator)
+    else:
+        workspaces(layer, schedule, accelerator)

@@ -1,0 +1,76 @@
+"""The machine to compare with: Gemmini's default configuration under Gemmini's default tiling, and the same machine
+under mappings that were searched for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from common.errors import InfeasibleError
+from compiler.heuristic import gemmini_schedule
+from compiler.layer import Layer
+from compiler.lower import check_schedule
+from compiler.lower.choose import choose
+from compiler.schedule import Schedule
+from explore.constraints import Constraints
+from explore.cost.model import CostModel
+from explore.space import DesignSpace
+from explore.validate.design import Design, design_of_schedules
+from workloads.network import Task
+
+__all__ = ["baseline_design", "reference_machine", "reference_space"]
+
+_PRESET = "gemmini-default"
+
+
+def reference_machine(space: DesignSpace) -> Accelerator:
+    """Gemmini's default array and memories in the technology of a space: its clock, DRAM, DMA and energy table."""
+    preset = load_accelerator(_PRESET)
+    return space.base.replace(
+        name=_PRESET,
+        dim=preset.dim,
+        dataflow=preset.dataflow,
+        scratchpad_kib=preset.scratchpad_kib,
+        scratchpad_banks=preset.scratchpad_banks,
+        accumulator_kib=preset.accumulator_kib,
+        accumulator_banks=preset.accumulator_banks,
+    )
+
+
+def reference_space(space: DesignSpace) -> DesignSpace:
+    """The space of which the reference machine is the only accelerator: a search there finds mappings alone."""
+    machine = reference_machine(space)
+    return dataclasses.replace(
+        space,
+        name=f"{_PRESET} only",
+        base=machine,
+        dim=(machine.dim,),
+        scratchpad_kib=(machine.scratchpad_kib,),
+        accumulator_kib=(machine.accumulator_kib,),
+        constraints=Constraints(),
+    )
+
+
+def baseline_design(
+    space: DesignSpace, tasks: Sequence[Task], layers: Sequence[Layer], model: CostModel
+) -> Design:
+    """The reference machine with what Gemmini's library would run on it (`compiler.heuristic`).
+
+    Layers that the library's macros cannot express run as this compiler chooses, which the design's name tells.
+    """
+    machine = reference_machine(space)
+    schedules: list[Schedule] = []
+    own = 0
+    for layer in layers:
+        schedule: Schedule = gemmini_schedule(layer, machine)
+        try:
+            check_schedule(layer, schedule, machine)
+        except InfeasibleError:
+            schedule, own = choose(layer, machine), own + 1
+        schedules.append(schedule)
+    name = f"{_PRESET}, Gemmini's tiling"
+    if own:
+        name += f" ({own} of {len(layers)} layers, which its macros cannot express, as this compiler chooses)"
+    return design_of_schedules(name, "baseline", machine, tasks, layers, schedules, model)

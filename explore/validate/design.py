@@ -1,0 +1,221 @@
+"""A design as it is measured: every layer with its schedule, and what was predicted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from accel.config import Accelerator
+from accel.generate import check_rtl
+from common.errors import BacoError, InfeasibleError, InputError
+from common.provenance import stable_hash
+from compiler.layer import Layer
+from compiler.lower import check_schedule
+from compiler.lower.realise import mapping_of, realise
+from compiler.mapping import Mapping
+from compiler.schedule import Schedule
+from explore.candidate import Candidate, Cost, LayerCost
+from explore.cost.model import CostModel
+from explore.measure.pool import MeasurementJob
+from explore.measure.text import layer_text, parse_layer, parse_schedule, schedule_text
+from explore.serialize import (
+    Json,
+    accelerator_from_json,
+    accelerator_to_json,
+    cost_from_json,
+    cost_to_json,
+    mapping_from_json,
+    mapping_to_json,
+)
+from workloads.network import Task
+
+__all__ = ["Design", "PlannedLayer", "Role", "design_of_candidate", "design_of_schedules", "jobs_of"]
+
+#: `candidate`: found by the search; `baseline`: the reference machine with Gemmini's default tiling; `mappings`: the
+#: reference machine with mappings that were searched for it.
+Role = Literal["candidate", "baseline", "mappings"]
+
+
+@dataclass(frozen=True)
+class PlannedLayer:
+    """One task of a design.
+
+    Attributes:
+        key: of its measurement; empty when nothing can be measured.
+        layer, schedule: as `explore.measure.text` writes them; `schedule` is empty when there is none.
+        reason: why it cannot be compiled; empty when it can.
+        predicted_cycles, predicted_energy_pj: of one run; None where nothing predicts it.
+    """
+
+    key: str
+    layer: str
+    schedule: str
+    reason: str
+    predicted_cycles: float | None
+    predicted_energy_pj: float | None
+
+
+@dataclass(frozen=True)
+class Design:
+    """An accelerator with a schedule for each task of a workload, as the study keeps it.
+
+    Attributes:
+        name: for people: `best 1`, `front 2`, or what the baseline is.
+        role: see `Role`.
+        accelerator: the hardware.
+        mappings: of a candidate, as searched; empty for the compiler's or a heuristic's schedules.
+        predicted: cost of the workload; None where some layer has no prediction.
+        layers: one for each task, same order.
+        reason: why no Verilog can be generated for the accelerator; empty when it can.
+        cost_model: what predicted.
+    """
+
+    name: str
+    role: Role
+    accelerator: Accelerator
+    mappings: tuple[Mapping, ...]
+    predicted: Cost | None
+    layers: tuple[PlannedLayer, ...]
+    reason: str
+    cost_model: str
+
+    @property
+    def identity(self) -> str:
+        """Equal for equal hardware and mappings, whatever they are called."""
+        mappings = [mapping_to_json(one) for one in self.mappings]
+        return design_identity(self.accelerator, mappings or [one.schedule for one in self.layers])
+
+    def to_json(self) -> Json:
+        """Plain values; `from_json` is the way back."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "accelerator": accelerator_to_json(self.accelerator),
+            "mappings": [mapping_to_json(one) for one in self.mappings],
+            "predicted": None if self.predicted is None else cost_to_json(self.predicted),
+            "layers": [vars(one) for one in self.layers],
+            "reason": self.reason,
+            "cost_model": self.cost_model,
+        }
+
+    @classmethod
+    def from_json(cls, data: Json) -> Design:
+        """Inverse of `to_json`. Raises InputError for anything else."""
+        try:
+            if data["role"] not in ("candidate", "baseline", "mappings"):
+                raise ValueError(f"role {data['role']!r}")
+            return cls(
+                str(data["name"]),
+                data["role"],
+                accelerator_from_json(data["accelerator"]),
+                tuple(mapping_from_json(one) for one in data["mappings"]),
+                None if data["predicted"] is None else cost_from_json(data["predicted"]),
+                tuple(PlannedLayer(**one) for one in data["layers"]),
+                str(data["reason"]),
+                str(data["cost_model"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the record of a validated design is malformed: {error}") from error
+
+
+def design_identity(accelerator: Accelerator, how: object) -> str:
+    """See `Design.identity`; `how` is plain JSON of mappings or schedules."""
+    return stable_hash({"accelerator": accelerator.config_hash, "how": how})
+
+
+def candidate_identity(candidate: Candidate) -> str:
+    """`Design.identity` of a candidate."""
+    return design_identity(candidate.accelerator, [mapping_to_json(one) for one in candidate.mappings])
+
+
+def design_of_candidate(
+    name: str, candidate: Candidate, layers: Sequence[Layer], model: CostModel, role: Role = "candidate"
+) -> Design:
+    """A candidate's mappings as they are realised, with its prediction by the model that found it.
+
+    What cannot be compiled is said in the layers, or in the design when no Verilog can be made of its accelerator.
+    """
+    accelerator = candidate.accelerator
+    costs = model.layer_costs(candidate.mappings, accelerator)
+    planned = []
+    reason = _rtl_problem(accelerator)
+    for layer, mapping, cost in zip(layers, candidate.mappings, costs, strict=True):
+        planned.append(_planned(layer, mapping, accelerator, cost, reason))
+    return Design(
+        name, role, accelerator, candidate.mappings, candidate.cost, tuple(planned), reason, model.name
+    )
+
+
+def design_of_schedules(
+    name: str,
+    role: Role,
+    accelerator: Accelerator,
+    tasks: Sequence[Task],
+    layers: Sequence[Layer],
+    schedules: Sequence[Schedule],
+    model: CostModel,
+) -> Design:
+    """A design whose schedules come from elsewhere than a search; predicted where each is some mapping."""
+    costs: list[LayerCost] | None = None
+    try:
+        mappings = [mapping_of(layer, one, accelerator) for layer, one in zip(layers, schedules, strict=True)]
+        costs = model.layer_costs(mappings, accelerator)
+    except BacoError:  # no mapping says what some schedule does
+        costs = None
+    reason = _rtl_problem(accelerator)
+    planned = [
+        _planned(layer, schedule, accelerator, costs[i] if costs else None, reason)
+        for i, (layer, schedule) in enumerate(zip(layers, schedules, strict=True))
+    ]
+    predicted = None
+    if costs:
+        predicted = Cost(
+            sum(task.count * cost.latency_cycles for task, cost in zip(tasks, costs, strict=True)),
+            sum(task.count * cost.energy_pj for task, cost in zip(tasks, costs, strict=True)),
+            accelerator.area_mm2,
+        )
+    return Design(name, role, accelerator, (), predicted, tuple(planned), reason, model.name)
+
+
+def jobs_of(design: Design) -> dict[str, MeasurementJob]:
+    """What must be measured for a design, by key; nothing where some layer cannot be compiled.
+
+    Layers that are predicted to take longest come first, so that workers end together.
+    """
+    if design.reason or any(one.reason for one in design.layers):
+        return {}
+    longest = sorted(design.layers, key=lambda one: -(one.predicted_cycles or 0.0))
+    return {
+        one.key: MeasurementJob(
+            parse_layer(one.layer),
+            parse_schedule(one.schedule),
+            design.accelerator,
+            name=f"{design.name}: {one.layer}",
+        )
+        for one in longest
+    }
+
+
+def _planned(
+    layer: Layer, how: Mapping | Schedule, accelerator: Accelerator, cost: LayerCost | None, reason: str
+) -> PlannedLayer:
+    predicted = (None, None) if cost is None else (cost.latency_cycles, cost.energy_pj)
+    if reason:
+        return PlannedLayer("", layer_text(layer), "", "", *predicted)
+    try:
+        schedule = realise(layer, how, accelerator) if isinstance(how, Mapping) else how
+        check_schedule(layer, schedule, accelerator)
+    except InfeasibleError as error:
+        return PlannedLayer("", layer_text(layer), "", error.message, *predicted)
+    text = schedule_text(schedule)
+    job = MeasurementJob(layer, parse_schedule(text), accelerator)
+    return PlannedLayer(job.key, layer_text(layer), text, "", *predicted)
+
+
+def _rtl_problem(accelerator: Accelerator) -> str:
+    try:
+        check_rtl(accelerator)
+    except InfeasibleError as error:
+        return error.message
+    return ""

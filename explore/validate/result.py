@@ -1,0 +1,216 @@
+"""What came of measuring a design: its status, its measured cost, or an estimate with an error bar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from explore.candidate import Cost
+from explore.measure.layer import LayerMeasurement
+from explore.validate.design import Design, PlannedLayer
+from workloads.network import Task
+
+__all__ = ["Estimate", "LayerResult", "ModelError", "Status", "ValidatedDesign", "model_error"]
+
+#: `measured`: every layer ran and every element of its output was right. `sampled`: so far some of them.
+#: `failed`: an output was wrong or a simulation went wrong. `infeasible`: it cannot be compiled. `pending`: nothing yet.
+Status = Literal["measured", "sampled", "failed", "infeasible", "pending"]
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """One task of a design with its measurement, if it has been made.
+
+    Attributes:
+        task: the problem and its count.
+        planned: how it is carried out, and the prediction.
+        measured: None as long as it was not measured.
+    """
+
+    task: Task
+    planned: PlannedLayer
+    measured: LayerMeasurement | None
+
+    @property
+    def status(self) -> Status:
+        """Of this layer."""
+        if self.planned.reason:
+            return "infeasible"
+        return self.measured.status if self.measured else "pending"
+
+    @property
+    def reason(self) -> str:
+        """Of what failed or is infeasible."""
+        return self.planned.reason or (self.measured.reason if self.measured else "")
+
+    @property
+    def ratio(self) -> float | None:
+        """Predicted over measured cycles."""
+        if self.status != "measured" or self.measured is None or self.planned.predicted_cycles is None:
+            return None
+        return self.planned.predicted_cycles / self.measured.cycles
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Cost of a workload of which some layers were measured; the others are predicted, and scaled as those are.
+
+    Attributes:
+        cost: totals.
+        share: part of the predicted cycles that belongs to measured layers.
+        latency_error, energy_error: relative half-widths of intervals that hold the truth about 19 times in 20, from
+            the spread of predicted over measured among the measured layers; None below three of them.
+    """
+
+    cost: Cost
+    share: float
+    latency_error: float | None
+    energy_error: float | None
+
+    @property
+    def edp_error(self) -> float | None:
+        """The same for the EDP: both factors may be wrong in the same direction."""
+        if self.latency_error is None or self.energy_error is None:
+            return None
+        return (1 + self.latency_error) * (1 + self.energy_error) - 1
+
+
+@dataclass(frozen=True)
+class ValidatedDesign:
+    """A design and what was measured of it.
+
+    Attributes:
+        design: hardware, schedules, predictions.
+        layers: one for each task, same order.
+    """
+
+    design: Design
+    layers: tuple[LayerResult, ...]
+
+    @classmethod
+    def of(
+        cls, design: Design, tasks: Sequence[Task], measurements: Mapping[str, LayerMeasurement]
+    ) -> ValidatedDesign:
+        """Join a design with the measurements there are, by key. Raises ValueError for other tasks."""
+        return cls(
+            design,
+            tuple(
+                LayerResult(task, planned, measurements.get(planned.key))
+                for task, planned in zip(tasks, design.layers, strict=True)
+            ),
+        )
+
+    @property
+    def status(self) -> Status:
+        """Of the whole: the worst thing that was found, else how far it got."""
+        found = {layer.status for layer in self.layers}
+        if self.design.reason:
+            return "infeasible"
+        for worst in ("failed", "infeasible"):
+            if worst in found:
+                return worst  # type: ignore[return-value]
+        if found == {"measured"}:
+            return "measured"
+        return "sampled" if "measured" in found else "pending"
+
+    @property
+    def reason(self) -> str:
+        """Why it failed or is infeasible: the first layer of that status, and what it says."""
+        if self.design.reason:
+            return self.design.reason
+        status = self.status
+        for layer in self.layers:
+            if layer.status == status and status in ("failed", "infeasible"):
+                return f"{layer.task.name}: {layer.reason}"
+        return ""
+
+    @property
+    def cost(self) -> Cost | None:
+        """Measured cost of the workload: sums of count times measured cycles and energy; None unless all is measured."""
+        if self.status != "measured":
+            return None
+        measured = [(layer.task.count, layer.measured) for layer in self.layers if layer.measured]
+        return Cost(
+            sum(count * one.cycles for count, one in measured),
+            sum(count * one.energy_pj for count, one in measured),
+            self.design.accelerator.area_mm2,
+            "measured",
+        )
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """Cost with an error bar where only some layers were measured; None otherwise, and without predictions."""
+        if self.status != "sampled":
+            return None
+        latency, energy = _estimate(self.layers, "cycles"), _estimate(self.layers, "energy_pj")
+        if latency is None or energy is None:
+            return None
+        area = self.design.accelerator.area_mm2
+        return Estimate(Cost(latency[0], energy[0], area), latency[2], latency[1], energy[1])
+
+
+def _estimate(layers: Sequence[LayerResult], what: str) -> tuple[float, float | None, float] | None:
+    """(total, relative error, predicted share of what is measured) of a quantity; see `Estimate`."""
+    known, rest, ratios = 0.0, [], []
+    predicted_known = 0.0
+    for layer in layers:
+        predicted = getattr(layer.planned, f"predicted_{what}")
+        if predicted is None:
+            return None
+        predicted *= layer.task.count
+        if layer.status == "measured":
+            value = layer.task.count * getattr(layer.measured, what)
+            known, predicted_known = known + value, predicted_known + predicted
+            ratios.append(value / predicted)
+        else:
+            rest.append(predicted)
+    scale = known / predicted_known
+    total = known + scale * sum(rest)
+    share = predicted_known / (predicted_known + sum(rest))
+    if len(ratios) < 3:
+        return total, None, share
+    spread = float(np.std(np.log(ratios), ddof=1))
+    # of each layer on its own, and of the scale that all share
+    own = math.sqrt(sum((scale * one * spread) ** 2 for one in rest))
+    common = scale * sum(rest) * spread / math.sqrt(len(ratios))
+    return total, 2 * math.hypot(own, common) / total, share
+
+
+@dataclass(frozen=True)
+class ModelError:
+    """How far predicted cycles are from measured ones, over layers measured.
+
+    Attributes:
+        layers: how many.
+        mean_absolute: mean of |predicted / measured - 1|.
+        bias: mean of predicted / measured - 1.
+        worst: the ratio predicted / measured farthest from 1.
+    """
+
+    layers: int
+    mean_absolute: float
+    bias: float
+    worst: float
+
+
+def model_error(designs: Sequence[ValidatedDesign]) -> ModelError | None:
+    """Over all layers of all designs that were measured and predicted, each measurement once; None without any."""
+    ratios = {
+        layer.planned.key: layer.ratio
+        for design in designs
+        for layer in design.layers
+        if layer.ratio is not None
+    }
+    if not ratios:
+        return None
+    found = np.array(list(ratios.values()), dtype=np.float64)
+    return ModelError(
+        layers=len(found),
+        mean_absolute=float(np.abs(found - 1).mean()),
+        bias=float((found - 1).mean()),
+        worst=float(found[np.abs(np.log(found)).argmax()]),
+    )

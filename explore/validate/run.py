@@ -1,0 +1,262 @@
+"""Validating a study: choose designs, measure their layers side by side, keep every measurement in the study.
+
+Workers keep each measurement in a file of their own (`STORE_NAME`, beside the study) the moment it is finished, and this
+process copies it into the study. Whoever is killed when, what was finished is found again: nothing is measured twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Literal, Protocol
+
+from common.errors import InfeasibleError, InputError, Location
+from explore.cost.model import CostModel
+from explore.layers import layers_of_tasks
+from explore.measure.layer import LayerMeasurement
+from explore.measure.pool import MeasurementJob, measure_many
+from explore.measure.store import MeasurementStore
+from explore.study import Study
+from explore.validate.choose import choose_candidates
+from explore.validate.design import Design, design_of_candidate, jobs_of
+from explore.validate.result import ValidatedDesign
+from workloads.network import Task
+
+__all__ = [
+    "DEFAULT_SPREAD",
+    "STORE_NAME",
+    "Progress",
+    "ValidationOptions",
+    "ValidationOutcome",
+    "validate_designs",
+    "validate_study",
+    "validated_designs",
+]
+
+#: File of measurements beside a study.
+STORE_NAME = "measurements.sqlite"
+#: Candidates along the front that are measured beside the best, unless the user says otherwise.
+DEFAULT_SPREAD = 2
+
+Ended = Literal["done", "time", "interrupted"]
+
+
+@dataclass(frozen=True)
+class ValidationOptions:
+    """How much to measure.
+
+    Attributes:
+        best, spread: see `explore.validate.choose.choose_candidates`.
+        workers: processes side by side; None for as many as there are processors.
+        cycle_limit: simulated cycles of a design, as predicted; layers are taken by the cycles they contribute to the
+            network, the most first, until the next one would exceed it (the first is taken in any case). None for all.
+        time_limit: seconds after which what is being measured is given up; None for no limit.
+    """
+
+    best: int = 5
+    spread: int = DEFAULT_SPREAD
+    workers: int | None = None
+    cycle_limit: float | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.best < 1:
+            raise InputError(f"at least 1 candidate must be validated, not {self.best}")
+        if self.spread < 0:
+            raise InputError(f"a spread of {self.spread} candidates does not exist")
+        if self.workers is not None and self.workers < 1:
+            raise InputError(f"at least 1 worker is needed, not {self.workers}")
+        for name, limit in (("cycle limit", self.cycle_limit), ("time limit", self.time_limit)):
+            if limit is not None and not 0 < limit < float("inf"):
+                raise InputError(f"the {name} must be a positive number, not {limit}")
+
+
+class Progress(Protocol):
+    """Who wants to see a validation advance."""
+
+    def begin(self, designs: Sequence[Design], layers: int) -> None:
+        """So many different layers stand for the designs; those measured before count as finished soon."""
+
+    def layer(
+        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
+    ) -> None:
+        """One more layer has been measured; `predicted` are its cycles."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know, in one sentence."""
+
+
+@dataclass(frozen=True)
+class ValidationOutcome:
+    """How a validation ended; everything else is in the study.
+
+    Attributes:
+        designs: what was chosen, with what was measured so far.
+        ended: `done`, or why it ended early: `time` or `interrupted`.
+    """
+
+    designs: tuple[ValidatedDesign, ...]
+    ended: Ended
+
+
+def validate_study(
+    study: Study, model: CostModel, options: ValidationOptions, progress: Progress | None = None
+) -> ValidationOutcome:
+    """Measure the best candidates of a study and some along its front.
+
+    Args:
+        study: open for writing.
+        model: the cost model that the study's search used, for predictions layer by layer.
+
+    Raises InfeasibleError for a study without any feasible design, and as `validate_designs` does.
+    """
+    candidates = study.candidates()
+    if not candidates:
+        raise InfeasibleError(
+            "the study holds no feasible design yet",
+            location=Location(str(study.path)),
+            hint="continue it with --resume",
+        )
+    layers = layers_of_tasks(study.tasks, study.workload())
+    chosen = choose_candidates(candidates, study.objective, options.best, options.spread)
+    designs = [design_of_candidate(one.name, one.candidate, layers, model) for one in chosen]
+    return validate_designs(study, designs, options, progress)
+
+
+def validate_designs(
+    study: Study, designs: Sequence[Design], options: ValidationOptions, progress: Progress | None = None
+) -> ValidationOutcome:
+    """Measure designs and keep them and their measurements in the study.
+
+    What was measured before, for whatever design, is not measured again. A first SIGINT or SIGTERM ends it with
+    everything finished in the study; so does the time limit.
+
+    Raises StorageError when the disk is full or fails, and what building simulators raises.
+    """
+    for design in designs:
+        study.keep_validation(design.identity, design.to_json())
+    jobs: dict[str, MeasurementJob] = {}
+    predicted: dict[str, float | None] = {}
+    for design in designs:
+        wanted = _within(design, study.tasks, options.cycle_limit)
+        predicted |= {one.key: one.predicted_cycles for one in design.layers}
+        jobs |= {key: job for key, job in jobs_of(design).items() if key in wanted and key not in jobs}
+    keys = list(jobs)
+    if progress:
+        progress.begin(designs, len(jobs))
+        _tell_problems(designs, progress)
+
+    def finished(number: int, _: int, job: MeasurementJob, result: LayerMeasurement) -> None:
+        key = by_job[id(job)]
+        if key not in known:
+            study.keep_measurement(key, result.to_dict())
+            known.add(key)
+        if progress:
+            progress.layer(number, result, job, predicted[key])
+
+    by_job = {id(job): key for key, job in jobs.items()}
+    kept = study.measurements()
+    known = set(kept)
+    ended: Ended = "done"
+    try:
+        with (
+            _stop_on_signals(options.time_limit),
+            MeasurementStore(study.path.with_name(STORE_NAME)) as store,
+        ):
+            for key in jobs.keys() & known:  # the file beside the study may be gone
+                if store.get(key) is None:
+                    store.put(key, LayerMeasurement(**kept[key]))
+            workers = options.workers or os.cpu_count() or 1
+            measure_many([jobs[key] for key in keys], min(workers, max(1, len(keys))), store, finished)
+    except _Stop as stop:
+        ended = stop.ended
+    identities = {design.identity for design in designs}
+    return ValidationOutcome(
+        tuple(one for one in validated_designs(study) if one.design.identity in identities), ended
+    )
+
+
+def validated_designs(study: Study) -> list[ValidatedDesign]:
+    """All designs of a study that were chosen to be measured, with the measurements there are, in that order.
+
+    Raises StorageError for records that are damaged.
+    """
+    from explore._store import damaged
+
+    try:
+        measurements = {key: LayerMeasurement(**record) for key, record in study.measurements().items()}
+        designs = [Design.from_json(record) for record in study.validations()]
+        return [ValidatedDesign.of(design, study.tasks, measurements) for design in designs]
+    except (InputError, TypeError, ValueError) as error:
+        raise damaged(study.path, f"its validated designs: {error}") from error
+
+
+def _within(design: Design, tasks: Sequence[Task], limit: float | None) -> set[str]:
+    """Keys of the layers to measure under a limit of simulated cycles; see `ValidationOptions.cycle_limit`."""
+    keys = {one.key for one in design.layers}
+    cycles = [one.predicted_cycles for one in design.layers]
+    if limit is None or any(one is None for one in cycles):
+        return keys
+    weights = [task.count * (one or 0.0) for task, one in zip(tasks, cycles, strict=True)]
+    chosen: set[str] = set()
+    spent = 0.0
+    for index in sorted(range(len(weights)), key=lambda i: -weights[i]):
+        planned = design.layers[index]
+        if planned.key in chosen:
+            continue
+        spent += planned.predicted_cycles or 0.0
+        if chosen and spent > limit:
+            break
+        chosen.add(planned.key)
+    return chosen
+
+
+def _tell_problems(designs: Sequence[Design], progress: Progress) -> None:
+    for design in designs:
+        problems = [one for one in design.layers if one.reason]
+        reason = design.reason or (f"{problems[0].layer}: {problems[0].reason}" if problems else "")
+        if reason:
+            progress.note(f"{design.name} is infeasible: {reason}")
+
+
+class _Stop(BaseException):
+    """Ends a validation from a signal handler; no `except Exception` on the way may hold it."""
+
+    def __init__(self, ended: Ended) -> None:
+        self.ended = ended
+
+
+@contextmanager
+def _stop_on_signals(time_limit: float | None) -> Iterator[None]:
+    """Within the block a first SIGINT or SIGTERM, or the end of the time limit, raises `_Stop`.
+
+    Signal handlers belong to the main thread; in another one the block changes nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    before: dict[signal.Signals, Any] = {}
+
+    def restore() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()  # a second signal stops at once
+        raise _Stop("time" if number == signal.SIGALRM else "interrupted")
+
+    for number in numbers:
+        before[number] = signal.signal(number, stop)
+    try:
+        if time_limit is not None:
+            signal.setitimer(signal.ITIMER_REAL, time_limit)
+        yield
+    finally:
+        restore()
