@@ -202,6 +202,49 @@ def compiler(
         stdout().print(report_text(result), markup=False)
 
 
+@bench.command("measurements")
+def measurements(
+    which: Annotated[str, typer.Option("--set", help="micro, train or test.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for SET.csv.gz and accelerators.yaml.")] = Path(
+        "baco-measurements"
+    ),
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Only the first rows of the set.")] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=1024, help="Simulations at the same time.")
+    ] = 1,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", help="File of finished measurements; by default in the cache of simulators."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the number of rows by status as JSON.")] = False,
+) -> None:
+    """Measure a set of random or systematic mappings on the RTL; the sets under results/ were made by this command.
+
+    Finished measurements are kept and not repeated: an interrupted collection goes on where it was.
+    """
+    from baco.commands.context import stderr
+    from common.errors import InputError, did_you_mean
+    from explore.measure.accelerators import SETS
+    from explore.measure.collect import collect
+
+    name = next((one for one in SETS if one == which), None)
+    if name is None:
+        raise InputError(f"there is no measured set '{which}'", hint=did_you_mean(which, SETS))
+    console = stderr()
+    found = collect(
+        name,
+        rows=rows,
+        out=out,
+        workers=workers,
+        store=store,
+        say=lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True),
+    )
+    counts: dict[str, Any] = {"rows": len(found)}
+    for row in found:
+        counts[row.status] = counts.get(row.status, 0) + 1
+    _print(counts, json)
+
+
 def _print(result: dict[str, Any], as_json: bool) -> None:
     from baco.commands.context import print_json, stdout
 

@@ -14,8 +14,9 @@ from common.errors import InfeasibleError
 from compiler.layer import Layer
 from compiler.layer_program import layer_program
 from compiler.layer_reference import draw_tensors, layer_result
+from compiler.lower.realise import realise
 from compiler.mapping import Mapping
-from compiler.schedule import ExplicitSchedule, Schedule
+from compiler.schedule import Schedule
 from explore.measure.energy import counted_energy
 from explore.measure.text import schedule_text, style_of
 from sim.job import Limits, Memory, Result, SimulationError
@@ -68,8 +69,8 @@ class LayerMeasurement:
 
 
 def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:
-    """A mapping as it is realised on the accelerator; schedules stay what they are."""
-    return ExplicitSchedule(how) if isinstance(how, Mapping) else how
+    """A mapping as it is realised on the accelerator (`compiler.lower.realise`); schedules stay what they are."""
+    return realise(layer, how, accelerator) if isinstance(how, Mapping) else how
 
 
 def measure_layer(

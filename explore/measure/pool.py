@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -61,51 +62,60 @@ Progress = Callable[[int, int, MeasurementJob, LayerMeasurement], None]
 
 
 @dataclass
+class _Task:
+    index: int
+    job: MeasurementJob
+    attempts: int = 0
+
+
+@dataclass
 class _Worker:
     process: Any
     pipe: Connection
-    job: int | None = None
+    task: _Task | None = None
 
 
 def measure_many(
-    jobs: Sequence[MeasurementJob],
+    jobs: Iterable[MeasurementJob],
     workers: int,
     store: MeasurementStore,
     progress: Progress | None = None,
+    *,
+    total: int | None = None,
 ) -> list[LayerMeasurement]:
     """Measurements of all jobs, in their order; those the store has already are taken from there.
 
     Args:
-        jobs: jobs of one accelerator should stand together: its simulator is built by the first of them.
+        jobs: taken one by one as workers become free, so that they may be drawn meanwhile.
         workers: processes that work side by side; 0 measures in this process.
         store: gets every measurement at once.
         progress: called for each job, in the order in which they are finished.
+        total: of jobs, for the progress; by default the number of them where it is known.
 
     Raises what `measure_layer` raises, from the first job it happens to; measurements finished before are kept.
     """
-    found: list[LayerMeasurement | None] = [None] * len(jobs)
-    finished = 0
+    found: dict[int, LayerMeasurement] = {}
+    expected = length_hint(jobs) if total is None else total
 
-    def take(index: int, measurement: LayerMeasurement) -> None:
-        nonlocal finished
+    def take(index: int, job: MeasurementJob, measurement: LayerMeasurement) -> None:
         found[index] = measurement
-        finished += 1
         if progress:
-            progress(finished, len(jobs), jobs[index], measurement)
+            progress(len(found), max(expected, len(found)), job, measurement)
 
-    due = []
-    for index, job in enumerate(jobs):
-        known = store.get(job.key)
-        if known is None:
-            due.append(index)
-        else:
-            take(index, known)
+    def due() -> Iterator[tuple[int, MeasurementJob]]:
+        for index, job in enumerate(jobs):
+            known = store.get(job.key)
+            if known is None:
+                yield index, job
+            else:
+                take(index, job, known)
+
     if workers < 1:
-        for index in due:
-            take(index, _measure(jobs[index], store))
+        for index, job in due():
+            take(index, job, _measure(job, store))
     else:
-        _share_out(jobs, due, workers, store.path, take)
-    return [one for one in found if one is not None]
+        _share_out(due(), workers, store.path, take)
+    return [found[index] for index in sorted(found)]
 
 
 def _measure(job: MeasurementJob, store: MeasurementStore) -> LayerMeasurement:
@@ -117,59 +127,60 @@ def _measure(job: MeasurementJob, store: MeasurementStore) -> LayerMeasurement:
 
 
 def _share_out(
-    jobs: Sequence[MeasurementJob],
-    due: list[int],
+    due: Iterator[tuple[int, MeasurementJob]],
     workers: int,
     path: Path,
-    take: Callable[[int, LayerMeasurement], None],
+    take: Callable[[int, MeasurementJob, LayerMeasurement], None],
 ) -> None:
-    waiting = list(reversed(due))
-    attempts = dict.fromkeys(due, 0)
     crew: list[_Worker] = []
+    again: list[_Task] = []
     try:
-        while waiting or any(one.job is not None for one in crew):
-            while waiting and sum(one.job is not None for one in crew) < workers:
-                idle = next((one for one in crew if one.job is None), None)
+        while True:
+            while sum(one.task is not None for one in crew) < workers:
+                task = again.pop() if again else next((_Task(*one) for one in due), None)
+                if task is None:
+                    break
+                idle = next((one for one in crew if one.task is None), None)
                 if idle is None:
                     idle = _start(path)
                     crew.append(idle)
-                idle.job = waiting.pop()
-                attempts[idle.job] += 1
-                _send(idle, jobs[idle.job])
-            ready = wait([one.pipe for one in crew if one.job is not None])
-            for worker in [one for one in crew if one.pipe in ready]:
-                index = worker.job
-                assert index is not None
+                idle.task = task
+                task.attempts += 1
+                _send(idle, task.job)
+            busy = [one for one in crew if one.task is not None]
+            if not busy:
+                return
+            ready = wait([one.pipe for one in busy])
+            for worker in [one for one in busy if one.pipe in ready]:
+                task = worker.task
+                assert task is not None
                 try:
                     answer = worker.pipe.recv()
                 except (EOFError, ConnectionError):
                     crew.remove(worker)
                     worker.pipe.close()
                     worker.process.join()
-                    _again(index, attempts, waiting, jobs[index], worker.process.exitcode)
+                    if task.attempts >= _ATTEMPTS:
+                        raise _deadly(task, worker.process.exitcode) from None
+                    again.append(task)
                     continue
-                worker.job = None
+                worker.task = None
                 if isinstance(answer, BacoError):
                     raise answer
-                take(index, answer)
+                take(task.index, task.job, answer)
     finally:
         for worker in crew:
             worker.pipe.close()
-            if worker.job is not None:  # only when this process gives up
+            if worker.task is not None:  # only when this process gives up
                 worker.process.terminate()
             worker.process.join()
 
 
-def _again(
-    index: int, attempts: dict[int, int], waiting: list[int], job: MeasurementJob, code: int | None
-) -> None:
-    """Give out the job of a worker that died once more, unless that was tried before."""
-    if attempts[index] >= _ATTEMPTS:
-        raise BacoError(
-            f"measuring {job.name or job.layer.problem} ended its process {attempts[index]} times (code {code})",
-            hint="if memory ran out, use fewer workers; else please report this",
-        )
-    waiting.append(index)
+def _deadly(task: _Task, code: int | None) -> BacoError:
+    return BacoError(
+        f"measuring {task.job.name or task.job.layer.problem} ended its process {task.attempts} times (code {code})",
+        hint="if memory ran out, use fewer workers; else please report this",
+    )
 
 
 def _start(path: Path) -> _Worker:

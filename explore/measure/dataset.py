@@ -1,0 +1,350 @@
+"""Measured sets as files: a compressed table, a row a measurement, and the accelerators beside it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Dictionary
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InputError, Location
+from common.files import atomic_write, read_input
+from common.yaml import load_yaml, parse_model
+from compiler.layer import Layer
+from compiler.mapping import Mapping
+from compiler.schedule import Schedule
+from explore.measure.accelerators import SETS
+from explore.measure.energy import ENERGY_TERMS
+from explore.measure.layer import LayerMeasurement
+from explore.measure.sample import STRATA, Stratum
+from explore.measure.text import (
+    layer_text,
+    mapping_text,
+    parse_layer,
+    parse_mapping_text,
+    parse_schedule,
+)
+from workloads.problem import Problem
+
+__all__ = [
+    "ACCELERATORS_FILE",
+    "NUMBERS",
+    "Dataset",
+    "Row",
+    "dataset_path",
+    "measured_stratum",
+    "read_dataset",
+    "write_dataset",
+]
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+ACCELERATORS_FILE = "accelerators.yaml"
+#: Columns that are counters of the measurement, and the counters' names.
+_COUNTERS = {
+    "program_cycles": "",
+    "mesh_cycles": "accelerator_mesh_cycles",
+    "load_busy_cycles": "accelerator_load_busy_cycles",
+    "execute_busy_cycles": "accelerator_execute_busy_cycles",
+    "store_busy_cycles": "accelerator_store_busy_cycles",
+    "busy_cycles": "accelerator_busy_cycles",
+    "channel_busy_cycles": "memory_channel_busy_cycles",
+    "host_instructions": "host_instructions",
+    "host_commands": "host_rocc_commands",
+    "host_stall_command": "host_stall_command",
+    "host_stall_fence": "host_stall_fence",
+    "read_requests": "memory_read_requests",
+    "read_request_bytes": "memory_read_request_bytes",
+    "read_latency_cycles": "memory_read_latency_sum_cycles",
+    "write_beats": "memory_write_beats",
+    "write_bytes": "memory_write_beat_bytes",
+    "loads": "MVIN MVIN2 MVIN3",
+    "stores": "MVOUT MVOUT_SPAD",
+    "preloads": "PRELOAD",
+    "computes": "COMPUTE_PRELOADED COMPUTE_ACCUMULATED",
+    "configurations": "CONFIG_EX CONFIG_LD CONFIG_ST",
+}
+_ACTIVITY = (
+    "macs", "array_macs", "stationary_words", "accumulator_read_words", "accumulator_write_words",
+    "scratchpad_read_bytes", "scratchpad_write_bytes", "dram_read_bytes", "dram_write_bytes",
+)  # fmt: skip
+_TEXTS = (
+    "index",
+    "what",
+    "accelerator",
+    "status",
+    "layer",
+    "mapping",
+    "style",
+    "schedule",
+    "seed",
+    "stratum",
+)
+#: Columns of numbers.
+NUMBERS = ("cycles", *_COUNTERS, *_ACTIVITY, "energy_pj", *(f"{term}_pj" for term in ENERGY_TERMS))
+_COLUMNS = (*_TEXTS, *NUMBERS, "reason")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement as its set has it.
+
+    Attributes:
+        index: in the set.
+        what: of a systematic set the thing varied, of a random one the resource it was drawn for.
+        accelerator: its name.
+        status, reason: of the measurement.
+        numbers: by `NUMBERS`; 0 unless measured.
+        stratum: what the layer waited for by the measured counters; empty unless measured.
+    """
+
+    index: int
+    what: str
+    accelerator: str
+    status: str
+    layer: str
+    mapping: str
+    style: str
+    schedule: str
+    seed: int
+    stratum: str
+    numbers: Dictionary[str, float]
+    reason: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        index: int,
+        what: str,
+        accelerator: Accelerator,
+        layer: Layer,
+        mapping: Mapping,
+        measurement: LayerMeasurement,
+        seed: int = 0,
+    ) -> Row:
+        """The row of a measurement."""
+        measured = measurement.status == "measured"
+        return cls(
+            index=index,
+            what=what,
+            accelerator=accelerator.name,
+            status=measurement.status,
+            layer=layer_text(layer),
+            mapping=mapping_text(mapping),
+            style=measurement.style,
+            schedule=measurement.schedule,
+            seed=seed,
+            stratum=measured_stratum(measurement) if measured else "",
+            numbers=_numbers(measurement) if measured else dict.fromkeys(NUMBERS, 0.0),
+            reason=measurement.reason,
+        )
+
+
+def measured_stratum(measurement: LayerMeasurement) -> Stratum:
+    """What a measured layer waited for: the resource that was busy for the largest part of its cycles.
+
+    The array while waves enter it, the load and the store unit while a command is in them, and the host core while
+    neither a full queue nor a fence holds it, that is, while the accelerator waits for its commands or none are due.
+    """
+    c = measurement.counters
+    busy = {
+        "compute": c["accelerator_mesh_cycles"],
+        "load": c["accelerator_load_busy_cycles"],
+        "store": c["accelerator_store_busy_cycles"],
+        # what the host does before the first and after the last command is not the layer's
+        "issue": measurement.cycles - c["host_stall_command"] - c["host_stall_fence"],
+    }
+    return max(STRATA, key=lambda name: busy[name])
+
+
+def _numbers(m: LayerMeasurement) -> dict[str, float]:
+    found: dict[str, float] = {"cycles": m.cycles}
+    for column, names in _COUNTERS.items():
+        if column == "program_cycles":
+            found[column] = m.program_cycles
+        elif names[0].isupper():
+            found[column] = sum(m.counters.get(f"unrolled_{name}", 0) for name in names.split())
+        else:
+            found[column] = m.counters[names]
+    found |= {name: m.activity[name] for name in _ACTIVITY}
+    found["energy_pj"] = m.energy_pj
+    return found | {f"{term}_pj": m.energy_terms_pj[term] for term in ENERGY_TERMS}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A set: its rows and the accelerators they name. Rows that were not measured are `unmeasured`, apart.
+
+    Attributes:
+        rows: measured, in order of their index.
+        configurations: accelerators by name.
+        unmeasured: rows that failed or were infeasible.
+    """
+
+    rows: tuple[Row, ...]
+    configurations: Dictionary[str, Accelerator]
+    unmeasured: tuple[Row, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Of each row."""
+        return tuple(parse_layer(row.layer) for row in self.rows)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of each row."""
+        return tuple(layer.problem for layer in self.layers)
+
+    @cached_property
+    def mappings(self) -> tuple[Mapping, ...]:
+        """Of each row."""
+        return tuple(parse_mapping_text(row.mapping) for row in self.rows)
+
+    @cached_property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Of each row: what its mapping was realised as."""
+        return tuple(parse_schedule(row.schedule) for row in self.rows)
+
+    @property
+    def accelerators(self) -> tuple[Accelerator, ...]:
+        """Of each row."""
+        return tuple(self.configurations[row.accelerator] for row in self.rows)
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """Of each row."""
+        return tuple(row.stratum for row in self.rows)
+
+    @cached_property
+    def cycles(self) -> Floats:
+        """Of each row, float64 (rows,)."""
+        return self.numbers("cycles")
+
+    def numbers(self, name: str) -> Floats:
+        """A column of `NUMBERS`, float64 (rows,)."""
+        return np.array([row.numbers[name] for row in self.rows], dtype=np.float64)
+
+    def where(self, keep: Sequence[bool] | np.ndarray[Any, Any]) -> Dataset:
+        """The measured rows for which `keep` holds."""
+        rows = tuple(row for row, kept in zip(self.rows, keep, strict=True) if kept)
+        return Dataset(rows, self.configurations)
+
+
+def dataset_path(name: str) -> Path:
+    """The file of a set by its name, or the path given. Raises InputError when there is no such file."""
+    path = Path(name)
+    if name in SETS:
+        path = Path(__file__).resolve().parents[2] / "results" / "measurements" / f"{name}.csv.gz"
+        if not path.is_file():
+            raise InputError(
+                f"the measured set '{name}' is not here: it comes with the repository, not with the package",
+                hint=f"name a file, or make one: baco bench measurements --set {name} --out FOLDER",
+            )
+    return path
+
+
+def read_dataset(name: str | Path) -> Dataset:
+    """A set by its name (`micro`, `train`, `test`) or file; the accelerators' file lies beside it.
+
+    Raises InputError for what is missing or malformed, with the line.
+    """
+    path = dataset_path(str(name))
+    try:
+        text = gzip.decompress(read_input(path)).decode("ascii")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError("this is no compressed table", location=Location(str(path))) from error
+    reader = csv.DictReader(io.StringIO(text))
+    if tuple(reader.fieldnames or ()) != _COLUMNS:
+        raise InputError("these are not the columns of a measured set", location=Location(str(path), 1))
+    rows = []
+    for line in reader:
+        try:
+            rows.append(_row(line))
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"malformed row: {error}", location=Location(str(path), reader.line_num)
+            ) from error
+    rows.sort(key=lambda row: row.index)
+    known = _read_accelerators(path.with_name(ACCELERATORS_FILE))
+    if missing := {row.accelerator for row in rows} - set(known):
+        raise InputError(
+            f"accelerators are missing: {', '.join(sorted(missing))}",
+            location=Location(str(path.with_name(ACCELERATORS_FILE))),
+        )
+    return Dataset(
+        tuple(row for row in rows if row.status == "measured"),
+        known,
+        tuple(row for row in rows if row.status != "measured"),
+    )
+
+
+def _row(line: dict[str, str]) -> Row:
+    return Row(
+        index=int(line["index"]),
+        what=line["what"],
+        accelerator=line["accelerator"],
+        status=line["status"],
+        layer=line["layer"],
+        mapping=line["mapping"],
+        style=line["style"],
+        schedule=line["schedule"],
+        seed=int(line["seed"]),
+        stratum=line["stratum"],
+        numbers={name: float(line[name]) for name in NUMBERS},
+        reason=line["reason"],
+    )
+
+
+def write_dataset(path: str | Path, rows: Iterable[Row], accelerators: Iterable[Accelerator]) -> None:
+    """Write a set, and add its accelerators to the file beside it; the same rows give the same bytes.
+
+    Raises StorageError where that cannot be written, InputError when the file beside it is malformed.
+    """
+    path = Path(path)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in sorted(rows, key=lambda one: one.index):
+        texts = [getattr(row, name) for name in _TEXTS]
+        numbers = [_short(row.numbers[name]) for name in NUMBERS]
+        writer.writerow([*texts, *numbers, row.reason])
+    beside = path.with_name(ACCELERATORS_FILE)
+    known = _read_accelerators(beside) if beside.exists() else {}
+    known |= {one.name: one for one in accelerators}
+    atomic_write(beside, _accelerators_text(known))
+    atomic_write(path, gzip.compress(text.getvalue().encode("ascii"), mtime=0))
+
+
+def _short(number: float) -> str:
+    """Whole numbers as such, others to 10 digits."""
+    return str(int(number)) if float(number).is_integer() else f"{number:.10g}"
+
+
+def _read_accelerators(path: Path) -> dict[str, Accelerator]:
+    document = load_yaml(path)
+    data = document.get(())
+    if not isinstance(data, dict):
+        raise InputError("accelerators by name are missing", location=Location(str(path)))
+    return {
+        str(name): parse_model(Accelerator, document, (name,), defaults={"name": str(name)}) for name in data
+    }
+
+
+def _accelerators_text(accelerators: Dictionary[str, Accelerator]) -> str:
+    lines = ["# Accelerators of the measured sets; what is left out has its default."]
+    for name, one in sorted(accelerators.items()):
+        lines.append(f"{name}:")
+        values = one.model_dump(mode="json", exclude_defaults=True, exclude={"name"})
+        lines += [f"  {key}: {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,144 @@
+"""What the measured sets hold: row by row, from the set's name and the row's number alone.
+
+No shape and no accelerator is in two sets, so that what is fitted on one can be tested on another. A random row is drawn
+for the resource that it should wait for (by `explore.measure.sample.guess`), the rare ones as often as the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from common.provenance import stable_hash
+from compiler.layer import Layer
+from compiler.mapping import Mapping
+from compiler.schedule import ExplicitSchedule, Schedule
+from explore.measure.accelerators import SetName, accelerators_of
+from explore.measure.micro import probes
+from explore.measure.sample import Stratum, draw_mapping, guess, legal_schedule
+from explore.measure.shapes import draw_layer
+from explore.measure.text import mapping_text, parse_mapping_text
+from workloads.problem import Problem
+
+__all__ = ["ROWS", "Sample", "samples", "set_of_shape"]
+
+#: Rows of each random set.
+ROWS: dict[SetName, int] = {"train": 2200, "test": 1200}
+#: Cycles that a row is guessed to take: fewer to train on, since more of them are worth more.
+_CYCLES: dict[SetName, tuple[float, float]] = {"train": (15e3, 1.2e6), "test": (40e3, 2.4e6)}
+#: What rows wait for, in turn: what is rarely met among random mappings is asked for more often.
+_TURNS: tuple[Stratum, ...] = (
+    "compute", "issue", "store", "load", "compute", "load", "issue", "compute", "store", "load",
+)  # fmt: skip
+#: Kinds of layers that tend to wait for stores.
+_STORING = ("expansion", "1x1", "depthwise", "grouped", "first", "product")
+#: Of rows that are not drawn to wait for the host, so that about a third of all are macros'.
+_MACRO_SHARE = 0.44
+_ATTEMPTS, _MAPPINGS = 40, 12
+#: Of ten shapes, those in the test set.
+_TEST_SHAPES = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row to be measured.
+
+    Attributes:
+        what: of a systematic set the thing that is varied, of a random one the resource it was drawn for.
+    """
+
+    index: int
+    accelerator: Accelerator
+    layer: Layer
+    mapping: Mapping
+    schedule: Schedule
+    what: str
+
+
+def samples(name: SetName, rows: int | None = None) -> Iterator[Sample]:
+    """The first rows of a set, all of them by default. The same on every machine."""
+    if name == "micro":
+        found = _systematic()
+        yield from (one for one in found if rows is None or one.index < rows)
+        return
+    accelerators = list(accelerators_of(name).values())
+    for index in range(ROWS[name] if rows is None else rows):
+        yield _drawn(name, index, accelerators[index % len(accelerators)])
+
+
+def set_of_shape(problem: Problem) -> SetName:
+    """The only set that may have a shape."""
+    if problem in _micro_shapes():
+        return "micro"
+    shape = [*problem.bounds, problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w]
+    return "test" if int(stable_hash([*shape, problem.groups]), 16) % 10 < _TEST_SHAPES else "train"
+
+
+@cache
+def _micro_shapes() -> frozenset[Problem]:
+    return frozenset(
+        probe.layer.problem for one in accelerators_of("micro").values() for probe in probes(one)
+    )
+
+
+def _systematic() -> Iterator[Sample]:
+    index = 0
+    for name, accelerator in accelerators_of("micro").items():
+        seen = set()
+        for probe in probes(accelerator, all_of_them=name.startswith("micro-dim")):
+            mapping = parse_mapping_text(mapping_text(probe.mapping))
+            schedule = legal_schedule(probe.layer, mapping, accelerator)
+            if schedule is None or (probe.layer, schedule) in seen:
+                continue
+            seen.add((probe.layer, schedule))
+            yield Sample(index, accelerator, probe.layer, mapping, schedule, probe.what)
+            index += 1
+
+
+def _drawn(name: SetName, index: int, accelerator: Accelerator) -> Sample:
+    r = random.Random(f"{name}-{index}")
+    low, high = _CYCLES[name]
+    wanted = _TURNS[(index // len(accelerators_of(name))) % len(_TURNS)]
+    # the host issues next to nothing for macros
+    macro = wanted != "issue" and r.random() < _MACRO_SHARE
+    fallback: Sample | None = None
+    for attempt in range(10 * _ATTEMPTS):
+        if attempt >= _ATTEMPTS and fallback is not None:
+            break
+        layer = _layer(r, name, accelerator, wanted, low, high)
+        for _ in range(_MAPPINGS):
+            drawn = draw_mapping(r, layer, accelerator, macro=macro, attempts=8)
+            if drawn is None:
+                break
+            mapping, schedule = drawn
+            expected = guess(layer, mapping, accelerator, macro=not isinstance(schedule, ExplicitSchedule))
+            if not low <= expected.cycles <= high:
+                continue
+            fallback = Sample(index, accelerator, layer, mapping, schedule, wanted)
+            if expected.stratum == wanted:
+                return fallback
+    if fallback is None:
+        raise InfeasibleError(f"no row {index} of the set {name} can be drawn for {accelerator.name}")
+    return fallback
+
+
+def _layer(
+    r: random.Random, name: SetName, accelerator: Accelerator, wanted: Stratum, low: float, high: float
+) -> Layer:
+    """A layer of the set whose array work is some part of the cycles aimed at."""
+    while True:
+        cycles = low * (high / low) ** r.random()
+        part = 0.9 if wanted == "compute" else 10 ** r.uniform(-1.7, -0.2)
+        kind = None
+        if wanted == "store" and r.random() < 0.8:
+            kind = r.choice(_STORING)
+        elif wanted == "load" and r.random() < 0.3:
+            kind = "vector"
+        macs = cycles * part * accelerator.dim**2
+        layer = draw_layer(r, macs, kind)
+        if set_of_shape(layer.problem) == name:
+            return layer
