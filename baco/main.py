@@ -90,6 +90,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.run import run_program
     from baco.commands.simulate import simulate
     from baco.commands.trace import trace
+    from baco.commands.validate import validate
 
     app = typer.Typer(
         name=program,
@@ -102,6 +103,7 @@ def _app(program: str) -> Callable[..., Any]:
         return app
     for command in (
         explore,
+        validate,
         evaluate,
         networks,
         report,

@@ -178,22 +178,23 @@ def design_of_schedules(
     return Design(name, role, accelerator, (), predicted, tuple(planned), reason, model.name)
 
 
-def jobs_of(design: Design) -> dict[str, MeasurementJob]:
+def jobs_of(design: Design, tasks: Sequence[Task]) -> dict[str, MeasurementJob]:
     """What must be measured for a design, by key; nothing where some layer cannot be compiled.
 
     Layers that are predicted to take longest come first, so that workers end together.
     """
     if design.reason or any(one.reason for one in design.layers):
         return {}
-    longest = sorted(design.layers, key=lambda one: -(one.predicted_cycles or 0.0))
+    named = zip(design.layers, tasks, strict=True)
+    longest = sorted(named, key=lambda pair: -(pair[0].predicted_cycles or 0.0))
     return {
         one.key: MeasurementJob(
             parse_layer(one.layer),
             parse_schedule(one.schedule),
             design.accelerator,
-            name=f"{design.name}: {one.layer}",
+            name=f"{design.name}, {task.name}",
         )
-        for one in longest
+        for one, task in longest
     }
 
 

@@ -11,19 +11,17 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
-from explore.cost.model import CostModel
-from explore.layers import layers_of_tasks
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.study import Study
-from explore.validate.choose import choose_candidates
-from explore.validate.design import Design, design_of_candidate, jobs_of
+from explore.validate.design import Design, jobs_of
 from explore.validate.result import ValidatedDesign
 from workloads.network import Task
 
@@ -33,8 +31,8 @@ __all__ = [
     "Progress",
     "ValidationOptions",
     "ValidationOutcome",
+    "no_design",
     "validate_designs",
-    "validate_study",
     "validated_designs",
 ]
 
@@ -104,28 +102,13 @@ class ValidationOutcome:
     ended: Ended
 
 
-def validate_study(
-    study: Study, model: CostModel, options: ValidationOptions, progress: Progress | None = None
-) -> ValidationOutcome:
-    """Measure the best candidates of a study and some along its front.
-
-    Args:
-        study: open for writing.
-        model: the cost model that the study's search used, for predictions layer by layer.
-
-    Raises InfeasibleError for a study without any feasible design, and as `validate_designs` does.
-    """
-    candidates = study.candidates()
-    if not candidates:
-        raise InfeasibleError(
-            "the study holds no feasible design yet",
-            location=Location(str(study.path)),
-            hint="continue it with --resume",
-        )
-    layers = layers_of_tasks(study.tasks, study.workload())
-    chosen = choose_candidates(candidates, study.objective, options.best, options.spread)
-    designs = [design_of_candidate(one.name, one.candidate, layers, model) for one in chosen]
-    return validate_designs(study, designs, options, progress)
+def no_design(path: Path) -> InfeasibleError:
+    """The error for a study in which there is nothing to measure."""
+    return InfeasibleError(
+        "the study holds no feasible design yet",
+        location=Location(str(path)),
+        hint="continue it with --resume",
+    )
 
 
 def validate_designs(
@@ -138,14 +121,15 @@ def validate_designs(
 
     Raises StorageError when the disk is full or fails, and what building simulators raises.
     """
-    for design in designs:
-        study.keep_validation(design.identity, design.to_json())
+    _keep(study, designs)
     jobs: dict[str, MeasurementJob] = {}
     predicted: dict[str, float | None] = {}
     for design in designs:
         wanted = _within(design, study.tasks, options.cycle_limit)
         predicted |= {one.key: one.predicted_cycles for one in design.layers}
-        jobs |= {key: job for key, job in jobs_of(design).items() if key in wanted and key not in jobs}
+        jobs |= {
+            key: job for key, job in jobs_of(design, study.tasks).items() if key in wanted and key not in jobs
+        }
     keys = list(jobs)
     if progress:
         progress.begin(designs, len(jobs))
@@ -179,6 +163,20 @@ def validate_designs(
     return ValidationOutcome(
         tuple(one for one in validated_designs(study) if one.design.identity in identities), ended
     )
+
+
+def _keep(study: Study, designs: Sequence[Design]) -> None:
+    """Write the designs to the study; one chosen earlier gives its name away and is called `earlier` from now on."""
+    identities = {design.identity for design in designs}
+    names = {design.name for design in designs}
+    kept = [Design.from_json(record) for record in study.validations()]
+    earlier = sum(one.name.startswith("earlier ") for one in kept)
+    for one in kept:
+        if one.identity not in identities and one.name in names:
+            earlier += 1
+            study.keep_validation(one.identity, replace(one, name=f"earlier {earlier}").to_json())
+    for design in designs:
+        study.keep_validation(design.identity, design.to_json())
 
 
 def validated_designs(study: Study) -> list[ValidatedDesign]:

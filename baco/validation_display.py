@@ -1,0 +1,115 @@
+"""What a validation shows: a line for each layer as it is measured, and a table of the designs at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from baco.commands.context import amount, stderr, stdout
+
+if TYPE_CHECKING:
+    from explore.measure.layer import LayerMeasurement
+    from explore.measure.pool import MeasurementJob
+    from explore.validate.design import Design
+
+
+def make_display() -> ValidationDisplay:
+    """A display on standard error."""
+    return ValidationDisplay(stderr())
+
+
+class ValidationDisplay:
+    """Progress of a validation (`explore.validate.run.Progress`)."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.layers = 0
+
+    def begin(self, designs: Sequence[Design], layers: int) -> None:
+        """Say what will be measured."""
+        self.layers = layers
+        self._line(f"validating {len(designs)} designs: {layers} layers to compile, simulate and compare")
+
+    def layer(
+        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
+    ) -> None:
+        """One line: where it stands, the layer, what was measured and what was predicted."""
+        text = f"[{finished}/{self.layers}] {job.name}: "
+        if result.status == "measured":
+            text += f"{result.cycles:,} cycles"
+            if predicted is not None:
+                text += f" ({predicted:,.0f} predicted, {predicted / result.cycles:.2f} of it)"
+        else:
+            text += f"{result.status.upper()}: {result.reason}"
+        self._line(text)
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        self._line(f"note: {text}")
+
+    def close(self) -> None:
+        """Nothing is left open: lines stay."""
+
+    def _line(self, text: str) -> None:
+        self.console.print(Text(text))
+
+
+def print_validation(study: Path) -> None:
+    """The designs of a study that were validated: what was predicted, what was measured, what failed."""
+    from explore.study import Study
+    from explore.validate.compare import comparisons
+    from explore.validate.result import model_error
+    from explore.validate.run import validated_designs
+
+    with Study.open(study, read_only=True) as opened:
+        designs, objective = validated_designs(opened), opened.objective
+    console = stdout()
+    table = Table(box=None, pad_edge=False)
+    for title in (
+        "design",
+        "array",
+        "KiB",
+        "mm²",
+        "status",
+        "predicted EDP",
+        "measured EDP",
+        "predicted/measured",
+    ):
+        table.add_column(title, justify="left" if title in ("design", "array", "status") else "right")
+    for one in designs:
+        machine, cost, guess = one.design.accelerator, one.cost, one.design.predicted
+        estimate = one.estimate
+        measured = amount(cost.edp) if cost else ""
+        if estimate:
+            within = "?" if estimate.edp_error is None else f"{estimate.edp_error:.0%}"
+            measured = (
+                f"about {amount(estimate.cost.edp)} ± {within}, from {estimate.share:.0%} of the cycles"
+            )
+        table.add_row(
+            one.design.name,
+            f"{machine.dim}x{machine.dim}",
+            f"{machine.scratchpad_kib}+{machine.accumulator_kib}",
+            f"{machine.area_mm2:.4g}",
+            one.status,
+            amount(guess.edp) if guess else "",
+            measured,
+            f"{guess.edp / cost.edp:.3f}" if cost and guess else "",
+        )
+    console.print(table)
+    for one in designs:
+        if one.status in ("failed", "infeasible"):
+            console.print(Text(f"{one.status.upper()} {one.design.name}: {one.reason}"))
+    error = model_error(designs)
+    if error:
+        console.print(
+            f"predicted against measured cycles of {error.layers} layers: mean absolute error "
+            f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst:.2f}"
+        )
+    for comparison in comparisons(designs, objective):
+        console.print(Text(comparison.text))
+    console.print(f"report: {study.parent / 'report.html'}", markup=False)

@@ -1,0 +1,98 @@
+"""`explore --validate` and `baco validate`: from a study on disk to measured designs in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from common.errors import BacoError
+from common.yaml import parse_yaml
+from compiler.layer import Layer
+from explore.cost.model import CostModel, make_cost_model
+from explore.engine import run_exploration
+from explore.layers import layers_of_tasks
+from explore.space import DesignSpace, read_space
+from explore.study import Study
+from explore.validate.baseline import baseline_design, reference_machine, reference_space
+from explore.validate.choose import choose_candidates
+from explore.validate.design import Design, design_of_candidate
+from explore.validate.run import (
+    Progress,
+    ValidationOptions,
+    ValidationOutcome,
+    no_design,
+    validate_designs,
+)
+
+__all__ = ["BASELINE_FOLDER", "validate_file"]
+
+#: Folder, beside a study, of the search for mappings on the reference machine.
+BASELINE_FOLDER = "reference-mappings"
+
+
+def validate_file(
+    path: Path,
+    options: ValidationOptions,
+    *,
+    baseline: bool = False,
+    baseline_samples: int | None = None,
+    progress: Progress | None = None,
+) -> ValidationOutcome:
+    """Measure the best candidates of the study at `path`, and some along its front.
+
+    Args:
+        baseline: measure the reference machine too, under Gemmini's default tiling and under mappings searched for it
+            (by the study's searcher, objective and seed, in a folder beside the study).
+        baseline_samples: budget of that search; by default that of the study.
+
+    Raises InfeasibleError for a study without any feasible design, StorageError for one that is missing, damaged or
+    being written, and as `explore.validate.run.validate_designs` does.
+    """
+    with Study.open(path) as study:
+        workload = study.workload()
+        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        layers = layers_of_tasks(study.tasks, workload)
+        model = make_cost_model(study.cost_model, layers, space)
+        candidates = study.candidates()
+        if not candidates:
+            raise no_design(path)
+        chosen = choose_candidates(candidates, study.objective, options.best, options.spread)
+        designs = [design_of_candidate(one.name, one.candidate, layers, model) for one in chosen]
+        if baseline:
+            designs += _baselines(study, space, layers, model, baseline_samples, progress)
+        return validate_designs(study, designs, options, progress)
+
+
+def _baselines(
+    study: Study,
+    space: DesignSpace,
+    layers: Sequence[Layer],
+    model: CostModel,
+    samples: int | None,
+    progress: Progress | None,
+) -> list[Design]:
+    note: Callable[[str], None] = progress.note if progress else lambda _: None
+    found = [baseline_design(space, study.tasks, layers, model)]
+    sessions = study.sessions()
+    budget = samples or (sessions[-1]["samples"] if sessions else None)
+    note("searching mappings for the reference machine")
+    try:
+        outcome = run_exploration(
+            study.workload(),
+            reference_space(space),
+            study.objective,
+            study.setup["searcher"],
+            budget,
+            seed=study.setup["seed"],
+            out=study.path.parent / BASELINE_FOLDER,
+            resume=True,
+            cost_model=study.cost_model,
+        )
+    except BacoError as error:
+        note(f"no mappings were found for the reference machine: {error.message}")
+        return found
+    machine = reference_machine(space)
+    best = dataclasses.replace(outcome.best, accelerator=machine)
+    name = f"{machine.name}, mappings searched"
+    return [*found, design_of_candidate(name, best, layers, model, "mappings")]
