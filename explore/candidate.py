@@ -10,6 +10,10 @@ from compiler.mapping import Mapping
 from workloads.network import Task
 
 Source = Literal["predicted", "measured"]
+CodeStyle = Literal["macro", "explicit"]
+CostModelName = Literal["instruction", "reference"]
+#: Resources that bound a latency in the reference model.
+REFERENCE_RESOURCES = ("compute", "accumulator", "scratchpad", "dram")
 
 
 @dataclass(frozen=True)
@@ -49,24 +53,29 @@ class LayerCost:
 
     Attributes:
         accesses: words read and written at levels 0 (registers), 1 (accumulator), 2 (scratchpad), 3 (DRAM).
-        latency_terms: cycles each resource needs; the latency is the largest:
-            (compute, accumulator, scratchpad, dram).
+        latency_terms: cycles that each of `resources` needs.
         energy_terms_pj: (mac, registers, accumulator, scratchpad, dram).
         macs: multiply-accumulates executed, padding included.
+        resources: what may bound the latency. With the reference model the latency is the largest of the terms; the
+            instruction-aware model has resources of its own, and a latency that can be above all terms, since transfers
+            hide behind computation only in part.
+        style: code that runs the mapping, `macro` or `explicit`, where the cost model tells them apart.
     """
 
     latency_cycles: float
     energy_pj: float
     macs: float
     accesses: tuple[float, float, float, float]
-    latency_terms: tuple[float, float, float, float]
+    latency_terms: tuple[float, ...]
     energy_terms_pj: tuple[float, float, float, float, float]
+    resources: tuple[str, ...] = REFERENCE_RESOURCES
+    style: CodeStyle | None = None
 
     @property
     def bottleneck(self) -> str:
-        """The resource that sets the latency."""
-        names = ("compute", "accumulator", "scratchpad", "dram")
-        return names[max(range(4), key=lambda i: self.latency_terms[i])]
+        """The resource that needs most cycles."""
+        terms = self.latency_terms
+        return self.resources[max(range(len(terms)), key=lambda i: terms[i])]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ from common.errors import InfeasibleError, InputError, Location, StorageError
 from common.files import output_folder
 from common.provenance import Provenance, stable_hash, versions
 from explore.candidate import BatchSummary, Candidate
+from explore.cost.model import check_cost_model, default_cost_model, make_cost_model
 from explore.infeasible import infeasible_error
+from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND, PHASE, provable, prove
 from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
@@ -128,7 +130,12 @@ class _StopRequest:
 
 
 def describe_setup(
-    workload: Workload, space: DesignSpace, objective: Objective, searcher: str, seed: int
+    workload: Workload,
+    space: DesignSpace,
+    objective: Objective,
+    searcher: str,
+    seed: int,
+    cost_model: str = "reference",
 ) -> Json:
     """What determines a study's result, budget and versions apart, as plain JSON.
 
@@ -143,6 +150,7 @@ def describe_setup(
         "objective": str(objective),
         "searcher": searcher,
         "seed": int(seed),
+        "cost_model": cost_model,
     }
 
 
@@ -158,6 +166,7 @@ def run_exploration(
     out: Path,
     resume: bool = False,
     proof: bool = False,
+    cost_model: str | None = None,
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Outcome:
@@ -175,12 +184,14 @@ def run_exploration(
         resume: continue the study in `out`, or start one if there is none. A finished study goes on when it
             gets a larger budget, and is returned as it is otherwise.
         proof: when the search has ended, prove how near the optimum the best design is, where `provable`, and
-            add the optimum if the search missed it. No samples are charged for this.
+            add the optimum if the search missed it. No samples are charged for this. Nothing can be proven of
+            the instruction-aware model, with which there is no proof.
+        cost_model: a name in `explore.cost.model.COST_MODELS`; by default that of `default_cost_model`.
         command: the command line to reproduce the study; by default this process's.
 
     Raises:
-        InputError: nothing to explore, a bad budget, an unknown searcher, or settings that differ from those
-            of the study to resume.
+        InputError: nothing to explore, a bad budget, an unknown searcher or cost model, a cost model that cannot
+            predict the space, or settings that differ from those of the study to resume.
         InfeasibleError: no feasible candidate was found; names the binding constraint.
         StorageError: a study is in `out` and `resume` is False, or it is damaged, locked, or cannot be written.
     """
@@ -190,6 +201,7 @@ def run_exploration(
         raise InputError(f"--samples must be at least 1, not {samples}")
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
         raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
+    model_name = default_cost_model(space) if cost_model is None else check_cost_model(cost_model, space)
     notes: list[str] = []
 
     def note(text: str) -> None:
@@ -197,7 +209,7 @@ def run_exploration(
         if progress is not None:
             progress.note(text)
 
-    record = describe_setup(workload, space, objective, searcher, seed)
+    record = describe_setup(workload, space, objective, searcher, seed, model_name)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
     path = output_folder(out) / FILE_NAME
     study = _study_to_resume(path, record, resume, note)
@@ -206,8 +218,9 @@ def run_exploration(
             stack.enter_context(study)
         sessions = study.sessions() if study is not None else []
         budget = _budget(sessions, samples, time_limit, len(workload.tasks))
-        setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed)
-        proof = proof and provable(space, objective)
+        model = make_cost_model(model_name, layers_of_tasks(workload.tasks, workload), space)
+        setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
+        proof = proof and model.exact and provable(space, objective)
         stop = stack.enter_context(_StopRequest())
         start = time.monotonic()
         if study is not None and study.done and not _larger(budget, sessions):
@@ -282,6 +295,8 @@ def _differences(study: Study, record: Json) -> list[str]:
     for name in ("objective", "searcher", "seed"):
         if study.setup[name] != record[name]:
             found.append(f"{name} is {study.setup[name]} in the study, {record[name]} now")
+    if study.cost_model != record["cost_model"]:
+        found.append(f"cost model is {study.cost_model} in the study, {record['cost_model']} now")
     return found
 
 

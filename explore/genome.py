@@ -1,8 +1,13 @@
 """Mappings as rows of whole numbers, the form in which searchers change them by the thousand.
 
-A genome row holds, for one problem: dataflow (0 WS, 1 OS), rows, columns, the tile factors of levels 1, 2
-and 3 over `AXES`, and an index into `DRAM_ORDERS`. Two choices that can never lose are fixed: loops that the
+A genome row holds, for one problem: the flow (0 WS, 1 OS, from 2 on WS in macro form), rows, columns, the tile factors
+of levels 1, 2 and 3 over `AXES`, and an index into `ORDERS`. Two choices that can never lose are fixed: loops that the
 stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
+
+Macro form is what a loop macro of the accelerator can carry out (`compiler.lower.realise`): no loops at level 2, the
+loops that sum innermost at DRAM, and two copies of every tile whether it changes or not, since the macros always work
+in halves of the memories. What a macro's tile takes of them depends on the array's side, so a flow names it: flow 2 + n
+is macro form on an array of side 2^(n + 1).
 """
 
 from __future__ import annotations
@@ -35,20 +40,29 @@ DRAM_ORDERS = (
     "SRCKPQN",
     "CRSKPQN",
 )
+#: Orders that macros carry out: reductions innermost, output channels inside or outside the pixels.
+MACRO_ORDERS = ("CRSKPQN", "CRSPQNK")
+#: All that a genome can name; those that only macros tell apart come last.
+ORDERS = (*DRAM_ORDERS, *(order for order in MACRO_ORDERS if order not in DRAM_ORDERS))
 #: Order at levels 1 and 2: partial sums stay in the accumulator as long as they can.
 INNER_ORDER = "RSCPQNK"
 
 FLOW, ROWS, COLUMNS, ORDER = 0, 1, 2, 24
 T1, T2, T3 = slice(3, 10), slice(10, 17), slice(17, 24)
 WIDTH = 25
-FLOWS: tuple[Dataflow, Dataflow] = ("WS", "OS")
+#: Flow of output-stationary mappings, and the first one of those in macro form.
+OS, MACRO = 1, 2
+#: Dataflow by flow; macro form goes up to arrays of side 128.
+FLOWS: tuple[Dataflow, ...] = ("WS", "OS", *("WS",) * 7)
 C_AXIS, K_AXIS, P_AXIS = AXES.index("C"), AXES.index("K"), AXES.index("P")
-#: Axis spread over the rows of the array, by dataflow.
-ROW_AXIS = np.array([C_AXIS, P_AXIS])
+#: Axis spread over the rows of the array, by flow.
+ROW_AXIS = np.array([P_AXIS if flow == "OS" else C_AXIS for flow in FLOWS])
+#: The macros' orders as indices into `ORDERS`.
+MACRO_ORDER_INDEX = np.array([ORDERS.index(order) for order in MACRO_ORDERS])
 
 _REGISTER = np.array([[axis in REGISTER_DIMS[flow] for axis in AXES] for flow in FLOWS])
 _INNER_RANK = torch.tensor([INNER_ORDER.index(axis) for axis in AXES], dtype=torch.int8)
-_DRAM_RANK = torch.tensor([[order.index(axis) for axis in AXES] for order in DRAM_ORDERS], dtype=torch.int8)
+_DRAM_RANK = torch.tensor([[order.index(axis) for axis in AXES] for order in ORDERS], dtype=torch.int8)
 
 
 class ProblemSet:
@@ -75,6 +89,7 @@ def assemble(
     t3: Tensor,
     order: Tensor,
     groups: Tensor | None,
+    macro: Tensor | None = None,
 ) -> MappingBatch:
     """A mapping batch from factors (whole or relaxed).
 
@@ -82,9 +97,10 @@ def assemble(
         flow: (B,) booleans, True for output-stationary; None if none is.
         rows, columns: (B,) spatial factors.
         t1, t2, t3: (7, B) temporal factors of levels 1 (level 0 included), 2 and 3.
-        order: (B,) indices into `DRAM_ORDERS`.
+        order: (B,) indices into `ORDERS`.
         groups: (B,) repetitions of the whole nest when tiles that change are to be double-buffered; None for
             single buffers.
+        macro: (B,) booleans, True for mappings in macro form, whose tiles all have two copies; None if none is.
     """
     register = torch.from_numpy(_REGISTER)
     if flow is None:
@@ -106,6 +122,9 @@ def assemble(
                 (groups * k * p * q * n * k2 * p2 * q2 * n2).clamp(1, 2),
             ]
         )
+    if macro is not None:
+        single = torch.ones((3, len(rows)), dtype=t1.dtype) if copies is None else copies
+        copies = torch.where(macro, 2.0, single)
     return MappingBatch(
         temporal=torch.stack([torch.where(inside, t1, one), torch.where(inside, one, t1), t2, t3]),
         rows=rows,
@@ -116,13 +135,12 @@ def assemble(
     )
 
 
-def count(problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, double_buffer: bool) -> Counts:
-    """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row."""
+def batch_of(shape: ProblemBatch, genomes: Genomes, double_buffer: bool) -> MappingBatch:
+    """Genome rows as a mapping batch; `shape` gives the groups of each row's problem."""
     factors = torch.from_numpy(np.ascontiguousarray(genomes.T)).to(torch.float64)
-    flow = torch.from_numpy(genomes[:, FLOW] == 1)
-    index = torch.from_numpy(task)
-    shape = problems.batch.take(index)
-    batch = assemble(
+    flow = torch.from_numpy(genomes[:, FLOW] == OS)
+    macro = torch.from_numpy(genomes[:, FLOW] >= MACRO)
+    return assemble(
         flow if bool(flow.any()) else None,
         factors[ROWS],
         factors[COLUMNS],
@@ -131,8 +149,14 @@ def count(problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, doubl
         factors[T3],
         torch.from_numpy(genomes[:, ORDER].copy()),
         shape.groups if double_buffer else None,
+        macro if bool(macro.any()) else None,
     )
-    return access_counts(shape, batch)
+
+
+def count(problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, double_buffer: bool) -> Counts:
+    """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row."""
+    shape = problems.batch.take(torch.from_numpy(task))
+    return access_counts(shape, batch_of(shape, genomes, double_buffer))
 
 
 def tighten(genomes: Genomes, bounds: NDArray[np.int64]) -> None:
@@ -157,7 +181,8 @@ def needs(
     """Capacity a mapping needs, without counting its accesses: (accumulator words a column, scratchpad bytes
     unpadded, scratchpad rows), each (B,). Feasibility is checked with this before an evaluation is spent."""
     g = genomes.astype(np.float64)
-    weight_stationary = genomes[:, FLOW] == 0
+    weight_stationary = genomes[:, FLOW] != OS
+    macro = genomes[:, FLOW] >= MACRO
     index = np.arange(len(g))
     tile1 = g[:, T1].copy()
     tile1[index, ROW_AXIS[genomes[:, FLOW]]] *= g[:, ROWS]
@@ -179,6 +204,8 @@ def needs(
         copies_w = np.clip(groups * t3[:, 0:4].prod(1), 1, 2)
         copies_i = np.clip(groups * t3[:, 0:3].prod(1) * t3[:, 4:7].prod(1), 1, 2)
         copies_o = np.clip(groups * t3[:, 3:7].prod(1) * g[:, T2][:, 3:7].prod(1), 1, 2)
+    if macro.any():
+        copies_w, copies_i, copies_o = (np.where(macro, 2.0, c) for c in (copies_w, copies_i, copies_o))
     lanes = np.where(weight_stationary, g[:, ROWS], g[:, COLUMNS])
     words = copies_w * r * s * c * k + copies_i * pixels * c
     rows = copies_w * r * s * c * (k / g[:, COLUMNS]) + copies_i * pixels * np.ceil(c / lanes - 1e-9)
@@ -200,14 +227,26 @@ def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
             groups * t3[3:7].prod() * t2[3:7].prod(),
         )
         copies = tuple(2 if change > 1 else 1 for change in changes)  # type: ignore[assignment]
+    if genome[FLOW] >= MACRO:
+        copies = (2, 2, 2)
     return Mapping(
         dataflow=flow,
         rows=int(genome[ROWS]),
         columns=int(genome[COLUMNS]),
         temporal=tuple(tuple(int(level[i]) for i in place) for level in levels),
-        order=(INNER_ORDER, INNER_ORDER, INNER_ORDER, DRAM_ORDERS[int(genome[ORDER])]),
+        order=(INNER_ORDER, INNER_ORDER, INNER_ORDER, ORDERS[int(genome[ORDER])]),
         buffering=copies,
     )
+
+
+def macro_flow(side: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Flow of macro form on arrays of the given sides, which are powers of two."""
+    return np.asarray(MACRO - 1 + np.rint(np.log2(side)).astype(np.int64))
+
+
+def macro_side(flow: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Inverse of `macro_flow`; 0 for flows that are not of macro form."""
+    return np.asarray(np.where(flow >= MACRO, 1 << np.maximum(flow - MACRO + 1, 0), 0))
 
 
 def trivial(count_: int, flow: int = 0) -> Genomes:

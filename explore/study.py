@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from common.errors import BacoError, StorageError
 from explore._snapshot import pack_state, unpack_state
 from explore._store import CHECKPOINT_BYTES, Store, damaged, dump, marks, row_digest, storage_errors
-from explore.candidate import BatchSummary, Candidate
+from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
 from explore.search.base import State
@@ -365,6 +365,12 @@ class Study:
     def sessions(self) -> list[Json]:
         """The record of every process that worked on the study, in order."""
         return [json.loads(text) for (text,) in self._rows("SELECT record FROM sessions ORDER BY number")]
+
+    @property
+    def cost_model(self) -> CostModelName:
+        """The model whose costs the study holds; studies from before there was a choice have the reference model's."""
+        name: CostModelName = self.setup.get("cost_model", "reference")
+        return name
 
     def workload(self) -> Workload:
         """The networks explored, as whole graphs."""

@@ -11,7 +11,8 @@ from common.yaml import parse_yaml
 from explore.candidate import BatchSummary, Candidate
 from explore.cost.bound import capacity_bound, compulsory_bound
 from explore.cost.host import host_costs
-from explore.cost.layers import layer_costs
+from explore.cost.model import make_cost_model
+from explore.layers import layers_of_tasks
 from explore.proof import BOUND
 from explore.report import Bound, HostCost, ReportData, SearchRecord, write_report
 from explore.space import DesignSpace, read_space
@@ -68,20 +69,21 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             space_text=study.setup["space"],
             ended=ended,
             notes=notes,
+            cost_model=study.cost_model,
         )
         provenance, objective = study.provenance, study.objective
-    problems = [task.problem for task in best.tasks]
+    model = make_cost_model(record.cost_model, layers_of_tasks(best.tasks, workload), space)
     return ReportData(
         workload=workload,
         objective=objective,
         candidates=candidates,
         best=best,
-        layers=[layer_costs(problems, c.mappings, c.accelerator) for c in candidates],
+        layers=[model.layer_costs(c.mappings, c.accelerator) for c in candidates],
         summaries=summaries,
         search=record,
         provenance=provenance,
         command=provenance["command"],
-        bounds=_bounds(best, space, summaries),
+        bounds=_bounds(best, space, summaries, exact=model.exact),
         host=_host(workload, best.accelerator),
     )
 
@@ -95,8 +97,14 @@ def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
     ]
 
 
-def _bounds(best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummary]) -> list[Bound]:
-    """Limits on the EDP of the workload, the tightest last."""
+def _bounds(
+    best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummary], *, exact: bool
+) -> list[Bound]:
+    """Limits on the EDP of the workload, the tightest last.
+
+    Without `exact`, latencies are not those of the reference model: then only its loosest bound is given, for
+    orientation, since the others would be taken for proofs.
+    """
     compulsory = compulsory_bound(
         best.tasks, space.base.energy, space.base.dram_bytes_per_cycle, space.dataflows
     )
@@ -104,9 +112,12 @@ def _bounds(best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummar
         Bound(
             "compulsory traffic",
             compulsory,
-            "Every tensor crosses the DRAM bus once and the array is perfectly used; memories cost nothing to be large.",
+            "Every tensor crosses the DRAM bus once and the array is perfectly used; memories cost nothing to be large."
+            + ("" if exact else " A bound of the reference model, not of the instruction-aware one."),
         )
     ]
+    if not exact:
+        return found
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
         found.append(

@@ -47,6 +47,15 @@ def explore(
             "--search", help="Searcher: gradient, local, random, bayesian, genetic, two-loop or dosa."
         ),
     ] = "gradient",
+    cost_model: Annotated[
+        str | None,
+        typer.Option(
+            "--cost-model",
+            metavar="NAME",
+            help="What predicts latency: instruction (cycles of the compiled program on the generated hardware; the "
+            "default) or reference (the published analytical model; the default in spaces with reference rules).",
+        ),
+    ] = None,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -83,7 +92,8 @@ def explore(
         typer.Option(
             "--proof/--no-proof",
             help="After searching for the least EDP: prove how near the optimum the best design is, and give the "
-            "optimum if the search missed it. On by default with the gradient searcher; not charged to --samples.",
+            "optimum if the search missed it. Only with --cost-model reference, and there on by default with the "
+            "gradient searcher; not charged to --samples.",
         ),
     ] = None,
     json: Annotated[
@@ -98,12 +108,20 @@ def explore(
     Example: explore --network resnet50 --objective edp
     """
     from baco.commands.context import command_of
+    from common.errors import InputError, Location
+    from explore.cost.model import default_cost_model
     from explore.engine import run_exploration
     from explore.objective import Objective
 
     goal = Objective.parse(objective)
     design_space = _constrained(space, area_limit, constraint or [])
     workload = _workload(network or [], design_space)
+    if proof and (cost_model or default_cost_model(design_space)) == "instruction":
+        raise InputError(
+            "nothing can be proven of the instruction-aware cost model",
+            location=Location("--proof"),
+            hint="leave --proof out, or take --cost-model reference",
+        )
     folder = out if out is not None else _default_folder(workload, goal, resume)
     progress = None
     if not quiet:
@@ -127,6 +145,7 @@ def explore(
             out=folder,
             resume=resume,
             proof=proof if proof is not None else search == "gradient",
+            cost_model=cost_model,
             progress=progress,
             command=command_of(context),
         )

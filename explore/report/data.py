@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from compiler.mapping_text import format_mapping
-from explore.candidate import BatchSummary, Candidate, LayerCost, Source
+from explore.candidate import BatchSummary, Candidate, CostModelName, LayerCost, Source
 from explore.objective import Objective
 from workloads.network import Task, Workload
 
@@ -57,6 +57,7 @@ class SearchRecord:
         space_text: the space in full, as YAML.
         ended: why the search stopped, in words that follow "the search" ("used its budget").
         notes: anything the user should know (assumptions, simplifications, warnings).
+        cost_model: what predicted the latencies, a name of `explore.cost.model.COST_MODELS`.
     """
 
     searcher: str
@@ -65,6 +66,7 @@ class SearchRecord:
     space_text: str = ""
     ended: str = "used its budget"
     notes: tuple[str, ...] = ()
+    cost_model: CostModelName = "reference"
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,11 @@ class ReportData:
         layers = self.layers[self.best_index]
         assert layers is not None  # checked when the object was made
         return layers
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """What bounds latencies in the cost model, in the order of `LayerCost.latency_terms`."""
+        return self.best_layers[0].resources
 
     @property
     def source(self) -> Source:

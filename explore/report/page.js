@@ -11,8 +11,13 @@
     { key: "scratchpad", label: "scratchpad", color: "#e69f00" },
     { key: "dram", label: "DRAM", color: "#d55e00" },
   ];
-  // Index of a latency term (compute, accumulator, scratchpad, dram) among the resources.
-  const LIMITS = [0, 2, 3, 4];
+  // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
+  const ISSUE = [
+    { key: "load", label: "loads", color: "#d55e00" },
+    { key: "store", label: "stores", color: "#cc79a7" },
+    { key: "issue", label: "issue of commands", color: "#f0e442" },
+  ];
+  const LIMITS = D.limits.map((name) => [...RESOURCES, ...ISSUE].find((one) => one.key === (name === "compute" ? "array" : name)));
   const METRICS = {
     edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
     latency: { label: "latency", unit: "cycles", scale: 1, format: "~s" },
@@ -340,11 +345,11 @@
   function layerRows() {
     const dim = D.candidates[chosen].dim;
     return rowsShown.map((row, i) => {
-      const [mapping, latency, energy, executed, dram, t0, t1, t2, t3, ...parts] = row;
+      const [mapping, latency, energy, executed, dram, ...rest] = row;
       const task = D.tasks[i];
-      const busy = [t0, t1, t2, t3];
+      const busy = rest.slice(0, LIMITS.length), parts = rest.slice(LIMITS.length, LIMITS.length + RESOURCES.length);
       return {
-        i, task, mapping, latency: latency * task.count, energy: energy * task.count, one: latency, executed, dram, busy,
+        i, task, mapping, style: rest[LIMITS.length + RESOURCES.length] || "", latency: latency * task.count, energy: energy * task.count, one: latency, executed, dram, busy,
         parts: parts.map((v) => v * task.count),
         limit: busy.indexOf(Math.max(...busy)),
         use: latency > 0 ? task.macs / latency / (dim * dim) : 0,
@@ -375,14 +380,15 @@
     const ticks = labels.map((_, place) => place);
     const hover = (row) => "<b>" + esc(cut(layerName(row.task), 60)) + "</b><br>" + esc(row.task.problem) + ", " + plural(row.task.count, "run");
     const timeText = shown.map((r) => hover(r) + "<br>" + si(r.latency, "cycles") + " (" + percent(timeShare(r)) + " of the time)<br>" +
-      r.busy.map((t, k) => RESOURCES[LIMITS[k]].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>"));
+      r.busy.map((t, k) => LIMITS[k].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>"));
     const traces = [];
+    const bar = (resource) => ({ type: "bar", orientation: "h", y: ticks, legendgroup: resource.key, name: resource.label, marker: { color: resource.color }, hovertemplate: "%{hovertext}<extra></extra>" });
+    LIMITS.forEach((limit, k) => {
+      traces.push({ ...bar(limit), x: shown.map((r) => (r.limit === k ? r.latency : 0)), hovertext: timeText, showlegend: !RESOURCES.includes(limit) });
+    });
     RESOURCES.forEach((resource, k) => {
       const energyText = shown.map((r) => hover(r) + "<br>" + resource.label + ": " + joules(r.parts[k]) + " of " + joules(r.energy));
-      const limit = LIMITS.indexOf(k);
-      const common = { type: "bar", orientation: "h", y: ticks, legendgroup: resource.key, name: resource.label, marker: { color: resource.color }, hovertemplate: "%{hovertext}<extra></extra>" };
-      if (limit >= 0) traces.push({ ...common, x: shown.map((r) => (r.limit === limit ? r.latency : 0)), hovertext: timeText, showlegend: false });
-      traces.push({ ...common, x: shown.map((r) => r.parts[k] * 1e-12), hovertext: energyText, xaxis: "x2" });
+      traces.push({ ...bar(resource), x: shown.map((r) => r.parts[k] * 1e-12), hovertext: energyText, xaxis: "x2" });
     });
     const element = $("plot-layers");
     const height = Math.max(240, 24 * labels.length + 110);
@@ -410,14 +416,14 @@
       name: "roof: " + grouped(String(peak)) + " MACs/cycle, " + sig(c.dram) + " DRAM bytes/cycle",
       line: { color: colors.soft, width: 2 }, hoverinfo: "skip",
     }];
-    LIMITS.forEach((k, limit) => {
+    LIMITS.forEach((resource, limit) => {
       const members = placed.filter((p) => p.r.limit === limit);
       traces.push({
-        type: "scatter", mode: "markers", name: RESOURCES[k].label + "-limited", x: members.map((p) => p.x), y: members.map((p) => p.y),
+        type: "scatter", mode: "markers", name: resource.label + "-limited", x: members.map((p) => p.x), y: members.map((p) => p.y),
         visible: members.length > 0, customdata: members.map((p) => p.r.i),
         text: members.map(({ r, x, y }) => "<b>" + esc(cut(layerName(r.task), 60)) + "</b><br>" + esc(r.task.problem) + "<br>" + sig(y) + " MACs/cycle (" + percent(r.use) + " of the array)<br>" + sig(x) + " MACs/DRAM byte<br>" + percent(timeShare(r)) + " of the time"),
         hovertemplate: "%{text}<extra></extra>",
-        marker: { color: RESOURCES[k].color, opacity: 0.85, size: members.map((p) => 8 + 26 * Math.sqrt(timeShare(p.r))), line: { color: colors.paper, width: 1 } },
+        marker: { color: resource.color, opacity: 0.85, size: members.map((p) => 8 + 26 * Math.sqrt(timeShare(p.r))), line: { color: colors.paper, width: 1 } },
       });
     });
     return Plotly.react($("plot-roof"), traces, layout(colors, {
@@ -439,8 +445,8 @@
       { title: "Latency", unit: "cycles", num: true, sort: (r) => r.latency, cell: (r) => [si(r.latency, "").trim(), h("div", { class: "sub2" }, percent(timeShare(r)))] },
       { title: "Energy", unit: "J", num: true, sort: (r) => r.energy, cell: (r) => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))] },
       {
-        title: "Limited by", class: "limit", sort: (r) => RESOURCES[LIMITS[r.limit]].label,
-        cell: (r) => { const dot = h("span", { class: "dot" }); dot.style.background = RESOURCES[LIMITS[r.limit]].color; return [dot, RESOURCES[LIMITS[r.limit]].label]; },
+        title: "Limited by", class: "limit", sort: (r) => LIMITS[r.limit].label,
+        cell: (r) => { const dot = h("span", { class: "dot" }); dot.style.background = LIMITS[r.limit].color; return [dot, LIMITS[r.limit].label, r.style ? h("div", { class: "sub2" }, r.style + " code") : null]; },
       },
       { title: "Array in use", num: true, sort: (r) => r.use, cell: (r) => percent(r.use) },
       { title: "DRAM words", unit: "one run", num: true, sort: (r) => r.dram, cell: (r) => si(r.dram, "").trim() },

@@ -83,6 +83,7 @@ def _payload(data: ReportData, packed: set[int]) -> dict[str, Any]:
     return {
         "networks": data.network_names,
         "source": data.source,
+        "limits": list(data.resources),
         "objective": {
             "metrics": data.objective.metrics,
             "words": objective_words(data),
@@ -160,13 +161,13 @@ def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:
 
 
 def _row(text: str | int, layer: LayerCost) -> list[Any]:
-    """Mapping, latency, energy, MACs executed, DRAM words, four latency terms, five energy terms."""
+    """Mapping, latency, energy, MACs executed, DRAM words, the latency terms, five energy terms, code style if known."""
     numbers = (
         *(layer.latency_cycles, layer.energy_pj, layer.macs, layer.accesses[3]),
         *layer.latency_terms,
         *layer.energy_terms_pj,
     )
-    return [text, *(_short(value) for value in numbers)]
+    return [text, *(_short(value) for value in numbers), *([layer.style] if layer.style else [])]
 
 
 def _packed_indices(data: ReportData) -> set[int]:

@@ -99,6 +99,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "space": {"name": search.space_name, "yaml": search.space_text},
         "search": {
             "searcher": search.searcher,
+            "cost_model": search.cost_model,
             "seed": search.seed,
             "samples": data.evaluations,
             "seconds": data.seconds,
@@ -145,14 +146,28 @@ def summary_text(data: ReportData) -> str:
     ]
     if data.bounds:
         bound = data.bounds[-1]
-        if bound.edp > 0:
+        if bound.edp > 0 and data.search.cost_model == "reference":
             sentences.append(
                 f"No design can be below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this one is within"
                 f" a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
+        elif bound.edp > 0:
+            sentences.append(
+                f"How near the optimum it is has not been proven; it is {significant(cost.edp / bound.edp)} times the"
+                f" {bound.name} bound of the reference model, {scientific(bound.edp)} µJ·cycles."
+            )
     limits = _bottleneck_shares(data)
     where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in limits if value >= 0.005)
     sentences.append(f"Its time is limited by: {where}.")
+    styles = [layer.style for layer in data.best_layers]
+    if None not in styles:
+        macros = styles.count("macro")
+        sentences.append(
+            f"Latencies are those of the instruction-aware model; {macros} of {len(styles)} layers run as loop macros"
+            f"{', the others' if macros else ', all'} as explicit moves and products."
+            if macros < len(styles)
+            else f"Latencies are those of the instruction-aware model; all {len(styles)} layers run as loop macros."
+        )
     alternatives = front - 1 if best.front else front
     if alternatives > 0:
         noun = "alternative trades" if alternatives == 1 else "alternatives trade"
@@ -182,6 +197,9 @@ _RESOURCES = {
     "accumulator": "the accumulator",
     "scratchpad": "the scratchpad",
     "dram": "DRAM bandwidth",
+    "load": "loads",
+    "store": "stores",
+    "issue": "the issue of commands",
 }
 
 
@@ -224,7 +242,6 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
     texts = data.mapping_texts[data.best_index]
     blocks = []
     for task, mapping, text, layer in zip(best.tasks, best.mappings, texts, data.best_layers, strict=True):
-        compute, accumulator, scratchpad, dram = layer.latency_terms
         names = ("mac", "registers", "accumulator", "scratchpad", "dram")
         blocks.append(
             {
@@ -241,15 +258,11 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
                     "energy_uj": layer.energy_pj * 1e-6,
                     "macs_executed": layer.macs,
                     "dram_words": layer.accesses[3],
-                    "busy_cycles": {
-                        "compute": compute,
-                        "accumulator": accumulator,
-                        "scratchpad": scratchpad,
-                        "dram": dram,
-                    },
+                    "busy_cycles": dict(zip(layer.resources, layer.latency_terms, strict=True)),
                     "energy_pj": dict(zip(names, layer.energy_terms_pj, strict=True)),
                 },
                 "bottleneck": layer.bottleneck,
+                "style": layer.style,
             }
         )
     return blocks

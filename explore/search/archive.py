@@ -1,7 +1,7 @@
 """Evaluated mappings of every task, and what they cost on any hardware point.
 
-Access counts do not depend on capacities, so one evaluation of a mapping serves all accelerators that can
-hold it. The archive keeps, for each task, the mappings that are best on some hardware point under some
+Neither access counts nor latencies depend on capacities, so one evaluation of a mapping serves all accelerators that
+can hold it. The archive keeps, for each task, the mappings that are best on some hardware point under some
 weighing of energy against latency; scans over hardware points are then plain arithmetic on them.
 """
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from explore.combine import Chain, chain
+from explore.cost.model import CostModel, ReferenceModel
 from explore.cost.reference import Counts
 from explore.genome import WIDTH, Genomes, ProblemSet, count, needs
 from explore.search.base import State
@@ -24,7 +25,7 @@ from workloads.network import Task
 Floats = NDArray[np.float64]
 
 #: Columns of an archive entry's cost data.
-_BASE, _A1, _A2, _FIXED, _SIDE, _ACC, _SP = range(7)
+_BASE, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, _KEPT = range(7)
 _SLOT_BITS = 13
 #: Odd multipliers that fingerprint a row.
 _MIX = np.random.default_rng(0).integers(0, 2**63, WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -77,16 +78,17 @@ class Archive:
     Args:
         tasks: the workload's tasks.
         space: gives the buffering rule, the capacity rule and the technology.
+        model: predicts latency; None for the reference model.
     """
 
-    def __init__(self, tasks: Sequence[Task], space: DesignSpace) -> None:
+    def __init__(self, tasks: Sequence[Task], space: DesignSpace, model: CostModel | None = None) -> None:
         self.tasks = tuple(tasks)
         self.problems = ProblemSet([task.problem for task in tasks])
         self.counts = np.array([task.count for task in tasks], dtype=np.float64)
         self.space = space
         self.base: Accelerator = space.base
-        self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in tasks]
-        self.data: list[Floats] = [np.zeros((7, 0)) for _ in tasks]
+        self.model: CostModel = model or ReferenceModel([task.problem for task in tasks], space)
+        self._clear()
         self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
         self.networks = sorted({task.network for task in tasks})
         #: Mix weight of each network.
@@ -97,6 +99,11 @@ class Archive:
             [[task.network == name for task in tasks] for name in self.networks], dtype=float
         )
 
+    def _clear(self) -> None:
+        """Forget all entries."""
+        self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
+        self.data: list[Floats] = [np.zeros((_KEPT + self.model.kept, 0)) for _ in self.tasks]
+
     @property
     def double_buffer(self) -> bool:
         """Whether tiles that change are held twice."""
@@ -106,7 +113,7 @@ class Archive:
         """Array side, accumulator words a column, and scratchpad need (bytes, or rows under `gemmini` rules)."""
         acc, words, rows = needs(self.problems, task, genomes, self.double_buffer)
         side = genomes[:, 1:3].max(1).astype(np.float64)
-        return side, acc, rows if self.space.rules == "gemmini" else words
+        return side, *self.model.needs(task, genomes, acc, rows if self.space.rules == "gemmini" else words)
 
     def load(self, task: NDArray[np.int64], genomes: Genomes, points: Floats) -> tuple[Floats, Floats]:
         """How much of the accumulator and of the scratchpad each row takes, as a ratio; `points` (B, 3)."""
@@ -141,24 +148,20 @@ class Archive:
         """Evaluate rows (one evaluation each) and keep them."""
         counts = count(self.problems, task, genomes, self.double_buffer)
         sp_need = counts.scratchpad_rows if self.space.rules == "gemmini" else counts.scratchpad_words
-        energy = self.base.energy
-        fixed = np.maximum.reduce(
-            [
-                (counts.macs / (counts.rows * counts.columns)).numpy(),
-                (counts.a1 / (2 * counts.columns)).numpy(),
-                (counts.a3 / self.base.dram_bytes_per_cycle).numpy(),
-            ]
+        accumulator, scratchpad = self.model.needs(
+            task, genomes, counts.accumulator_words.numpy(), sp_need.numpy()
         )
+        energy = self.base.energy
         base = energy.mac_pj * counts.macs + energy.register_pj * counts.a0 + energy.dram_pj * counts.a3
         table = np.stack(
             [
                 base.numpy(),
                 counts.a1.numpy(),
                 counts.a2.numpy(),
-                fixed,
                 np.maximum(counts.rows.numpy(), counts.columns.numpy()),
-                counts.accumulator_words.numpy(),
-                sp_need.numpy(),
+                accumulator,
+                scratchpad,
+                *self.model.keep(task, genomes, counts),
             ]
         )
         for t in np.unique(task):
@@ -175,13 +178,15 @@ class Archive:
         energy = self.base.energy
         accumulator_pj = np.asarray(energy.accumulator_pj(hardware.accumulator_kib, hardware.dim))[:, None]
         scratchpad_pj = np.asarray(energy.scratchpad_pj(hardware.scratchpad_kib))[:, None]
+        latency = self.model.cycles(d[_KEPT:, None, :], dim)
         fits = (
-            (d[_SIDE] <= dim)
-            & (d[_ACC] * dim * 4 / 1024 <= hardware.accumulator_kib[:, None])
-            & (self.scratchpad_kib(d[_SP], dim) <= hardware.scratchpad_kib[:, None])
+            (d[SIDE] <= dim)
+            & (d[ACCUMULATOR] * dim * 4 / 1024 <= hardware.accumulator_kib[:, None])
+            & (self.scratchpad_kib(d[SCRATCHPAD], dim) <= hardware.scratchpad_kib[:, None])
+            & np.isfinite(latency)
         )
         pj = np.where(fits, d[_BASE] + accumulator_pj * d[_A1] + scratchpad_pj * d[_A2], np.inf)
-        cycles = np.where(fits, np.maximum(d[_FIXED], d[_A2] / (2 * dim)), np.inf)
+        cycles = np.where(fits, latency, np.inf)
         return pj, cycles
 
     def scan(self, hardware: Hardware, weighings: Floats, prune: bool = False) -> Scan:
@@ -208,8 +213,11 @@ class Archive:
                 network_l[:, g, members] += (self.counts[layer] * chosen_l)[:, None]
             if prune:
                 data = self.data[layer]
-                used[np.lexsort((data[_SP], data[_ACC]))[0]] = True
-                used[np.lexsort((data[_ACC], data[_SP]))[0]] = True
+                for group in self.model.groups(data[_KEPT:]):
+                    of = np.flatnonzero(group)
+                    if len(of):
+                        used[of[np.lexsort((data[SCRATCHPAD, of], data[ACCUMULATOR, of]))[0]]] = True
+                        used[of[np.lexsort((data[ACCUMULATOR, of], data[SCRATCHPAD, of]))[0]]] = True
                 self.genomes[layer] = self.genomes[layer][used]
                 self.data[layer] = data[:, used]
         return Scan(network_e.sum(2), network_l.sum(2), network_e, network_l)
@@ -263,8 +271,7 @@ class Archive:
         """Undo `state`; costs are recomputed (and not counted again)."""
         self._tried = state["archive.tried"].copy()
         edges = np.cumsum(state["archive.sizes"])[:-1]
-        self.genomes = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
-        self.data = [np.zeros((7, 0)) for _ in self.tasks]
+        self._clear()
         for layer, rows in enumerate(np.split(state["archive.rows"], edges)):
             if len(rows):
                 self.add(np.full(len(rows), layer, dtype=np.int64), rows)

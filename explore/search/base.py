@@ -11,6 +11,7 @@ import numpy as np
 
 from common.errors import InputError, did_you_mean
 from explore.candidate import Candidate
+from explore.cost.model import CostModel, ReferenceModel
 from explore.objective import Objective
 from explore.space import DesignSpace
 from workloads.network import Task
@@ -30,6 +31,7 @@ class SearchSetup:
         evaluations: budget in problem-mapping evaluations (a gradient counts as three); None when only
             time limits the search.
         seed: all randomness comes from it.
+        model: predicts latency; None for the reference model.
     """
 
     tasks: tuple[Task, ...]
@@ -37,6 +39,12 @@ class SearchSetup:
     objective: Objective
     evaluations: int | None
     seed: int
+    model: CostModel | None = None
+
+    @property
+    def cost_model(self) -> CostModel:
+        """What predicts latency."""
+        return self.model or ReferenceModel([task.problem for task in self.tasks], self.space)
 
 
 @dataclass(frozen=True)

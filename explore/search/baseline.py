@@ -28,7 +28,7 @@ class BaselineSearch(ABC):
 
     def __init__(self, setup: SearchSetup) -> None:
         self.setup = setup
-        self.evaluator = Evaluator(setup.tasks, setup.space)
+        self.evaluator = Evaluator(setup.tasks, setup.space, setup.cost_model)
         self.keeper = Keeper(self.evaluator, setup.objective)
         self.hardware = HardwareChoice(setup.space)
         flows = [FLOWS.index(flow) for flow in setup.space.dataflows]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explore.candidate import Candidate, Cost
+from explore.cost.model import CostModel, ReferenceModel
 from explore.front import nondominated, thin
 from explore.genome import COLUMNS, ROWS, WIDTH, Genomes, ProblemSet, count, needs, to_mapping
 from explore.infeasible import PREFIX
@@ -32,12 +33,12 @@ _FRONT = 48
 
 @dataclass(frozen=True)
 class Measured:
-    """Evaluated mappings, every field (B,): what they cost on any accelerator, and what they need of it.
+    """Evaluated mappings, fields (B,) unless said: what they cost on any accelerator, and what they need of it.
 
     Attributes:
         base_pj: energy that does not depend on the accelerator.
         a1, a2: words accessed at accumulator and scratchpad.
-        cycles: latency as far as it does not depend on the accelerator.
+        kept: (kept, B) what the cost model tells latencies from.
         side: array side.
         accumulator_words: a column.
         scratchpad: bytes, or rows with the `gemmini` rules.
@@ -46,14 +47,17 @@ class Measured:
     base_pj: Floats
     a1: Floats
     a2: Floats
-    cycles: Floats
+    kept: Floats
     side: Floats
     accumulator_words: Floats
     scratchpad: Floats
 
     def view(self, *shape: int) -> Measured:
         """The same with every field of another shape."""
-        return Measured(*(getattr(self, name).reshape(shape) for name in self.__dataclass_fields__))
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Measured(
+            **{n: v.reshape(len(v), *shape) if n == "kept" else v.reshape(shape) for n, v in fields.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,10 @@ class Designs:
 class Evaluator:
     """Costs of mappings of the tasks in the space."""
 
-    def __init__(self, tasks: Sequence[Task], space: DesignSpace) -> None:
+    def __init__(self, tasks: Sequence[Task], space: DesignSpace, model: CostModel | None = None) -> None:
         self.tasks = tuple(tasks)
         self.space = space
+        self.model: CostModel = model or ReferenceModel([task.problem for task in tasks], space)
         self.problems = ProblemSet([task.problem for task in tasks])
         self.counts = np.array([task.count for task in tasks], dtype=np.float64)
         self.networks = sorted({task.network for task in tasks})
@@ -106,18 +111,19 @@ class Evaluator:
     def measure(self, task: Ints, genomes: Genomes) -> Measured:
         """One evaluation a row."""
         c = count(self.problems, task, genomes, self.space.double_buffer)
-        base = self.space.base
-        energy = base.energy
+        energy = self.space.base.energy
         pj = energy.mac_pj * c.macs + energy.register_pj * c.a0 + energy.dram_pj * c.a3
-        cycles = (
-            (c.macs / (c.rows * c.columns))
-            .maximum(c.a1 / (2 * c.columns))
-            .maximum(c.a3 / base.dram_bytes_per_cycle)
-        )
         need = c.scratchpad_rows if self.space.rules == "gemmini" else c.scratchpad_words
-        side = c.rows.maximum(c.columns)
-        fields = (pj, c.a1, c.a2, cycles, side, c.accumulator_words, need)
-        return Measured(*(field.numpy() for field in fields))
+        accumulator, scratchpad = self.model.needs(task, genomes, c.accumulator_words.numpy(), need.numpy())
+        return Measured(
+            base_pj=pj.numpy(),
+            a1=c.a1.numpy(),
+            a2=c.a2.numpy(),
+            kept=self.model.keep(task, genomes, c),
+            side=c.rows.maximum(c.columns).numpy(),
+            accumulator_words=accumulator,
+            scratchpad=scratchpad,
+        )
 
     def scratchpad_kib(self, need: Floats, dim: Floats) -> Floats:
         """KiB for a scratchpad need on arrays of side `dim`."""
@@ -127,7 +133,7 @@ class Evaluator:
         """Array side, accumulator words a column and scratchpad need (see `Measured`) of rows; free of charge."""
         acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
         side = np.maximum(genomes[:, ROWS], genomes[:, COLUMNS]).astype(np.float64)
-        return side, acc, rows if self.space.rules == "gemmini" else words
+        return side, *self.model.needs(task, genomes, acc, rows if self.space.rules == "gemmini" else words)
 
     def fits(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
         """Whether rows fit their accelerators (B, 3); free of charge."""
@@ -142,8 +148,8 @@ class Evaluator:
         dim, acc, sp = point[..., 0], point[..., 1], point[..., 2]
         energy = self.space.base.energy
         pj = m.base_pj + energy.accumulator_pj(acc, dim) * m.a1 + energy.scratchpad_pj(sp) * m.a2
-        cycles = np.maximum(m.cycles, m.a2 / (2 * dim))
-        fits = (m.side <= dim) & (m.accumulator_words * dim * 4 / 1024 <= acc)
+        cycles = self.model.cycles(m.kept, dim)
+        fits = np.isfinite(cycles) & (m.side <= dim) & (m.accumulator_words * dim * 4 / 1024 <= acc)
         fits &= self.scratchpad_kib(m.scratchpad, dim) <= sp
         return np.where(fits, pj, np.inf), np.where(fits, cycles, np.inf)
 

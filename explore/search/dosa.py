@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from explore.candidate import Candidate
-from explore.cost.reference import access_counts, energy_terms, latency_terms
+from explore.cost.reference import access_counts, energy_terms
 from explore.genome import (
     COLUMNS,
     FLOW,
@@ -172,7 +172,8 @@ class DosaSearch(BaselineSearch):
         inside = flat[2:9] + flat[9:16] + (torch.from_numpy(spatial) * flat[:2, None]).sum(0)
         log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
         flow = torch.from_numpy(self.flow.ravel() == 1)
-        shape = self.evaluator.problems.batch.take(torch.arange(n).repeat(starts))
+        task = torch.arange(n).repeat(starts)
+        shape = self.evaluator.problems.batch.take(task)
         factors = flat.exp()
         batch = assemble(
             flow if bool(flow.any()) else None,
@@ -194,7 +195,7 @@ class DosaSearch(BaselineSearch):
         sp = most(c.scratchpad_rows) * dim if space.rules == "gemmini" else most(c.scratchpad_words)
         sp = (sp / 1024).clamp(min=float(space.scratchpad_kib[0]))
         each = [v.repeat_interleave(n) for v in (dim, acc, sp)]
-        latency = latency_terms(c, each[0], base.dram_bytes_per_cycle).amax(0).view(starts, n)
+        latency = self.evaluator.model.relaxed(task, batch, c, each[0]).view(starts, n)
         energy = energy_terms(c, each[0], each[1], each[2], base.energy).sum(0).view(starts, n)
         area = space.area_of(dim, acc, sp)
         total_e, total_l = energy @ self._counts, latency @ self._counts

@@ -79,7 +79,7 @@ class GradientSearch:
 
     def __init__(self, setup: SearchSetup) -> None:
         self.setup = setup
-        self.archive = Archive(setup.tasks, setup.space)
+        self.archive = Archive(setup.tasks, setup.space, setup.cost_model)
         self.focuses = focuses(setup.objective)
         self.selector = Selector(self.archive, setup.objective, self.focuses)
         self.flows = [FLOWS.index(flow) for flow in setup.space.dataflows]
@@ -197,6 +197,7 @@ class GradientSearch:
         starts = RelaxedStarts(
             self.archive.problems,
             self.archive.counts,
+            self.archive.model,
             self.setup.space,
             np.array([elite.point[0] for _, elite in chosen]),
             genomes[..., FLOW],

@@ -15,12 +15,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from explore.cost.reference import access_counts, energy_terms, latency_terms
+from explore.cost.model import CostModel
+from explore.cost.reference import access_counts, energy_terms
 from explore.genome import (
+    C_AXIS,
     COLUMNS,
     FLOW,
     K_AXIS,
+    MACRO,
     ORDER,
+    OS,
     ROW_AXIS,
     ROWS,
     T1,
@@ -56,6 +60,7 @@ class RelaxedStarts:
     Args:
         problems: the tasks' problems.
         counts: (n,) repetitions.
+        model: predicts latency.
         space: technology, capacity rule, buffering, limits.
         dim: (S,) array side of each start.
         flow: (S, n) dataflow of each mapping.
@@ -68,6 +73,7 @@ class RelaxedStarts:
         self,
         problems: ProblemSet,
         counts: Floats,
+        model: CostModel,
         space: DesignSpace,
         dim: Floats,
         flow: NDArray[np.int64],
@@ -76,6 +82,7 @@ class RelaxedStarts:
         weights: Weights,
     ) -> None:
         self.problems = problems
+        self.model = model
         self.space = space
         self.counts = torch.from_numpy(counts)
         self.dim = dim
@@ -88,7 +95,8 @@ class RelaxedStarts:
         self.steps = 0
         starts, tasks = flow.shape
         self._bounds = torch.from_numpy(np.log(problems.bounds.astype(np.float64)))
-        self._shape = problems.batch.take(torch.arange(tasks).repeat(starts))
+        self._task = torch.arange(tasks).repeat(starts)
+        self._shape = problems.batch.take(self._task)
         self._side = torch.from_numpy(np.log(dim)).view(-1, 1).expand(starts, tasks)
         self.project()
 
@@ -103,14 +111,24 @@ class RelaxedStarts:
 
     def project(self) -> None:
         """Back to the feasible box: factors at least 1, array factors within the side, products within the
-        bounds (so that the DRAM factor is at least 1)."""
+        bounds (so that the DRAM factor is at least 1). Mappings in macro form keep it: the array as full as it
+        can be, and no loops at level 2."""
+        macro = torch.from_numpy(self.flow >= MACRO)
+        some_macro = bool(macro.any())
         with torch.no_grad():
             x = self.x.clamp_(min=0.0)
+            if some_macro:
+                x[..., 9:16] = torch.where(macro[..., None], 0.0, x[..., 9:16])
+                for place, axis in ((0, C_AXIS), (1, K_AXIS)):
+                    x[..., place] = torch.where(macro, self._bounds[:, axis], x[..., place])
             x[..., 0] = torch.minimum(x[..., 0], self._side)
             x[..., 1] = torch.minimum(x[..., 1], self._side)
             mask = self._row_mask()
             spatial = x[..., 0:1] * mask
             spatial[..., K_AXIS] += x[..., 1]
+            if some_macro:
+                inside = torch.minimum(x[..., 2:9], self._bounds - spatial)
+                x[..., 2:9] = torch.where(macro[..., None], inside, x[..., 2:9])
             total = spatial + x[..., 2:9] + x[..., 9:16]
             scale = torch.where(total > self._bounds, self._bounds / total.clamp(min=1e-9), 1.0)
             x[..., 0] *= (scale * mask).sum(-1)
@@ -129,7 +147,8 @@ class RelaxedStarts:
         log_spatial = log_spatial + flat[1] * torch.nn.functional.one_hot(torch.tensor(K_AXIS), 7).view(7, 1)
         bounds = self._bounds.repeat(starts, 1).T
         t3 = (bounds - log_spatial - flat[2:9] - flat[9:16]).clamp(min=0.0).exp()
-        flow = torch.from_numpy(self.flow.reshape(-1) == 1)
+        flow = torch.from_numpy(self.flow.reshape(-1) == OS)
+        macro = torch.from_numpy(self.flow.reshape(-1) >= MACRO)
         batch = assemble(
             flow if bool(flow.any()) else None,
             rows,
@@ -139,6 +158,7 @@ class RelaxedStarts:
             t3,
             torch.from_numpy(self.order.reshape(-1)),
             self._shape.groups if self.space.double_buffer else None,
+            macro if bool(macro.any()) else None,
         )
         c = access_counts(self._shape, batch)
         dim = torch.from_numpy(self.dim)
@@ -153,7 +173,7 @@ class RelaxedStarts:
             return per_start.view(-1, 1).expand(starts, tasks).reshape(-1)
 
         base = self.space.base
-        latency = latency_terms(c, each(dim), base.dram_bytes_per_cycle).amax(0).view(starts, tasks)
+        latency = self.model.relaxed(self._task, batch, c, each(dim)).view(starts, tasks)
         energy = (
             energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0).view(starts, tasks)
         )
@@ -215,9 +235,15 @@ class RelaxedStarts:
                 return nearest_divisor(np.log(value), axis_left, most)
             return np.clip(np.rint(value).astype(np.int64), 1, most)
 
-        genomes[:, ROWS] = settle(factors[:, 0], left[index, row_axis], side)
+        macro = genomes[:, FLOW] >= MACRO
+
+        def spread(value: Floats, bound: NDArray[np.int64]) -> NDArray[np.int64]:
+            full = np.minimum(bound, side.astype(np.int64))
+            return np.where(macro, full, settle(value, bound, side))
+
+        genomes[:, ROWS] = spread(factors[:, 0], left[index, row_axis])
         left[index, row_axis] = -(-left[index, row_axis] // genomes[:, ROWS])
-        genomes[:, COLUMNS] = settle(factors[:, 1], left[:, K_AXIS], side)
+        genomes[:, COLUMNS] = spread(factors[:, 1], left[:, K_AXIS])
         left[:, K_AXIS] = -(-left[:, K_AXIS] // genomes[:, COLUMNS])
         for place, columns in ((T1, slice(2, 9)), (T2, slice(9, 16))):
             values = factors[:, columns]

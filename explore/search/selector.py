@@ -13,7 +13,7 @@ from explore.constraints import Constraints
 from explore.front import nondominated, thin
 from explore.genome import to_mapping
 from explore.objective import Objective, metric
-from explore.search.archive import Archive, Hardware
+from explore.search.archive import ACCUMULATOR, SCRATCHPAD, SIDE, Archive, Hardware
 from explore.search.focus import Focus
 
 Floats = NDArray[np.float64]
@@ -102,7 +102,7 @@ class Selector:
     def least(self, choice: NDArray[np.int64]) -> tuple[float, float, float]:
         """The least hardware that holds the chosen mappings (one-loop inference)."""
         a = self.archive
-        chosen = np.stack([a.data[i][4:7, k] for i, k in enumerate(choice)])
+        chosen = np.stack([a.data[i][[SIDE, ACCUMULATOR, SCRATCHPAD], k] for i, k in enumerate(choice)])
         side = max(2.0, float(chosen[:, 0].max()))
         dim = float(self.snap(np.array([side]), np.ones(1), np.ones(1)).dim[0])
         acc = float(chosen[:, 1].max()) * dim * 4 / 1024

@@ -1,0 +1,147 @@
+"""The seam between a search and what predicts latency: one object that every searcher, scan and report asks.
+
+Energy is the same in every model: access counts of the reference model (`explore.cost.reference`) times the energy
+table. Models differ in the cycles they predict, and therefore in what a search must keep of an evaluated mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accel.config import Accelerator
+from common.errors import InputError, Location, did_you_mean
+from compiler.layer import Layer
+from compiler.mapping import Mapping
+from explore.candidate import CostModelName, LayerCost
+from explore.cost import layers as reference_layers
+from explore.cost.reference import Counts, MappingBatch, latency_terms
+from explore.genome import Genomes
+from explore.space import DesignSpace
+from workloads.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Names, the default first.
+COST_MODELS: tuple[CostModelName, ...] = get_args(CostModelName)
+
+
+class CostModel(Protocol):
+    """Latency of the mappings of a search's tasks.
+
+    Attributes:
+        name: one of `COST_MODELS`.
+        kept: how many numbers `keep` gives for each mapping.
+        macros: whether it tells macro code from explicit code, so that macro form is worth looking for.
+        exact: whether the exact finish and the proof, which know the reference model alone, hold for it.
+    """
+
+    name: CostModelName
+    kept: int
+    macros: bool
+    exact: bool
+
+    def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
+        """What `cycles` needs to know of evaluated mappings, (kept, B); `task[i]` is the task of row i."""
+
+    def cycles(self, kept: Floats, dim: Floats) -> Floats:
+        """Latency on arrays of side `dim`; `kept` (kept, ...) without its first axis broadcasts with `dim`.
+        Infinite where a mapping cannot run on the side."""
+
+    def groups(self, kept: Floats) -> list[Bools]:
+        """Sets of mappings (masks over the last axis of `kept`) of which a search must hold on to one each that
+        needs least capacity, so that no accelerator is left without any."""
+
+    def needs(
+        self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
+    ) -> tuple[Floats, Floats]:
+        """Rows of the local memories that mappings take, given what they need by `explore.genome.needs`."""
+
+    def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
+        """Latency of relaxed mappings, (B,), differentiable; `dim` (B,) are the sides of their arrays."""
+
+    def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
+        """Cost of one run of every task under its mapping."""
+
+
+class ReferenceModel:
+    """The published analytical model: the busiest of four resources (`explore.cost.reference`)."""
+
+    name: CostModelName = "reference"
+    kept = 2
+    macros = False
+    exact = True
+
+    def __init__(self, problems: Sequence[Problem], space: DesignSpace) -> None:
+        self.problems = tuple(problems)
+        self.bytes_per_cycle = space.base.dram_bytes_per_cycle
+
+    def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
+        """Cycles that do not depend on the accelerator, and words accessed at the scratchpad."""
+        fixed = (
+            (counts.macs / (counts.rows * counts.columns))
+            .maximum(counts.a1 / (2 * counts.columns))
+            .maximum(counts.a3 / self.bytes_per_cycle)
+        )
+        return np.stack([fixed.numpy(), counts.a2.numpy()])
+
+    def cycles(self, kept: Floats, dim: Floats) -> Floats:
+        """See `CostModel`."""
+        return np.asarray(np.maximum(kept[0], kept[1] / (2 * dim)))
+
+    def groups(self, kept: Floats) -> list[Bools]:
+        """All mappings run on every side that holds them."""
+        return [np.ones(kept.shape[-1], dtype=np.bool_)]
+
+    def needs(
+        self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
+    ) -> tuple[Floats, Floats]:
+        """Nothing but what they need."""
+        return accumulator, scratchpad
+
+    def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
+        """See `CostModel`."""
+        return latency_terms(counts, dim, self.bytes_per_cycle).amax(0)
+
+    def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
+        """See `CostModel`."""
+        return reference_layers.layer_costs(self.problems, mappings, accelerator)
+
+
+def default_cost_model(space: DesignSpace) -> CostModelName:
+    """The instruction-aware model where designs can be compiled, else the reference model."""
+    return "reference"  # FLIP
+
+
+def check_cost_model(name: str, space: DesignSpace) -> CostModelName:
+    """`name` as one of `COST_MODELS`. Raises InputError for an unknown one, or one that cannot predict the space."""
+    found = next((known for known in COST_MODELS if known == name), None)
+    if found is None:
+        raise InputError(
+            f"unknown cost model '{name}'",
+            location=Location("--cost-model"),
+            hint=did_you_mean(name, COST_MODELS),
+        )
+    if found == "instruction" and space.rules != "gemmini":
+        raise InputError(
+            f"the instruction-aware cost model predicts compiled programs, and designs of the space '{space.name}' "
+            "need not be such that programs can be compiled for them",
+            location=Location("--cost-model"),
+            hint="take --cost-model reference, or a space with the gemmini rules",
+        )
+    return found
+
+
+def make_cost_model(name: CostModelName, layers: Sequence[Layer], space: DesignSpace) -> CostModel:
+    """The model called `name` for the layers of a search's tasks, in the tasks' order."""
+    if name == "reference":
+        return ReferenceModel([layer.problem for layer in layers], space)
+    from explore.cost.predicted import InstructionModel
+
+    return InstructionModel(layers, space)

@@ -1,0 +1,292 @@
+"""The instruction-aware model as a search uses it: latencies by array side, and which mappings run as macros.
+
+Latency depends on the array's side and on what the space fixes (DMA, memory bandwidth, queues), but not on
+capacities: these only say whether a mapping fits. So one number a side serves all accelerators of a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from common.errors import InfeasibleError
+from compiler.heuristic import downsamples
+from compiler.layer import Layer
+from compiler.lower.loop_conv_check import plan_loop_conv
+from compiler.lower.loop_ws import as_product, check_loop_ws
+from compiler.lower.realise import macro_form
+from compiler.mapping import Mapping
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+from explore.candidate import CostModelName, LayerCost
+from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
+from explore.cost.layers import layer_costs
+from explore.cost.reference import AXES, Counts, MappingBatch
+from explore.genome import (
+    C_AXIS,
+    COLUMNS,
+    FLOW,
+    INNER_ORDER,
+    K_AXIS,
+    MACRO,
+    ORDER,
+    ORDERS,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    Genomes,
+    ProblemSet,
+    batch_of,
+    macro_side,
+)
+from explore.space import DesignSpace
+from workloads.problem import DIMS, Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: Explicit mappings are predicted for the least array that holds them and the next ones, so many in all: on still larger
+#: arrays they waste most of it.
+_SIDES = 2
+#: Rows predicted at once, so that memory stays small.
+_CHUNK = 32_768
+
+
+class InstructionModel:
+    """See `explore.cost.model.CostModel`.
+
+    Args:
+        layers: what the tasks compute, in the tasks' order.
+        space: of the `gemmini` rules.
+
+    Attributes:
+        sides: (S,) array sides of the space, ascending.
+        accelerators: one with the largest memories for every side.
+        able: (tasks, S) whether a macro can carry the layer out at all.
+        product: (tasks,) whether that macro is LOOP_WS, else LOOP_CONV_WS.
+    """
+
+    name: CostModelName = "instruction"
+    macros = True
+    exact = False
+
+    def __init__(self, layers: Sequence[Layer], space: DesignSpace) -> None:
+        self.layers = tuple(layers)
+        self.space = space
+        points = space.rule_points()
+        self.sides: Ints = np.unique(points.dim)
+        self.accelerators = tuple(_largest(space, int(side)) for side in self.sides)
+        self.kept = len(self.sides)
+        self.problems = ProblemSet([layer.problem for layer in layers])
+        self.product = np.array([as_product(layer) is not None for layer in layers])
+        self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
+        self._down = np.array([int(downsamples(layer)) for layer in layers])
+        self._layers = LayerBatch.of(self.layers)
+        self._hardware = HardwareBatch.of(self.accelerators)
+
+    # -- searching ---------------------------------------------------------------------------------------
+
+    def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
+        """Latency on every side, (S, B); infinite where the mapping is not for that side."""
+        cycles = np.full((self.kept, len(task)), np.inf)
+        side, row = np.nonzero(self._meant(task, genomes))
+        batch = batch_of(self.problems.batch.take(torch.from_numpy(task)), genomes, self.space.double_buffer)
+        macro = genomes[:, FLOW] >= MACRO
+        for start in range(0, len(row), _CHUNK):
+            s, b = side[start : start + _CHUNK], row[start : start + _CHUNK]
+            index = torch.from_numpy(b)
+            found = latency(
+                self._layers.take(torch.from_numpy(task[b])),
+                _take_mappings(batch, index),
+                self._hardware.take(torch.from_numpy(s)),
+                torch.from_numpy(macro[b]),
+            )
+            cycles[s, b] = found.cycles.numpy()
+        return cycles
+
+    def cycles(self, kept: Floats, dim: Floats) -> Floats:
+        """See `CostModel`."""
+        place = np.searchsorted(self.sides, dim).clip(0, self.kept - 1)
+        known = self.sides[place] == dim
+        shape = np.broadcast_shapes(kept.shape[1:], np.shape(dim))
+        table = np.broadcast_to(kept, (self.kept, *shape))
+        found = np.take_along_axis(table, np.broadcast_to(place, shape)[None], 0)[0]
+        return np.asarray(np.where(known, found, np.inf))
+
+    def groups(self, kept: Floats) -> list[Bools]:
+        """Every side needs a mapping of its own."""
+        return list(np.isfinite(kept))
+
+    def needs(
+        self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
+    ) -> tuple[Floats, Floats]:
+        """Rows of the local memories that mappings take: what `explore.genome.needs` says, and for macro form no less
+        than the two halves in which the macro places its blocks (`compiler.lower.loop_conv_check`, `loop_ws`)."""
+        index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
+        if not len(index):
+            return accumulator, scratchpad
+        acc, sp = self._macro_rows(task[index], genomes[index])
+        accumulator, scratchpad = accumulator.copy(), scratchpad.copy()
+        accumulator[index] = np.maximum(accumulator[index], 2.0 * acc)
+        scratchpad[index] = np.maximum(scratchpad[index], 2.0 * sp)
+        return accumulator, scratchpad
+
+    def _macro_rows(self, task: Ints, genomes: Genomes) -> tuple[Ints, Ints]:
+        """Rows of one tile in accumulator and scratchpad."""
+        side = macro_side(genomes[:, FLOW])
+        bounds = self.problems.bounds[task]
+        tile = genomes[:, T1].copy()
+        tile[:, C_AXIS] *= genomes[:, ROWS]
+        tile[:, K_AXIS] *= genomes[:, COLUMNS]
+        r, s, c, k, p, q, n = np.minimum(tile, bounds).T
+        blocks_c, blocks_k, pixels = -(-c // side), -(-k // side), p * q * n
+        blocks_p = -(-pixels // side)
+        product = self.product[task]
+        stride_w, stride_h, dilation_w, dilation_h = (
+            getattr(self.problems.batch, name).numpy()[task].astype(np.int64)
+            for name in ("stride_w", "stride_h", "dilation_w", "dilation_h")
+        )
+        down = self._down[task]
+        height = (q * stride_h + (s - 1) * dilation_h) >> down
+        width = (p * stride_w + (r - 1) * dilation_w) >> down
+        convolution = blocks_c * n * height * width + blocks_k * s * r * c
+        scratchpad = np.where(product, (blocks_p + blocks_k) * blocks_c * side, convolution)
+        accumulator = np.where(product, blocks_p * blocks_k * side, blocks_k * pixels)
+        return accumulator, scratchpad
+
+    def macro_shape(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
+        """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
+        has macro form (`compiler.lower.realise.macro_form`) and all of whose tiles have two copies."""
+        bounds = self.problems.bounds[task]
+        t1, t3 = genomes[:, T1], genomes[:, T3]
+        twice = genomes[:, FLOW] >= MACRO
+        if self.space.double_buffer:
+            groups = self.problems.groups[task]
+            loops = groups * t3[:, 0:4].prod(1), groups * t3[:, 0:3].prod(1) * t3[:, 4:7].prod(1)
+            twice |= (np.minimum(*loops) > 1) & (groups * t3[:, 3:7].prod(1) > 1)
+        spread = np.ones(len(genomes), dtype=np.bool_)
+        for axis, place in ((C_AXIS, ROWS), (K_AXIS, COLUMNS)):
+            tile = np.minimum(t1[:, axis] * genomes[:, place], bounds[:, axis])
+            spread &= (genomes[:, place] <= side) & (t1[:, axis] <= -(-tile // side))
+        stationary = genomes[:, FLOW] != 1
+        return np.asarray(
+            stationary & twice & spread & (genomes[:, T2] == 1).all(1) & self._ordered(task, genomes)
+        )
+
+    def _ordered(self, task: Ints, genomes: Genomes) -> Bools:
+        """Whether the loops over DRAM are such as a macro runs them."""
+        busy = ((genomes[:, T3] > 1) << np.arange(7)).sum(1)
+        product = self.product[task]
+        kinds, inverse = np.unique(np.stack([genomes[:, ORDER], busy, product]), axis=1, return_inverse=True)
+        fits = [_order_fits(int(order), int(loops), bool(one)) for order, loops, one in kinds.T]
+        return np.array(fits, dtype=np.bool_)[inverse.ravel()]
+
+    def _meant(self, task: Ints, genomes: Genomes) -> Bools:
+        """(S, B) the sides that a mapping is predicted for."""
+        sides = self.sides[:, None]
+        extent = genomes[:, [ROWS, COLUMNS]].max(1)
+        macro = macro_side(genomes[:, FLOW])
+        least = np.searchsorted(self.sides, extent)
+        place = np.arange(self.kept)[:, None]
+        explicit = (place >= least) & (place < least + _SIDES)
+        for n, side in enumerate(self.sides):
+            # what has macro form runs as a macro: then its flow has to say so
+            explicit[n] &= ~(self.macro_shape(task, genomes, np.full(len(task), side)) & self.able[task, n])
+        shaped = self.macro_shape(task, genomes, np.maximum(macro, 1))
+        return np.asarray(np.where(macro > 0, (sides == macro) & self.able[task].T & shaped, explicit))
+
+    def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
+        """See `CostModel`. Which relaxed mappings are of macro form, their buffers tell: macros hold all tiles twice."""
+        place = torch.from_numpy(np.searchsorted(self.sides, dim.detach().numpy()).clip(0, self.kept - 1))
+        return latency(self._layers.take(task), mappings, self._hardware.take(place), None).cycles
+
+    # -- reporting ---------------------------------------------------------------------------------------
+
+    def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
+        """Latency by the instruction-aware model, energy by the access counts of the reference model."""
+        counted = layer_costs(self.problems.problems, mappings, accelerator)
+        predicted = predict_layers(self.layers, mappings, accelerator)
+        return [
+            replace(
+                energy,
+                latency_cycles=one.cycles,
+                latency_terms=tuple(one.terms[name] for name in RESOURCES),
+                resources=RESOURCES,
+                style=one.style,
+            )
+            for energy, one in zip(counted, predicted, strict=True)
+        ]
+
+
+#: What bounds a latency here, of the terms that the model reports.
+RESOURCES = ("compute", "load", "store", "issue")
+
+
+def _largest(space: DesignSpace, side: int) -> Accelerator:
+    """The accelerator of a side with the largest memories."""
+    points = space.rule_points()
+    mine = points.take(points.dim == side)
+    best = int(np.lexsort((mine.accumulator_kib, mine.scratchpad_kib))[-1])
+    return space.accelerator(side, int(mine.accumulator_kib[best]), int(mine.scratchpad_kib[best]))
+
+
+def _able(layer: Layer, accelerator: Accelerator) -> bool:
+    """Whether a macro can do the layer in some tiles; convolutions only those that it can do in tiles of any shape."""
+    p = layer.problem
+    try:
+        if as_product(layer) is not None:
+            check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator)
+            return True
+        plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), accelerator)
+    except InfeasibleError:
+        return False
+    return (p.stride_h == p.stride_w or min(p.P, p.Q) == 1) and (
+        p.dilation_h == p.dilation_w or min(p.R, p.S) == 1
+    )
+
+
+@cache
+def _order_fits(order: int, busy: int, product: bool) -> bool:
+    """Whether the macros run loops over DRAM in an order.
+
+    Args:
+        order: index into `ORDERS`.
+        busy: bit n is set if the loop over `AXES[n]` runs more than once.
+        product: whether the macro is LOOP_WS.
+
+    `macro_form` itself decides, on the smallest layer with such loops.
+    """
+    trips = {axis: 1 + (busy >> n & 1) for n, axis in enumerate(AXES)}
+    window = {} if product else {axis: 2 for axis in "RS" if trips[axis] == 1}
+    levels = [{}, window, {}, trips]
+    layer = Layer(Problem(**{axis: trips[axis] * window.get(axis, 1) for axis in AXES}))
+    mapping = Mapping(
+        dataflow="WS",
+        rows=1,
+        columns=1,
+        temporal=tuple(tuple(level.get(name, 1) for name in DIMS) for level in levels),
+        order=(INNER_ORDER, INNER_ORDER, INNER_ORDER, ORDERS[order]),
+        buffering=(2, 2, 2),
+    )
+    return macro_form(layer, mapping, load_accelerator("gemmini-default")) is not None
+
+
+def _take_mappings(batch: MappingBatch, index: Tensor) -> MappingBatch:
+    stationary, copies = batch.output_stationary, batch.copies
+    return MappingBatch(
+        temporal=batch.temporal[..., index],
+        rows=batch.rows[index],
+        columns=batch.columns[index],
+        rank=batch.rank[..., index],
+        output_stationary=None if stationary is None else stationary[index],
+        copies=None if copies is None else copies[..., index],
+    )
