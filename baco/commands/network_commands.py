@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from rich.markup import escape
 
 from baco.commands.arrays import difference, save_array
 from baco.commands.context import print_json, stderr, stdout
@@ -14,6 +17,10 @@ from baco.commands.lowering import needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write
+
+if TYPE_CHECKING:
+    from compiler.network.program import NetworkProgram
+    from sim.network.run import NetworkRun
 
 __all__ = ["compile_network_command", "run_network_command"]
 
@@ -69,47 +76,79 @@ def run_network_command(
     json: bool,
     quiet: bool,
 ) -> None:
-    """Compile, simulate, and compare every output with the integer reference, exit code 1 at a difference."""
+    """Compile, simulate, and compare with the integer reference what every operator wrote, and every output.
+
+    Exit code 1 at a difference.
+    """
     import numpy as np
 
-    from baco.commands.result_text import result_lines
     from compiler.network.quantise import real
     from sim.job import Recording
-    from sim.program import run_program
+    from sim.network.run import run_network
+    from sim.network.table import run_to_dict
 
     unit = prepare_network(request)
     files = _outputs(save, unit)
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)
-    found, result = run_program(
-        built.program,
-        engine=engine,
+    reference = unit.reference
+    assert reference is not None, "a run compares"
+    run = run_network(
+        built,
+        reference,
+        engine,
         recording=Recording(log=log),
         report=(lambda text: notes.print(text, markup=False)) if talkative else None,
     )
-    reference = unit.reference
-    assert reference is not None, "a run compares"
-    values = {name: found[buffer] for name, buffer in built.buffer_names.items() if buffer in found}
-    wrong = [text for name, array in values.items() if (text := difference(name, array, reference[name]))]
+    result, values = run.result, run.values
+    wrong = [str(one) for one in run.wrong]
+    wrong += [text for name, array in values.items() if (text := difference(name, array, reference[name]))]
     for name, path in files.items():
         save_array(
             path, np.asarray(real(unit.network, {**unit.network.constants, **unit.data, **values}, name))
         )
     if json:
-        print_json(result.to_dict() | {"compared": sorted(values), "wrong": wrong, "report": built.report()})
+        plain = replace(result, marks=()).to_dict()
+        compared = {"compared": sorted(values), "wrong": wrong, "report": built.report()}
+        print_json(plain | compared | run_to_dict(built, run))
     elif talkative:
-        right = f"right: {', '.join(sorted(values))} equal the integer reference, element by element"
-        verdict = "WRONG" if wrong or result.exit_code else right
-        needs = needs_text(built.program.requirement)
-        for line in (*built.report(), needs, *result_lines(result), f"results         {verdict}"):
-            stdout().print(line, markup=False)
+        _print_run(built, run, wrong=bool(wrong))
     for text in wrong if not json else ():
         notes.print(text, markup=False)
     if result.exit_code:
         notes.print(f"the program ended with exit code {result.exit_code}: {result.console}", markup=False)
     if wrong or result.exit_code:
         raise typer.Exit(1)
+
+
+def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
+    from rich.table import Table
+
+    from baco.commands.result_text import result_lines
+    from sim.network.table import COLUMNS, table_rows
+
+    out = stdout()
+    for line in built.report():
+        out.print(line, markup=False)
+    rows = table_rows(run)
+    if rows:
+        table = Table(box=None, padding=(0, 1), pad_edge=False)
+        for name in COLUMNS:
+            left = name in ("operator", "what")
+            table.add_column(name, justify="left" if left else "right", no_wrap=name != "what")
+        for row in rows:
+            table.add_row(*(escape(text) for text in row))
+        out.print(table)
+    outputs = ", ".join(sorted(run.values))
+    right = (
+        f"right: what {len(run.checked)} operators wrote, and {outputs} at the end, equal the integer reference,"
+        " element by element"
+    )
+    verdict = "WRONG" if wrong or run.result.exit_code else right
+    needs = needs_text(built.program.requirement)
+    for line in (needs, *result_lines(run.result), f"results         {verdict}"):
+        out.print(line, markup=False)
 
 
 def _outputs(texts: Sequence[str], unit: NetworkUnit) -> dict[str, Path]:

@@ -333,7 +333,8 @@ def _assembly(f: _Function, op: llvm.InlineAsmOp) -> _Lines:
     effects = "sideeffect " if op.has_side_effects is not None else ""
     arguments = ", ".join(f.typed(one) for one in op.operands_)
     text = f"{_quoted(op.asm_string.data)}, {_quoted(op.constraints.data)}"
-    yield f"call {returns} asm {effects}{text}({arguments})", op.res
+    once = " noduplicate" if "noduplicate" in op.attributes else ""  # it defines a symbol, say
+    yield f"call {returns} asm {effects}{text}({arguments}){once}", op.res
 
 
 def _call(f: _Function, op: llvm.CallOp) -> _Lines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
@@ -80,7 +80,8 @@ def emit_network(
 
 def _label(entry: Emitter, name: str) -> None:
     """A symbol for this place of the program: no instruction, and nothing moves across it."""
-    entry.insert(llvm.InlineAsmOp(f".globl {name}\n{name}:", "", [], has_side_effects=True))
+    label = entry.insert(llvm.InlineAsmOp(f".globl {name}\n{name}:", "", [], has_side_effects=True))
+    label.attributes["noduplicate"] = UnitAttr()
 
 
 def _append(module: ModuleOp, function: ModuleOp) -> None:

@@ -147,10 +147,15 @@ def _normalisation(op: Normalisation, _: Values) -> HostCall:
 
 def _reduction(op: Reduction, _: Values) -> HostCall:
     lead = len(op.input.shape) - op.axes
-    results = nest_of(op.input.shape[:lead], [op.input.strides[:lead], op.output.strides])
-    row = nest_of(op.input.shape[lead:], [op.input.strides[lead:]])
+    results, many, results_steps = nest_of(
+        op.input.shape[:lead], [op.input.strides[:lead], op.output.strides]
+    ).split()
+    row, extent, steps = nest_of(op.input.shape[lead:], [op.input.strides[lead:]]).split()
     function = ("sum", "max", "min").index(op.function)
-    words = (*results.words(), *row.words(), function, op.rescale.multiplier, op.rescale.shift)
+    words = (
+        *(*results.words(), many, *results_steps, *row.words(), extent, *steps),
+        *(function, op.rescale.multiplier, op.rescale.shift),
+    )
     return HostCall("net_reduce", "rows.c", words, (op.input, op.output))
 
 

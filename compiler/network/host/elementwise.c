@@ -2,23 +2,28 @@
 // extent and its stride in each operand, then what the function needs.
 #include "host.h"
 
+INLINE void map_row(int64_t n, const int8_t* from, int64_t from_step, const int8_t* table, int8_t* to, int64_t to_step) {
+  FOR_EACH(i, n, int8_t, to[i * to_step], table[from[i * from_step]]);
+}
+
 // output = table[input + 128]
 void net_map(const int64_t* d, const int8_t* input, const int8_t* table, int8_t* output) {
   struct walk w;
   d = walk_begin(&w, d, 2);
   const int64_t n = d[0], from_step = d[1], to_step = d[2];
   do {
-    const int8_t* from = input + w.at[0];
-    int8_t* to = output + w.at[1];
-    for (int64_t i = 0; i < n; ++i, from += from_step, to += to_step) *to = table[*from + 128];
+    if (from_step == 1 && to_step == 1)
+      map_row(n, input + w.at[0], 1, table + 128, output + w.at[1], 1);
+    else
+      map_row(n, input + w.at[0], from_step, table + 128, output + w.at[1], to_step);
   } while (walk_next(&w));
 }
 
-#define COPY(type)                                                                                           \
-  do {                                                                                                       \
-    const type* from = (const type*)input + w.at[0];                                                         \
-    type* to = (type*)output + w.at[1];                                                                      \
-    for (int64_t i = 0; i < n; ++i, from += from_step, to += to_step) *to = *from;                           \
+#define COPY(type)                                                   \
+  do {                                                               \
+    const type* from = (const type*)input + w.at[0];                 \
+    type* to = (type*)output + w.at[1];                              \
+    FOR_EACH(i, n, type, to[i * to_step], from[i * from_step]);      \
   } while (walk_next(&w))
 
 // output = input; extra parameter: bytes of an element.
@@ -67,8 +72,7 @@ void net_add(const int64_t* d, const int8_t* left, const int8_t* right, const in
     const int8_t* a = left + w.at[0];
     const int8_t* b = right + w.at[1];
     int8_t* to = output + w.at[2];
-    for (int64_t i = 0; i < n; ++i, a += left_step, b += right_step, to += step)
-      *to = sum_table[left_table[*a] + right_table[*b]];
+    FOR_EACH(i, n, int8_t, to[i * step], sum_table[left_table[a[i * left_step]] + right_table[b[i * right_step]]]);
   } while (walk_next(&w));
 }
 
@@ -81,8 +85,8 @@ void net_multiply(const int64_t* d, const int8_t* left, const int8_t* right, int
     const int8_t* a = left + w.at[0];
     const int8_t* b = right + w.at[1];
     int8_t* to = output + w.at[2];
-    for (int64_t i = 0; i < n; ++i, a += left_step, b += right_step, to += step)
-      *to = saturated(rescaled((int64_t)*a * *b, multiplier, shift));
+    FOR_EACH_SATURATED(i, n, to[i * step],
+                       rescaled((int64_t)a[i * left_step] * b[i * right_step], multiplier, shift));
   } while (walk_next(&w));
 }
 
@@ -95,7 +99,6 @@ void net_binary_table(const int64_t* d, const int8_t* left, const int8_t* right,
     const int8_t* a = left + w.at[0];
     const int8_t* b = right + w.at[1];
     int8_t* to = output + w.at[2];
-    for (int64_t i = 0; i < n; ++i, a += left_step, b += right_step, to += step)
-      *to = table[(*a + 128) * 256 + *b + 128];
+    FOR_EACH(i, n, int8_t, to[i * step], table[(a[i * left_step] + 128) * 256 + b[i * right_step] + 128]);
   } while (walk_next(&w));
 }

@@ -42,7 +42,60 @@ static inline int walk_next(struct walk* w) {
   return 0;
 }
 
-static inline int8_t saturated(int64_t x) { return (int8_t)(x < -128 ? -128 : x > 127 ? 127 : x); }
+// Hot loops are functions of their strides, called once with strides of 1, which the compiler then knows, and once
+// with any.
+#define INLINE static inline __attribute__((always_inline))
+#define RARELY(condition) __builtin_expect(!!(condition), 0)
+
+// target = result for every i of [0, n), both expressions of `i`. Four results are computed before the first is
+// stored: loads of an in-order core then need not wait for one another, nor for stores that might change what they
+// read. A result may replace the operands of the same i.
+#define FOR_EACH(i, n, type, target, result)           \
+  do {                                                 \
+    int64_t first_ = 0;                                \
+    for (; first_ + 4 <= (n); first_ += 4) {           \
+      type lane_[4];                                   \
+      for (int64_t k_ = 0; k_ < 4; ++k_) {             \
+        const int64_t i = first_ + k_;                 \
+        lane_[k_] = (type)(result);                    \
+      }                                                \
+      for (int64_t k_ = 0; k_ < 4; ++k_) {             \
+        const int64_t i = first_ + k_;                 \
+        target = lane_[k_];                            \
+      }                                                \
+    }                                                  \
+    for (int64_t i = first_; i < (n); ++i) target = (type)(result); \
+  } while (0)
+
+// Few results are beyond the range: one comparison for both of its ends.
+static inline int8_t saturated(int64_t x) {
+  if (RARELY((uint64_t)(x + 128) > 255)) x = x < 0 ? -128 : 127;
+  return (int8_t)x;
+}
+
+// FOR_EACH with target = saturated(result); one comparison for four results.
+#define FOR_EACH_SATURATED(i, n, target, result)                                               \
+  do {                                                                                         \
+    int64_t first_ = 0;                                                                        \
+    for (; first_ + 4 <= (n); first_ += 4) {                                                   \
+      int64_t lane_[4];                                                                        \
+      uint64_t range_ = 0;                                                                     \
+      for (int64_t k_ = 0; k_ < 4; ++k_) {                                                     \
+        const int64_t i = first_ + k_;                                                         \
+        lane_[k_] = (result);                                                                  \
+        range_ |= (uint64_t)(lane_[k_] + 128);                                                 \
+      }                                                                                        \
+      if (RARELY(range_ > 255))                                                                \
+        for (int64_t k_ = 0; k_ < 4; ++k_) lane_[k_] = saturated(lane_[k_]);                   \
+      for (int64_t k_ = 0; k_ < 4; ++k_) {                                                     \
+        const int64_t i = first_ + k_;                                                         \
+        target = (int8_t)lane_[k_];                                                            \
+      }                                                                                        \
+    }                                                                                          \
+    for (int64_t i = first_; i < (n); ++i) target = saturated(result);                         \
+  } while (0)
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // x * multiplier / 2^shift to nearest, halves up.
 static inline int64_t rescaled(int64_t x, int64_t multiplier, int64_t shift) {

@@ -17,8 +17,6 @@ static const int64_t* image_begin(struct image_walk* w, const int64_t* d) {
   return d + 14;
 }
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // First and last+1 tap of a window that is inside the image, when it begins at `start`.
 static inline void taps_inside(int64_t start, int64_t taps, int64_t dilation, int64_t size, int64_t* first,
                                int64_t* last) {

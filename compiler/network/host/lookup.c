@@ -12,7 +12,10 @@ void net_embed(const int64_t* d, const int32_t* indices, const int8_t* table, in
     row = row < 0 ? 0 : row >= rows ? rows - 1 : row;
     const int8_t* from = table + row * row_step;
     int8_t* to = output + w.at[1];
-    for (int64_t i = 0; i < n; ++i, from += from_step, to += to_step) *to = *from;
+    if (from_step == 1 && to_step == 1)
+      __builtin_memcpy(to, from, (size_t)n);
+    else
+      FOR_EACH(i, n, int8_t, to[i * to_step], from[i * from_step]);
   } while (walk_next(&w));
 }
 

@@ -1,6 +1,47 @@
 // Operators on whole rows. Parameters: walk over the rows, then the elements of a row.
 #include "host.h"
 
+INLINE int64_t largest_of(int64_t n, const int8_t* from, int64_t step) {
+  int64_t largest = -128, i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const int64_t a = from[i * step], b = from[(i + 1) * step], c = from[(i + 2) * step], d = from[(i + 3) * step];
+    if (RARELY((a > largest) | (b > largest) | (c > largest) | (d > largest))) {
+      const int64_t ab = a > b ? a : b, cd = c > d ? c : d;
+      largest = ab > cd ? ab : cd;
+    }
+  }
+  for (; i < n; ++i)
+    if (from[i * step] > largest) largest = from[i * step];
+  return largest;
+}
+
+// A row of a softmax; `taken` may be null. The result of the largest element is the largest one, because the table
+// falls from its first entry on.
+INLINE void softmax_row(int64_t n, const int8_t* from, int64_t from_step, const int8_t* taken, int64_t taken_step,
+                        const int32_t* table, int64_t numerator, int8_t* to, int64_t to_step) {
+  int64_t largest = taken ? -128 : largest_of(n, from, from_step);
+  for (int64_t i = 0; taken && i < n; ++i)
+    if (RARELY(from[i * from_step] > largest) && taken[i * taken_step]) largest = from[i * from_step];
+  const int32_t* below = table + largest;  // below[-x] belongs to an element x
+  int64_t total = 0, first = 0;
+  for (; !taken && first + 4 <= n; first += 4) {
+    const int8_t* x = from + first * from_step;
+    const int64_t a = x[0], b = x[from_step], c = x[2 * from_step], d = x[3 * from_step];
+    total += ((int64_t)below[-a] + below[-b]) + ((int64_t)below[-c] + below[-d]);
+  }
+  for (int64_t i = first; i < n; ++i)
+    if (!taken || taken[i * taken_step]) total += below[-from[i * from_step]];
+  const int64_t inverse = total ? numerator / total : 0, half = (int64_t)1 << 39;
+#define RESULT(i) ((below[-from[i * from_step]] * inverse + half) >> 40)
+  if (taken)
+    FOR_EACH(i, n, int8_t, to[i * to_step], taken[i * taken_step] ? least(RESULT(i), 127) : 0);
+  else if ((table[0] * inverse + half) >> 40 <= 127)
+    FOR_EACH(i, n, int8_t, to[i * to_step], RESULT(i));
+  else
+    FOR_EACH(i, n, int8_t, to[i * to_step], least(RESULT(i), 127));
+#undef RESULT
+}
+
 // `mask` may be null. Row: extent, strides of input, output and mask; then the numerator.
 void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, const int8_t* mask, int8_t* output) {
   struct walk w;
@@ -9,20 +50,10 @@ void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, co
   do {
     const int8_t* from = input + w.at[0];
     int8_t* to = output + w.at[1];
-    const int8_t* taken = mask ? mask + w.at[2] : 0;
-    int64_t largest = -129;
-    for (int64_t i = 0; i < n; ++i)
-      if ((!taken || taken[i * mask_step]) && from[i * from_step] > largest) largest = from[i * from_step];
-    int64_t total = 0;
-    for (int64_t i = 0; i < n; ++i)
-      if (!taken || taken[i * mask_step]) total += table[largest - from[i * from_step]];
-    const int64_t inverse = total ? numerator / total : 0;
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t result = 0;
-      if (!taken || taken[i * mask_step])
-        result = (table[largest - from[i * from_step]] * inverse + ((int64_t)1 << 39)) >> 40;
-      to[i * to_step] = (int8_t)(result > 127 ? 127 : result);
-    }
+    if (!mask && from_step == 1 && to_step == 1)
+      softmax_row(n, from, 1, 0, 0, table, numerator, to, 1);
+    else
+      softmax_row(n, from, from_step, mask ? mask + w.at[2] : 0, mask_step, table, numerator, to, to_step);
   } while (walk_next(&w));
 }
 
@@ -40,6 +71,28 @@ static uint64_t square_root(uint64_t x) {
   return root;
 }
 
+INLINE void sum_row(int64_t n, const int8_t* from, int64_t step, int64_t* sum, int64_t* squares) {
+  int64_t s = 0, q = 0;
+#pragma clang loop unroll_count(4)
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t x = from[i * step];
+    s += x;
+    q += x * x;
+  }
+  *sum += s;
+  *squares += q;
+}
+
+// The elements of a row: factor and addend make ((n * x - sum) * inverse + 2^23) of an element x.
+INLINE void normalise_row(int64_t n, int64_t factor, int64_t addend, int64_t shift, const int8_t* from,
+                          int64_t from_step, const int32_t* gain, int64_t gain_step, const int64_t* shift_by,
+                          int64_t shift_step, int8_t* to, int64_t to_step) {
+  const int64_t half = (int64_t)1 << (shift - 1);
+  FOR_EACH_SATURATED(i, n, to[i * to_step],
+                     (((from[i * from_step] * factor + addend) >> 24) * gain[i * gain_step] +
+                      shift_by[i * shift_step] + half) >> shift);
+}
+
 // Walk over the rows and then one within a row, each over input, gain, shift_by and output; extent of the innermost
 // dimension and its four strides; elements of a row, whether to centre, epsilon, fraction, shift.
 void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, const int64_t* shift_by,
@@ -48,50 +101,82 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
   const int64_t* within = walk_begin(&rows, d, 4);
   const int64_t* step = walk_begin(&row, within, 4);
   const int64_t extent = step[0], n = step[5], centre = step[6], epsilon = step[7], fraction = step[8], shift = step[9];
-  const int64_t half = (int64_t)1 << (shift - 1);
+  const int dense = step[1] == 1 && step[2] == 1 && step[3] == 1 && step[4] == 1;
   do {
     int64_t sum = 0, squares = 0;
     do {
       const int8_t* from = input + rows.at[0] + row.at[0];
-      for (int64_t i = 0; i < extent; ++i, from += step[1]) {
-        const int64_t x = *from;
-        sum += x;
-        squares += x * x;
-      }
+      if (dense)
+        sum_row(extent, from, 1, &sum, &squares);
+      else
+        sum_row(extent, from, step[1], &sum, &squares);
     } while (walk_next(&row));
     if (!centre) sum = 0;
     const uint64_t variance = (uint64_t)(n * squares - sum * sum + epsilon);
     const uint64_t root = square_root(variance << (2 * fraction));
     const int64_t inverse = ((int64_t)1 << (40 + fraction)) / (int64_t)(root ? root : 1);
+    const int64_t factor = n * inverse, addend = (1 << 23) - sum * inverse;
     do {
       const int8_t* from = input + rows.at[0] + row.at[0];
-      const int32_t* factor = gain + rows.at[1] + row.at[1];
-      const int64_t* addend = shift_by + rows.at[2] + row.at[2];
+      const int32_t* gains = gain + rows.at[1] + row.at[1];
+      const int64_t* shifts = shift_by + rows.at[2] + row.at[2];
       int8_t* to = output + rows.at[3] + row.at[3];
-      for (int64_t i = 0; i < extent; ++i) {
-        const int64_t y = ((n * *from - sum) * inverse + (1 << 23)) >> 24;
-        *to = saturated((y * *factor + *addend + half) >> shift);
-        from += step[1], factor += step[2], addend += step[3], to += step[4];
-      }
+      if (dense)
+        normalise_row(extent, factor, addend, shift, from, 1, gains, 1, shifts, 1, to, 1);
+      else
+        normalise_row(extent, factor, addend, shift, from, step[1], gains, step[2], shifts, step[3], to, step[4]);
     } while (walk_next(&row));
   } while (walk_next(&rows));
 }
 
-// Walk over the results (input, output), walk within a row (input); function: 0 sum, 1 maximum, 2 minimum;
+enum { TOTALS = 64 };  // a cache line of neighbouring results
+
+// Adds (or takes the largest, smallest of) one element to each of `lanes` totals.
+INLINE void reduce_into(int64_t* totals, int64_t lanes, const int8_t* from, int64_t step, int64_t function) {
+  if (function == 0)
+    FOR_EACH(i, lanes, int64_t, totals[i], totals[i] + from[i * step]);
+  else if (function == 1)
+    FOR_EACH(i, lanes, int64_t, totals[i], totals[i] < from[i * step] ? from[i * step] : totals[i]);
+  else
+    FOR_EACH(i, lanes, int64_t, totals[i], totals[i] > from[i * step] ? from[i * step] : totals[i]);
+}
+
+// Walk over the results (input, output) but the innermost dimension, that one's extent and two strides; walk within a
+// row (input) but its innermost dimension, that one's extent and stride; function: 0 sum, 1 maximum, 2 minimum;
 // multiplier, shift.
+//
+// Where neighbouring results read neighbouring elements (averages of images with channels last), many of them advance
+// together, so that a line of memory is read once.
 void net_reduce(const int64_t* d, const int8_t* input, int8_t* output) {
   struct walk rows, row;
   const int64_t* inner = walk_begin(&rows, d, 2);
-  const int64_t* rest = walk_begin(&row, inner, 1);
-  const int64_t function = rest[0], multiplier = rest[1], shift = rest[2];
+  const int64_t results = inner[0], from_step = inner[1], to_step = inner[2];
+  const int64_t* rest = walk_begin(&row, inner + 3, 1);
+  const int64_t extent = rest[0], step = rest[1], function = rest[2], multiplier = rest[3], shift = rest[4];
+  const int64_t most = from_step == 1 ? TOTALS : 1;
+  int64_t totals[TOTALS];
   do {
-    int64_t total = function ? input[rows.at[0]] : 0;
-    do {
-      const int64_t x = input[rows.at[0] + row.at[0]];
-      if (function == 0) total += x;
-      else if (function == 1 ? x > total : x < total) total = x;
-    } while (walk_next(&row));
-    output[rows.at[1]] = saturated(rescaled(total, multiplier, shift));
+    for (int64_t first = 0; first < results; first += most) {
+      const int64_t lanes = least(most, results - first);
+      const int8_t* from = input + rows.at[0] + first * from_step;
+      for (int64_t i = 0; i < lanes; ++i) totals[i] = function ? from[i * from_step] : 0;
+      do {
+        const int8_t* element = from + row.at[0];
+        if (lanes == 1) {
+          int64_t total = totals[0];
+          for (int64_t i = 0; i < extent; ++i) {
+            const int64_t x = element[i * step];
+            if (function == 0) total += x;
+            else if (RARELY(function == 1 ? x > total : x < total)) total = x;
+          }
+          totals[0] = total;
+        } else {
+          for (int64_t i = 0; i < extent; ++i) reduce_into(totals, lanes, element + i * step, 1, function);
+        }
+      } while (walk_next(&row));
+      int8_t* to = output + rows.at[1] + first * to_step;
+      for (int64_t i = 0; i < lanes; ++i) to[i * to_step] = saturated(rescaled(totals[i], multiplier, shift));
+    }
   } while (walk_next(&rows));
 }
 
