@@ -152,7 +152,7 @@ def _measured(
     assert result.cycles is not None
     assert result.dram_read_bytes is not None
     assert result.dram_write_bytes is not None
-    counters = dict(result.counters)
+    counters = dict(result.counters) | {"host_instructions": result.instructions or 0}
     counters |= {f"command_{name}": count for name, count in result.commands.items()}
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
     # what commands ask for is less where rows do not begin and end with the channel's bursts

@@ -44,7 +44,7 @@ def source_hash() -> str:
         package, _, inside = folder.partition("/")
         root = Path(str(resources.files(package))) / inside
         for path in sorted(root.rglob("*")):
-            if path.suffix in suffixes:
+            if path.name.endswith(suffixes):
                 digest.update(f"{folder}/{path.relative_to(root).as_posix()}\0".encode())
                 digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
