@@ -82,6 +82,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.explore import explore
     from baco.commands.export_chipyard import export_chipyard
     from baco.commands.isa import isa
+    from baco.commands.model import model
     from baco.commands.networks import networks
     from baco.commands.opt import opt
     from baco.commands.report import report
@@ -120,6 +121,7 @@ def _app(program: str) -> Callable[..., Any]:
     ):
         app.command(name=_NAMES.get(command.__name__))(command)
     app.add_typer(bench, name="bench")
+    app.add_typer(model, name="model")
     app.callback(invoke_without_command=True)(root)
     return app
 

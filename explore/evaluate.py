@@ -145,17 +145,10 @@ def evaluate_file(path: str | Path, out: str | Path) -> Statistics:
     Raises InputError naming file, line and column of what is wrong, StorageError when `out` cannot be written.
     """
     table = read_mapping_table(path)
-    if Path(out).is_dir():
-        raise StorageError(
-            "this is a folder", location=Location(str(out)), hint="give --out the name of a file"
-        )
     cycles, energy_uj, fits = predict(table)
     edp = cycles * energy_uj / _UJ_PER_J
     predicted = dict(zip(TARGETS, (cycles, energy_uj, edp), strict=True))
-    text = _written(table, (cycles, energy_uj, edp))
-    # Without a time stamp, equal content gives equal bytes.
-    data = gzip.compress(text.encode(), compresslevel=6, mtime=0) if str(out).endswith(".gz") else text
-    atomic_write(out, data)
+    write_predictions(table, dict(zip(PREDICTED, (cycles, energy_uj, edp), strict=True)), out)
     errors = {
         name: _error(table, predicted[name], target)
         for name, target in table.targets.items()
@@ -184,13 +177,27 @@ def predict(table: MappingTable) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     return cycles, microjoules, fits
 
 
-def _written(table: MappingTable, predicted: tuple[Floats, Floats, Floats]) -> str:
-    """The table as CSV with the predictions in place of earlier ones, or at the end."""
+def write_predictions(table: MappingTable, predicted: dict[str, Floats], out: str | Path) -> None:
+    """Write a table with columns of predictions (B,) in place of earlier ones of any name in `PREDICTED`, or at the end.
+
+    Raises StorageError when `out`, gzipped if its name ends in `.gz`, cannot be written.
+    """
+    if Path(out).is_dir():
+        raise StorageError(
+            "this is a folder", location=Location(str(out)), hint="give --out the name of a file"
+        )
+    text = _written(table, predicted)
+    # Without a time stamp, equal content gives equal bytes.
+    data = gzip.compress(text.encode(), compresslevel=6, mtime=0) if str(out).endswith(".gz") else text
+    atomic_write(out, data)
+
+
+def _written(table: MappingTable, predicted: dict[str, Floats]) -> str:
     kept = [i for i, name in enumerate(table.header) if name not in PREDICTED]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(table.header[i] for i in kept), *PREDICTED])
-    columns = zip(*(map(repr, values.tolist()) for values in predicted), strict=True)
+    writer.writerow([*(table.header[i] for i in kept), *predicted])
+    columns = zip(*(map(repr, values.tolist()) for values in predicted.values()), strict=True)
     for fields, values in zip(table.fields, columns, strict=True):
         writer.writerow([*(fields[i] for i in kept), *values])
     return text.getvalue()

@@ -1,0 +1,1 @@
+"""Learned corrections of predicted cycles: features, models behind one interface, transfer, selection."""

@@ -1,0 +1,78 @@
+"""Gradient-boosted trees as a residual: an ensemble over groups, with errors learned from what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explore.cost.learned.boosting import Booster, BoostingOptions
+from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
+
+__all__ = ["TreeResidual"]
+
+#: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
+_LOG_NORMAL_GAP = (0.5772156649015329 + np.log(2)) / 2
+_LEAST_ERROR, _LEAST_DEVIATION = 1e-3, 5e-3
+_ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, least=20, penalty=10.0)
+
+
+class TreeResidual:
+    """Boosted trees on the flat features.
+
+    Each member learns from the groups that its fold leaves in; the rows left out show how wrong it is, and a smaller
+    booster learns the size of these errors, so that the deviation knows hard regions and is not the training error.
+    """
+
+    name = "trees"
+
+    def __init__(self, seed: int = 0, members: int = 5, options: BoostingOptions | None = None) -> None:
+        self.seed, self.options = seed, options or BoostingOptions()
+        self.members = [Booster(self.options) for _ in range(members)]
+        self.error = Booster(_ERROR_TREES)
+
+    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """As `Residual.fit`. With fewer groups than members, rows are left out one by one."""
+        names = np.unique(groups)
+        rng = np.random.default_rng(self.seed)
+        if len(names) >= len(self.members):
+            fold_of = dict(zip(rng.permutation(names), range(len(names)), strict=True))
+            fold = np.array([fold_of[group] for group in groups]) % len(self.members)
+        else:
+            fold = rng.permutation(len(groups)) % len(self.members)
+        left_out = np.zeros(len(features))
+        for number, member in enumerate(self.members):
+            out = fold == number
+            member.fit(features.flat[~out], log_ratio[~out], seed=self.seed * 1000 + number)
+            left_out[out] = member.predict(features.flat[out]) - log_ratio[out]
+        size = np.log(np.maximum(np.abs(left_out), _LEAST_ERROR))
+        self.error.fit(features.flat, size, seed=self.seed * 1000 + 999)
+
+    def predict(self, features: Features) -> Correction:
+        """As `Residual.predict`: the members' mean, and learned error and disagreement as deviation."""
+        each = np.stack([member.predict(features.flat) for member in self.members])
+        size = np.exp(self.error.predict(features.flat) + _LOG_NORMAL_GAP)
+        return Correction(each.mean(0), np.maximum(np.hypot(size, each.std(0)), _LEAST_DEVIATION))
+
+    def arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """As `Residual.arrays`."""
+        header = {"seed": self.seed, "members": len(self.members), "options": asdict(self.options)}
+        arrays = {f"error.{name}": array for name, array in self.error.arrays().items()}
+        for number, member in enumerate(self.members):
+            arrays |= {f"{number}.{name}": array for name, array in member.arrays().items()}
+        return header, arrays
+
+    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
+        """As `Residual.restore`."""
+        self.seed, self.options = header["seed"], BoostingOptions(**header["options"])
+        self.members = [Booster(self.options) for _ in range(header["members"])]
+        for number, member in enumerate(self.members):
+            member.restore(_part(arrays, f"{number}."))
+        self.error.restore(_part(arrays, "error."))
+
+
+def _part(arrays: Dictionary[str, NDArray[Any]], prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
