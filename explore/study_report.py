@@ -17,6 +17,8 @@ from explore.proof import BOUND
 from explore.report import Bound, HostCost, ReportData, SearchRecord, write_report
 from explore.space import DesignSpace, read_space
 from explore.study import Study
+from explore.validate.merge import merge
+from explore.validate.run import validated_designs
 from workloads.network import Workload
 
 #: How a search ended (`Outcome.stopped`), in words that follow "the search".
@@ -56,7 +58,6 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
                 location=Location(str(path)),
                 hint="continue it with --resume",
             )
-        candidates = study.candidates()
         workload, summaries = study.workload(), study.summaries()
         space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
         ended = (
@@ -72,6 +73,8 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             cost_model=study.cost_model,
         )
         provenance, objective = study.provenance, study.objective
+        found = merge(study.candidates(), validated_designs(study), objective)
+    candidates, best = found.candidates, found.candidates[found.best]
     model = make_cost_model(record.cost_model, layers_of_tasks(best.tasks, workload), space)
     return ReportData(
         workload=workload,
@@ -85,6 +88,8 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         command=provenance["command"],
         bounds=_bounds(best, space, summaries, exact=model.exact),
         host=_host(workload, best.accelerator),
+        validated=found.validated,
+        others=found.others,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from compiler.mapping_text import format_mapping
 from explore.candidate import BatchSummary, Candidate, CostModelName, LayerCost, Source
 from explore.objective import Objective
+from explore.validate.result import ValidatedDesign
 from workloads.network import Task, Workload
 
 
@@ -86,6 +87,8 @@ class ReportData:
         command: command line that reproduces the result.
         bounds: limits on the EDP, the tightest last.
         host: operators left to the host core.
+        validated: candidates chosen to be measured, by their index; the cost of a measured one is the measured one.
+        others: what else was measured (the reference machine).
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -101,6 +104,8 @@ class ReportData:
     command: str
     bounds: Sequence[Bound] = ()
     host: Sequence[HostCost] = field(default=())
+    validated: Mapping[int, ValidatedDesign] = field(default_factory=dict)
+    others: Sequence[ValidatedDesign] = ()
 
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.candidates):
@@ -142,6 +147,11 @@ class ReportData:
     def resources(self) -> tuple[str, ...]:
         """What bounds latencies in the cost model, in the order of `LayerCost.latency_terms`."""
         return self.best_layers[0].resources
+
+    @property
+    def validated_designs(self) -> list[ValidatedDesign]:
+        """Everything that was chosen to be measured, candidates first."""
+        return [*self.validated.values(), *self.others]
 
     @property
     def source(self) -> Source:

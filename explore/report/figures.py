@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from explore.candidate import Cost
 from explore.objective import metric
 from explore.report.data import ReportData
 from explore.report.summary import design_label, objective_words
@@ -74,6 +75,7 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
                 zorder=3,
             )
             figure.colorbar(dots, ax=axes, label=_AXES[c_name][0])
+        _draw_measured(axes, data, x_name, y_name)
         best = [data.best_index]
         axes.scatter(
             values(x_name, best),
@@ -96,8 +98,9 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
                 axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             if name in ("latency", "energy"):
                 axis.set_major_formatter(EngFormatter(sep=""))
-        axes.set_xlabel(f"{_AXES[x_name][0]} ({data.source})")
-        axes.set_ylabel(f"{_AXES[y_name][0]} ({data.source})")
+        source = "measured where it was, else predicted" if data.validated else data.source
+        axes.set_xlabel(f"{_AXES[x_name][0]} ({source})")
+        axes.set_ylabel(f"{_AXES[y_name][0]} ({source})")
         axes.grid(True, which="major", color="#e6e9ee", linewidth=0.8)
         axes.set_axisbelow(True)
         names = data.network_names
@@ -109,6 +112,26 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
         figure.savefig(png, format="png", dpi=160, metadata={"Software": "baco"})
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "baco"})
     return {"pareto.png": png.getvalue(), "pareto.svg": svg.getvalue()}
+
+
+def _draw_measured(axes: Any, data: ReportData, x_name: str, y_name: str) -> None:
+    """Measured points with a line to the prediction each came from; those that failed, crossed out."""
+
+    def at(cost: Cost) -> tuple[float, float]:
+        return metric(cost, x_name) * _AXES[x_name][1], metric(cost, y_name) * _AXES[y_name][1]
+
+    label, bad = "measured", "failed or infeasible"
+    for index, one in sorted(data.validated.items()):
+        x, y = at(data.candidates[index].cost)
+        if one.cost is not None and one.design.predicted is not None:
+            before = at(one.design.predicted)
+            axes.plot([before[0], x], [before[1], y], ":", color="#5b6470", linewidth=1, zorder=3)
+            axes.scatter(*before, s=26, facecolors="none", edgecolors="#5b6470", linewidths=1, zorder=3)
+            axes.scatter(x, y, s=44, marker="D", c="#0072b2", edgecolors="white", label=label, zorder=4)
+            label = "_"
+        elif one.status in ("failed", "infeasible"):
+            axes.scatter(x, y, s=60, marker="x", c="#d55e00", label=bad, zorder=4)
+            bad = "_"
 
 
 def _staircase(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

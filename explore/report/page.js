@@ -231,6 +231,11 @@
     });
     const stairs = staircase(xs, ys, front.length ? front : rest);
     const c = METRICS[names[2]];
+    // measured points, each with a line to the prediction it came from
+    const moved = D.candidates.flatMap((one, i) => (one.was ? [i] : []));
+    const before = (name, i) => (D.candidates[i].was[name] === undefined ? D.candidates[i][name] : D.candidates[i].was[name]) * METRICS[name].scale;
+    const lines = (k, list) => moved.flatMap((i) => [before(names[k], i), list[i], null]);
+    const failed = D.candidates.flatMap((one, i) => (one.status === "failed" || one.status === "infeasible" ? [i] : []));
     const traces = [
       points(rest, { name: "dominated", marker: { size: 7, color: colors.faint, opacity: 0.55 }, visible: rest.length ? true : "legendonly", showlegend: rest.length > 0 }),
       { type: "scatter", mode: "lines", x: pick(xs, stairs), y: pick(ys, stairs), line: { shape: "hv", color: colors.faint, width: 1.2 }, hoverinfo: "skip", showlegend: false },
@@ -242,6 +247,12 @@
           colorbar: { title: { text: c.label + ", " + c.unit, side: "right", font: { size: 12, color: colors.soft } }, thickness: 10, outlinewidth: 0, tickformat: c.format, ticksuffix: c.suffix, len: 0.9 },
         },
       }),
+      ...(moved.length ? [
+        { type: "scatter", mode: "lines", x: lines(0, xs), y: lines(1, ys), line: { color: colors.soft, width: 1, dash: "dot" }, hoverinfo: "skip", showlegend: false },
+        { type: "scatter", mode: "markers", name: "predicted before", x: moved.map((i) => before(names[0], i)), y: moved.map((i) => before(names[1], i)), marker: { symbol: "circle-open", size: 9, color: colors.soft }, hoverinfo: "skip" },
+        points(moved, { name: "measured", marker: { symbol: "diamond", size: 12, color: colors.accent, line: { color: colors.paper, width: 1 } } }),
+      ] : []),
+      ...(failed.length ? [points(failed, { name: "failed or infeasible", marker: { symbol: "x", size: 11, color: "#d55e00" } })] : []),
       points([D.best], { name: "best", marker: { symbol: "star", size: 17, color: colors.star, line: { color: colors.paper, width: 1 } } }),
       points([chosen], { name: "shown below", hoverinfo: "skip", hovertemplate: null, marker: { symbol: "circle-open", size: 21, color: colors.accent, line: { width: 2.5, color: colors.accent } } }),
     ];

@@ -21,8 +21,9 @@ from common.errors import StorageError
 from explore.candidate import BatchSummary, LayerCost
 from explore.report.data import ReportData
 from explore.report.figures import axis_metrics
-from explore.report.summary import candidate_block, network_totals, objective_words, summary_text
+from explore.report.summary import candidate_block, cost_block, network_totals, objective_words, summary_text
 from explore.report.units import milliseconds, scientific, share, si, significant
+from explore.report.validation import validation_html
 
 _ASSETS = Path(__file__).parent
 #: Most points of the convergence curve; more could not be told apart on a screen.
@@ -47,6 +48,7 @@ def page_html(data: ReportData) -> str:
         "plotly": _in_script(plotly_script()),
         "data": _json_for_html(_payload(data, packed)),
         "packed": _packed_layers(data, packed),
+        "validation": validation_html(data),
     }
     template = (_ASSETS / "page.html").read_text("utf-8")
     # one pass: a name that looks like a placeholder is not expanded again
@@ -157,6 +159,29 @@ def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:
         "samples": block["samples"],
         "source": cost["source"],
         "packed": packed,
+        **_validated(data, index),
+    }
+
+
+def _validated(data: ReportData, index: int) -> dict[str, Any]:
+    """Status of a candidate that was chosen to be measured, and the prediction that a measured one came from."""
+    found = data.validated.get(index)
+    if found is None:
+        return {}
+    before = found.design.predicted
+    if found.cost is None or before is None:
+        return {"status": found.status}
+    block = cost_block(before, found.design.accelerator.clock_mhz)
+    return {
+        "status": found.status,
+        "was": {
+            "latency": _short(block["latency_cycles"]),
+            "energy": _short(block["energy_uj"] * 1e6),
+            "edp": _short(block["edp_uj_cycles"]),
+            "area": _short(block["area_mm2"]),
+            "edap": _short(block["edap_uj_cycles_mm2"]),
+            "power": _short(block["power_w"]),
+        },
     }
 
 

@@ -10,6 +10,7 @@ from explore.candidate import Candidate, Cost
 from explore.objective import metric
 from explore.report.data import ReportData
 from explore.report.units import milliseconds, scientific, share, si, significant, watts
+from explore.report.validation import validation_block, validation_sentences
 from explore.serialize import problem_to_json
 from workloads.network import Network
 
@@ -75,8 +76,15 @@ def front_indices(data: ReportData) -> list[int]:
 
 
 def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
-    """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included."""
+    """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included: measured if it was."""
     latency = energy = 0.0
+    validated = data.validated.get(data.best_index)
+    if validated is not None and validated.cost is not None:
+        for result in validated.layers:
+            if result.task.network == network.name and result.measured is not None:
+                latency += result.task.count * result.measured.cycles
+                energy += result.task.count * result.measured.energy_pj
+        return latency, energy
     for task, layer in zip(data.tasks, data.best_layers, strict=True):
         if task.network == network.name:
             latency += task.count * layer.latency_cycles
@@ -121,6 +129,7 @@ def summary(data: ReportData) -> dict[str, Any]:
             for bound in data.bounds
         ],
         "host": _host_block(data),
+        "validation": validation_block(data, cost_block),
         "provenance": data.provenance,
         "command": data.command,
     }
@@ -144,6 +153,7 @@ def summary_text(data: ReportData) -> str:
         f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {significant(clock * 1e-3)} GHz) and"
         f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {scientific(cost.edp)} µJ·cycles.",
     ]
+    sentences += validation_sentences(data)
     if data.bounds:
         bound = data.bounds[-1]
         if bound.edp > 0 and data.search.cost_model == "reference":
@@ -158,7 +168,8 @@ def summary_text(data: ReportData) -> str:
             )
     limits = _bottleneck_shares(data)
     where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in limits if value >= 0.005)
-    sentences.append(f"Its time is limited by: {where}.")
+    predicted = " (predicted)" if data.source == "measured" else ""
+    sentences.append(f"Its time is limited by: {where}{predicted}.")
     styles = [layer.style for layer in data.best_layers]
     if None not in styles:
         macros = styles.count("macro")
@@ -178,7 +189,7 @@ def summary_text(data: ReportData) -> str:
     host = _host_totals(data)
     if data.host and cost.latency_cycles:
         sentences.append(
-            f"Operators left to the host core are not included; they are {data.source} to add"
+            f"Operators left to the host core are not included; they are predicted to add"
             f" {si(host[0], 'cycles')} ({share(host[0], cost.latency_cycles)} of the accelerator's time)."
         )
     missing = sum(len(network.unsupported) for network in data.workload.networks)
@@ -253,7 +264,7 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
                 "mapping": text,
                 "buffering": dict(zip("WIO", mapping.buffering, strict=True)),
                 "cost": {
-                    "source": best.cost.source,
+                    "source": "predicted",
                     "latency_cycles": layer.latency_cycles,
                     "energy_uj": layer.energy_pj * 1e-6,
                     "macs_executed": layer.macs,

@@ -14,7 +14,7 @@ import yaml
 from accel.config import Accelerator
 from compiler.mapping import Mapping
 from compiler.mapping_text import format_mapping
-from explore.candidate import LayerCost
+from explore.candidate import Cost, LayerCost
 from explore.report.data import ReportData
 from explore.serialize import problem_to_json
 from workloads.network import Task
@@ -148,6 +148,8 @@ def candidates_parquet(data: ReportData) -> bytes:
     candidates = data.candidates
     costs = [candidate.cost for candidate in candidates]
     accelerators = [candidate.accelerator for candidate in candidates]
+    indices = range(len(candidates))
+    predicted = [_prediction(data, index) for index in indices]
     columns: dict[str, pa.Array] = {
         "id": pa.array(range(len(candidates)), pa.int32()),
         "best": pa.array([index == data.best_index for index in range(len(candidates))]),
@@ -155,10 +157,15 @@ def candidates_parquet(data: ReportData) -> bytes:
         "objective": pa.array([candidate.objective for candidate in candidates], pa.float64()),
         "samples": pa.array([candidate.samples for candidate in candidates], pa.int64()),
         "source": pa.array([cost.source for cost in costs]),
+        "status": pa.array(
+            [data.validated[i].status if i in data.validated else None for i in indices], pa.string()
+        ),
         "latency_cycles": pa.array([cost.latency_cycles for cost in costs], pa.float64()),
         "energy_uj": pa.array([cost.energy_uj for cost in costs], pa.float64()),
         "edp_uj_cycles": pa.array([cost.edp for cost in costs], pa.float64()),
         "area_mm2": pa.array([cost.area_mm2 for cost in costs], pa.float64()),
+        "predicted_latency_cycles": pa.array([cost.latency_cycles for cost in predicted], pa.float64()),
+        "predicted_energy_uj": pa.array([cost.energy_uj for cost in predicted], pa.float64()),
         "config_hash": pa.array([accelerator.config_hash for accelerator in accelerators]),
     }
     for name in (
@@ -180,6 +187,13 @@ def candidates_parquet(data: ReportData) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()
+
+
+def _prediction(data: ReportData, index: int) -> Cost:
+    """What was predicted of a candidate, whether it was measured since or not."""
+    validated = data.validated.get(index)
+    before = None if validated is None else validated.design.predicted
+    return before or data.candidates[index].cost
 
 
 def number(value: float) -> Any:
