@@ -69,6 +69,7 @@ class Design:
         layers: one for each task, same order.
         reason: why no Verilog can be generated for the accelerator; empty when it can.
         cost_model: what predicted.
+        samples: problem-mapping evaluations spent when it was found; 0 for what no search found.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Design:
     layers: tuple[PlannedLayer, ...]
     reason: str
     cost_model: str
+    samples: int = 0
 
     @property
     def identity(self) -> str:
@@ -97,6 +99,7 @@ class Design:
             "layers": [vars(one) for one in self.layers],
             "reason": self.reason,
             "cost_model": self.cost_model,
+            "samples": self.samples,
         }
 
     @classmethod
@@ -114,6 +117,7 @@ class Design:
                 tuple(PlannedLayer(**one) for one in data["layers"]),
                 str(data["reason"]),
                 str(data["cost_model"]),
+                int(data["samples"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the record of a validated design is malformed: {error}") from error
@@ -143,7 +147,15 @@ def design_of_candidate(
     for layer, mapping, cost in zip(layers, candidate.mappings, costs, strict=True):
         planned.append(_planned(layer, mapping, accelerator, cost, reason))
     return Design(
-        name, role, accelerator, candidate.mappings, candidate.cost, tuple(planned), reason, model.name
+        name,
+        role,
+        accelerator,
+        candidate.mappings,
+        candidate.cost,
+        tuple(planned),
+        reason,
+        model.name,
+        candidate.samples,
     )
 
 

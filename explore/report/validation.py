@@ -1,0 +1,285 @@
+"""What was measured: the `validation` part of `summary.json`, and the section of the page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from explore.report.data import ReportData
+from explore.report.units import scientific, si, significant
+from explore.validate.compare import Comparison, comparisons
+from explore.validate.result import LayerResult, ValidatedDesign, model_error
+
+__all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
+
+#: Parts of the time from the first command to the last work, by counter: they overlap.
+_BUSY = {
+    "array": "accelerator_mesh_cycles",
+    "load": "accelerator_load_busy_cycles",
+    "store": "accelerator_store_busy_cycles",
+    "memory": "memory_channel_busy_cycles",
+}
+
+
+def stall_breakdown(layer: LayerResult) -> dict[str, float] | None:
+    """Shares of the measured cycles in which the array multiplies, the load and the store unit work, main memory moves
+    data, and the accelerator waits for the host's next command; None for what was not measured. All but the last may
+    overlap."""
+    one = layer.measured
+    if one is None or one.status != "measured":
+        return None
+    shares = {name: min(1.0, one.counters.get(key, 0) / one.cycles) for name, key in _BUSY.items()}
+    idle = max(0, one.cycles - one.counters.get("accelerator_busy_cycles", one.cycles))
+    return {**shares, "waits_for_host": idle / one.cycles}
+
+
+def validation_block(
+    data: ReportData, cost_block: Callable[[Any, float], dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The content of `summary.json` under `validation`; None when nothing was validated.
+
+    `cost_block` is `explore.report.summary.cost_block`.
+    """
+    designs = data.validated_designs
+    if not designs:
+        return None
+    numbers = {id(one): index for index, one in data.validated.items()}
+    error = model_error(designs)
+    return {
+        "designs": [_design(one, numbers.get(id(one)), cost_block) for one in designs],
+        "model_error": None
+        if error is None
+        else {
+            "layers": error.layers,
+            "mean_absolute": error.mean_absolute,
+            "bias": error.bias,
+            "worst_ratio": error.worst,
+        },
+        "comparisons": [_comparison(one) for one in comparisons(designs, data.objective)],
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    return {
+        "design": one.design,
+        "role": one.role,
+        "objective_factor": one.factor,
+        "edp_factor": one.edp_factor,
+        "latency_factor": one.latency_factor,
+        "energy_factor": one.energy_factor,
+        "area_mm2": one.area_mm2,
+        "baseline_area_mm2": one.baseline_area_mm2,
+        "text": one.text,
+    }
+
+
+def _design(
+    one: ValidatedDesign, number: int | None, cost_block: Callable[[Any, float], dict[str, Any]]
+) -> dict[str, Any]:
+    machine, estimate = one.design.accelerator, one.estimate
+    predicted, measured = one.design.predicted, one.cost
+    return {
+        "name": one.design.name,
+        "role": one.design.role,
+        "candidate": number,
+        "config_hash": machine.config_hash,
+        "dim": machine.dim,
+        "scratchpad_kib": machine.scratchpad_kib,
+        "accumulator_kib": machine.accumulator_kib,
+        "status": one.status,
+        "reason": one.reason,
+        "cost_model": one.design.cost_model,
+        "predicted": None if predicted is None else cost_block(predicted, machine.clock_mhz),
+        "measured": None if measured is None else cost_block(measured, machine.clock_mhz),
+        "estimate": None
+        if estimate is None
+        else {
+            "cost": cost_block(estimate.cost, machine.clock_mhz),
+            "measured_share": estimate.share,
+            "latency_error": estimate.latency_error,
+            "energy_error": estimate.energy_error,
+            "edp_error": estimate.edp_error,
+        },
+        "layers": [_layer(layer) for layer in one.layers],
+    }
+
+
+def _layer(layer: LayerResult) -> dict[str, Any]:
+    one = layer.measured if layer.status == "measured" else None
+    planned = layer.planned
+    energy = planned.predicted_energy_pj
+    return {
+        "name": layer.task.name,
+        "count": layer.task.count,
+        "status": layer.status,
+        "reason": layer.reason,
+        "layer": planned.layer,
+        "schedule": planned.schedule,
+        "predicted_cycles": planned.predicted_cycles,
+        "measured_cycles": None if one is None else one.cycles,
+        "predicted_energy_uj": None if energy is None else energy * 1e-6,
+        "measured_energy_uj": None if one is None else one.energy_pj * 1e-6,
+        "measured_energy_pj": None if one is None else dict(one.energy_terms_pj),
+        "busy": stall_breakdown(layer),
+    }
+
+
+def validation_sentences(data: ReportData) -> list[str]:
+    """What the opening paragraph says of the validation; failures first."""
+    designs = data.validated_designs
+    if not designs:
+        return []
+    count = {status: sum(one.status == status for one in designs) for status in _STATUS}
+    found = []
+    for status, words in (
+        ("failed", "FAILED: their programs gave wrong results, which is a mistake in baco"),
+        ("infeasible", "cannot be compiled or built"),
+    ):
+        if count[status]:
+            names = ", ".join(one.design.name for one in designs if one.status == status)
+            found.append(f"{count[status]} of {len(designs)} designs validated {words} ({names}).")
+    if count["measured"]:
+        found.append(
+            f"{count['measured']} of {len(designs)} designs validated were measured: every layer compiled, simulated on"
+            " the design's own Verilog, and every element of its output right."
+        )
+    if count["sampled"]:
+        found.append(
+            f"Of {count['sampled']} designs only some layers were measured; their costs are estimates with error bars."
+        )
+    error = model_error(designs)
+    if error:
+        found.append(
+            f"Predicted cycles of the {error.layers} layers measured are off by {error.mean_absolute:.1%} on average"
+            f" (bias {error.bias:+.1%})."
+        )
+    found += [f"{one.text[0].upper()}{one.text[1:]}." for one in comparisons(designs, data.objective)]
+    return found
+
+
+_STATUS = {
+    "measured": "every element of every layer's output was right",
+    "sampled": "only some layers were measured so far",
+    "failed": "an output was wrong or a simulation went wrong: a mistake in baco",
+    "infeasible": "it cannot be compiled or built",
+    "pending": "nothing was measured yet",
+}
+
+
+def validation_html(data: ReportData) -> str:
+    """The section of the page, all of it escaped; empty when nothing was validated."""
+    designs = data.validated_designs
+    if not designs:
+        return ""
+    numbers = {id(one): index for index, one in data.validated.items()}
+    failures = [one for one in designs if one.status in ("failed", "infeasible")]
+    parts = [
+        '<section aria-labelledby="h-validation" id="validation">',
+        '<h2 id="h-validation">Predicted and measured</h2>',
+        '<p class="hint">Measured: every unique layer of the network was compiled for the design, simulated whole on the'
+        " Verilog of its accelerator, and every element of its output compared with integers; cycles from the first"
+        " command to the last work, energy from what was counted, all layers times their counts.</p>",
+    ]
+    parts += [
+        f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.design.name)}:'
+        f" {_text(one.reason)}</p>"
+        for one in failures
+    ]
+    found = comparisons(designs, data.objective)
+    if found:
+        parts.append("<ul>" + "".join(f"<li>{_text(one.text)}</li>" for one in found) + "</ul>")
+    parts.append(_designs_table(designs, numbers))
+    parts += [_layers_table(one) for one in designs]
+    return "\n".join([*parts, "</section>"])
+
+
+def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) -> str:
+    heads = (
+        *("Design", "Array", "Scratchpad + accumulator, KiB", "Area, mm²", "Status"),
+        *(
+            "Cycles predicted",
+            "Cycles measured",
+            "EDP predicted, µJ·cycles",
+            "EDP measured, µJ·cycles",
+            "Ratio",
+        ),
+    )
+    rows = []
+    for one in designs:
+        machine, guess, cost, estimate = one.design.accelerator, one.design.predicted, one.cost, one.estimate
+        number = numbers.get(id(one))
+        name = one.design.name + ("" if number is None else f" (#{number})")
+        cycles, edp, ratio = "–", "–", "–"
+        if cost:
+            cycles, edp = si(cost.latency_cycles, "").strip(), scientific(cost.edp)
+            ratio = significant(guess.edp / cost.edp) if guess else "–"
+        elif estimate:
+            share = f", {estimate.share:.0%} measured"
+            cycles = (
+                f"≈ {si(estimate.cost.latency_cycles, '').strip()}{_within(estimate.latency_error)}{share}"
+            )
+            edp = f"≈ {scientific(estimate.cost.edp)}{_within(estimate.edp_error)}{share}"
+        rows.append(
+            (
+                name,
+                f"{machine.dim} × {machine.dim}",
+                f"{machine.scratchpad_kib:,} + {machine.accumulator_kib:,}",
+                significant(machine.area_mm2),
+                f"{one.status}: {_STATUS[one.status]}" if one.status != "measured" else "measured",
+                si(guess.latency_cycles, "").strip() if guess else "–",
+                cycles,
+                scientific(guess.edp) if guess else "–",
+                edp,
+                ratio,
+            )
+        )
+    return _table(heads, rows, numeric=range(2, 10))
+
+
+def _within(error: float | None) -> str:
+    return " ± ?" if error is None else f" ± {error:.0%}"
+
+
+def _layers_table(one: ValidatedDesign) -> str:
+    heads = (
+        *("Layer", "Runs", "Cycles predicted", "Cycles measured", "Predicted / measured"),
+        *("Energy predicted, J", "Energy measured, J"),
+        *("Array busy", "Loads busy", "Stores busy", "Memory busy", "Waits for host", "Carried out as"),
+    )
+    rows = []
+    for layer in one.layers:
+        measured = layer.measured if layer.status == "measured" else None
+        busy = stall_breakdown(layer) or {}
+        guess, energy = layer.planned.predicted_cycles, layer.planned.predicted_energy_pj
+        rows.append(
+            (
+                layer.task.name,
+                f"{layer.task.count:g}",
+                "–" if guess is None else f"{guess:,.0f}",
+                f"{measured.cycles:,}" if measured else layer.status,
+                "–" if layer.ratio is None else significant(layer.ratio),
+                "–" if energy is None else si(energy * 1e-12, "J"),
+                si(measured.energy_pj * 1e-12, "J") if measured else "–",
+                *(
+                    f"{busy[name]:.0%}" if busy else "–"
+                    for name in ("array", "load", "store", "memory", "waits_for_host")
+                ),
+                layer.reason or layer.planned.schedule,
+            )
+        )
+    table = _table(heads, rows, numeric=range(1, 12))
+    return f"<details><summary>Layers of {_text(one.design.name)}</summary>{table}</details>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: range) -> str:
+    def cell(index: int, text: str) -> str:
+        return f'<td class="{"num" if index in numeric else "wrap"}">{_text(text)}</td>'
+
+    head = "".join(f'<th scope="col"><span>{_text(one)}</span></th>' for one in heads)
+    body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _text(text: str) -> str:
+    return html.escape(text)

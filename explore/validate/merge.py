@@ -1,0 +1,96 @@
+"""Candidates of a study with what was measured of them: the costs, the best and the front that a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from explore.candidate import Candidate
+from explore.front import nondominated
+from explore.objective import Objective, metric
+from explore.validate.design import candidate_identity
+from explore.validate.result import ValidatedDesign
+
+__all__ = ["Merged", "merge"]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Candidates, measured where they were measured.
+
+    Attributes:
+        candidates: those of the study in their order, then validated ones that the study has dropped since. A measured
+            one has its measured cost; the prediction is in its design.
+        best: index of the best one.
+        validated: designs by the index of their candidate.
+        others: designs that are no candidates (the reference machine).
+    """
+
+    candidates: tuple[Candidate, ...]
+    best: int
+    validated: dict[int, ValidatedDesign]
+    others: tuple[ValidatedDesign, ...]
+
+
+def merge(
+    candidates: Sequence[Candidate], designs: Sequence[ValidatedDesign], objective: Objective
+) -> Merged:
+    """Put measurements in the place of predictions.
+
+    The best is the one with the least measured objective; as long as nothing is measured, the one with the least
+    predicted objective that neither failed nor is infeasible. The front is that of the points as they are shown,
+    measured or predicted, without those that failed or are infeasible; and since predictions of others may be too
+    good to be true, measured points stay on it that no other measured point dominates.
+    """
+    found = list(candidates)
+    if not designs:
+        return Merged(tuple(found), _least(found, objective, range(len(found))), {}, ())
+    places = {candidate_identity(one): index for index, one in enumerate(found)}
+    validated: dict[int, ValidatedDesign] = {}
+    for one in designs:
+        if one.design.role != "candidate":
+            continue
+        index = places.get(one.design.identity)
+        if index is None:
+            if one.design.predicted is None:
+                continue
+            index = len(found)
+            found.append(_dropped(one, found[0], objective))
+        validated[index] = one
+        if one.cost is not None:
+            found[index] = replace(found[index], cost=one.cost, objective=objective.scalar(one.cost))
+    bad = {index for index, one in validated.items() if one.status in ("failed", "infeasible")}
+    good = [index for index in range(len(found)) if index not in bad]
+    measured = [index for index, one in validated.items() if one.cost is not None]
+    front = _front(found, good, objective) | _front(found, measured, objective)
+    found = [replace(one, front=index in front) for index, one in enumerate(found)]
+    best = _least(found, objective, measured or good or range(len(found)))
+    others = tuple(one for one in designs if one.design.role != "candidate")
+    return Merged(tuple(found), best, validated, others)
+
+
+def _dropped(one: ValidatedDesign, like: Candidate, objective: Objective) -> Candidate:
+    """The candidate of a design that the study no longer keeps."""
+    design = one.design
+    assert design.predicted is not None
+    return Candidate(
+        design.accelerator,
+        like.tasks,
+        design.mappings,
+        design.predicted,
+        design.samples,
+        objective.scalar(design.predicted),
+        front=False,
+    )
+
+
+def _front(candidates: Sequence[Candidate], members: Sequence[int], objective: Objective) -> set[int]:
+    names = objective.front_metrics
+    points = np.array([[metric(candidates[i].cost, name) for name in names] for i in members])
+    return {members[int(place)] for place in nondominated(points.reshape(len(members), len(names)))}
+
+
+def _least(candidates: Sequence[Candidate], objective: Objective, members: Sequence[int]) -> int:
+    return min(members, key=lambda i: (objective.scalar(candidates[i].cost), i))
