@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from common.errors import Location
     from explore.engine import Outcome
     from explore.space import DesignSpace
+    from explore.validate.run import ValidationOptions
     from workloads.network import Network, Workload
 
 OUTPUT_ROOT = Path("baco-out")
@@ -96,6 +97,27 @@ def explore(
             "gradient searcher; not charged to --samples.",
         ),
     ] = None,
+    validate: Annotated[
+        int,
+        typer.Option(
+            "--validate",
+            metavar="K",
+            help="After searching: compile the K best candidates and a few along the front, simulate every layer on "
+            "their own Verilog, and compare every output (see `baco validate`).",
+        ),
+    ] = 0,
+    validate_time: Annotated[
+        float | None,
+        typer.Option(
+            "--validate-time",
+            metavar="SECONDS",
+            help="Stop measuring then; what is not finished is estimated.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        bool,
+        typer.Option("--baseline", help="With --validate: measure Gemmini's default machine too."),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
     ] = False,
@@ -105,7 +127,7 @@ def explore(
 ) -> None:
     """Find the best accelerators for a network, and a mapping for each of its layers.
 
-    Example: explore --network resnet50 --objective edp
+    Example: explore --network resnet50 --objective edp --validate 5
     """
     from baco.commands.context import command_of
     from common.errors import InputError, Location
@@ -113,6 +135,7 @@ def explore(
     from explore.engine import run_exploration
     from explore.objective import Objective
 
+    options = _validation(validate, validate_time, baseline=baseline)
     goal = Objective.parse(objective)
     design_space = _constrained(space, area_limit, constraint or [])
     workload = _workload(network or [], design_space)
@@ -152,7 +175,38 @@ def explore(
     finally:
         if progress is not None:
             progress.close()
-    _finish(outcome, folder, json=json, quiet=quiet)
+    if options is not None and not outcome.interrupted:
+        from baco.commands.validate import run_validation
+
+        run_validation(
+            outcome.path,
+            options,
+            baseline=baseline,
+            quiet=quiet,
+            stopped=outcome.stopped,
+            notes=outcome.notes,
+        )
+    else:
+        options = None
+        _write_report(outcome, folder)
+    _finish(outcome, folder, json=json, quiet=quiet, validated=options is not None)
+
+
+def _validation(best: int, time_limit: float | None, *, baseline: bool) -> ValidationOptions | None:
+    """What `--validate` asks for; None without it."""
+    from common.errors import InputError, Location
+
+    if best == 0:
+        if baseline or time_limit is not None:
+            raise InputError(
+                "only a validation has a baseline and a time of its own",
+                location=Location("--baseline" if baseline else "--validate-time"),
+                hint="add --validate K, the number of candidates to measure",
+            )
+        return None
+    from explore.validate.run import ValidationOptions
+
+    return ValidationOptions(best, time_limit=time_limit)
 
 
 def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
@@ -237,11 +291,14 @@ def _default_folder(workload: Workload, objective: object, resume: bool) -> Path
     return latest if resume and latest is not None else folder
 
 
-def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool) -> None:
-    """Write the report and say what was found."""
+def _write_report(outcome: Outcome, folder: Path) -> None:
     from explore.study_report import write_study_report
 
     write_study_report(outcome.path, folder, stopped=outcome.stopped, notes=outcome.notes)
+
+
+def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool, validated: bool) -> None:
+    """Say what was found."""
     if json:
         from baco.commands.context import stdout
 
@@ -250,3 +307,7 @@ def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool) -> None:
         from baco.summary import print_outcome
 
         print_outcome(outcome, folder)
+        if validated:
+            from baco.validation_display import print_validation
+
+            print_validation(outcome.path)
