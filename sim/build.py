@@ -41,6 +41,8 @@ _VERILATOR_FLAGS = (
 #: before 5.030 cannot keep loops that assign array elements: it must unroll them all.
 _LOOPS, _LOOPS_OLD = ("--unroll-count", "64"), ("--unroll-count", "1024", "--unroll-stmts", "1000000")
 _FIRST_WITH_LOOPS = (5, 30)
+#: The generated file says by this what it was generated from; nothing in it reads that.
+_NAMES_CONFIGURATION = "`define BACO_CONFIG_HASH"
 #: All that decides what a Verilated accelerator becomes, beside the Verilog and the tools.
 _MODEL_FLAGS = [*_VERILATOR_FLAGS, *_LOOPS, *_FAST, *_SLOW]
 _VERILATED = ("verilated.cpp", "verilated_threads.cpp")
@@ -110,6 +112,7 @@ class _Builder:
         return self.cache.entry(key, make) / "simulator"
 
     def rtl(self, verilog: str, waves: Waves) -> Path:
+        verilog = _circuit(verilog)
         names = [*_common(self.sources), "rtl.cpp"]
         harness = {name: self.sources[name] for name in names}
         key = self._key("rtl", {"verilog": verilog, **harness, "waves": waves, "model": _MODEL_FLAGS})
@@ -281,6 +284,16 @@ class _Builder:
             f"{what} failed ({end}): " + ("\n  ".join(errors[:8]) or "no message"),
             hint="if it ran out of memory, build fewer at once; else please report this",
         )
+
+
+def _circuit(verilog: str) -> str:
+    """What decides the circuit: no comments, but those to the tool, and not which configuration it came from.
+
+    Configurations that differ in clock, memory or energy only have one circuit.
+    """
+    lines = (line.rstrip() for line in verilog.splitlines())
+    kept = (line for line in lines if not line.lstrip().startswith("//") or "verilator" in line)
+    return "\n".join(line for line in kept if line and not line.startswith(_NAMES_CONFIGURATION)) + "\n"
 
 
 def _free_bytes(folder: Path) -> float:

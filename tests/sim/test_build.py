@@ -98,9 +98,29 @@ def test_the_second_build_is_the_first_one(tmp_path: Path) -> None:
     assert rtl_simulator(stub_verilog(128), toolchain(), report=said.append) == first
     assert said == []
     assert os.access(first, os.X_OK)
-    # sources and intermediate files are not kept, the Verilog is
-    assert {path.name for path in first.parent.iterdir()} == {"simulator", "baco_accelerator.v"}
+    # sources and intermediate files are not kept
+    assert {path.name for path in first.parent.iterdir()} == {"simulator"}
     assert functional_simulator(toolchain()) != first
+    # what a file says of itself makes no other circuit
+    renamed = f"// Accelerator other\n`define BACO_CONFIG_HASH 64'h1\n{stub_verilog(128)}"
+    assert rtl_simulator(renamed, toolchain(), report=said.append) == first
+    assert said == []
+
+
+def test_a_change_of_the_harness_leaves_the_accelerator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only the harness is compiled again."""
+    first = rtl_simulator(stub_verilog(64), toolchain())
+    sources = sim.build._sources()
+    changed = {name: text + ("// changed\n" if name == "dram.h" else "") for name, text in sources.items()}
+    monkeypatch.setattr(sim.build, "_sources", lambda: changed)
+    said: list[str] = []
+    second = rtl_simulator(stub_verilog(64), toolchain(), report=said.append)
+    assert second != first
+    assert os.access(second, os.X_OK)
+    assert not any("Verilog" in one or "accelerator" in one for one in said)
+    assert any("share" in one for one in said)
 
 
 def test_verilog_that_is_wrong(tmp_path: Path) -> None:
