@@ -17,7 +17,7 @@ __all__ = ["TreeResidual"]
 #: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
 _LOG_NORMAL_GAP = (0.5772156649015329 + np.log(2)) / 2
 _LEAST_ERROR, _LEAST_DEVIATION = 1e-3, 5e-3
-_ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, least=20, penalty=10.0)
+_ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, least=20, columns=0.7, penalty=10.0)
 
 
 class TreeResidual:

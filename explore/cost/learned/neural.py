@@ -1,0 +1,239 @@
+"""What the neural residuals share: standardised inputs, an ensemble, training, storage."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from collections.abc import Mapping as Dictionary
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from explore.cost.learned.losses import negative_log_likelihood, rank_loss
+from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
+
+__all__ = ["NeuralResidual", "TrainingOptions"]
+
+#: Of a standardised input; what lies beyond was never learned.
+_FAR = 4.0
+_CHUNK = 2048
+#: Column of the analytical prediction, and by how much scores of programs a tenth apart differ, times ten.
+_PREDICTED, _SHARPNESS = "predicted", 10.0
+_LAPLACE = 2**0.5
+_LEAST_LOG_SCALE, _MOST_LOG_SCALE = -5.0, 1.0
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a network learns.
+
+    Attributes:
+        hidden: width.
+        members: networks whose mean is the prediction.
+        epochs, batch: passes over the rows, and rows of a step.
+        rate, last_rate: of Adam, falling along half a cosine.
+        decay: weight decay.
+        dropout: part of units switched off while learning.
+        rank: weight of the rank loss.
+    """
+
+    hidden: int = 64
+    members: int = 2
+    epochs: int = 60
+    batch: int = 128
+    rate: float = 2e-3
+    last_rate: float = 1e-5
+    decay: float = 1e-2
+    dropout: float = 0.1
+    rank: float = 0.2
+
+
+class NeuralResidual(ABC):
+    """An ensemble of networks with three outputs: correction, logarithm of its scale, rank score."""
+
+    name = "neural"
+
+    def __init__(self, seed: int = 0, options: TrainingOptions | None = None) -> None:
+        self.seed, self.options = seed, options or TrainingOptions()
+        self.sizes = (0, 0)
+        self.centre: Arrays = {}
+        self.networks: list[nn.Module] = []
+        self.inflation = 1.0
+
+    @abstractmethod
+    def network(self, flat: int, token: int) -> nn.Module:
+        """A new network: forward(flat (B, flat), tokens (B, S, token), mask (B, S)) -> (B, 3)."""
+
+    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """As `Residual.fit`. One fifth of the groups tells how much larger errors are than the networks believe."""
+        self.centre = _centre(features)
+        self.sizes = (features.flat.shape[1], features.tokens.shape[2])
+        rng = np.random.default_rng(self.seed)
+        names = rng.permutation(np.unique(groups))
+        held = np.isin(groups, names[: len(names) // 5])
+        number = torch.from_numpy(np.asarray(groups, dtype=np.int64))
+        inputs, truth = self._inputs(features), _truth(log_ratio, features)
+        with _one_seed(self.seed):
+            if held.any() and not held.all():
+                rows = torch.from_numpy(np.flatnonzero(~held))
+                probe = self._train(
+                    self.seed * 100 + 99, [one[rows] for one in inputs], truth[rows], number[rows]
+                )
+                self.networks, self.inflation = [probe], 1.0
+                found = self.predict(features.take(held))
+                ratio = np.abs(found.log - log_ratio[held]) / found.deviation
+                self.inflation = float(np.clip(ratio.mean() * (np.pi / 2) ** 0.5, 0.5, 5.0))
+            self.networks = [
+                self._train(self.seed * 100 + member, inputs, truth, number)
+                for member in range(self.options.members)
+            ]
+
+    def predict(self, features: Features) -> Correction:
+        """As `Residual.predict`."""
+        inputs = self._inputs(features)
+        each = []
+        with torch.no_grad():
+            for network in self.networks:
+                network.eval()
+                parts = [
+                    network(*chunk)
+                    for chunk in zip(*(torch.split(one, _CHUNK) for one in inputs), strict=True)
+                ]
+                each.append(torch.cat(parts).double().numpy() if parts else np.zeros((0, 3)))
+        found = np.stack(each)
+        scale = _LAPLACE * np.exp(found[..., 1].clip(_LEAST_LOG_SCALE, _MOST_LOG_SCALE).mean(0))
+        deviation = self.inflation * np.hypot(scale, found[..., 0].std(0))
+        return Correction(found[..., 0].mean(0), deviation, found[..., 2].mean(0) + _log_predicted(features))
+
+    def continued(
+        self, features: Features, log_ratio: Floats, groups: NDArray[Any], epochs: int, rate: float
+    ) -> None:
+        """Go on learning from other rows, from the weights there are (fine-tuning)."""
+        inputs, truth = self._inputs(features), _truth(log_ratio, features)
+        number = torch.from_numpy(np.asarray(groups, dtype=np.int64))
+        with _one_seed(self.seed):
+            for member, network in enumerate(self.networks):
+                torch.manual_seed(self.seed * 100 + 50 + member)
+                self._steps(network, inputs, truth, number, epochs, rate)
+
+    def arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """As `Residual.arrays`; weights in half precision, which is far below the noise of what they were learned from."""
+        header = {
+            "seed": self.seed,
+            "options": asdict(self.options),
+            "sizes": list(self.sizes),
+            "inflation": self.inflation,
+        }
+        arrays: Arrays = dict(self.centre)
+        for number, network in enumerate(self.networks):
+            for name, weight in network.state_dict().items():
+                arrays[f"{number}.{name}"] = weight.numpy().astype(np.float16)
+        return header, arrays
+
+    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
+        """As `Residual.restore`."""
+        self.seed, self.options = header["seed"], TrainingOptions(**header["options"])
+        self.sizes, self.inflation = tuple(header["sizes"]), header["inflation"]
+        self.centre = {name: array for name, array in arrays.items() if name.startswith("centre.")}
+        self.networks = []
+        for number in range(self.options.members):
+            network, prefix = self.network(*self.sizes), f"{number}."
+            weights = {
+                name.removeprefix(prefix): torch.from_numpy(array.astype(np.float32))
+                for name, array in arrays.items()
+                if name.startswith(prefix)
+            }
+            network.load_state_dict(weights)
+            self.networks.append(network)
+
+    def _inputs(self, features: Features) -> list[Tensor]:
+        """Standardised flat rows, tokens with zeros where masked, and the mask."""
+        c = self.centre
+        flat = ((features.flat - c["centre.flat_mean"]) / c["centre.flat_scale"]).clip(-_FAR, _FAR)
+        tokens = ((features.tokens - c["centre.token_mean"]) / c["centre.token_scale"]).clip(-_FAR, _FAR)
+        tokens = np.where(features.mask[..., None], tokens, 0.0)
+        return [
+            torch.from_numpy(np.nan_to_num(flat).astype(np.float32)),
+            torch.from_numpy(np.nan_to_num(tokens).astype(np.float32)),
+            torch.from_numpy(features.mask),
+        ]
+
+    def _train(self, seed: int, inputs: list[Tensor], truth: Tensor, groups: Tensor) -> nn.Module:
+        torch.manual_seed(seed)
+        network = self.network(*self.sizes)
+        self._steps(network, inputs, truth, groups, self.options.epochs, self.options.rate)
+        return network
+
+    def _steps(
+        self,
+        network: nn.Module,
+        inputs: list[Tensor],
+        truth: Tensor,
+        groups: Tensor,
+        epochs: int,
+        rate: float,
+    ) -> None:
+        o, rows = self.options, len(truth)
+        steps = max(1, epochs * -(-rows // o.batch))
+        optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=o.decay)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+            optimiser, steps, eta_min=min(rate, o.last_rate)
+        )
+        network.train()
+        for _ in range(epochs):
+            for chosen in torch.split(torch.randperm(rows), o.batch):
+                out = network(*(one[chosen] for one in inputs))
+                scale = out[:, 1].clamp(_LEAST_LOG_SCALE, _MOST_LOG_SCALE)
+                loss = negative_log_likelihood(out[:, 0], scale, truth[chosen, 0])
+                if o.rank:
+                    score = _SHARPNESS * (out[:, 2] + truth[chosen, 1])
+                    loss = loss + o.rank * rank_loss(score, truth[chosen].sum(1), groups[chosen])
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                optimiser.step()
+                schedule.step()
+        network.eval()
+
+
+def _log_predicted(features: Features) -> Floats:
+    if _PREDICTED not in features.names:
+        return np.zeros(len(features))
+    return features.flat[:, features.names.index(_PREDICTED)]
+
+
+def _truth(log_ratio: Floats, features: Features) -> Tensor:
+    """(B, 2): log(measured / predicted) and log(predicted), whose sum says which program is faster."""
+    return torch.from_numpy(np.stack([log_ratio, _log_predicted(features)], axis=1).astype(np.float32))
+
+
+def _centre(features: Features) -> Arrays:
+    """Means and scales of the inputs; of tokens over those that exist."""
+    there = features.tokens[features.mask]
+    if not there.size:
+        there = np.zeros((1, features.tokens.shape[2]))
+    scales = {"flat": features.flat, "token": there}
+    result: Arrays = {}
+    for name, values in scales.items():
+        with np.errstate(invalid="ignore"):
+            known = ~np.isnan(values)
+            count = np.maximum(known.sum(0), 1)
+            mean = np.where(known, values, 0).sum(0) / count
+            spread = np.sqrt(np.where(known, (values - mean) ** 2, 0).sum(0) / count)
+        result[f"centre.{name}_mean"] = mean
+        # what never varied says nothing wherever it does
+        result[f"centre.{name}_scale"] = np.where(spread > 1e-6, spread, 1e9)
+    return result
+
+
+@contextmanager
+def _one_seed(seed: int) -> Iterator[None]:
+    """Random numbers of torch as if nothing had been drawn before, and as they were afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
