@@ -249,6 +249,47 @@ def macro_side(flow: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.where(flow >= MACRO, 1 << np.maximum(flow - MACRO + 1, 0), 0))
 
 
+def explicit(genomes: Genomes) -> Genomes:
+    """The rows with those in macro form as plain weight-stationary ones."""
+    rows = genomes.copy()
+    rows[rows[:, FLOW] >= MACRO, FLOW] = FLOWS.index("WS")
+    return rows
+
+
+def sides(genomes: Genomes) -> NDArray[np.float64]:
+    """Least array side that each row needs; macro form is for its own side."""
+    extent = np.maximum(genomes[:, ROWS], genomes[:, COLUMNS])
+    return np.maximum(extent, macro_side(genomes[:, FLOW])).astype(np.float64)
+
+
+def from_mapping(mapping: Mapping, side: int, groups: int, double_buffer: bool) -> Genomes | None:
+    """The row that stands for a mapping on an array of the given side; None if rows cannot say it.
+
+    Loops that run once may stand anywhere in its orders, and the orders inside main memory are those of every row.
+    """
+    place = [DIMS.index(axis) for axis in AXES]
+    level0, level1, level2, level3 = (np.array(level)[place] for level in mapping.temporal)
+    inside = _REGISTER[FLOWS.index(mapping.dataflow)]
+    row = trivial(1)[0]
+    row[FLOW], row[ROWS], row[COLUMNS] = FLOWS.index(mapping.dataflow), mapping.rows, mapping.columns
+    row[T1], row[T2], row[T3] = level0 * level1, level2, level3
+    busy = {axis for axis, factor in zip(AXES, level3, strict=True) if factor > 1}
+    wanted = [axis for axis in mapping.order[3] if axis in busy]
+    found = (n for n, order in enumerate(ORDERS) if [axis for axis in order if axis in busy] == wanted)
+    order = next(found, None)
+    if order is None or (level1[inside] > 1).any() or (level0[~inside] > 1).any():
+        return None
+    row[ORDER] = order
+    for flow in (row[FLOW], macro_flow(np.array(side))):
+        row[FLOW] = flow
+        if (
+            FLOWS[flow] == mapping.dataflow
+            and to_mapping(row, groups, double_buffer).buffering == mapping.buffering
+        ):
+            return np.asarray(row)
+    return None
+
+
 def trivial(count_: int, flow: int = 0) -> Genomes:
     """Genome rows of all ones (every loop at DRAM once tightened)."""
     genomes = np.ones((count_, WIDTH), dtype=np.int64)

@@ -45,6 +45,7 @@ from explore.genome import (
     Genomes,
     ProblemSet,
     batch_of,
+    macro_flow,
     macro_side,
 )
 from explore.space import DesignSpace
@@ -54,9 +55,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: Explicit mappings are predicted for the least array that holds them and the next ones, so many in all: on still larger
-#: arrays they waste most of it.
-_SIDES = 2
 #: Rows predicted at once, so that memory stays small.
 _CHUNK = 32_768
 
@@ -140,6 +138,24 @@ class InstructionModel:
         scratchpad[index] = np.maximum(scratchpad[index], 2.0 * sp)
         return accumulator, scratchpad
 
+    def can(self, task: Ints, dim: Ints) -> Bools:
+        """Whether macros carry tasks out on arrays of the given sides."""
+        place = np.searchsorted(self.sides, dim).clip(0, self.kept - 1)
+        return np.asarray(self.able[task, place] & (self.sides[place] == dim))
+
+    def styled(self, task: Ints, genomes: Genomes) -> Genomes:
+        """Rows whose flow says that they are in macro form where the least array that holds them would run them so."""
+        least = self.sides[
+            np.searchsorted(self.sides, genomes[:, [ROWS, COLUMNS]].max(1)).clip(0, self.kept - 1)
+        ]
+        place = np.searchsorted(self.sides, least)
+        macro = (genomes[:, FLOW] < MACRO) & self.able[task, place] & self.macro_shape(task, genomes, least)
+        if not macro.any():
+            return genomes
+        rows = genomes.copy()
+        rows[macro, FLOW] = macro_flow(least[macro])
+        return rows
+
     def _macro_rows(self, task: Ints, genomes: Genomes) -> tuple[Ints, Ints]:
         """Rows of one tile in accumulator and scratchpad."""
         side = macro_side(genomes[:, FLOW])
@@ -195,9 +211,7 @@ class InstructionModel:
         sides = self.sides[:, None]
         extent = genomes[:, [ROWS, COLUMNS]].max(1)
         macro = macro_side(genomes[:, FLOW])
-        least = np.searchsorted(self.sides, extent)
-        place = np.arange(self.kept)[:, None]
-        explicit = (place >= least) & (place < least + _SIDES)
+        explicit = sides >= extent
         for n, side in enumerate(self.sides):
             # what has macro form runs as a macro: then its flow has to say so
             explicit[n] &= ~(self.macro_shape(task, genomes, np.full(len(task), side)) & self.able[task, n])

@@ -17,7 +17,7 @@ from accel.config import Accelerator
 from explore.combine import Chain, chain
 from explore.cost.model import CostModel, ReferenceModel
 from explore.cost.reference import Counts
-from explore.genome import WIDTH, Genomes, ProblemSet, count, needs
+from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from explore.search.base import State
 from explore.space import DesignSpace
 from workloads.network import Task
@@ -112,7 +112,7 @@ class Archive:
     def requirement(self, task: NDArray[np.int64], genomes: Genomes) -> tuple[Floats, Floats, Floats]:
         """Array side, accumulator words a column, and scratchpad need (bytes, or rows under `gemmini` rules)."""
         acc, words, rows = needs(self.problems, task, genomes, self.double_buffer)
-        side = genomes[:, 1:3].max(1).astype(np.float64)
+        side = sides(genomes)
         return side, *self.model.needs(task, genomes, acc, rows if self.space.rules == "gemmini" else words)
 
     def load(self, task: NDArray[np.int64], genomes: Genomes, points: Floats) -> tuple[Floats, Floats]:
@@ -158,7 +158,7 @@ class Archive:
                 base.numpy(),
                 counts.a1.numpy(),
                 counts.a2.numpy(),
-                np.maximum(counts.rows.numpy(), counts.columns.numpy()),
+                sides(genomes),
                 accumulator,
                 scratchpad,
                 *self.model.keep(task, genomes, counts),

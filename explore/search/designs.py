@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from explore.candidate import Candidate, Cost
 from explore.cost.model import CostModel, ReferenceModel
 from explore.front import nondominated, thin
-from explore.genome import COLUMNS, ROWS, WIDTH, Genomes, ProblemSet, count, needs, to_mapping
+from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
 from explore.infeasible import PREFIX
 from explore.objective import Objective
 from explore.search.base import State
@@ -120,7 +120,7 @@ class Evaluator:
             a1=c.a1.numpy(),
             a2=c.a2.numpy(),
             kept=self.model.keep(task, genomes, c),
-            side=c.rows.maximum(c.columns).numpy(),
+            side=sides(genomes),
             accumulator_words=accumulator,
             scratchpad=scratchpad,
         )
@@ -132,8 +132,9 @@ class Evaluator:
     def needs(self, task: Ints, genomes: Genomes) -> tuple[Floats, Floats, Floats]:
         """Array side, accumulator words a column and scratchpad need (see `Measured`) of rows; free of charge."""
         acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
-        side = np.maximum(genomes[:, ROWS], genomes[:, COLUMNS]).astype(np.float64)
-        return side, *self.model.needs(task, genomes, acc, rows if self.space.rules == "gemmini" else words)
+        return sides(genomes), *self.model.needs(
+            task, genomes, acc, rows if self.space.rules == "gemmini" else words
+        )
 
     def fits(self, task: Ints, genomes: Genomes, point: Floats) -> Bools:
         """Whether rows fit their accelerators (B, 3); free of charge."""

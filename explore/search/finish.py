@@ -4,6 +4,7 @@ anything back that rounding or chance lost."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,28 @@ class ExactFinish:
         solved: hardware points done.
     """
 
+    phase = "exact finish"
+
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self.spent = 0
+        self._elite: Elite | None = None
         self.solved: set[tuple[float, float, float]] = set()
         self._solvers = [LayerSolver(task.problem, archive.space) for task in archive.tasks]
+
+    def reserve(self, elites: Sequence[Elite]) -> int:
+        """Evaluations to hold back for the end: none, since what is left when there is time for it will do."""
+        return 0
+
+    def due(self, elites: Sequence[Elite], evaluations: int, left: float) -> bool:
+        """Whether `step` should be made now; arguments as of `next`."""
+        self._elite = self.next(elites, evaluations, left)
+        return self._elite is not None
+
+    def step(self, focus: Focus, left: float) -> int:
+        """`solve` for the accelerator that `due` found."""
+        assert self._elite is not None
+        return self.solve(self._elite, focus, left)
 
     def next(self, elites: Sequence[Elite], evaluations: int, left: float) -> Elite | None:
         """The first of the elites (best first) worth solving, if it is time to.
@@ -71,3 +89,12 @@ class ExactFinish:
                 self.archive.add(task, found.genome[None, :])
         self.spent += total
         return total
+
+    def state(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"spent": self.spent, "solved": sorted(self.solved)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.spent = state["spent"]
+        self.solved = {(p[0], p[1], p[2]) for p in state["solved"]}

@@ -7,11 +7,15 @@ round to on the way is evaluated. *Local search*: neighbours of the mappings cho
 are evaluated, layer by layer as the importance estimator grants. In the end the tasks' best mappings on the
 leading accelerators are found exactly, so that no neighbour wins anything back. After every batch all evaluated mappings are
 combined exactly on every accelerator worth scanning, so that a mapping found for one serves all.
+
+A cost model that tells macros from explicit code makes macro tilings one more kind of mapping beside those of the two
+dataflows (`explore.search.tilings`), and has another finish (`explore.search.tiling_finish`).
 """
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +28,7 @@ from explore.genome import (
     FLOW,
     FLOWS,
     K_AXIS,
+    MACRO,
     ORDER,
     ROW_AXIS,
     ROWS,
@@ -40,9 +45,14 @@ from explore.search.archive import Archive
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.finish import ExactFinish
 from explore.search.focus import Focus, focuses
-from explore.search.moves import construct, mutate, neighbours
+from explore.search.proposals import Proposals
 from explore.search.relaxed import RelaxedStarts, Weights
 from explore.search.selector import Elite, Selector
+from explore.search.tilings import in_macro_form
+
+if TYPE_CHECKING:
+    from explore.cost.predicted import InstructionModel
+    from explore.search.tiling_finish import TilingFinish
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +98,16 @@ class GradientSearch:
         self.importance = self._estimator()
         self.spent = 0
         self.spent_descending = 0
-        self.finish = ExactFinish(self.archive)
+        self.macros: InstructionModel | None = None
+        self.finish: ExactFinish | TilingFinish = ExactFinish(self.archive)
+        if self.archive.model.macros:
+            from explore.cost.predicted import InstructionModel
+            from explore.search.tiling_finish import TilingFinish
+
+            assert isinstance(self.archive.model, InstructionModel)
+            self.macros = self.archive.model
+            self.finish = TilingFinish(self.archive, self.macros)
+        self.proposals = Proposals(self.archive, self.flows, self.random, self.macros)
         self.batches = 0
         self.last_front = 0
         self.best = np.inf
@@ -108,14 +127,13 @@ class GradientSearch:
         before = self.spent
         warm = self.spent - _WARM_UP * len(self.setup.tasks)
         wanted = self.descent_share is not None and self.spent_descending <= self.descent_share * warm
-        unsolved = self.finish.next(self.elites[0], self.spent, self._left())
         if self.spent == 0:
             phase = "seeding"
             self._seed()
-        elif unsolved is not None:
-            phase = "exact finish"
-            self.spent += self.finish.solve(unsolved, self.focuses[0], self._left())
-        elif wanted and self.elites[0] and self._descent_cost() <= self._left():
+        elif self.finish.due(self.elites[0], self.spent, self._left()):
+            phase = self.finish.phase
+            self.spent += self.finish.step(self.focuses[0], self._left())
+        elif wanted and self.elites[0] and self._descent_cost() <= self._room():
             phase = "descent"
             self._descend()
             self.spent_descending += self.spent - before
@@ -129,6 +147,10 @@ class GradientSearch:
 
     def _left(self) -> float:
         return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent
+
+    def _room(self) -> float:
+        """What is left but for what the finish holds back."""
+        return self._left() - self.finish.reserve(self.elites[0])
 
     def _descent_cost(self) -> int:
         each = 3 * _STEPS + len(DRAM_ORDERS) + 2 * (_STEPS // _ROUND_EVERY)
@@ -156,6 +178,11 @@ class GradientSearch:
                     tasks.append(np.arange(n))
                     rows.append(genomes)
         task, found = np.concatenate(tasks), np.concatenate(rows)
+        if self.macros is not None:
+            dim = np.repeat(sides[::-1], len(self.flows) * 2 * n)
+            able = self.macros.can(task, dim)
+            shaped = in_macro_form(found[able], bounds[task[able]], dim[able])
+            task, found = np.concatenate([task, task[able]]), np.concatenate([found, shaped])
         fresh = self.archive.fresh(task, found)
         size = int(min(self._left(), fresh.sum()))
         self._evaluate(task[fresh][:size], found[fresh][:size])
@@ -165,19 +192,15 @@ class GradientSearch:
 
     def _construct(self, task: NDArray[np.int64], limit: Floats) -> None:
         """Evaluate new mappings that fill the given hardware points (B, 3)."""
-
-        def load(part: NDArray[np.int64], rows: Genomes) -> tuple[Floats, Floats]:
-            return self.archive.load(task[part], rows, limit[part])
-
-        rows, good = construct(
-            self.archive.problems.bounds[task], limit[:, 0].astype(np.int64), self.flows, load, self.random
-        )
+        rows, good = self.proposals.construct(task, limit)
         good[good] = self.archive.fresh(task[good], rows[good])
         index = np.flatnonzero(good)[: int(min(self._left(), good.sum()))]
         self._evaluate(task[index], rows[index])
 
     def _evaluate(self, task: NDArray[np.int64], rows: Genomes) -> Counts:
         self.spent += len(rows)
+        if self.macros is not None:
+            rows = self.macros.styled(task, rows)
         return self.archive.add(task, rows)
 
     # -- descent -----------------------------------------------------------------------------------------
@@ -229,12 +252,18 @@ class GradientSearch:
         """Of all DRAM orders, the one with the least traffic for each mapping, (S, n)."""
         starts, n = genomes.shape[:2]
         orders = len(DRAM_ORDERS)
-        many = np.repeat(genomes.reshape(-1, genomes.shape[-1]), orders, axis=0)
-        many[:, ORDER] = np.tile(np.arange(orders), starts * n)
-        task = np.repeat(np.tile(np.arange(n), starts), orders)
-        # Orders differ in traffic alone, and DRAM words dominate both energy and time.
-        traffic = self._evaluate(task, many).a3.numpy().reshape(starts, n, orders)
-        return np.asarray(traffic.argmin(-1))
+        rows = genomes.reshape(-1, genomes.shape[-1])
+        best = rows[:, ORDER].copy()
+        # Macros have orders of their own, which are for the local search to choose from.
+        free = np.flatnonzero(rows[:, FLOW] < MACRO)
+        if len(free):
+            many = np.repeat(rows[free], orders, axis=0)
+            many[:, ORDER] = np.tile(np.arange(orders), len(free))
+            task = np.repeat(free % n, orders)
+            # Orders differ in traffic alone, and DRAM words dominate both energy and time.
+            traffic = self._evaluate(task, many).a3.numpy().reshape(len(free), orders)
+            best[free] = traffic.argmin(-1)
+        return best.reshape(starts, n)
 
     def _nearest_sides(self, wanted: Floats) -> Floats:
         """The array sides of the space nearest in ratio to the wanted ones."""
@@ -246,7 +275,7 @@ class GradientSearch:
     def _batch_size(self) -> int:
         n = len(self.setup.tasks)
         size = int(np.clip(self.spent / n / 6, _SMALLEST_BATCH, _LARGEST_BATCH)) * n
-        return int(min(size, self._left()))
+        return int(min(size, self._room()))
 
     def _search_neighbours(self) -> None:
         size = self._batch_size()
@@ -278,7 +307,7 @@ class GradientSearch:
             limit[strange] = points[self.random.integers(0, len(points), int(strange.sum()))]
             self._construct(task[anew], limit[anew])
             task, base, limit = task[~anew], base[~anew], limit[~anew]
-        task, found = self._neighbours(task, base, limit)
+        task, found = self.proposals.neighbours(task, base, limit)
         if len(found):
             self._evaluate(task, found)
         if len(found) < size // 4:
@@ -327,39 +356,12 @@ class GradientSearch:
             base[i] = pool[self.random.integers(0, len(pool))]
         return base, limit
 
-    def _neighbours(
-        self, task: NDArray[np.int64], base: Genomes, limit: Floats
-    ) -> tuple[NDArray[np.int64], Genomes]:
-        """Changed mappings that fit and have not been tried; proposals are free, only evaluations count."""
-        dim = limit[:, 0].astype(np.int64)
-        bounds = self.archive.problems.bounds[task]
-        open_ = np.ones(len(task), dtype=np.bool_)
-        result = base.copy()
-        for _ in range(4):
-            index = np.flatnonzero(open_)
-            if not len(index):
-                break
-
-            def load(
-                part: NDArray[np.int64], rows: Genomes, index: NDArray[np.int64] = index
-            ) -> tuple[Floats, Floats]:
-                which = index[part]
-                return self.archive.load(task[which], rows, limit[which])
-
-            rows, good = neighbours(base[index], bounds[index], dim[index], self.flows, load, self.random)
-            good[good] = self.archive.fresh(task[index][good], rows[good])
-            result[index[good]] = rows[good]
-            open_[index[good]] = False
-        return task[~open_], result[~open_]
-
     def _shake(self, amount: int) -> None:
         """Nearly everything around has been tried: neighbours of neighbours of neighbours."""
-        amount = int(min(amount, self._left()))
+        amount = int(min(amount, self._room()))
         task = self.random.integers(0, len(self.setup.tasks), amount)
         base, limit = self._bases(0, task) if self.elites[0] else self._any_base(task)
-        bounds = self.archive.problems.bounds[task]
-        for _ in range(2):
-            base = mutate(base, bounds, limit[:, 0].astype(np.int64), self.flows, self.random)
+        base = self.proposals.shaken(task, base, limit)
         keep = self.archive.fresh(task, base)
         self._evaluate(task[keep], base[keep])
         # Repeats are charged as well: the budget is a promise to stop.
@@ -436,8 +438,7 @@ class GradientSearch:
         numbers = {
             "spent": self.spent,
             "spent_descending": self.spent_descending,
-            "spent_finishing": self.finish.spent,
-            "solved": sorted(self.finish.solved),
+            "finish": self.finish.state(),
             "batches": self.batches,
             "last_front": self.last_front,
             "best": self.best if np.isfinite(self.best) else None,
@@ -464,8 +465,7 @@ class GradientSearch:
         self.importance.restore(state)
         numbers = json.loads(bytes(state["numbers"]).decode())
         self.spent, self.spent_descending = numbers["spent"], numbers["spent_descending"]
-        self.finish.spent = numbers["spent_finishing"]
-        self.finish.solved = {(p[0], p[1], p[2]) for p in numbers["solved"]}
+        self.finish.restore(numbers["finish"])
         self.batches, self.last_front = numbers["batches"], numbers["last_front"]
         self.best = np.inf if numbers["best"] is None else numbers["best"]
         self.selector.ratio, self.selector.scans = numbers["ratio"], numbers["scans"]

@@ -1,0 +1,224 @@
+"""The finish of a search with the instruction-aware model: the compiler's own schedules, and the best macro tilings.
+
+Two kinds of steps on leading accelerators. First the schedules that the compiler would choose for every layer enter the
+archive, so that no search ends worse than its compiler. Then each layer's macro tiling descends: all tilings that differ
+from it along a pair of axes are evaluated, the best is next, until none is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.lower.choose import choices
+from compiler.lower.realise import mapping_of
+from compiler.schedule import DepthwiseSchedule
+from explore.cost.predicted import InstructionModel
+from explore.genome import FLOW, MACRO, Genomes, from_mapping
+from explore.search.archive import Archive, Hardware
+from explore.search.focus import Focus
+from explore.search.selector import Elite
+from explore.search.tilings import in_macro_form, tilings_around
+
+Point = tuple[float, float, float]
+
+#: Evaluations a task before the first descent of tilings, its share of those after, and least left to begin one.
+_AFTER, _SHARE, _LEAST = 1000, 0.35, 400
+#: How far (in ln of the objective) behind the best a point may be to be worth it.
+_WITHIN = 0.08
+#: Of the compiler's schedules of a layer, how many are looked at; layers in one step.
+_SCHEDULES, _SLICE = 3, 6
+#: Rounds of descent at most, and layers in one step of it.
+_ROUNDS, _DESCENT_SLICE = 4, 8
+
+
+class TilingFinish:
+    """Works on one accelerator at a time, in steps of about a second.
+
+    Attributes:
+        spent: evaluations.
+        solved: accelerators whose tilings have descended.
+        compiled: accelerators whose compiler's schedules are in the archive.
+        job: what is being done: point, weighing, next layer, round, whether to descend, layers that improved.
+    """
+
+    def __init__(self, archive: Archive, model: InstructionModel) -> None:
+        self.archive = archive
+        self.model = model
+        self.spent = 0
+        self.solved: set[Point] = set()
+        self.compiled: set[Point] = set()
+        self.job: dict[str, Any] | None = None
+
+    @property
+    def phase(self) -> str:
+        """What the next step does."""
+        return "tilings" if self.job and self.job["round"] > 0 else "compiler's schedules"
+
+    def reserve(self, elites: Sequence[Elite]) -> int:
+        """Evaluations to hold back for the compiler's schedules on the accelerator that leads."""
+        if not elites or elites[0].point in self.compiled:
+            return 0
+        return _SCHEDULES * len(self.archive.tasks)
+
+    def due(self, elites: Sequence[Elite], evaluations: int, left: float) -> bool:
+        """Whether a step should be made now.
+
+        Args:
+            evaluations, left: spent so far by the whole search, and left of its budget.
+        """
+        if left < 1 or not elites:
+            self.job = None
+            return False
+        if self.job is not None:
+            return True
+        n = len(self.archive.tasks)
+        late = evaluations - _AFTER * n
+        if late >= 0 and self.spent <= _SHARE * late and left >= _LEAST * n:
+            for elite in elites:
+                near = elite.value <= elites[0].value + _WITHIN
+                if near and elite.violation == 0 and elite.point not in self.solved:
+                    self._begin(elite, descend=True)
+                    return True
+        if left <= self.reserve(elites) and evaluations > 0:
+            self._begin(elites[0], descend=False)
+            return True
+        return False
+
+    def _begin(self, elite: Elite, *, descend: bool) -> None:
+        started = elite.point in self.compiled
+        self.job = {
+            "point": list(elite.point),
+            "ratio": elite.latency / elite.energy,
+            "layer": 0,
+            "round": 1 if started else 0,
+            "descend": descend,
+            "open": list(range(len(self.archive.tasks))),
+        }
+
+    def step(self, focus: Focus, left: float) -> int:
+        """Evaluations spent on some layers, at most `left`."""
+        job = self.job
+        assert job is not None
+        point: Point = (job["point"][0], job["point"][1], job["point"][2])
+        first, last = job["layer"], len(self.archive.tasks)
+        if job["round"] == 0:
+            layers = range(first, min(last, first + _SLICE))
+            spent = self._compile(point, layers, left)
+        else:
+            layers = range(first, min(last, first + _DESCENT_SLICE))
+            spent = self._descend(point, focus.energy * job["ratio"] / focus.latency, layers, left)
+        job["layer"] = layers.stop
+        if layers.stop == last:
+            self._next_round(point)
+        self.spent += spent
+        return spent
+
+    def _next_round(self, point: Point) -> None:
+        """All layers have had their turn: what follows, if anything."""
+        job = self.job
+        assert job is not None
+        if job["round"] == 0:
+            self.compiled.add(point)
+        job["layer"], job["round"] = 0, job["round"] + 1
+        if not job["descend"] or job["round"] > _ROUNDS or not job["open"]:
+            if job["descend"]:
+                self.solved.add(point)
+            self.job = None
+
+    def _add(self, task: NDArray[np.int64], rows: Genomes, left: float) -> int:
+        """Archive the rows not tried yet, as many as may be."""
+        fresh = np.flatnonzero(self.archive.fresh(task, rows))[: int(min(left, len(rows)))]
+        if len(fresh):
+            self.archive.add(task[fresh], rows[fresh])
+        return len(fresh)
+
+    # -- the compiler's schedules ------------------------------------------------------------------------
+
+    def _compile(self, point: Point, layers: range, left: float) -> int:
+        side = int(point[0])
+        accelerator = self.archive.space.accelerator(side, int(point[1]), int(point[2]))
+        tasks, rows = [], []
+        for task in layers:
+            layer = self.model.layers[task]
+            for choice in choices(layer, accelerator)[:_SCHEDULES]:
+                if isinstance(choice.schedule, DepthwiseSchedule):
+                    continue  # groups that share a pass are no mapping of the problem
+                mapping = mapping_of(layer, choice.schedule, accelerator)
+                row = from_mapping(mapping, side, layer.problem.groups, self.archive.double_buffer)
+                if row is not None:
+                    tasks.append(task)
+                    rows.append(row)
+        if not rows:
+            return 0
+        return self._add(np.array(tasks), np.stack(rows), left)
+
+    # -- descent -----------------------------------------------------------------------------------------
+
+    def _descend(self, point: Point, weighing: float, layers: range, left: float) -> int:
+        job = self.job
+        assert job is not None
+        side = int(point[0])
+        place = int(np.searchsorted(self.model.sides, side))
+        hardware = Hardware.of([point])
+        tasks, blocks, before = [], [], {}
+        for task in layers:
+            if task not in job["open"] or not self.model.able[task, place]:
+                continue
+            score = self._score(task, hardware, weighing)
+            if not len(score) or not np.isfinite(score.min()):
+                continue
+            macro = self.archive.genomes[task][:, FLOW] >= MACRO
+            known = np.where(macro, score, np.inf)
+            best = int((known if np.isfinite(known.min()) else score).argmin())
+            before[task] = float(known.min())
+            bounds = self.archive.problems.bounds[task]
+            row = in_macro_form(
+                self.archive.genomes[task][best : best + 1], bounds[None, :], np.array([side])
+            )[0]
+            rows = tilings_around(row, bounds, side)
+            mine = np.full(len(rows), task)
+            acc, sp = self.archive.load(mine, rows, np.tile(np.array(point), (len(rows), 1)))
+            rows = rows[(acc <= 1) & (sp <= 1)]
+            tasks.append(np.full(len(rows), task))
+            blocks.append(rows)
+        if not blocks:
+            job["open"] = [task for task in job["open"] if task not in layers]
+            return 0
+        spent = self._add(np.concatenate(tasks), np.concatenate(blocks), left)
+        for task in layers:
+            improved = task in before and self._macro_best(task, hardware, weighing) < before[task] * (
+                1 - 1e-9
+            )
+            if not improved and task in job["open"]:
+                job["open"].remove(task)
+        return spent
+
+    def _score(self, task: int, hardware: Hardware, weighing: float) -> NDArray[np.float64]:
+        energy, cycles = self.archive.costs(task, hardware)
+        return np.asarray(weighing * energy[0] + cycles[0])
+
+    def _macro_best(self, task: int, hardware: Hardware, weighing: float) -> float:
+        score = self._score(task, hardware, weighing)
+        macro = self.archive.genomes[task][:, FLOW] >= MACRO
+        return float(score[macro].min()) if macro.any() else float("inf")
+
+    # -- resuming ----------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "spent": self.spent,
+            "solved": sorted(self.solved),
+            "compiled": sorted(self.compiled),
+            "job": self.job,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.spent, self.job = state["spent"], state["job"]
+        self.solved = {(p[0], p[1], p[2]) for p in state["solved"]}
+        self.compiled = {(p[0], p[1], p[2]) for p in state["compiled"]}
