@@ -82,6 +82,7 @@ def run_network_command(
     """
     import numpy as np
 
+    from compiler.network.prediction import predict_steps
     from compiler.network.quantise import real
     from sim.job import Recording
     from sim.network.run import run_network
@@ -98,6 +99,7 @@ def run_network_command(
         built,
         reference,
         engine,
+        predicted=predict_steps(built, request.accelerator),
         recording=Recording(log=log),
         report=(lambda text: notes.print(text, markup=False)) if talkative else None,
     )

@@ -18,10 +18,10 @@ from compiler.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
 
-__all__ = ["AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
+__all__ = ["MOVE_BYTES", "AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
 
 #: Bytes of a row that one load or store may have.
-_MOST_BYTES = 64
+MOVE_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class _AdditionWriter:
         dim = accelerator.dim
         half = accelerator.scratchpad_rows // 2
         room = min(half - dim, accelerator.scratchpad_rows - half, accelerator.accumulator_rows)
-        columns = min(code.nest.split()[1], _MOST_BYTES)
-        self.blocks = max(1, min(_MOST_BYTES // dim, -(-columns // dim), room // dim))
+        columns = min(code.nest.split()[1], MOVE_BYTES)
+        self.blocks = max(1, min(MOVE_BYTES // dim, -(-columns // dim), room // dim))
         self.tile_rows = self.blocks * dim
         self.left, self.right = dim, half
         if half < 2 * dim:  # a scratchpad of few rows
@@ -123,7 +123,7 @@ class _AdditionWriter:
         e, code, dim = self.e, self.code, self.dim
         nest = code.nest
         flat = len(nest.shape) < 2
-        self.pitches = (_MOST_BYTES,) * 3 if flat else tuple(steps[-2] for steps in nest.strides)
+        self.pitches = (MOVE_BYTES,) * 3 if flat else tuple(steps[-2] for steps in nest.strides)
         pitches = self.pitches
         e.command("config_ex", dataflow=int(self.stationary == "WS"))
         e.command("config_ld", state=2, block_stride=dim, stride=dim)
@@ -135,9 +135,9 @@ class _AdditionWriter:
             self._outer(0, addresses, 0)
             return
         # contiguous elements are rows as long as a move can have, and what remains
-        rows, rest = divmod(nest.split()[1], _MOST_BYTES)
-        self._matrix((rows, _MOST_BYTES), addresses, 0)
-        left, right, output = (e.add(one, rows * _MOST_BYTES) for one in addresses)
+        rows, rest = divmod(nest.split()[1], MOVE_BYTES)
+        self._matrix((rows, MOVE_BYTES), addresses, 0)
+        left, right, output = (e.add(one, rows * MOVE_BYTES) for one in addresses)
         self._matrix((1, rest), (left, right, output), 0)
 
     def _outer(self, level: int, addresses: tuple[Number, Number, Number], before: Number) -> None:

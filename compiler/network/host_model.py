@@ -1,0 +1,48 @@
+"""Cycles of the host's C functions on the simulated host core, by constants per element, row and cache line.
+
+The constants are in `host_constants.json`, fitted on small networks of random operators by
+`python -m sim.network.fit_host`; none of them is taken from a network that somebody would want predicted.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from compiler.network.host_work import HostWork
+
+__all__ = ["CONSTANTS_FILE", "MISS_CYCLES", "host_cycles"]
+
+CONSTANTS_FILE = "host_constants.json"
+#: What a line that is not in the cache delays the core (`miss_penalty` in sim/cpp/host.h).
+MISS_CYCLES = 60.0
+
+
+@functools.cache
+def _constants() -> Mapping[str, Mapping[str, float]]:
+    text = (resources.files("compiler") / "network" / CONSTANTS_FILE).read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return {name: dict(values) for name, values in found["variants"].items()}
+
+
+def host_cycles(work: HostWork) -> float:
+    """Predicted cycles of a call. A variant that was never measured counts as the slowest one of its function.
+
+    Raises KeyError for a function without any.
+    """
+    variants = _constants()
+    function = work.variant.split()[0]
+    chosen = (
+        [variants[work.variant]]
+        if work.variant in variants
+        else [values for name, values in variants.items() if name.split()[0] == function]
+    )
+    if not chosen:
+        raise KeyError(work.variant)
+    cycles = (
+        sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items()) for values in chosen
+    )
+    return max(cycles) + MISS_CYCLES * work.misses

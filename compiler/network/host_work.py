@@ -1,0 +1,371 @@
+"""What calls of the host's C functions have to do, as far as their time depends on it: elements, rows, cache lines.
+
+Read from the parameters that `compiler.network.host_calls` writes; the order of words is that of the comments in the
+C files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["LINE_BYTES", "HostWork", "Loops", "host_work", "line_misses"]
+
+#: The data cache of the simulated host core (sim/cpp/host.h): 64 sets of 8 lines of 64 bytes.
+LINE_BYTES, _SETS, _WAYS = 64, 64, 8
+#: Results that net_reduce advances together (host/rows.c).
+_TOTALS = 64
+
+
+@dataclass(frozen=True)
+class HostWork:
+    """Amounts that the time of one call is linear in.
+
+    Attributes:
+        variant: which loops run: the function, and how its operands lie.
+        amounts: how often each part of the loops runs, by name; `calls` is 1.
+        misses: lines that come from memory.
+    """
+
+    variant: str
+    amounts: Mapping[str, float]
+    misses: float
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What an operand of a nest of loops touches.
+
+    Attributes:
+        place: two operands of one place are the same memory.
+        extents: of the loops, outermost first.
+        strides: bytes, one for each extent.
+        itemsize: bytes of an element.
+    """
+
+    place: object
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int = 1
+
+    def lines(self, level: int) -> float:
+        """Different cache lines that the loops from number `level` on touch."""
+        span, lines = float(self.itemsize), 1.0
+        pairs = zip(self.extents[level:], self.strides[level:], strict=True)
+        for stride, extent in sorted((abs(stride), extent) for extent, stride in pairs if stride):
+            if stride <= max(span, LINE_BYTES):
+                span += (extent - 1) * stride
+            else:
+                lines *= extent
+        # a span that begins anywhere in a line
+        return lines * max(1.0, (span + LINE_BYTES / 2) / LINE_BYTES if span > LINE_BYTES else 1.0)
+
+    def fits(self, level: int) -> bool:
+        """Whether all those lines find room in the sets that they fall into."""
+        sets = _SETS
+        wide = [
+            abs(stride)
+            for extent, stride in zip(self.extents[level:], self.strides[level:], strict=True)
+            if extent > 1 and abs(stride) > LINE_BYTES
+        ]
+        narrow = any(
+            extent > 1 and 0 < abs(stride) <= LINE_BYTES
+            for extent, stride in zip(self.extents[level:], self.strides[level:], strict=True)
+        )
+        if wide and not narrow:
+            apart = math.gcd(*wide)
+            if apart % LINE_BYTES == 0:
+                sets = _SETS // math.gcd(apart // LINE_BYTES, _SETS)
+        return self.lines(level) <= sets * _WAYS
+
+
+def line_misses(operands: Sequence[Loops]) -> float:
+    """Lines that a nest of loops over several operands fetches; all have the same number of loops.
+
+    What the inner loops touch is still there in the next round of a loop if it fits the cache.
+    """
+    operands = list({(one.place, one.extents, one.strides): one for one in operands}.values())
+    if not operands:
+        return 0.0
+    levels = len(operands[0].extents)
+    misses = [one.lines(levels) for one in operands]
+    for level in range(levels - 1, -1, -1):
+        inside = sum(one.lines(level + 1) for one in operands) <= _SETS * _WAYS and all(
+            one.fits(level + 1) for one in operands
+        )
+        for n, one in enumerate(operands):
+            misses[n] = one.lines(level) if inside else one.extents[level] * misses[n]
+    return sum(misses)
+
+
+class _Words:
+    """Parameters, read in order."""
+
+    def __init__(self, words: Sequence[int], places: Sequence[object]) -> None:
+        self._words = [int(word) for word in words]
+        self._at = 0
+        #: Where each operand of the call lies.
+        self.places = places
+
+    def take(self, count: int) -> list[int]:
+        found = self._words[self._at : self._at + count]
+        self._at += count
+        return found
+
+    def one(self) -> int:
+        return self.take(1)[0]
+
+    def walk(self, operands: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        """Extents, and strides for every operand, in elements."""
+        rank = self.one()
+        extents = tuple(self.take(rank))
+        return extents, [tuple(self.take(rank)) for _ in range(operands)]
+
+
+def host_work(function: str, words: Sequence[int], places: Sequence[object]) -> HostWork | None:
+    """The work of a call; None for a function that nothing is known of.
+
+    Args:
+        words: the parameters.
+        places: for each operand something that is the same for operands in the same memory; None where there is none.
+    """
+    read = _FUNCTIONS.get(function)
+    return None if read is None else read(function, _Words(words, places))
+
+
+def _amounts(**counts: float) -> dict[str, float]:
+    return {"calls": 1.0, **{name: float(count) for name, count in counts.items()}}
+
+
+def _elementwise(
+    operands: Sequence[int], sizes: Callable[[_Words], Sequence[int]] | None = None, tables: int = 0
+) -> _Reader:
+    """Functions of host/elementwise.c.
+
+    Args:
+        operands: which of the call's places the walk goes over.
+        sizes: of their elements, bytes, from the words behind the steps; 1 without.
+        tables: bytes of the tables that results are looked up in.
+    """
+
+    def read(function: str, words: _Words) -> HostWork:
+        extents, strides = words.walk(len(operands))
+        extent = words.one()
+        steps = words.take(len(operands))
+        size = sizes(words) if sizes else [1] * len(operands)
+        rows = math.prod(extents)
+        dense = all(step == 1 for step in steps)
+        loops = [
+            Loops(
+                words.places[operand],
+                (*extents, extent),
+                tuple(one * size[n] for one in (*strides[n], steps[n])),
+                size[n],
+            )
+            for n, operand in enumerate(operands)
+        ]
+        # copies of 8 bytes at once need both ends alike; a byte at a time else
+        variant = f"{function} {'dense' if dense else 'strided'}"
+        if function in ("net_copy", "net_fill"):
+            variant += f" {size[0]}"
+        misses = line_misses(loops) + min(rows * extent, tables / LINE_BYTES)
+        return HostWork(variant, _amounts(rows=rows, elements=rows * extent), misses)
+
+    return read
+
+
+def _same_size(count: int) -> Callable[[_Words], Sequence[int]]:
+    return lambda words: [words.one()] * count
+
+
+def _softmax(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(3)
+    extent, *steps = words.take(4)
+    source, _, mask, target = words.places
+    rows = math.prod(extents)
+    used = [(source, 0), (target, 1)] + ([(mask, 2)] if mask is not None else [])
+    loops = [Loops(place, (*extents, extent), (*strides[n], steps[n])) for place, n in used]
+    dense = steps[0] == steps[1] == 1
+    variant = f"{function} {'masked' if mask is not None else 'dense' if dense else 'strided'}"
+    return HostWork(variant, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
+
+
+def _normalise(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(4)
+    inner, within = words.walk(4)
+    extent, *steps = words.take(5)
+    rows, parts = math.prod(extents), math.prod(inner)
+    sizes = (1, 4, 8, 1)
+    loops = [
+        Loops(
+            words.places[n],
+            (*extents, *inner, extent),
+            tuple(one * sizes[n] for one in (*strides[n], *within[n], steps[n])),
+            sizes[n],
+        )
+        for n in range(4)
+    ]
+    variant = f"{function} {'dense' if all(step == 1 for step in steps) else 'strided'}"
+    amounts = _amounts(rows=rows, parts=rows * parts, elements=rows * parts * extent)
+    return HostWork(variant, amounts, line_misses(loops))
+
+
+def _reduce(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    many, from_step, to_step = words.take(3)
+    inner, (within,) = words.walk(1)
+    extent, step, kind = words.take(3)
+    outer, parts = math.prod(extents), math.prod(inner)
+    results = outer * many
+    if from_step == 1 and many > 1:
+        groups = outer * -(-many // _TOTALS)
+        lanes = min(many, _TOTALS)
+        order: tuple[int, ...] = (*extents, groups // outer, *inner, extent, lanes)
+        source = Loops(words.places[0], order, (*strides[0], lanes, *within, step, 1))
+        visits, variant = groups * parts * extent, "together"
+    else:
+        order = (*extents, many, *inner, extent)
+        source = Loops(words.places[0], order, (*strides[0], from_step, *within, step))
+        visits, variant = results * parts, "single"
+    target = Loops(words.places[1], (*extents, many), (*strides[1], to_step))
+    amounts = _amounts(results=results, visits=visits, elements=results * parts * extent)
+    kinds = ("sum", "largest", "smallest")
+    return HostWork(
+        f"{function} {variant} {kinds[kind]}", amounts, line_misses([source]) + line_misses([target])
+    )
+
+
+def _argmax(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    extent, step = words.take(2)
+    rows = math.prod(extents)
+    source = Loops(words.places[0], (*extents, extent), (*strides[0], step))
+    target = Loops(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)
+    return HostWork(
+        function, _amounts(rows=rows, elements=rows * extent), line_misses([source]) + line_misses([target])
+    )
+
+
+def _pool(function: str, words: _Words) -> HostWork:
+    images, rows, columns, channels, height, width = words.take(6)
+    source, target = words.take(4), words.take(4)
+    kernel, stride, padding = words.take(2), words.take(2), words.take(2)
+    dilation = words.take(2) if function == "net_max_pool" else [1, 1]
+    inside = [
+        sum(0 <= at * stride[i] + tap * dilation[i] - padding[i] < size for at in range(count))
+        for i, (count, size) in enumerate(((rows, height), (columns, width)))
+        for tap in range(kernel[i])
+    ]
+    down, across = sum(inside[: kernel[0]]), sum(inside[kernel[0] :])
+    pixels = images * rows * columns
+    lines = Loops(0, (images, height, width, channels), tuple(source)).lines(0)
+    lines += Loops(1, (images, rows, columns, channels), tuple(target)).lines(0)
+    amounts = _amounts(
+        pixels=pixels,
+        results=pixels * channels,
+        rows=images * down * columns * channels,
+        taps=images * down * across * channels,
+    )
+    return HostWork(function, amounts, lines)
+
+
+def _resize(function: str, words: _Words) -> HostWork:
+    images, rows, columns, channels, height, width = words.take(6)
+    source, target = words.take(4), words.take(4)
+    lines = Loops(0, (images, height, width, channels), tuple(source)).lines(0)
+    lines += Loops(1, (images, rows, columns, channels), tuple(target)).lines(0)
+    pixels = images * rows * columns
+    return HostWork(function, _amounts(pixels=pixels, elements=pixels * channels), lines)
+
+
+def _embed(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(2)
+    features, from_step, to_step, entries, row_step = words.take(5)
+    rows = math.prod(extents)
+    # indices are scattered: every row of the table comes anew, unless all of them stay in the cache
+    each = Loops(0, (features,), (from_step,)).lines(0)
+    lines = each * (min(rows, entries) if entries * each <= _SETS * _WAYS // 2 else rows)
+    lines += line_misses([Loops(2, (*extents, features), (*strides[1], to_step))])
+    lines += Loops(1, extents, tuple(4 * one for one in strides[0]), 4).lines(0)
+    dense = from_step == to_step == 1
+    aligned = row_step % 8 == 0 and all(one % 8 == 0 for one in strides[1])
+    variant = "words" if dense and aligned else "bytes" if dense else "strided"
+    return HostWork(f"{function} {variant}", _amounts(rows=rows, elements=rows * features), lines)
+
+
+def _rotate(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(4)
+    pairs, *steps = words.take(5)
+    rows = math.prod(extents)
+    sizes = (1, 4, 4, 1)
+    loops = [
+        Loops(
+            words.places[n],
+            (*extents, pairs),
+            tuple(one * sizes[n] for one in (*strides[n], steps[n])),
+            sizes[n],
+        )
+        for n in range(4)
+    ]
+    lines = line_misses(loops) + line_misses(loops[:1]) + line_misses(loops[3:])
+    return HostWork(function, _amounts(rows=rows, elements=rows * pairs), lines)
+
+
+def _matmul(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(3)
+    rows, columns, depth = words.take(3)
+    left, right, target = words.take(2), words.take(2), words.take(2)
+    order = (*extents, rows, columns, depth)
+    loops = [
+        Loops(words.places[0], order, (*strides[0], left[0], 0, left[1])),
+        Loops(words.places[1], order, (*strides[1], 0, right[1], right[0])),
+        Loops(words.places[3], order, (*strides[2], target[0], target[1], 0)),
+    ]
+    results = math.prod(extents) * rows * columns
+    return HostWork(function, _amounts(results=results, macs=results * depth), line_misses(loops))
+
+
+def _convolve(function: str, words: _Words) -> HostWork:
+    images, rows, columns, groups, outs, ins, taps_h, taps_w = words.take(8)
+    height, width = words.take(2)
+    words.take(6)
+    source, weight, target = words.take(4), words.take(4), words.take(4)
+    results = images * rows * columns * groups * outs
+    lines = Loops(0, (images, height, width, groups * ins), tuple(source)).lines(0)
+    lines += Loops(1, (taps_h, taps_w, ins, groups * outs), tuple(weight)).lines(0)
+    lines += Loops(2, (images, rows, columns, groups * outs), tuple(target)).lines(0)
+    taps = results * taps_h * taps_w
+    return HostWork(function, _amounts(results=results, taps=taps, macs=taps * ins), lines)
+
+
+def _check(function: str, words: _Words) -> HostWork:
+    extents, strides = words.walk(1)
+    extent, step, size = words.take(3)
+    rows = math.prod(extents)
+    found = Loops(1, (*extents, extent), tuple(one * size for one in (*strides[0], step)), size)
+    lines = line_misses([found]) + rows * extent * size / LINE_BYTES
+    return HostWork(f"{function} {size}", _amounts(rows=rows, elements=rows * extent), lines)
+
+
+_Reader = Callable[[str, _Words], HostWork]
+_FUNCTIONS: dict[str, _Reader] = {
+    "net_map": _elementwise((0, 2), tables=256),
+    "net_copy": _elementwise((0, 1), _same_size(2)),
+    "net_fill": _elementwise((0,), _same_size(1)),
+    "net_add": _elementwise((0, 1, 3)),
+    "net_multiply": _elementwise((0, 1, 2)),
+    "net_binary_table": _elementwise((0, 1, 3)),
+    "net_softmax": _softmax,
+    "net_normalise": _normalise,
+    "net_reduce": _reduce,
+    "net_argmax": _argmax,
+    "net_max_pool": _pool,
+    "net_average_pool": _pool,
+    "net_resize": _resize,
+    "net_embed": _embed,
+    "net_rotate": _rotate,
+    "net_matmul": _matmul,
+    "net_convolve": _convolve,
+    "net_check": _check,
+}

@@ -1,0 +1,108 @@
+"""Cycles that every step of a network's program will take, without running it.
+
+* Layers: the estimate that schedules are chosen by.
+* Additions and poolings on the accelerator: the bytes they move through main memory, or the commands that the host
+  core writes for them if that takes longer.
+* The host's functions: `compiler.network.host_model`.
+* Every step: its call, and what a fence before the next one waits for at the end.
+
+A step that the next one does not wait for is predicted as if it were waited for; what overlaps there is little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from accel.config import Accelerator
+from compiler.layer import Layer
+from compiler.lower.explicit_choice import explicit_cycles
+from compiler.lower.loop_conv_check import plan_loop_conv
+from compiler.lower.loop_ws import check_loop_ws
+from compiler.lower.pipeline import conv_runs, pipeline_cycles, product_runs
+from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
+from compiler.network.addition import MOVE_BYTES, AdditionCode
+from compiler.network.host_model import host_cycles
+from compiler.network.host_work import host_work
+from compiler.network.program import NetworkProgram
+from compiler.network.steps import Pointer, Step
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
+
+__all__ = ["predict_steps"]
+
+#: Cycles in which the host core writes a command of explicit code.
+_COMMAND_CYCLES = 7.5
+#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways.
+_START = 4 * MEMORY_LATENCY
+
+
+def predict_steps(built: NetworkProgram, accelerator: Accelerator) -> list[float]:
+    """Predicted cycles of every step of a network's program, in order."""
+    return [_step(built, step, accelerator) for step in built.lowered.steps]
+
+
+def _step(built: NetworkProgram, step: Step, accelerator: Accelerator) -> float:
+    lowered = built.lowered
+    if step.function in lowered.layers:
+        code = lowered.layers[step.function]
+        return _layer(code.layer, code.schedule, accelerator)
+    if step.function in lowered.additions:
+        return _addition(lowered.additions[step.function], accelerator)
+    if step.function in lowered.pools:
+        return _pooling(lowered.pools[step.function], accelerator)
+    return _host(built, step)
+
+
+def _layer(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> float:
+    if isinstance(schedule, LoopWsSchedule):
+        matrix = check_loop_ws(layer, schedule, accelerator)
+        return pipeline_cycles(*product_runs(layer, accelerator, matrix, schedule))
+    if isinstance(schedule, LoopConvSchedule):
+        return pipeline_cycles(*conv_runs(layer, accelerator, plan_loop_conv(layer, schedule, accelerator)))
+    return explicit_cycles(layer, schedule.mapping, accelerator)
+
+
+def _addition(code: AdditionCode, accelerator: Accelerator) -> float:
+    """Two loads and a store; see `compiler.network.addition` for the tiles."""
+    nest, dim = code.nest, accelerator.dim
+    outer, extent, _ = nest.split()
+    rows = float(math.prod(outer.shape))
+    if len(nest.shape) < 2:  # contiguous elements, as rows as long as a move can have
+        rows, extent = extent / MOVE_BYTES, MOVE_BYTES
+    pitches = [steps[-2] if len(steps) > 1 else MOVE_BYTES for steps in nest.strides]
+    memory = sum(_read(accelerator, rows, extent, pitch) for pitch in pitches[:2])
+    memory += rows * extent / bytes_per_cycle(accelerator)
+    tiles = math.ceil(rows / dim) * math.ceil(extent / MOVE_BYTES)
+    passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
+    commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
+    return max(memory, commands * _COMMAND_CYCLES) + _START
+
+
+def _pooling(layer: Layer, accelerator: Accelerator) -> float:
+    """Every pixel passes through the accumulator once, and once more where the windows of two tiles meet."""
+    p, pool = layer.problem, layer.pooling
+    assert pool is not None
+    overlap = max(1.0, pool.size / pool.stride)
+    blocks = math.ceil(p.K / accelerator.dim)
+    memory = blocks * _read(
+        accelerator, p.N * p.Q * p.P * overlap, min(p.K, accelerator.dim), layer.input.pitch
+    )
+    memory += p.N * pool.rows * pool.columns * p.K / bytes_per_cycle(accelerator)
+    commands = blocks * p.N * p.Q * overlap * math.ceil(p.P / accelerator.dim)
+    return max(memory, commands * _COMMAND_CYCLES) + _START
+
+
+def _read(accelerator: Accelerator, rows: float, columns: int, pitch: int) -> float:
+    return float(read_cycles(accelerator, np.array([rows]), np.array([float(columns)]), pitch)[0])
+
+
+def _host(built: NetworkProgram, step: Step) -> float:
+    parameters, *operands = step.arguments
+    assert isinstance(parameters, Pointer)
+    words: Sequence[int] = built.lowered.constants[parameters.value].tolist()
+    places = [built.placement.address(one) if isinstance(one, Pointer) else None for one in operands]
+    work = host_work(step.function, words, places)
+    assert work is not None, f"host_work knows every function of host/, and not {step.function}"
+    return host_cycles(work)
