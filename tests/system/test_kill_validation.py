@@ -1,0 +1,133 @@
+"""kill -9 while candidates are measured, over and over: no finished measurement is lost or made again.
+
+The long version: `pytest -m slow tests/system/test_kill_validation.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from explore.measure.store import MeasurementStore
+from explore.study import Study
+from explore.validate.run import STORE_NAME, validated_designs
+from tests.explore.validate_helpers import explored, products
+
+CHILD = Path(__file__).with_name("validate_child.py")
+
+
+class Runs:
+    """Validations of one study in processes of their own."""
+
+    def __init__(self, study: Path) -> None:
+        self.study = study
+        self.log = study.with_name("log")
+        self.log.touch()
+
+    def start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(CHILD), str(self.study), str(self.log), "2"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def finish(self) -> str:
+        child = self.start()
+        text, _ = child.communicate(timeout=500)
+        assert child.returncode == 0, text
+        return text
+
+    def acknowledged(self) -> list[tuple[str, str]]:
+        """(key, seconds it took) of every measurement that was reported, repetitions included."""
+        lines = [line.split() for line in self.log.read_text().splitlines()]
+        return [(words[1], words[2]) for words in lines if words[0] == "acknowledged"]
+
+    def kill_after(self, new: int, seconds: float) -> bool:
+        """Run until so many more lines are acknowledged, and a moment longer; False if it ended first."""
+        before = len(self.acknowledged())
+        child = self.start()
+        deadline = time.monotonic() + 120
+        while len(self.acknowledged()) < before + new and child.poll() is None:
+            assert time.monotonic() < deadline, "the child does not get anywhere"
+            time.sleep(0.005)
+        time.sleep(seconds)
+        ended = child.poll() is not None
+        child.kill()
+        child.wait()
+        return not ended
+
+    def check(self) -> None:
+        """All that was acknowledged is in the study or can be taken from the workers' file, as it was measured."""
+        acknowledged = dict(self.acknowledged())
+        # a measurement made twice would have taken another time
+        assert set(self.acknowledged()) == set(acknowledged.items())
+        with MeasurementStore(self.study.with_name(STORE_NAME)) as store:
+            for key, seconds in acknowledged.items():
+                found = store.get(key)
+                assert found is not None
+                assert repr(found.seconds) == seconds
+        with Study.open(self.study, read_only=True) as study:
+            kept = study.measurements()
+        assert acknowledged.keys() <= kept.keys()
+
+
+def kill_and_resume(tmp_path: Path, kills: int, layers: int) -> None:
+    study = explored(tmp_path / "study", products(layers), samples=30)
+    expected = tmp_path / "expected" / study.name
+    shutil.copytree(study.parent, expected.parent)
+    assert Runs(expected).finish().startswith("done measured measured")  # builds the simulator, too
+    runs = Runs(study)
+    rng = np.random.default_rng(kills)
+    done = 0
+    for number in range(kills):
+        # most kills hit running measurements; some hit whatever a process does before its first one
+        new = 0 if number % 5 == 4 else int(rng.integers(1, 4)) + len(set(runs.acknowledged()))
+        done += runs.kill_after(new, float(rng.uniform(0, 2.0 if new == 0 else 0.3)))
+        runs.check()
+    assert done >= 0.7 * kills, "the validation is too short for so many kills"
+    assert runs.finish().startswith("done measured measured")
+    runs.check()
+    with Study.open(expected, read_only=True) as one, Study.open(study, read_only=True) as other:
+        pairs = list(zip(validated_designs(one), validated_designs(other), strict=True))
+    assert pairs
+    for first, second in pairs:
+        assert first.cost == second.cost
+        assert first.design == second.design
+
+
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, 3, 8)
+
+
+@pytest.mark.slow
+def test_killed_twenty_times(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, 20, 60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_polite_signal_leaves_a_study_that_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    runs = Runs(explored(tmp_path / "study", products(12), samples=30))
+    child = subprocess.Popen(
+        [sys.executable, str(CHILD), str(runs.study), str(runs.log), "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    while len(runs.acknowledged()) < 2 and child.poll() is None:
+        time.sleep(0.005)
+    os.killpg(child.pid, number)  # as a terminal does: the workers get it too
+    text, _ = child.communicate(timeout=120)
+    assert (child.returncode, text.split()[0]) == (0, "interrupted"), text
+    runs.check()
+    assert runs.finish().startswith("done measured measured")
+    runs.check()

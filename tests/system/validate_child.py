@@ -1,0 +1,59 @@
+"""A process to be killed: validates a study and logs every measurement that is acknowledged.
+
+Arguments: STUDY LOG WORKERS
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from common.errors import BacoError
+from explore import study as study_module
+from explore.measure.layer import LayerMeasurement
+from explore.measure.pool import MeasurementJob
+from explore.validate.run import ValidationOptions
+from explore.validate.session import validate_file
+
+#: Small, so that folding the log in is killed as well.
+study_module.CHECKPOINT_BYTES = 30_000
+
+
+class Log:
+    """Lines that are on the disk before the next thing happens; also the validation's progress display."""
+
+    def __init__(self, path: str) -> None:
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def write(self, line: str) -> None:
+        os.write(self.descriptor, f"{line}\n".encode())
+        os.fsync(self.descriptor)
+
+    def begin(self, designs: object, layers: int) -> None:
+        self.write(f"begin {layers}")
+
+    def layer(
+        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
+    ) -> None:
+        self.write(f"acknowledged {job.key} {result.seconds!r}")
+
+    def note(self, text: str) -> None:
+        self.write(f"note {text}")
+
+
+def main() -> int:
+    study, log, workers = sys.argv[1:]
+    try:
+        outcome = validate_file(Path(study), ValidationOptions(2, 0, int(workers)), progress=Log(log))
+    except BacoError as error:
+        print(error)
+        return 2
+    print(outcome.ended, *(one.status for one in outcome.designs))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
