@@ -20,10 +20,10 @@ COLUMNS = (
 
 def table_rows(run: NetworkRun) -> list[tuple[str, ...]]:
     """A row for every operator and one for all of them, as texts under `COLUMNS`. Nothing without timing."""
-    rows = [_row(one.operator, one, one.predicted, one.what) for one in run.operators]
     whole = _whole(run.operators)
     if whole is None:
         return []
+    rows = [_row(one.operator, one, one.predicted, one.what) for one in run.operators]
     predicted = _total([one.predicted for one in run.operators])
     rows.append(_row("all operators", whole, predicted, f"{len(run.steps)} steps"))
     return rows
