@@ -175,8 +175,8 @@ def _numbers(m: LayerMeasurement) -> dict[str, float]:
         else:
             found[column] = m.counters[names]
     found |= {name: m.activity[name] for name in _ACTIVITY}
-    found["energy_pj"] = m.energy_pj
-    return found | {f"{term}_pj": m.energy_terms_pj[term] for term in ENERGY_TERMS}
+    energies = {"energy_pj": m.energy_pj} | {f"{term}_pj": m.energy_terms_pj[term] for term in ENERGY_TERMS}
+    return found | {name: round(energy, 3) for name, energy in energies.items()}
 
 
 @dataclass(frozen=True)
@@ -327,8 +327,8 @@ def write_dataset(path: str | Path, rows: Iterable[Row], accelerators: Iterable[
 
 
 def _short(number: float) -> str:
-    """Whole numbers as such, others to 10 digits."""
-    return str(int(number)) if float(number).is_integer() else f"{number:.10g}"
+    """Whole numbers as such."""
+    return str(int(number)) if float(number).is_integer() else repr(number)
 
 
 def _read_accelerators(path: Path) -> dict[str, Accelerator]:
