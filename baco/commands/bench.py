@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from baco.commands.bench_paper import paper
 from baco.commands.root import show_help_if_alone
 
 bench = typer.Typer()
@@ -35,6 +36,9 @@ def model(
     from explore.bench.model import bench_model
 
     _print(bench_model(seconds=seconds, device=device, seed=seed), json)
+
+
+bench.command("paper")(paper)
 
 
 @bench.command("search")

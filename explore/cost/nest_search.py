@@ -27,8 +27,10 @@ _STARTS, _GROWTH, _ELITES, _MOST_STEPS = 1024, 60, 12, 80
 _PER_ARRAY = 3
 #: Numbers of blocks outside that a factor is cut to.
 _BLOCKS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64, 128)
-#: Random beginnings of a search, one after the other.
+#: Random beginnings of a search for one problem, one after the other.
 RESTARTS = 3
+#: Times that a network's layers are searched.
+_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,12 @@ class _Search:
         wanted = {1, now - 1, now + 1, now // 2, 2 * now, 3 * now, now // 3, *blocks, *even}
         return sorted(v for v in wanted if 1 <= v <= most and v != now)
 
-    def descend(self, value: _Value) -> None:
-        """Steepest descent from random nests."""
-        nests, energy, latency = self.costs(self.random(_STARTS))
+    def descend(self, value: _Value, afresh: bool = True) -> None:
+        """Steepest descent from random nests, or from those on the hull."""
+        if afresh or self.front is None:
+            nests, energy, latency = self.costs(self.random(_STARTS))
+        else:
+            energy, latency, nests = self.front
         nests, best = self._elite(nests, value(energy, latency))
         tried: set[bytes] = set()
         for _ in range(_MOST_STEPS):
@@ -288,18 +293,17 @@ def search_network(
 ) -> NestNetwork:
     """The least product of summed energy and summed latency that searching every layer finds.
 
-    Every layer is searched for its own energy-delay product first, and once more for the trade of energy for latency
-    that the network as a whole then makes.
+    Every layer is searched for its own energy-delay product first, then from there for the trade of energy for latency
+    that the network as a whole makes.
     """
     counts = [task.count for task in tasks]
     problems = list(dict.fromkeys(task.problem for task in tasks))
     searches = {p: _Search(NestModel(p, accelerator), seed) for p in problems}
     total: tuple[float, float] | None = None
-    for _ in range(2):
+    for round_ in range(_ROUNDS):
         value = _Value(None if total is None else total[1] / total[0])
         for search in searches.values():
-            for _ in range(RESTARTS):
-                search.descend(value)
+            search.descend(value, afresh=round_ == 0)
         fronts = [searches[task.problem].front for task in tasks]
         merged = chain([f[0] for f in fronts if f], [f[1] for f in fronts if f], counts)
         assert merged is not None

@@ -1,0 +1,76 @@
+"""`baco bench paper`: the published evaluation with our own numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def paper(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="operators, networks, ablation, efficiency, accuracy; repeatable; all by default."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few shapes, two networks, short searches: a look in minutes.")
+    ] = False,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network", "-n", help="Of the network and efficiency parts; by default the published six."
+        ),
+    ] = None,
+    cost_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost-model",
+            help="What predicts latencies of networks: reference, instruction; both by default.",
+        ),
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure", metavar="NETWORK", help="Also measure this network's designs on the RTL; repeatable."
+        ),
+    ] = None,
+    dataset: Annotated[
+        str, typer.Option("--set", help="Measured set of the accuracy part: a name or a file.")
+    ] = "test",
+    free_cases: Annotated[
+        int,
+        typer.Option("--free-cases", min=1, help="Shapes of each kind searched in the space without bounds."),
+    ] = 6,
+    out: Annotated[Path, typer.Option("--out", help="Folder for pages, numbers and figures.")] = Path(
+        "baco-paper"
+    ),
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", min=1, max=1024, help="Processes for measurements and for search efficiency."),
+    ] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Single operators, networks, ablation, search efficiency and accuracy, beside the published figures.
+
+    Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
+    run goes on where it was.
+    """
+    from baco.commands.context import print_json, stderr
+    from explore.bench.paper.run import PARTS, PaperOptions, bench_paper
+
+    options = PaperOptions(
+        parts=tuple(only or PARTS),
+        quick=quick,
+        networks=tuple(network or ()),
+        models=tuple(cost_model or ("reference", "instruction")),  # type: ignore[arg-type]
+        dataset=dataset,
+        free_cases=free_cases,
+        jobs=jobs,
+        measure=tuple(measure or ()),
+    )
+    result = bench_paper(out, options, lambda line: stderr().print(line, markup=False))
+    if json:
+        print_json(result)

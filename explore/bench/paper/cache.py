@@ -1,0 +1,80 @@
+"""Finished pieces of the evaluation, so that an interrupted run goes on where it was."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from common.errors import StorageError
+from common.files import output_folder, storage_error
+from common.provenance import stable_hash
+
+Json = dict[str, Any]
+_ROOT = Path(__file__).parents[3]
+
+
+@functools.cache
+def sources_hash(*names: str) -> str:
+    """Hash of source files and of all Python files in folders, named from the root of the packages."""
+    paths: list[Path] = []
+    for name in names:
+        path = _ROOT / name
+        paths += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return stable_hash({str(p.relative_to(_ROOT)): p.read_text(encoding="utf-8") for p in paths})
+
+
+class Cache:
+    """Records by key in a file of JSON lines; a record is on disk when `get` returns it.
+
+    Args:
+        path: of the file; created, with its folder, when the first record is kept.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: dict[str, Json] = {}
+        if path.exists():
+            self._known = dict(_lines(path))
+
+    def get(self, subject: Json, code: Sequence[str], make: Callable[[], Json]) -> Json:
+        """The record of `subject`, made and kept if it is not there.
+
+        Args:
+            subject: plain JSON that says what the record is of.
+            code: source files or folders that it depends on: a record made by other code is not found.
+        """
+        key = stable_hash({"code": sources_hash(*code), "subject": subject})
+        if key not in self._known:
+            self.put(key, make())
+        return self._known[key]
+
+    def put(self, key: str, record: Json) -> None:
+        """Keep a record. Raises StorageError."""
+        output_folder(self.path.parent)
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "record": record}, separators=(",", ":")) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise storage_error(error, self.path) from None
+        self._known[key] = record
+
+
+def _lines(path: Path) -> Iterable[tuple[str, Json]]:
+    """Whole lines; one that was cut off by a kill is left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"'{path}' cannot be read: {error}", hint="delete it") from None
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("record"), dict):
+            yield str(entry.get("key")), entry["record"]
