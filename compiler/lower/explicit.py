@@ -31,6 +31,9 @@ from compiler.mapping import Mapping
 
 __all__ = ["Preparation", "buffered", "emit_explicit", "explicit_workspaces", "prepare"]
 
+#: Loads of blocks, and moves of results, that are issued in a row between passes (measured on our RTL).
+_LOADS_TOGETHER, _RESULTS_TOGETHER = 2, 4
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -185,13 +188,20 @@ class _Operand:
     """W or I: its loads, its copies, and when a block has another tile of it."""
 
     def __init__(
-        self, e: Emitter, plan: Plan, tensor: str, loads: WeightLoads | InputLoads, region: Region
+        self,
+        e: Emitter,
+        plan: Plan,
+        tensor: str,
+        loads: WeightLoads | InputLoads,
+        region: Region,
+        *,
+        at_once: bool,
     ) -> None:
         self.e, self.loads = e, loads
         self.half = _Half(e, region)
         self.ahead = len(region.starts) > 1
         self.place = plan.innermost(plan.changes(tensor))
-        self.job = loads.job(whole=not self.ahead)
+        self.job = loads.job(whole=not self.ahead or at_once)
         self.due: Variable | None = None
 
     def begin(self, numbers: Sequence[Number]) -> None:
@@ -241,24 +251,48 @@ class _Program:
         self.passes = Passes(e, plan)
         self.results = Results(e, plan, operands)
         self.loads = (WeightLoads(e, plan, operands), InputLoads(e, plan, operands))
-        self.weights = _Operand(e, plan, "W", self.loads[0], memory.weights)
-        self.inputs = _Operand(e, plan, "I", self.loads[1], memory.inputs)
+        a = plan.accelerator
+        self.visits_in_block = math.prod(trip.count for trip in plan.tiles)
+        # a tile that is held for several blocks has that long
+        self.held = math.prod(plan.trips(name) for name in plan.held)
+
+        def at_once(moves: int, room: int, visits: int) -> bool:
+            # the reservation station takes few moves without keeping passes waiting, and beside few passes nothing is
+            # gained by spreading moves, which costs the host core more than the moves themselves
+            return moves <= room or visits * self.passes.count <= a.execute_entries
+
+        self.weights, self.inputs = (
+            _Operand(
+                e,
+                plan,
+                tensor,
+                loads,
+                memory.weights if tensor == "W" else memory.inputs,
+                at_once=at_once(loads.steps, a.load_entries // 2, self.visits_in_block),
+            )
+            for tensor, loads in zip("WI", self.loads, strict=True)
+        )
         self.tile = _Half(e, memory.results)
         self.deferred = len(memory.results.starts) > 1
         self.cells = [] if self.single else [e.variable(0) for _ in (*plan.blocks, *plan.tiles)]
         kinds = self.results.kinds
         # one kind of load, not one after another on the same rows, and nothing that waits for a fence
         self.ahead = self.deferred and not plan.spills and len(kinds) == 1
-        self.stores = {False: self.results.store_job(sums=False, whole=not self.deferred)}
+        stored_at_once = not self.deferred or at_once(self.results.steps, a.store_entries, self.held)
+        # what the copy held before has to be stored first
+        opened_at_once = not self.ahead or (
+            stored_at_once and at_once(self.results.steps, a.load_entries // 2, self.held)
+        )
+        self.stores = {False: self.results.store_job(sums=False, whole=stored_at_once)}
         self.stores[True] = self.stores[False]
         if plan.spills and not self.results.same_store:
-            self.stores[True] = self.results.store_job(sums=True, whole=not self.deferred)
+            self.stores[True] = self.results.store_job(sums=True, whole=stored_at_once)
         self.opening: dict[str, Job] = {}
         for at, kind in enumerate(kinds):
             onto = kind == "residual" and at > 0
             after = self.stores[False] if self.ahead else None
             self.opening[kind] = self.results.load_job(
-                kind, whole=not self.ahead, accumulate=onto, after=after
+                kind, whole=opened_at_once, accumulate=onto, after=after
             )
         self.fence_due = e.variable(0) if plan.spills else None
 
@@ -279,21 +313,19 @@ class _Program:
         self.weights.begin(first[: len(plan.blocks)])
         if self.ahead:
             self._only_opening.start([*first, self.tile.row])
-        early = [operand for operand in (self.inputs, self.weights) if operand.ahead]
-        moves = list(self._stores) if self.deferred else []
-        moves += [self._only_opening] if self.ahead else []
+        early = [operand for operand in (self.inputs, self.weights) if not operand.job.whole]
+        moves = [job for job in (*self._stores, *self.opening.values()) if not job.whole]
         block_steps = max((one.loads.steps for one in early), default=0)
-        tile_steps = self.results.steps * (1 + self.ahead)
-        visits_in_block = math.prod(trip.count for trip in plan.tiles)
-        # a tile that is held for several blocks has that long
-        held = math.prod(plan.trips(name) for name in plan.held)
-        self.passes.settle(len(early) * block_steps / visits_in_block + len(moves) * tile_steps / held)
+        # of the stores' two jobs only one is ever at work
+        tile_steps = self.results.steps * len({job in self._stores for job in moves})
+        per_visit = len(early) * block_steps / self.visits_in_block + tile_steps / self.held
+        self.passes.settle(per_visit)
         beats = self.passes.beats
         pace = Pace(
             e,
             [
-                Turns([one.job for one in early], block_steps, beats * visits_in_block),
-                Turns(moves, tile_steps, beats * held),
+                Turns([one.job for one in early], block_steps, beats * self.visits_in_block, _LOADS_TOGETHER),
+                Turns(moves, tile_steps, beats * self.held, _RESULTS_TOGETHER),
             ],
         )
         with e.loop(plan.visits, hint="visit"):

@@ -56,6 +56,11 @@ class Job:
             self._active = e.variable(0)
 
     @property
+    def whole(self) -> bool:
+        """Whether it is never interrupted."""
+        return self._active is None
+
+    @property
     def flag(self) -> Number:
         """1 if steps are left, else 0."""
         return 0 if self._active is None else self._active.get()
@@ -148,16 +153,19 @@ class Turns:
     Attributes:
         jobs: the jobs.
         steps: that one job has to take while `beats` passes, or whatever a pace hears of, go by.
+        together: steps at a turn, if there are so many: neighbours cost the host core a fraction of steps by
+            themselves, but long rows keep the passes behind them waiting.
     """
 
     jobs: Sequence[Job]
     steps: int
     beats: int
+    together: int = 1
 
     @property
     def every(self) -> int:
         """Beats from turn to turn: a quarter earlier than necessary, since the last moves take their time too."""
-        return max(1, self._beats // max(1, self.steps))
+        return max(1, min(self.together, self.steps) * self._beats // max(1, self.steps))
 
     @property
     def count(self) -> int:

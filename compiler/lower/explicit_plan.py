@@ -19,7 +19,17 @@ from compiler.layer import Layer
 from compiler.mapping import RELEVANT, Dataflow, Mapping
 from workloads.problem import DIMS
 
-__all__ = ["GROUP", "REDUCTION", "RESULT", "Axis", "Plan", "Trip", "make_plan"]
+__all__ = [
+    "GROUP",
+    "LOAD_BYTES",
+    "REDUCTION",
+    "RESULT",
+    "Axis",
+    "Plan",
+    "Trip",
+    "exact_products",
+    "make_plan",
+]
 
 #: Loop over the groups of a layer, outside all others.
 GROUP = "G"
@@ -27,7 +37,7 @@ REDUCTION = ("R", "S", "C")
 #: Dimensions of the results.
 RESULT = ("N", "Q", "P", "K")
 #: Bytes a row that one load may bring, by Gemmini's C header, whatever the accelerator's bus.
-_LOAD_BYTES = 64
+LOAD_BYTES = 64
 #: Largest block stride and operand stride that the configuration commands hold.
 LARGEST_STRIDE = (1 << 16) - 1
 #: Largest product of two 8-bit numbers.
@@ -149,7 +159,7 @@ class Plan:
     def load_blocks(self) -> int:
         """Blocks of the array's side that one load brings at most."""
         a = self.accelerator
-        return max(1, min(_LOAD_BYTES, max(4 * a.dim, a.dma_max_bytes)) // a.dim)
+        return max(1, min(LOAD_BYTES, max(4 * a.dim, a.dma_max_bytes)) // a.dim)
 
     @property
     def pixels_in(self) -> int:
@@ -159,7 +169,7 @@ class Plan:
     @property
     def chain(self) -> int:
         """Passes in a row that may sum up in the array, output-stationary."""
-        return _exact(self.accelerator) // self.depth
+        return exact_products(self.accelerator) // self.depth
 
     @property
     def depth_blocks(self) -> int:
@@ -260,7 +270,7 @@ def make_plan(
     copies_w, copies_i, copies_o = (
         copies if changes else 1 for copies, changes in zip(mapping.buffering, changing, strict=True)
     )
-    exact = _exact(accelerator)
+    exact = exact_products(accelerator)
     if exact < 1:
         raise InfeasibleError(
             f"partial sums of {accelerator.partial_sum_bits} bits cannot hold one product of 8-bit numbers"
@@ -282,7 +292,7 @@ def make_plan(
     )
 
 
-def _exact(accelerator: Accelerator) -> int:
+def exact_products(accelerator: Accelerator) -> int:
     """Products of 8-bit numbers whose sum never leaves the array's partial sums."""
     return ((1 << (accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
 
