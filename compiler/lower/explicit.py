@@ -261,17 +261,12 @@ class _Program:
             # gained by spreading moves, which costs the host core more than the moves themselves
             return moves <= room or visits * self.passes.count <= a.execute_entries
 
-        self.weights, self.inputs = (
-            _Operand(
-                e,
-                plan,
-                tensor,
-                loads,
-                memory.weights if tensor == "W" else memory.inputs,
-                at_once=at_once(loads.steps, a.load_entries // 2, self.visits_in_block),
-            )
-            for tensor, loads in zip("WI", self.loads, strict=True)
-        )
+        def operand(tensor: str, loads: WeightLoads | InputLoads, region: Region) -> _Operand:
+            few = at_once(loads.steps, a.load_entries // 2, self.visits_in_block)
+            return _Operand(e, plan, tensor, loads, region, at_once=few)
+
+        self.weights = operand("W", self.loads[0], memory.weights)
+        self.inputs = operand("I", self.loads[1], memory.inputs)
         self.tile = _Half(e, memory.results)
         self.deferred = len(memory.results.starts) > 1
         self.cells = [] if self.single else [e.variable(0) for _ in (*plan.blocks, *plan.tiles)]
