@@ -9,13 +9,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accel.isa import disassemble, find_command_type
 from common.errors import InputError, Location
 from common.files import atomic_write, read_input_text
 
-__all__ = ["Log", "LogEntry", "draw_html", "draw_image", "read_log"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Log", "LogEntry", "colours_of", "draw_html", "draw_image", "read_log", "save_figure", "save_page"]
 
 UNITS = ("load", "execute", "store")
 _COLUMNS = ["unit", "id", "funct", "rs1", "rs2", "allocated", "issued", "done"]
@@ -185,7 +188,8 @@ _COLOURS = (
 )
 
 
-def _colours(names: Sequence[str]) -> dict[str, str]:
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for every name, by its place."""
     return {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
 
 
@@ -200,7 +204,7 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    colours = _colours(chart.names)
+    colours = colours_of(chart.names)
     figure = Figure(figsize=(14, 1.6 + 0.22 * len(chart.lanes)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -229,6 +233,11 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
         fontsize=8,
         frameon=False,
     )
+    save_figure(figure, path)
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure of matplotlib; the suffix of `path` says as what. Raises InputError for an unknown one."""
     kind = Path(path).suffix.lstrip(".").lower()
     buffer = io.BytesIO()
     try:
@@ -243,9 +252,7 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
 def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None = None) -> None:
     """Draw the chart as one offline page to zoom and point at. Raises as `draw_image`."""
     chart = _chart(log, first, until, _MOST_IN_PAGE)
-    from plotly.offline import get_plotlyjs
-
-    colours = _colours(chart.names)
+    colours = colours_of(chart.names)
     traces: list[dict[str, Any]] = []
     for name in chart.names:
         bars = [bar for bar in chart.bars if bar.entry.name == name]
@@ -272,10 +279,19 @@ def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None =
         "yaxis": {"categoryorder": "array", "categoryarray": list(chart.lanes), "autorange": "reversed"},
         "margin": {"l": 90, "r": 20, "t": 40, "b": 50},
     }
+    save_page("Pipeline chart", traces, layout, path)
+
+
+def save_page(
+    title: str, traces: Sequence[dict[str, Any]], layout: dict[str, Any], path: str | Path, body: str = ""
+) -> None:
+    """Write a plotly figure as one offline page, with more HTML below it."""
+    from plotly.offline import get_plotlyjs
+
     data = json.dumps([traces, layout]).replace("</", "<\\/")
     page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Pipeline chart</title>'
-        f"<script>{get_plotlyjs()}</script><body><div id=chart></div>"
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<script>{get_plotlyjs()}</script><body><div id=chart></div>{body}"
         f"<script>const [traces, layout] = {data}; Plotly.newPlot('chart', traces, layout);</script></body></html>\n"
     )
     atomic_write(path, page)

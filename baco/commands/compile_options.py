@@ -27,6 +27,7 @@ __all__ = [
     "Pool",
     "Raw",
     "Relu",
+    "Report",
     "Residual",
     "Scale",
     "Scales",
@@ -171,6 +172,15 @@ Layers = Annotated[
 Scales = Annotated[
     str,
     typer.Option("--scales", help="Of the quantisation: float or power-of-two.", rich_help_panel=_NETWORK),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FOLDER",
+        help="Of a run on RTL: charts (network.html, network.png) and all figures (network.json).",
+        rich_help_panel=_NETWORK,
+    ),
 ]
 CheckLayers = Annotated[
     bool,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json as json_format
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -16,7 +17,7 @@ from baco.commands.context import print_json, stderr, stdout
 from baco.commands.lowering import needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
 from common.errors import InputError, did_you_mean
-from common.files import atomic_write
+from common.files import atomic_write, output_folder
 
 if TYPE_CHECKING:
     from compiler.network.program import NetworkProgram
@@ -73,21 +74,26 @@ def run_network_command(
     save: Sequence[str],
     *,
     log: Path | None,
+    report: Path | None,
     json: bool,
     quiet: bool,
 ) -> None:
     """Compile, simulate, and compare with the integer reference what every operator wrote, and every output.
 
-    Exit code 1 at a difference.
+    Exit code 1 at a difference. `report`: folder for charts and figures.
     """
     import numpy as np
 
     from compiler.network.prediction import predict_steps
     from compiler.network.quantise import real
     from sim.job import Recording
+    from sim.network.chart import draw_network_html, draw_network_image
     from sim.network.run import run_network
-    from sim.network.table import run_to_dict
 
+    if report is not None:
+        if engine != "rtl":
+            raise InputError("--report draws what the engine 'rtl' measures", hint="add --engine rtl")
+        output_folder(report)
     unit = prepare_network(request)
     files = _outputs(save, unit)
     built = unit.compile(check=False)
@@ -110,10 +116,13 @@ def run_network_command(
         save_array(
             path, np.asarray(real(unit.network, {**unit.network.constants, **unit.data, **values}, name))
         )
+    plain = _plain(built, run, wrong)
+    if report is not None and run.steps:
+        draw_network_html(built, run, report / "network.html")
+        draw_network_image(built, run, report / "network.png")
+        atomic_write(report / "network.json", json_format.dumps(plain, indent=1) + "\n")
     if json:
-        plain = replace(result, marks=()).to_dict()
-        compared = {"compared": sorted(values), "wrong": wrong, "report": built.report()}
-        print_json(plain | compared | run_to_dict(built, run))
+        print_json(plain)
     elif talkative:
         _print_run(built, run, wrong=bool(wrong))
     for text in wrong if not json else ():
@@ -122,6 +131,15 @@ def run_network_command(
         notes.print(f"the program ended with exit code {result.exit_code}: {result.console}", markup=False)
     if wrong or result.exit_code:
         raise typer.Exit(1)
+
+
+def _plain(built: NetworkProgram, run: NetworkRun, wrong: Sequence[str]) -> dict[str, Any]:
+    """All that was measured, for JSON."""
+    from sim.network.table import run_to_dict
+
+    result = replace(run.result, marks=()).to_dict()
+    compared = {"compared": sorted(run.values), "wrong": list(wrong), "report": built.report()}
+    return result | compared | run_to_dict(built, run)
 
 
 def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:

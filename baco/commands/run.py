@@ -63,6 +63,7 @@ def run_program(
     layers: options.Layers = None,
     scales: options.Scales = "float",
     check_layers: options.CheckLayers = False,
+    report: options.Report = None,
 ) -> None:
     """Compile a kernel, a layer, a network or text of the IR, run it, and compare its results with numpy's.
 
@@ -77,6 +78,7 @@ def run_program(
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import lower_unit, needs_text, observer
+    from common.errors import InputError
     from sim.job import Recording
     from sim.program import run_program as simulate
 
@@ -110,10 +112,13 @@ def run_program(
             engine,
             save or [],
             log=log,
+            report=report,
             json=json,
             quiet=quiet,
         )
         return
+    if report is not None:
+        raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
     request = Request(
         source,
         layer,
