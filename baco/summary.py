@@ -35,6 +35,7 @@ def print_outcome(outcome: Outcome, folder: Path) -> None:
             "proven",
             f"at most {max(0.0, cost.edp / outcome.proven_edp - 1):.2%} above the least EDP of the space (predicted)",
         )
+    table.add_row("cost model", outcome.setup.cost_model.name)
     milliseconds = cost.latency_cycles / (accelerator.clock_mhz * 1e3)
     table.add_row(
         "latency",
