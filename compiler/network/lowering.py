@@ -124,6 +124,8 @@ def lower_network(network: QuantisedNetwork, accelerator: Accelerator, schedule:
     return result
 
 
+#: Bytes of the largest memory request; weights may grow by one part in so many to begin there.
+_REQUEST, _MOST_PADDING = 64, 8
 #: Operators whose result may lie where an operand of the same view lay.
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
@@ -221,6 +223,7 @@ class _Lowering:
     def _matmul(self, op: MatMul) -> None:
         if op.bias is not None:
             op = replace(op, bias=self._constant(op.bias))
+        op = replace(op, right=self._with_aligned_rows(op.right))
         target = op.output
         if self._layer_name(self._on_matrices(op).layer) is None:
             self._host(host_call(op, self.values))
@@ -419,6 +422,31 @@ class _Lowering:
             f"{view.value}.{view.offset}.{'x'.join(map(str, view.shape))}.{'x'.join(map(str, view.strides))}",
             elements,
         )
+
+    def _with_aligned_rows(self, view: View) -> View:
+        """Weights whose rows begin at multiples of a memory request, if that makes them little larger.
+
+        A load fetches naturally aligned requests, so rows that begin anywhere take more of them.
+        """
+        if view.value not in self._data or len(view.shape) != 2:
+            return view
+        turned = view.strides[1] != 1
+        rows = _transposed(view) if turned else view
+        count, extent = rows.shape
+        pitch = -(-extent // _REQUEST) * _REQUEST
+        if (
+            rows.strides != (extent, 1)
+            or count == 1
+            or (pitch - extent) * _MOST_PADDING > extent
+            or pitch == extent
+        ):
+            return view
+        elements = np.zeros((count, pitch), dtype=self._data[view.value].dtype)
+        elements[:, :extent] = rows.read(self._data[view.value])
+        name = f"{view.value}.{rows.offset}.{count}x{extent}.pitch{pitch}"
+        self._add_constant(name, elements)
+        aligned = View(name, rows.shape, (pitch, 1))
+        return _transposed(aligned) if turned else aligned
 
     def _temporary(self, shape: Sequence[int], like: View) -> View:
         name = f"{self._operator}.temporary{len(self.values)}"

@@ -316,3 +316,18 @@ def test_on_the_rtl(check_layers: bool) -> None:
         s.add(MaxPool, s.value((1, 4, 4, 10), "output"), input=s.value((1, 9, 9, 10)), kernel=(size,) * 2,
               stride=(2, 2), padding=(0, 0), dilation=(1, 1))  # fmt: skip
     check(s, engine="rtl", check_layers=check_layers)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("row", "pitch"), [(120, 128), (128, 128), (70, 70), (10, 10)])
+def test_rows_of_weights_begin_at_requests(turned: bool, row: int, pitch: int) -> None:
+    """Unless that takes more than an eighth of memory more."""
+    s = Sketch(np.random.default_rng(row))
+    stored = s.value((9, row), "constant")
+    weights = stored.transposed((1, 0)) if turned else stored
+    depth, columns = weights.shape
+    s.add(MatMul, s.value((5, columns), "output"), left=s.value((5, depth)), right=weights, bias=None, relu=False,
+          scale=0.004)  # fmt: skip
+    (code,) = check(s).lowered.layers.values()
+    assert code.layer.weights_transposed == turned
+    assert code.layer.weight.pitch == pitch
