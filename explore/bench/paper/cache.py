@@ -37,8 +37,12 @@ class Cache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: dict[str, Json] = {}
+        #: Whether the last line was cut off by a kill.
+        self._torn = False
         if path.exists():
-            self._known = dict(_lines(path))
+            text = _text(path)
+            self._torn = not text.endswith("\n")
+            self._known = dict(_records(text))
 
     def get(self, subject: Json, code: Sequence[str], make: Callable[[], Json]) -> Json:
         """The record of `subject`, made and kept if it is not there.
@@ -57,6 +61,9 @@ class Cache:
         output_folder(self.path.parent)
         try:
             with self.path.open("a", encoding="utf-8") as file:
+                if self._torn:
+                    file.write("\n")
+                    self._torn = False
                 file.write(json.dumps({"key": key, "record": record}, separators=(",", ":")) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -65,12 +72,15 @@ class Cache:
         self._known[key] = record
 
 
-def _lines(path: Path) -> Iterable[tuple[str, Json]]:
-    """Whole lines; one that was cut off by a kill is left out."""
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"'{path}' cannot be read: {error}", hint="delete it") from None
+
+
+def _records(text: str) -> Iterable[tuple[str, Json]]:
+    """Records of whole lines, with their keys."""
     for line in text.splitlines():
         try:
             entry = json.loads(line)
