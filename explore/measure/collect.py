@@ -49,7 +49,7 @@ def collect(
 
     Raises as `measure_many`, and StorageError where files cannot be written.
     """
-    wanted = ROWS.get(name) if rows is None else rows
+    wanted = ROWS.get(name, rows) if rows is None else rows
     done: dict[int, Row] = {}
     drawn: dict[str, Sample] = {}
 
