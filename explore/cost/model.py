@@ -63,6 +63,9 @@ class CostModel(Protocol):
     ) -> tuple[Floats, Floats]:
         """Rows of the local memories that mappings take, given what they need by `explore.genome.needs`."""
 
+    def can(self, task: Ints, dim: Ints) -> Bools:
+        """Whether macros carry tasks out on arrays of the given sides."""
+
     def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
         """Latency of relaxed mappings, (B,), differentiable; `dim` (B,) are the sides of their arrays."""
 
@@ -104,6 +107,10 @@ class ReferenceModel:
     ) -> tuple[Floats, Floats]:
         """Nothing but what they need."""
         return accumulator, scratchpad
+
+    def can(self, task: Ints, dim: Ints) -> Bools:
+        """The model knows no macros."""
+        return np.zeros(len(task), dtype=np.bool_)
 
     def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
         """See `CostModel`."""

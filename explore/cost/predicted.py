@@ -47,6 +47,7 @@ from explore.genome import (
     batch_of,
     macro_flow,
     macro_side,
+    needs,
 )
 from explore.space import DesignSpace
 from workloads.problem import DIMS, Problem
@@ -96,9 +97,9 @@ class InstructionModel:
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
         """Latency on every side, (S, B); infinite where the mapping is not for that side."""
         cycles = np.full((self.kept, len(task)), np.inf)
-        side, row = np.nonzero(self._meant(task, genomes))
+        allowed, macro = self._meant(task, genomes)
+        side, row = np.nonzero(allowed)
         batch = batch_of(self.problems.batch.take(torch.from_numpy(task)), genomes, self.space.double_buffer)
-        macro = genomes[:, FLOW] >= MACRO
         for start in range(0, len(row), _CHUNK):
             s, b = side[start : start + _CHUNK], row[start : start + _CHUNK]
             index = torch.from_numpy(b)
@@ -106,7 +107,7 @@ class InstructionModel:
                 self._layers.take(torch.from_numpy(task[b])),
                 _take_mappings(batch, index),
                 self._hardware.take(torch.from_numpy(s)),
-                torch.from_numpy(macro[b]),
+                torch.from_numpy(macro[s, b]),
             )
             cycles[s, b] = found.cycles.numpy()
         return cycles
@@ -132,7 +133,7 @@ class InstructionModel:
         index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
         if not len(index):
             return accumulator, scratchpad
-        acc, sp = self._macro_rows(task[index], genomes[index])
+        acc, sp = self._macro_rows(task[index], genomes[index], macro_side(genomes[index, FLOW]))
         accumulator, scratchpad = accumulator.copy(), scratchpad.copy()
         accumulator[index] = np.maximum(accumulator[index], 2.0 * acc)
         scratchpad[index] = np.maximum(scratchpad[index], 2.0 * sp)
@@ -143,22 +144,21 @@ class InstructionModel:
         place = np.searchsorted(self.sides, dim).clip(0, self.kept - 1)
         return np.asarray(self.able[task, place] & (self.sides[place] == dim))
 
-    def styled(self, task: Ints, genomes: Genomes) -> Genomes:
-        """Rows whose flow says that they are in macro form where the least array that holds them would run them so."""
-        least = self.sides[
-            np.searchsorted(self.sides, genomes[:, [ROWS, COLUMNS]].max(1)).clip(0, self.kept - 1)
-        ]
-        place = np.searchsorted(self.sides, least)
-        macro = (genomes[:, FLOW] < MACRO) & self.able[task, place] & self.macro_shape(task, genomes, least)
+    def styled(self, task: Ints, genomes: Genomes, side: Ints | None = None) -> Genomes:
+        """Rows whose flow says that they are in macro form where arrays of the given sides (None: the least that hold
+        the rows) would run them so."""
+        extent = genomes[:, [ROWS, COLUMNS]].max(1) if side is None else side
+        place = np.searchsorted(self.sides, extent).clip(0, self.kept - 1)
+        dim = self.sides[place]
+        macro = (genomes[:, FLOW] < MACRO) & self.able[task, place] & self.macro_shape(task, genomes, dim)
         if not macro.any():
             return genomes
         rows = genomes.copy()
-        rows[macro, FLOW] = macro_flow(least[macro])
+        rows[macro, FLOW] = macro_flow(dim[macro])
         return rows
 
-    def _macro_rows(self, task: Ints, genomes: Genomes) -> tuple[Ints, Ints]:
-        """Rows of one tile in accumulator and scratchpad."""
-        side = macro_side(genomes[:, FLOW])
+    def _macro_rows(self, task: Ints, genomes: Genomes, side: Ints) -> tuple[Ints, Ints]:
+        """Rows that a macro's tile takes of accumulator and scratchpad on arrays of the given sides."""
         bounds = self.problems.bounds[task]
         tile = genomes[:, T1].copy()
         tile[:, C_AXIS] *= genomes[:, ROWS]
@@ -206,22 +206,32 @@ class InstructionModel:
         fits = [_order_fits(int(order), int(loops), bool(one)) for order, loops, one in kinds.T]
         return np.array(fits, dtype=np.bool_)[inverse.ravel()]
 
-    def _meant(self, task: Ints, genomes: Genomes) -> Bools:
-        """(S, B) the sides that a mapping is predicted for."""
-        sides = self.sides[:, None]
+    def _meant(self, task: Ints, genomes: Genomes) -> tuple[Bools, Bools]:
+        """The sides that mappings are predicted for, and those on which a macro runs them; (S, B) each.
+
+        What has macro form runs as a macro, though its flow does not say so. Then it must fit as the macro places it
+        within what it says it needs, else it is not predicted there: where it fits, would depend on the memories.
+        """
+        sides = np.repeat(self.sides[:, None], len(task), axis=1)
+        allowed, macro = np.zeros((2, *sides.shape), dtype=np.bool_)
+        flow_side = macro_side(genomes[:, FLOW])
+        flowing = flow_side > 0
         extent = genomes[:, [ROWS, COLUMNS]].max(1)
-        macro = macro_side(genomes[:, FLOW])
-        explicit = sides >= extent
+        acc, _, sp = needs(self.problems, task, genomes, self.space.double_buffer)
         for n, side in enumerate(self.sides):
-            # what has macro form runs as a macro: then its flow has to say so
-            explicit[n] &= ~(self.macro_shape(task, genomes, np.full(len(task), side)) & self.able[task, n])
-        shaped = self.macro_shape(task, genomes, np.maximum(macro, 1))
-        return np.asarray(np.where(macro > 0, (sides == macro) & self.able[task].T & shaped, explicit))
+            able = self.able[task, n]
+            shaped = self.macro_shape(task, genomes, sides[n]) & able
+            macro[n] = shaped
+            placed_acc, placed_sp = self._macro_rows(task, genomes, sides[n])
+            holds = (2 * placed_acc <= acc) & (2 * placed_sp <= sp)
+            allowed[n] = np.where(flowing, shaped & (flow_side == side), (extent <= side) & (~shaped | holds))
+        return allowed, macro
 
     def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
         """See `CostModel`. Which relaxed mappings are of macro form, their buffers tell: macros hold all tiles twice."""
         place = torch.from_numpy(np.searchsorted(self.sides, dim.detach().numpy()).clip(0, self.kept - 1))
-        return latency(self._layers.take(task), mappings, self._hardware.take(place), None).cycles
+        cycles: Tensor = latency(self._layers.take(task), mappings, self._hardware.take(place), None).cycles
+        return cycles
 
     # -- reporting ---------------------------------------------------------------------------------------
 

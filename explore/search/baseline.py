@@ -13,6 +13,7 @@ from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.designs import Designs, Evaluator, Keeper
 from explore.search.exact_factors import ExactMappings
 from explore.search.hardware_choice import HardwareChoice
+from explore.search.tilings import in_macro_form
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,7 +66,14 @@ class BaselineSearch(ABC):
         def fits(index: Ints, rows: Genomes) -> NDArray[np.bool_]:
             return self.evaluator.fits(task[index], rows, point[index])
 
-        return self.mappings.draw_fitting(task, dim, fits, rng)[0]
+        rows = self.mappings.draw_fitting(task, dim, fits, rng)[0]
+        if self.evaluator.model.macros:
+            # half of them in the form that macros run, where that fits
+            index = np.flatnonzero((rng.random(len(rows)) < 0.5) & self.evaluator.model.can(task, dim))
+            shaped = in_macro_form(rows[index], self.evaluator.problems.bounds[task[index]], dim[index])
+            good = fits(index, shaped)
+            rows[index[good]] = shaped[good]
+        return rows
 
     def _offer(self, designs: Designs, before: int) -> list[Candidate]:
         """Report designs evaluated one after the other since `before` evaluations were spent."""

@@ -154,7 +154,8 @@ class TilingFinish:
                     rows.append(row)
         if not rows:
             return 0
-        return self._add(np.array(tasks), np.stack(rows), left)
+        of = np.array(tasks)
+        return self._add(of, self.model.styled(of, np.stack(rows), np.full(len(rows), side)), left)
 
     # -- descent -----------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ def explore(out: Path, **changes: Any) -> Outcome:
         "space": small_space(),
         "objective": Objective.parse("edp"),
         "searcher": "fake",
+        "cost_model": "reference",
         "samples": 60,
         "seed": 3,
         "command": "explore --network tiny --seed 3",

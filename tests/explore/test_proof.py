@@ -42,7 +42,9 @@ def one_layer(problem: Problem) -> Workload:
 
 
 def explore(out: Path, workload: Workload, space: DesignSpace, samples: int, **options: bool) -> Candidate:
-    return run_exploration(workload, space, EDP, samples=samples, out=out, **options).best  # type: ignore[arg-type]
+    return run_exploration(
+        workload, space, EDP, samples=samples, out=out, cost_model="reference", **options
+    ).best
 
 
 def last_details(folder: Path) -> tuple[str, dict[str, float]]:
@@ -74,7 +76,14 @@ def test_finds_the_optimum_that_a_short_search_missed(tmp_path: Path) -> None:
 def test_is_made_once_and_shown(tmp_path: Path) -> None:
     best = explore(tmp_path, small_workload(), small_space(), samples=30, proof=True)
     again = run_exploration(
-        small_workload(), small_space(), EDP, samples=30, out=tmp_path, resume=True, proof=True
+        small_workload(),
+        small_space(),
+        EDP,
+        samples=30,
+        out=tmp_path,
+        resume=True,
+        proof=True,
+        cost_model="reference",
     )
     assert again.best == best
     with Study.open(tmp_path / "study.sqlite", read_only=True) as study:

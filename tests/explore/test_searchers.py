@@ -120,6 +120,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(
             600,
             seed=5,
             out=out,
+            cost_model="reference",
             **changes,  # type: ignore[arg-type]
         ).path
 

@@ -83,6 +83,7 @@ def main() -> int:
             int(samples),
             out=Path(out),
             resume=True,
+            cost_model="reference",
             progress=Observed.log,
         )
     except BacoError as error:
