@@ -40,6 +40,12 @@ def paper(
     dataset: Annotated[
         str, typer.Option("--set", help="Measured set of the accuracy part: a name or a file.")
     ] = "test",
+    per_kind: Annotated[
+        int | None,
+        typer.Option(
+            "--per-kind", min=1, help="Operators of each kind at most; by default the published numbers."
+        ),
+    ] = None,
     free_cases: Annotated[
         int,
         typer.Option("--free-cases", min=1, help="Shapes of each kind searched in the space without bounds."),
@@ -67,6 +73,7 @@ def paper(
         networks=tuple(network or ()),
         models=tuple(cost_model or ("reference", "instruction")),  # type: ignore[arg-type]
         dataset=dataset,
+        per_kind=per_kind,
         free_cases=free_cases,
         jobs=jobs,
         measure=tuple(measure or ()),

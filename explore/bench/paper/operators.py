@@ -58,6 +58,7 @@ def run_operators(
     cache: Cache,
     *,
     quick: bool = False,
+    per_kind: int | None = None,
     free_cases: int = FREE_CASES,
     samples: int = SAMPLES,
     note: Note = lambda _: None,
@@ -66,11 +67,14 @@ def run_operators(
 
     Args:
         quick: a sixteenth of the shapes.
+        per_kind: so many shapes of each kind at most, spread evenly over the list.
         free_cases: shapes of each kind searched in the free space, spread evenly over the list.
         samples: budget of searches.
         note: told now and then how far it is.
     """
     shapes = [shape for shape in read_shapes() if shape.table]
+    if per_kind is not None:
+        shapes = [one for kind in KINDS for one in _spread([s for s in shapes if s.kind == kind], per_kind)]
     if quick:
         shapes, free_cases = shapes[::16], min(free_cases, 2)
     freed = {id(one) for kind in KINDS for one in _spread([s for s in shapes if s.kind == kind], free_cases)}

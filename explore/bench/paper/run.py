@@ -41,6 +41,7 @@ class PaperOptions:
         networks: of the network and efficiency parts; by default the published ones.
         models: what predicts latencies of networks and the ablation.
         dataset: measured set of the accuracy part, by name or file.
+        per_kind: shapes of each kind of operator at most; by default all that the published table counts.
         free_cases: shapes of each kind that are also searched in the free space.
         jobs: processes side by side, for measurements and the efficiency part.
         measure: networks whose designs are also measured on the RTL; the ablation's are if its network is one.
@@ -51,6 +52,7 @@ class PaperOptions:
     networks: tuple[str, ...] = ()
     models: tuple[CostModelName, ...] = ("reference", "instruction")
     dataset: str = "test"
+    per_kind: int | None = None
     free_cases: int = FREE_CASES
     jobs: int = 1
     measure: tuple[str, ...] = ()
@@ -112,6 +114,7 @@ def _operators(folder: Path, kept: Path, options: PaperOptions, note: Note) -> l
     cases = run_operators(
         Cache(kept / "operators.jsonl"),
         quick=options.quick,
+        per_kind=options.per_kind,
         free_cases=options.free_cases,
         samples=options.samples,
         note=note,

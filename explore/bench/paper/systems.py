@@ -63,7 +63,9 @@ _CODE: dict[str, tuple[str, ...]] = {
             "explore/cost/tiles.py",
         ),
     ),
-    **dict.fromkeys(("gemmini-random", *FREE), ("explore/search",)),
+    "gemmini-random": ("explore/search/random.py", "explore/search/baseline.py"),
+    "dosa-free": ("explore/search/dosa.py", "explore/search/baseline.py"),
+    "baco-free": ("explore/search",),
 }
 
 
