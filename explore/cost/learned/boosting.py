@@ -143,7 +143,8 @@ class Booster:
                 spread = np.broadcast_to(values[:, None], cell.shape).ravel()
                 return np.bincount(cell.ravel(), spread, size).reshape(shape).cumsum(2)
 
-            sums, masses, counts = cumulated(gradient), cumulated(weights), cumulated(np.ones(len(bins)))
+            sums, counts = cumulated(gradient), cumulated(np.ones(len(bins)))
+            masses = counts if (weights == 1).all() else cumulated(weights)
             whole, mass, count = sums[..., -1:], masses[..., -1:], counts[..., -1:]
             less = o.penalty + _TINY
             gain = sums**2 / (masses + less) + (whole - sums) ** 2 / (mass - masses + less)

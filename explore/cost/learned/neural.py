@@ -44,7 +44,7 @@ class TrainingOptions:
 
     hidden: int = 64
     members: int = 2
-    epochs: int = 60
+    epochs: int = 40
     batch: int = 128
     rate: float = 2e-3
     last_rate: float = 1e-5
@@ -160,7 +160,7 @@ class NeuralResidual(ABC):
         return [
             torch.from_numpy(np.nan_to_num(flat).astype(np.float32)),
             torch.from_numpy(np.nan_to_num(tokens).astype(np.float32)),
-            torch.from_numpy(features.mask),
+            torch.from_numpy(np.ascontiguousarray(features.mask)),
         ]
 
     def _train(self, seed: int, inputs: list[Tensor], truth: Tensor, groups: Tensor) -> nn.Module:

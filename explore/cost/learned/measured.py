@@ -1,0 +1,95 @@
+"""Measured programs as a residual sees them: features, what the analytical model says, what the RTL took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from compiler.layer import Layer
+from compiler.mapping import Mapping
+from explore.cost.learned.base import Base, instruction_base
+from explore.cost.learned.features import program_features
+from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.scores import group_numbers
+from explore.measure.dataset import Dataset
+
+__all__ = ["MeasuredSet", "described", "measured_set"]
+
+
+@dataclass(frozen=True)
+class MeasuredSet:
+    """B measured programs.
+
+    Attributes:
+        features: of each.
+        predicted: (B,) cycles of the analytical model.
+        cycles: (B,) measured.
+        tasks: (B,) number of the layer.
+        machines: (B,) number of the accelerator, a place in `names`.
+        names: of the accelerators.
+        strata: what each waited for.
+    """
+
+    features: Features
+    predicted: Floats
+    cycles: Floats
+    tasks: NDArray[np.int64]
+    machines: NDArray[np.int64]
+    names: tuple[str, ...]
+    strata: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.cycles)
+
+    @property
+    def log_ratio(self) -> Floats:
+        """(B,) log(measured / predicted)."""
+        found: Floats = np.log(self.cycles / self.predicted)
+        return found
+
+    def take(self, rows: NDArray[Any]) -> MeasuredSet:
+        """The rows at indices, or where a boolean array holds."""
+        chosen = np.arange(len(self))[rows]
+        return MeasuredSet(
+            self.features.take(chosen),
+            self.predicted[chosen],
+            self.cycles[chosen],
+            self.tasks[chosen],
+            self.machines[chosen],
+            self.names,
+            tuple(self.strata[i] for i in chosen),
+        )
+
+
+def described(
+    layers: Sequence[Layer],
+    mappings: Sequence[Mapping],
+    accelerators: Sequence[Accelerator],
+    styles: Sequence[str],
+    base: Base = instruction_base,
+) -> tuple[Features, Floats]:
+    """Features of B programs, and cycles (B,) of the analytical model."""
+    found = base(layers, mappings, accelerators, styles)
+    features = program_features(layers, mappings, accelerators, styles, found.cycles, found.terms)
+    return features, found.cycles
+
+
+def measured_set(dataset: Dataset, base: Base = instruction_base) -> MeasuredSet:
+    """The measured rows of a data set."""
+    styles = [row.style for row in dataset.rows]
+    features, predicted = described(dataset.layers, dataset.mappings, dataset.accelerators, styles, base)
+    names = tuple(sorted({row.accelerator for row in dataset.rows}))
+    return MeasuredSet(
+        features,
+        predicted,
+        dataset.cycles,
+        group_numbers([row.layer for row in dataset.rows]),
+        np.array([names.index(row.accelerator) for row in dataset.rows], dtype=np.int64),
+        names,
+        dataset.strata,
+    )

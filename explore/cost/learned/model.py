@@ -1,0 +1,109 @@
+"""The learned model: an analytical prediction and a residual, trained, kept and used together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError, Location
+from explore.cost.learned.measured import MeasuredSet
+from explore.cost.learned.protocol import Features, Floats, Residual, load_arrays, store_arrays
+from explore.cost.learned.registry import make_residual
+
+__all__ = ["SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
+
+#: Weights that come with the product.
+SHIPPED = Path(__file__).parent / "weights" / "rtl.zip"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Predictions of B programs.
+
+    Attributes:
+        cycles: (B,) analytical prediction times the learned factor.
+        deviation: (B,) standard deviation of its logarithm.
+    """
+
+    cycles: Floats
+    deviation: Floats
+
+
+@dataclass
+class LearnedModel:
+    """A residual and the columns it was trained on.
+
+    Attributes:
+        residual: trained.
+        columns: of the features' flat rows.
+        about: what it was trained on, for people.
+    """
+
+    residual: Residual
+    columns: tuple[str, ...]
+    about: dict[str, Any]
+
+    @classmethod
+    def train(cls, name: str, data: MeasuredSet, seed: int = 0, **about: Any) -> LearnedModel:
+        """Learn from measurements; the rows of a task are kept together wherever errors are estimated."""
+        residual = make_residual(name, seed)
+        residual.fit(data.features, data.log_ratio, data.tasks)
+        facts = {"rows": len(data), "accelerators": len(np.unique(data.machines)), "seed": seed}
+        return cls(residual, data.features.names, facts | about)
+
+    def correct(self, features: Features, predicted: Floats) -> Corrected:
+        """Corrected cycles of B programs whose analytical cycles are `predicted` (B,).
+
+        Raises InputError for features of another analytical model.
+        """
+        if features.names != self.columns:
+            raise InputError(
+                "the learned model was trained on other features",
+                hint="train it again: baco model train",
+            )
+        found = self.residual.predict(features)
+        return Corrected(predicted * np.exp(found.log), found.deviation)
+
+    def store(self, path: str | Path) -> None:
+        """Write it as one small file. Raises StorageError."""
+        header, arrays = self.residual.arrays()
+        facts = {
+            "format": _FORMAT,
+            "residual": self.residual.name,
+            "columns": list(self.columns),
+            "about": self.about,
+            "header": header,
+        }
+        store_arrays(path, facts, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LearnedModel:
+        """What `store` wrote. Raises InputError for anything else."""
+        facts, arrays = load_arrays(path)
+        if facts.get("format") != _FORMAT:
+            raise InputError(
+                "these weights are of another version",
+                location=Location(str(path)),
+                hint="train them again: baco model train",
+            )
+        try:
+            residual = make_residual(facts["residual"])
+            residual.restore(facts["header"], arrays)
+            return cls(residual, tuple(facts["columns"]), facts["about"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"these weights are incomplete: {error}",
+                location=Location(str(path)),
+                hint="train them again: baco model train",
+            ) from None
+
+
+@cache
+def shipped_model() -> LearnedModel | None:
+    """The model whose weights come with the product; None where they are missing."""
+    return LearnedModel.load(SHIPPED) if SHIPPED.is_file() else None

@@ -1,0 +1,29 @@
+"""The residuals there are, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from common.errors import InputError, did_you_mean
+from explore.cost.learned.blend import BlendResidual
+from explore.cost.learned.encoder import EncoderResidual
+from explore.cost.learned.mlp import MlpResidual
+from explore.cost.learned.protocol import Residual
+from explore.cost.learned.trees import TreeResidual
+
+__all__ = ["RESIDUALS", "make_residual"]
+
+#: Constructors from a seed.
+RESIDUALS: dict[str, Callable[[int], Residual]] = {
+    "trees": TreeResidual,
+    "mlp": MlpResidual,
+    "encoder": EncoderResidual,
+    "blend": BlendResidual,
+}
+
+
+def make_residual(name: str, seed: int = 0) -> Residual:
+    """An untrained residual. Raises InputError for an unknown name."""
+    if name not in RESIDUALS:
+        raise InputError(f"there is no learned model '{name}'", hint=did_you_mean(name, list(RESIDUALS)))
+    return RESIDUALS[name](seed)

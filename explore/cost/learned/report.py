@@ -1,0 +1,220 @@
+"""Reports of the learned model: on a test set, residuals side by side, transfer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from common.files import atomic_write
+from explore.cost.learned.compare import SPLITS, Comparison, coverage, cross_validated, stratum_scores
+from explore.cost.learned.measured import MeasuredSet, measured_set
+from explore.cost.learned.model import SHIPPED, LearnedModel
+from explore.cost.learned.registry import RESIDUALS
+from explore.cost.learned.scores import Scores, scores
+from explore.cost.learned.transfer import Transfer, leave_one_machine_out, summary
+from explore.measure.dataset import Dataset, read_dataset
+
+__all__ = [
+    "SetReport",
+    "compare_residuals",
+    "comparison_text",
+    "evaluate_set",
+    "train_model",
+    "transfer_set",
+    "transfer_text",
+    "write_report",
+]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class SetReport:
+    """How well a measured set is predicted.
+
+    Attributes:
+        rows: of the set.
+        predictors: scores of all rows by predictor: `MACs / dim²`, `analytical`, `with residual`.
+        strata: scores by predictor and measured stratum.
+        coverage: percent of rows within 1 and 2 deviations of `with residual`.
+        about: what the residual was trained on.
+    """
+
+    rows: int
+    predictors: dict[str, Scores]
+    strata: dict[str, dict[str, Scores]]
+    coverage: dict[str, float]
+    about: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """For people."""
+        width = max(map(len, self.predictors))
+        lines = [f"{self.rows:,} measured rows; the residual learned from {_facts(self.about)}"]
+        for name, one in self.predictors.items():
+            lines.append(f"  {name:<{width}}  {one}")
+            lines += [
+                f"  {'':<{width}}    {stratum}: {part}" for stratum, part in self.strata.get(name, {}).items()
+            ]
+        within = ", ".join(f"{percent:.0f}% {name}" for name, percent in self.coverage.items())
+        return "\n".join([*lines, f"  deviations: {within}"])
+
+
+def _facts(about: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in about.items())
+
+
+def train_model(
+    sets: Sequence[str | Path], residual: str = "blend", seed: int = 0, out: str | Path = SHIPPED
+) -> LearnedModel:
+    """Train a residual on measured sets and write its weights. Raises InputError and StorageError."""
+    data = _joined([measured_set(read_dataset(name)) for name in sets])
+    model = LearnedModel.train(residual, data, seed, sets=[str(name) for name in sets])
+    model.store(out)
+    return model
+
+
+def _joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
+    """Several sets as one; tasks and accelerators of different sets are taken to differ."""
+    from explore.cost.learned.protocol import Features
+
+    tasks, machines, names = [], [], []
+    for one in sets:
+        tasks.append(one.tasks + sum(len(other) for other in tasks))
+        machines.append(one.machines + len(names))
+        names += one.names
+    return MeasuredSet(
+        Features.join([one.features for one in sets]),
+        np.concatenate([one.predicted for one in sets]),
+        np.concatenate([one.cycles for one in sets]),
+        np.concatenate(tasks),
+        np.concatenate(machines),
+        tuple(names),
+        tuple(stratum for one in sets for stratum in one.strata),
+    )
+
+
+def evaluate_set(name: str | Path, weights: str | Path | None = None) -> SetReport:
+    """Predict a measured set and compare.
+
+    Args:
+        name: of the set, or its file.
+        weights: those that come with the product by default.
+
+    Raises InputError for what is missing or malformed.
+    """
+    path = Path(weights) if weights is not None else SHIPPED
+    if weights is None and not path.is_file():
+        raise InputError("no weights come with this copy", hint="make some: baco model train")
+    model, dataset = LearnedModel.load(path), read_dataset(name)
+    data = measured_set(dataset)
+    found = model.correct(data.features, data.predicted)
+    predictors = {
+        "MACs / dim²": _macs(dataset),
+        "analytical": data.predicted,
+        "with residual": found.cycles,
+    }
+    tasks = data.tasks * len(data.names) + data.machines
+    return SetReport(
+        len(data),
+        {kind: scores(cycles, data.cycles, tasks) for kind, cycles in predictors.items()},
+        {kind: stratum_scores(cycles, data) for kind, cycles in predictors.items()},
+        coverage(found, data),
+        model.about,
+    )
+
+
+def _macs(dataset: Dataset) -> Any:
+    pairs = zip(dataset.problems, dataset.accelerators, strict=True)
+    return np.array([problem.macs / one.dim**2 for problem, one in pairs])
+
+
+def compare_residuals(
+    name: str | Path,
+    residuals: Sequence[str] = tuple(RESIDUALS),
+    splits: Sequence[str] = SPLITS,
+    *,
+    folds: int = 5,
+    seeds: int = 5,
+    progress: Progress = lambda _: None,
+) -> list[Comparison]:
+    """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both."""
+    data = measured_set(read_dataset(name))
+    analytical = scores(data.predicted, data.cycles, data.tasks * len(data.names) + data.machines)
+    found = [Comparison("analytical", "-", (analytical,))]
+    for split in splits:
+        for residual in residuals:
+            one, _ = cross_validated(
+                data, residual, split, folds=folds, seeds=range(seeds), progress=progress
+            )
+            found.append(one)
+    return found
+
+
+def comparison_text(found: Sequence[Comparison]) -> str:
+    """A table in Markdown: mean over the seeds, and their standard deviation."""
+    lines = [
+        "| residual | split by | seeds | Spearman | mean error | median error | bias | pairs in order |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in found:
+        pairs = "-" if one.seeds[0].pairs_percent is None else f"{one.mean('pairs_percent'):.1f}%"
+        lines.append(
+            f"| {one.name} | {one.split} | {len(one.seeds)}"
+            f" | {one.mean('spearman'):.4f} ± {one.spread('spearman'):.4f}"
+            f" | {one.mean('mean_percent'):.2f} ± {one.spread('mean_percent'):.2f}%"
+            f" | {one.mean('median_percent'):.2f}% | {one.mean('bias_percent'):+.2f}% | {pairs} |"
+        )
+    return "\n".join(lines)
+
+
+def transfer_set(
+    name: str | Path,
+    residual: str = "trees",
+    *,
+    measurements: int = 50,
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+) -> list[Transfer]:
+    """Leave out every accelerator of a measured set in turn, and adapt to it with some measurements."""
+    data = measured_set(read_dataset(name))
+    found = leave_one_machine_out(data, residual, measurements=measurements, seed=seed, progress=progress)
+    if not found:
+        raise InputError(
+            f"no accelerator of this set has {2 * measurements} measurements",
+            hint="use fewer measurements to adapt with",
+        )
+    return found
+
+
+def transfer_text(found: Sequence[Transfer]) -> str:
+    """A table in Markdown: mean errors of the rows tested."""
+    lines = [
+        "| accelerator left out | rows | analytical | residual of others | adapted | within | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in found:
+        errors = (one.base, one.before, one.after, one.within)
+        lines.append(
+            f"| {one.machine} | {one.after.rows} | "
+            + " | ".join(f"{error.mean_percent:.2f}%" for error in errors)
+            + f" | {one.ratio:.2f} |"
+        )
+    mean = summary(found)
+    columns = " | ".join(f"{mean[name]:.2f}%" for name in ("base", "before", "after", "within"))
+    return "\n".join([*lines, f"| mean | | {columns} | {mean['ratio']:.2f} |"])
+
+
+def write_report(path: str | Path, facts: dict[str, Any], text: str) -> None:
+    """Write PATH.json and PATH.md. Raises StorageError."""
+    atomic_write(f"{path}.json", json.dumps(facts, indent=1, allow_nan=False) + "\n")
+    atomic_write(f"{path}.md", text.rstrip() + "\n")

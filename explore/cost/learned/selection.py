@@ -1,0 +1,104 @@
+"""Active selection: which candidates to measure next under a budget of simulated cycles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from explore.cost.learned.protocol import Floats
+
+__all__ = ["Choice", "Strategy", "expected_improvement", "select"]
+
+#: `improvement` looks for better candidates, `uncertainty` for what teaches the model most, `predicted` trusts it.
+Strategy = Literal["improvement", "uncertainty", "predicted"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that could be measured.
+
+    Attributes:
+        log_cost: logarithm of the predicted objective (cycles, or EDP), less is better.
+        deviation: standard deviation of that logarithm.
+        cycles: that its measurement is predicted to simulate; what the budget is spent on.
+        group: what competes: of candidates of one group only the best counts (a task, or one design).
+        best: logarithm of the group's best measured objective so far; infinite without any.
+        weight: how much an improvement of this group counts.
+    """
+
+    log_cost: float
+    deviation: float
+    cycles: float
+    group: int = 0
+    best: float = math.inf
+    weight: float = 1.0
+
+
+def expected_improvement(best: Floats, mean: Floats, deviation: Floats) -> Floats:
+    """E[max(best - x, 0)] for normal x. Source: Mockus et al. (1978); Jones et al., "EGO" (1998)."""
+    spread = np.maximum(deviation, 1e-12)
+    z = (best - mean) / spread
+    density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+    found: Floats = np.maximum(spread * (z * ndtr(z) + density), 0.0)
+    return found
+
+
+def select(choices: Sequence[Choice], budget: float, strategy: Strategy = "improvement") -> list[int]:
+    """Places of the choices to measure, most useful first, whose cycles together stay within the budget.
+
+    Greedy by use per cycle. What is chosen is taken to turn out as predicted before the next is chosen, so that the
+    rest of the budget is not spent on more of the same: its group's best is that or better.
+
+    Args:
+        budget: simulated cycles.
+        strategy: see `Strategy`.
+    """
+    left = {i for i, one in enumerate(choices) if 0 < one.cycles <= budget and math.isfinite(one.log_cost)}
+    best: dict[int, float] = {}
+    for one in choices:
+        best[one.group] = min(best.get(one.group, math.inf), one.best)
+    taken: dict[int, int] = {}
+    chosen: list[int] = []
+    while left:
+        order = sorted(left)
+        use = _use([choices[i] for i in order], best, taken, strategy)
+        per_cycle = use / np.array([choices[i].cycles for i in order])
+        at = int(per_cycle.argmax())
+        if not use[at] > 0:
+            break
+        place = order[at]
+        one = choices[place]
+        chosen.append(place)
+        left.discard(place)
+        budget -= one.cycles
+        best[one.group] = min(best[one.group], one.log_cost)
+        taken[one.group] = taken.get(one.group, 0) + 1
+        left = {i for i in left if choices[i].cycles <= budget}
+    return chosen
+
+
+def _use(
+    choices: Sequence[Choice], best: dict[int, float], taken: dict[int, int], strategy: Strategy
+) -> Floats:
+    mean = np.array([one.log_cost for one in choices])
+    deviation = np.array([one.deviation for one in choices])
+    weight = np.array([one.weight for one in choices])
+    if strategy == "uncertainty":
+        # each further measurement of a group teaches less: errors within a group go together
+        return np.asarray(weight * deviation / np.sqrt([1 + taken.get(one.group, 0) for one in choices]))
+    known = np.array([best[one.group] for one in choices])
+    # nothing measured yet: as if the group's worst candidate had been
+    worst: dict[int, float] = {}
+    for one in choices:
+        top = one.log_cost + 3 * one.deviation
+        worst[one.group] = max(worst.get(one.group, -math.inf), top)
+    known = np.where(np.isfinite(known), known, [worst[one.group] for one in choices])
+    if strategy == "predicted":
+        return np.asarray(weight * np.maximum(known - mean, 0.0))
+    found: Floats = weight * expected_improvement(known, mean, deviation)
+    return found
