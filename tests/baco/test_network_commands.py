@@ -87,6 +87,41 @@ def test_a_network_runs_and_is_right(folder: Path, baco: Call) -> None:
     assert abs(probabilities.sum() - 1) < 0.1
 
 
+def test_a_network_in_rtl(folder: Path, baco: Call, tmp_path: Path) -> None:
+    code, out, err = baco(
+        "run", "--network", folder / "small.onnx", "-a", folder / "four.yaml", "--engine", "rtl",
+        "--report", tmp_path / "report",
+    )  # fmt: skip
+    assert code == 0, err
+    plain = json.loads((tmp_path / "report" / "network.json").read_text())
+    operators = plain["operators"]
+    assert plain["boundaries"] == len(operators) > 3
+    assert plain["wrong_boundaries"] == []
+    assert plain["prologue_cycles"] + plain["epilogue_cycles"] + sum(
+        one["cycles"] for one in operators
+    ) == plain["cycles"]  # fmt: skip
+    assert plain["predicted_cycles"] == pytest.approx(sum(one["predicted"] for one in plain["steps"]))
+    assert f"right: what {len(operators)} operators wrote" in out
+    table = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    page = (tmp_path / "report" / "network.html").read_text()
+    for one in operators:
+        assert f"{one['cycles']:,}" in table[one["operator"]]
+        assert one["operator"] in page
+    assert "http://" not in page.split("</script>")[-1]
+    assert (tmp_path / "report" / "network.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_report_needs_a_network_and_cycles(folder: Path, baco: Call, tmp_path: Path) -> None:
+    report = ("--report", tmp_path / "none")
+    code, out, err = baco("run", "--network", folder / "small.onnx", *report)
+    assert (code, out) == (2, "")
+    assert "add --engine rtl" in err
+    code, out, err = baco("run", "--gemm", "4x4x4", *report)
+    assert (code, out) == (2, "")
+    assert "--report goes with --network" in err
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_program_checks_every_layer_itself(folder: Path, baco: Call) -> None:
     target, image = folder / "small.elf", folder / "small.bin"
     code, _, err = baco(
