@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
+from compiler.codegen.program import Program
 from compiler.layer import Layer
 from compiler.layer_program import layer_program
 from compiler.layer_reference import draw_tensors, layer_result
@@ -19,8 +22,10 @@ from compiler.mapping import Mapping
 from compiler.schedule import Schedule
 from explore.measure.energy import counted_energy
 from explore.measure.text import schedule_text, style_of
-from sim.job import Limits, Memory, Result, SimulationError
+from explore.measure.writer import last_writer
+from sim.job import Limits, Memory, Recording, Result, SimulationError
 from sim.program import run_program
+from sim.trace import read_log
 
 __all__ = ["LayerMeasurement", "Status", "first_difference", "measure_layer", "schedule_for"]
 
@@ -35,7 +40,7 @@ class LayerMeasurement:
     Attributes:
         status: `measured`, every element of the output being right; `failed`, the simulation or an element of the
             output being wrong; `infeasible`, the accelerator or the compiler cannot carry the schedule out.
-        reason: of a failure the first wrong element or the simulator's message, the binding constraint of what is
+        reason: of a failure the first wrong element and the command that wrote it, or the simulator's message, the binding constraint of what is
             infeasible; empty otherwise.
         cycles: from the first command the accelerator accepted to the end of its last work.
         program_cycles: from reset to the program's end.
@@ -115,10 +120,24 @@ def measure_layer(
         return unmeasured("failed", f"{error.kind}: {error.message}")
     if result.exit_code:
         return unmeasured("failed", f"the program ended with exit code {result.exit_code}")
-    wrong = first_difference(layer, outputs["output"].ravel(), layer_result(layer, tensors))
-    if wrong:
-        return unmeasured("failed", wrong)
+    got, expected = outputs["output"].ravel(), layer_result(layer, tensors)
+    if wrong := first_difference(layer, got, expected):
+        address = program.symbols["output"] + int(np.flatnonzero(got != expected)[0]) * got.itemsize
+        return unmeasured("failed", f"{wrong}; {_written_by(program, address, memory, limits)}")
     return _measured(result, accelerator, time.perf_counter() - start, facts)
+
+
+def _written_by(program: Program, address: int, memory: Memory | None, limits: Limits | None) -> str:
+    """Which command wrote an address: found by running the program once more, with a log."""
+    with tempfile.TemporaryDirectory(prefix="baco-measure-") as scratch:
+        log = Path(scratch, "log")
+        run_program(
+            program, engine="rtl", memory=memory, limits=limits or Limits(), recording=Recording(log=log)
+        )
+        entry = last_writer(read_log(log), address)
+    if entry is None:
+        return "no command wrote it"
+    return f"it was written by {entry.text}, issued in cycle {entry.issued}"
 
 
 def first_difference(layer: Layer, got: Array, expected: Array) -> str:

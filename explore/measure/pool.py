@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from operator import length_hint
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from accel.config import Accelerator
@@ -187,7 +190,7 @@ def _start(path: Path) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, path), daemon=False)
-    with _single_threads():
+    with _single_threads(), _interrupts_held():
         process.start()
     theirs.close()  # so that the worker's end is the only one, and its death shows
     return _Worker(process, ours)
@@ -212,8 +215,27 @@ def _single_threads() -> Iterator[None]:
             del os.environ[name]
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """For processes started inside: they inherit that SIGINT is blocked, and so do their simulators.
+
+    Control-C reaches the whole foreground group; the parent alone decides what becomes of its workers, from their first
+    import on. An interrupt that comes meanwhile reaches the parent afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
 def _work(pipe: Connection, path: Path) -> None:
     """A worker: jobs in, measurements out, until the other end is closed."""
+    signal.signal(signal.SIGTERM, _leave)  # as an exception, so that its simulator is stopped as well
     with MeasurementStore(path) as store:
         while True:
             try:

@@ -13,6 +13,7 @@ import pytest
 import explore.measure.layer as measuring
 from accel.config import Accelerator
 from accel.energy import EnergyTable
+from accel.isa import encode
 from common.errors import InputError, StorageError
 from compiler.layer import Layer, Layout, Pooling
 from compiler.layer_reference import layer_result
@@ -27,7 +28,9 @@ from explore.measure.sample import draw_mapping, guess
 from explore.measure.sets import samples, set_of_shape
 from explore.measure.store import MeasurementStore, measurement_key
 from explore.measure.text import layer_text, parse_layer, parse_mapping_text, parse_schedule, schedule_text
+from explore.measure.writer import last_writer
 from sim.job import Limits, Memory
+from sim.trace import Log, LogEntry
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
@@ -89,7 +92,7 @@ def test_a_wrong_element_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = measure_layer(layer, WHOLE, SMALL)
     assert found.status == "failed"
     assert found.reason.startswith("output[2] (group 0, n 0, q 0, p 0, k 2) is ")
-    assert "of 54 elements are wrong" in found.reason
+    assert "of 54 elements are wrong; it was written by MVOUT address=0x" in found.reason
     assert (found.cycles, found.counters, found.energy_pj) == (0, {}, 0.0)
 
 
@@ -346,3 +349,29 @@ def test_reference_and_rtl_agree_on_what_is_compared(measured: LayerMeasurement)
             terms = (int(tensors["input"][p * 7 + c]) * int(tensors["weight"][c * 6 + k]) for c in range(7))
             assert int(got[p, k]) == int(tensors["bias"][k]) + sum(terms)
     assert set(measured.energy_terms_pj) <= {name.removesuffix("_pj") for name in NUMBERS}
+
+
+def test_who_wrote_an_address() -> None:
+    """Rows with gaps, raw results, windows; a later store of the same place; nobody."""
+
+    def entry(name: str, at: int, **fields: int) -> LogEntry:
+        made = encode(name, **fields)
+        return LogEntry("store", 0, made.funct, made.rs1, made.rs2, at, at, at)
+
+    full = 1 << 31 | 1 << 29
+    entries = (
+        entry("CONFIG_ST", 1, stride=10),
+        entry("MVOUT", 2, address=1000, local=0, cols=4, rows=3),  # 1000..1003, 1010..1013, 1020..1023
+        entry("MVOUT", 3, address=1020, local=full, cols=2, rows=1),  # 1020..1027
+        entry("CONFIG_ST", 5, stride=10, pool_stride=1, pool_size=2, pool_out_dim=10, porows=2, pocols=2),
+        entry(
+            "MVOUT", 4, address=3000, local=0, cols=1, rows=9
+        ),  # before that setting, by the program's order
+        entry("MVOUT", 6, address=2000, local=0, cols=4, rows=4),  # rows of 2 pixels, 100 bytes apart
+    )
+    log = Log(4, entries)
+    wanted = {1000: 2, 1004: None, 1013: 2, 1019: None, 1020: 3, 1027: 3, 1028: None, 1030: None, 999: None}
+    wanted |= {2003: 6, 2013: 6, 2014: None, 2020: None, 2100: 6, 2113: 6, 2200: None, 3080: 4, 3090: None}
+    for address, cycle in wanted.items():
+        found = last_writer(log, address)
+        assert (None if found is None else found.issued) == cycle, address
