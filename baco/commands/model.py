@@ -1,4 +1,4 @@
-"""`baco model`: learned corrections of predicted cycles: train, evaluate, transfer, select."""
+"""`baco model`: learned corrections of predicted cycles: train, evaluate, compare, transfer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from baco.commands.root import show_help_if_alone
 
 model = typer.Typer()
 
+_SET = "Measured set: micro, train, test, or a file of one."
+_Residual = Annotated[str, typer.Option("--residual", help="trees, mlp, encoder, or blend.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 
 @model.callback(invoke_without_command=True)
 def group(context: typer.Context) -> None:
@@ -18,40 +22,161 @@ def group(context: typer.Context) -> None:
     show_help_if_alone(context)
 
 
+@model.command("train")
+def train(
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro and train.")
+    ] = None,
+    residual: _Residual = "trees",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Weights; by default those that baco itself uses."),
+    ] = None,
+) -> None:
+    """Train a residual on measured sets and write its weights."""
+    from baco.commands.context import stdout
+    from explore.cost.learned.model import SHIPPED
+    from explore.cost.learned.report import train_model
+
+    path = out or SHIPPED
+    trained = train_model(sets or ("micro", "train"), residual, seed, path)
+    size = path.stat().st_size / 1024
+    about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
+    stdout().print(f"{path}: {trained.residual.name}, {about}; {size:.0f} KiB", markup=False)
+
+
 @model.command("evaluate")
 def evaluate(
+    measured: Annotated[str | None, typer.Option("--set", metavar="SET", help=_SET)] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--weights", metavar="FILE", help="Written by train; baco's own by default."),
+    ] = None,
     rows: Annotated[
-        Path,
+        Path | None,
         typer.Option("--rows", metavar="FILE", help="FPGA measurements in the published column format."),
-    ],
+    ] = None,
     train: Annotated[
         Path | None,
         typer.Option(
-            "--train", metavar="FILE", help="Learn from these; by default FILE is cross-validated by shape."
+            "--train",
+            metavar="FILE",
+            help="With --rows: learn from these; without it the rows are cross-validated by layer shape.",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of the cross-validation.")] = 10,
+    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of a cross-validation.")] = 10,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ... to average over.")
     ] = 1,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="OUT.csv", help="The rows with predicted.cycle added.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    json: _Json = False,
 ) -> None:
-    """How well measured cycles are predicted, beside simpler predictors."""
+    """How well measured cycles are predicted, beside simpler predictors: of a measured set, or of published rows."""
     from baco.commands.context import print_json, stderr, stdout
-    from explore.cost.learned.published_report import evaluate_published
+    from common.errors import InputError
+    from explore.cost.learned.published_report import PublishedReport, evaluate_published
+    from explore.cost.learned.report import SetReport, evaluate_set
 
-    report = evaluate_published(
-        rows,
-        train,
-        folds=folds,
-        seeds=range(seeds),
-        out=out,
-        progress=lambda line: stderr().print(line, markup=False),
-    )
+    if (rows is None) == (measured is None):
+        raise InputError(
+            "say what to evaluate: --set SET, or --rows FILE", hint="baco model evaluate --set test"
+        )
+    report: PublishedReport | SetReport
+    if measured is not None:
+        report = evaluate_set(measured, weights)
+    else:
+        assert rows is not None
+        report = evaluate_published(
+            rows,
+            train,
+            folds=folds,
+            seeds=range(seeds),
+            out=out,
+            progress=lambda line: stderr().print(line, markup=False),
+        )
     if json:
         print_json(report.to_dict())
     else:
         stdout().print(report.text(), markup=False)
+
+
+@model.command("compare")
+def compare(
+    measured: Annotated[str, typer.Option("--set", metavar="SET", help=_SET)] = "train",
+    residual: Annotated[
+        list[str] | None, typer.Option("--residual", help="Repeatable; all by default.")
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--split",
+            help="What test rows share with no training row: task, accelerator or both; repeatable, all by default.",
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of the cross-validation.")] = 5,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ...")] = 5,
+    json: _Json = False,
+) -> None:
+    """Cross-validate the residuals side by side on a measured set."""
+    from baco.commands.context import print_json, stderr, stdout
+    from explore.cost.learned.compare import SPLITS
+    from explore.cost.learned.registry import RESIDUALS
+    from explore.cost.learned.report import compare_residuals, comparison_text
+
+    found = compare_residuals(
+        measured,
+        residual or tuple(RESIDUALS),
+        split or SPLITS,
+        folds=folds,
+        seeds=seeds,
+        progress=lambda line: stderr().print(line, markup=False),
+    )
+    if json:
+        print_json([one.to_dict() for one in found])
+    else:
+        stdout().print(comparison_text(found), markup=False)
+
+
+@model.command("transfer")
+def transfer(
+    measured: Annotated[str, typer.Option("--set", metavar="SET", help=_SET)] = "train",
+    residual: _Residual = "trees",
+    measurements: Annotated[
+        int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
+    ] = 50,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of models and of what is drawn.")] = 0,
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="Instead: from the RTL to FPGA measurements in the published column format.",
+        ),
+    ] = None,
+    json: _Json = False,
+) -> None:
+    """Leave accelerators out of training, and adapt to each with a few of its measurements."""
+    from dataclasses import asdict
+
+    from baco.commands.context import print_json, stderr, stdout
+    from explore.cost.learned.published_transfer import published_text, transfer_published
+    from explore.cost.learned.report import transfer_set, transfer_text
+
+    def progress(line: str) -> None:
+        stderr().print(line, markup=False)
+
+    if rows is not None:
+        published = transfer_published(rows, measurements=measurements, seed=seed, progress=progress)
+        if json:
+            print_json([asdict(one) for one in published])
+        else:
+            stdout().print(published_text(published), markup=False)
+        return
+    found = transfer_set(measured, residual, measurements=measurements, seed=seed, progress=progress)
+    if json:
+        print_json([{**asdict(one), "ratio": one.ratio} for one in found])
+    else:
+        stdout().print(transfer_text(found), markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import torch
@@ -68,16 +68,23 @@ def instruction_base(
     accelerators: Sequence[Accelerator],
     styles: Sequence[str],
 ) -> BasePrediction:
-    """The instruction-aware model, with the terms it is made of."""
-    from explore.cost.instruction import HardwareBatch, LayerBatch, latency
+    """The instruction-aware model, with its terms, and the counts and times that they are made of."""
+    from explore.cost.instruction.batch import HardwareBatch, LayerBatch
+    from explore.cost.instruction.commands import count_commands
+    from explore.cost.instruction.model import constants, latency, measure_work
+    from explore.cost.instruction.tiling import Rounding, make_tiling
 
-    found = latency(
-        LayerBatch.of(layers),
-        MappingBatch.of(mappings),
-        HardwareBatch.of(accelerators),
-        torch.tensor([style.startswith("loop_") for style in styles]),
-    )
-    names, values = found.terms
+    layer, mapping = LayerBatch.of(layers), MappingBatch.of(mappings)
+    hardware = HardwareBatch.of(accelerators)
+    found = latency(layer, mapping, hardware, torch.tensor([style.startswith("loop_") for style in styles]))
+    tiling = make_tiling(layer, mapping, hardware, Rounding(False))
+    counts = count_commands(tiling)
+    work = measure_work(tiling, counts, constants())
+    terms = dict(zip(found.names, found.terms, strict=True))
+    for part in (counts, work):
+        terms |= {f"{one.name.replace('_', ' ')}": getattr(part, one.name) for one in fields(part)}
+    size = (len(layers),)
     return BasePrediction(
-        found.cycles.double().numpy(), dict(zip(names, values.double().numpy(), strict=True))
+        found.cycles.double().expand(size).numpy(),
+        {name: term.double().expand(size).numpy() for name, term in terms.items()},
     )

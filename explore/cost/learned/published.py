@@ -27,7 +27,7 @@ from explore.cost.learned.published_counts import (
     raw_features,
 )
 from explore.cost.learned.resource_law import ResourceLaw
-from explore.cost.learned.scores import Scores, group_numbers, grouped_folds, scores
+from explore.cost.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
 from explore.cost.learned.trees import TreeResidual
 from explore.mapping_rows import MappingTable
 from workloads.problem import Problem
@@ -175,8 +175,8 @@ def cross_validate(
         each_fold.append(tuple(found))
     by_seed = tuple(scores(one, cycles) for one in corrected)
     return CrossValidation(
-        law=_mean([scores(one, cycles) for one in laws]),
-        corrected=_mean(by_seed),
+        law=mean_scores([scores(one, cycles) for one in laws]),
+        corrected=mean_scores(by_seed),
         seeds=by_seed,
         folds=tuple(each_fold),
         predicted=np.exp(np.mean(np.log(corrected), axis=0)),
@@ -185,14 +185,3 @@ def cross_validate(
 
 def _rows(table: MappingTable, rows: NDArray[Any]) -> tuple[list[Problem], list[Mapping]]:
     return [table.problems[i] for i in rows], [table.mappings[i] for i in rows]
-
-
-def _mean(found: Sequence[Scores]) -> Scores:
-    ranks = [one.spearman for one in found if one.spearman is not None]
-    return Scores(
-        rows=found[0].rows,
-        spearman=float(np.mean(ranks)) if ranks else None,
-        mean_percent=float(np.mean([one.mean_percent for one in found])),
-        median_percent=float(np.mean([one.median_percent for one in found])),
-        bias_percent=float(np.mean([one.bias_percent for one in found])),
-    )

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.files import atomic_write
 from explore.cost.learned.compare import SPLITS, Comparison, coverage, cross_validated, stratum_scores
 from explore.cost.learned.measured import MeasuredSet, measured_set
 from explore.cost.learned.model import SHIPPED, LearnedModel
+from explore.cost.learned.protocol import Features
 from explore.cost.learned.registry import RESIDUALS
 from explore.cost.learned.scores import Scores, scores
 from explore.cost.learned.transfer import Transfer, leave_one_machine_out, summary
@@ -85,9 +87,9 @@ def train_model(
 
 def _joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
     """Several sets as one; tasks and accelerators of different sets are taken to differ."""
-    from explore.cost.learned.protocol import Features
-
-    tasks, machines, names = [], [], []
+    tasks: list[NDArray[np.int64]] = []
+    machines: list[NDArray[np.int64]] = []
+    names: list[str] = []
     for one in sets:
         tasks.append(one.tasks + sum(len(other) for other in tasks))
         machines.append(one.machines + len(names))

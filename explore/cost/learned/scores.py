@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from explore.cost.learned.protocol import Floats
 from explore.evaluate import spearman
 
-__all__ = ["Scores", "group_numbers", "grouped_folds", "pairwise_accuracy", "scores"]
+__all__ = ["Scores", "group_numbers", "grouped_folds", "mean_scores", "pairwise_accuracy", "scores"]
 
 #: Pairs that the pairwise accuracy looks at, at most.
 _PAIRS = 200_000
@@ -83,3 +83,15 @@ def grouped_folds(groups: NDArray[Any], folds: int, seed: int) -> Iterator[NDArr
     names = np.random.default_rng(seed).permutation(np.unique(groups))
     for fold in range(min(folds, len(names))):
         yield np.isin(groups, names[fold :: min(folds, len(names))])
+
+
+def mean_scores(found: Sequence[Scores]) -> Scores:
+    """Means over several scores of as many rows."""
+    ranks = [one.spearman for one in found if one.spearman is not None]
+    return Scores(
+        rows=found[0].rows,
+        spearman=float(np.mean(ranks)) if ranks else None,
+        mean_percent=float(np.mean([one.mean_percent for one in found])),
+        median_percent=float(np.mean([one.median_percent for one in found])),
+        bias_percent=float(np.mean([one.bias_percent for one in found])),
+    )

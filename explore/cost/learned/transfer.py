@@ -17,16 +17,25 @@ from scipy.linalg import cho_factor, cho_solve
 from explore.cost.learned.measured import MeasuredSet
 from explore.cost.learned.model import Corrected, LearnedModel
 from explore.cost.learned.protocol import Features, Floats
-from explore.cost.learned.scores import Scores, scores
+from explore.cost.learned.scores import Scores, grouped_folds, scores
 
-__all__ = ["Adapted", "GaussianProcess", "Transfer", "adapt", "leave_one_machine_out"]
+__all__ = [
+    "Adapted",
+    "GaussianProcess",
+    "Transfer",
+    "adapt",
+    "leave_one_machine_out",
+    "standardised",
+    "summary",
+]
 
 #: Hyperparameters tried: length over the median distance, and part of the variance that is structure, not noise.
 _LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _STRUCTURE = (0.05, 0.2, 0.5, 0.8, 0.95)
-#: Structure that a constant and ... explain beforehand: how wide the constant's own prior is against the rest.
+#: Variance of the constant's prior against all the rest.
 _CONSTANT = 4.0
 _LEAST_VARIANCE = 1e-5
+_FAR = 4.0
 
 
 class GaussianProcess:
@@ -76,18 +85,17 @@ class Adapted:
     Attributes:
         source: trained elsewhere.
         process: of what it gets wrong here.
-        centre, scale: of the features, (F,), from the source.
+        known: features that the source was trained on.
     """
 
     source: LearnedModel
     process: GaussianProcess
-    centre: Floats
-    scale: Floats
+    known: Features
 
     def correct(self, features: Features, predicted: Floats) -> Corrected:
         """As `LearnedModel.correct`."""
         before = self.source.correct(features, predicted)
-        mean, deviation = self.process.predict(_scaled(features, self.centre, self.scale))
+        mean, deviation = self.process.predict(standardised(features, self.known))
         return Corrected(before.cycles * np.exp(mean), deviation)
 
 
@@ -98,18 +106,17 @@ def adapt(source: LearnedModel, known: Features, new: MeasuredSet) -> Adapted:
         known: features that the source was trained on (they say how much each of them varies).
         new: measurements, a few are enough.
     """
-    centre = np.nanmean(known.flat, axis=0)
-    scale = np.nanstd(known.flat, axis=0)
-    # what did not vary in the source is no reason to tell programs apart
-    scale = np.where(scale > 1e-6, scale, np.inf)
     before = source.correct(new.features, new.predicted)
     process = GaussianProcess()
-    process.fit(_scaled(new.features, centre, scale), np.log(new.cycles / before.cycles))
-    return Adapted(source, process, centre, scale)
+    process.fit(standardised(new.features, known), np.log(new.cycles / before.cycles))
+    return Adapted(source, process, known)
 
 
-def _scaled(features: Features, centre: Floats, scale: Floats) -> Floats:
-    return np.nan_to_num((features.flat - centre) / scale).clip(-4, 4)
+def standardised(features: Features, known: Features) -> Floats:
+    """Flat rows in units of the deviation of each column among `known`; 0 where those do not vary."""
+    scale = np.nanstd(known.flat, axis=0)
+    found = (features.flat - np.nanmean(known.flat, axis=0)) / np.where(scale > 1e-6, scale, np.inf)
+    return np.asarray(np.nan_to_num(found).clip(-_FAR, _FAR))
 
 
 @dataclass(frozen=True)
@@ -152,8 +159,6 @@ def leave_one_machine_out(
     The rows tested are of layers that neither the source nor the adapting measurements have. `within` trains on all
     accelerators, and tests the same rows by models that have never seen their layers.
     """
-    from explore.cost.learned.scores import grouped_folds
-
     within = np.zeros(len(data))
     for test in grouped_folds(data.tasks, folds, seed):
         model = LearnedModel.train(residual, data.take(~test), seed)
