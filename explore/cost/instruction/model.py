@@ -1,0 +1,284 @@
+"""Cycles of mappings as the compiler realises them, predicted from the commands their code issues.
+
+Every visit of a tile is a few phases one after the other: loads that nothing hides, passes with what goes on beside
+them, stores that nothing hides. In each phase the host core writes commands, memory moves data and the array multiplies
+at the same time, so a phase takes what the busiest of them takes. Which moves hide behind passes is what the mapping's
+buffering says.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+import torch
+from torch import Tensor
+
+from accel.config import Accelerator
+from compiler.layer import Layer
+from compiler.lower.traffic import MEMORY_LATENCY
+from compiler.mapping import Mapping
+from compiler.schedule import Schedule
+from explore.cost.instruction.batch import HardwareBatch, LayerBatch
+from explore.cost.instruction.commands import Commands, count_commands
+from explore.cost.instruction.host import HOST_FEATURES, host_features
+from explore.cost.instruction.tiling import LOOP, Rounding, Tiling, make_tiling
+from explore.cost.instruction.transfers import Transfer, lowest_bit, read, write
+from explore.cost.reference import MappingBatch
+
+__all__ = ["TERMS", "Constants", "InstructionLatency", "constants", "latency", "predict_layers"]
+
+#: What `InstructionLatency.terms` has, in order.
+TERMS = ("compute", "load", "store", "issue", "start")
+
+
+@dataclass(frozen=True)
+class InstructionLatency:
+    """Predicted latency of a batch.
+
+    Attributes:
+        cycles: (B,).
+        terms: (5, B) cycles by `TERMS`: in which the array, loads, stores and the host core are busy, and what start,
+            end and waits in between take. All but the last overlap.
+    """
+
+    cycles: Tensor
+    terms: Tensor
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the terms."""
+        return TERMS
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The fitted constants.
+
+    Attributes:
+        host: cycles by `HOST_FEATURES`.
+        timing: cycles and exponents by the names in `TIMING`.
+    """
+
+    host: dict[str, float]
+    timing: dict[str, float]
+
+
+#: What the model's timing constants mean, with the values that it starts from.
+TIMING = {
+    # cycles from a load of a block that nothing hides to its first products, beside the transfer
+    "load_wait": 90.0,
+    # cycles from the last product of a tile to its first stored row, and to the next tile's products
+    "store_wait": 60.0,
+    # cycles that waiting for partial sums in memory takes
+    "fence_wait": 150.0,
+    # cycles of the array for a block of weights beside its rows
+    "exchange": 2.0,
+    # share of its phases in which the host core works while everything else waits, and the other way round
+    "phases": 0.5,
+    # exponent of the norm that joins what goes on at the same time: the larger, the nearer to the maximum
+    "overlap": 6.0,
+    # cycles of start and end
+    "start": 200.0,
+}
+
+
+@functools.cache
+def constants() -> Constants:
+    """Those of `constants.json`, which `explore.cost.instruction.fit` writes."""
+    text = resources.files("explore.cost.instruction").joinpath("constants.json").read_text("utf-8")
+    values = json.loads(text)
+    return Constants(
+        {name: float(values["host"][name]) for name in HOST_FEATURES},
+        {name: float(values["timing"][name]) for name in TIMING},
+    )
+
+
+def latency(
+    layers: LayerBatch,
+    mappings: MappingBatch,
+    hardware: HardwareBatch,
+    macro: Tensor | None = None,
+    *,
+    relaxed: bool = False,
+    fitted: Constants | None = None,
+) -> InstructionLatency:
+    """Predicted latency of a batch.
+
+    Differentiable in the tile factors: with `relaxed`, partial tiles count by their share and the gradient is that of
+    the value; without, values are exact and gradients those of the relaxed one, roughly.
+
+    Args:
+        layers, mappings, hardware: of the batch (B,), any float type, on one device.
+        macro: (B,) which rows are carried out by macros; None decides by shape.
+        fitted: other constants than the committed ones.
+    """
+    tiling = make_tiling(layers, mappings, hardware, Rounding(relaxed))
+    return explicit_latency(tiling, count_commands(tiling), fitted or constants())
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a batch keeps busy, cycles (B,) each: moves that have to wait, moves beside passes, passes.
+
+    Attributes:
+        host_loads, host_passes, host_stores: the host core, in each of the phases.
+        loads, stores: memory, moves that nothing hides.
+        beside: memory, moves that passes hide.
+        waves: the array.
+        read, written: all reads, all writes.
+    """
+
+    host_loads: Tensor
+    host_passes: Tensor
+    host_stores: Tensor
+    loads: Tensor
+    stores: Tensor
+    beside: Tensor
+    waves: Tensor
+    read: Tensor
+    written: Tensor
+
+
+def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLatency:
+    """Latency of explicit code from its counts."""
+    k = fitted.timing
+    work = measure_work(t, c, fitted)
+    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    zero = torch.zeros_like(c.visits)
+    fills = torch.where(copies_w, zero, c.weight_fills)
+    fills = torch.maximum(fills, torch.where(copies_i, zero, c.input_fills))
+    late_tiles = torch.where(copies_o, zero, c.tiles)
+    waits = fills * k["load_wait"] + late_tiles * k["store_wait"] + c.fences * k["fence_wait"]
+    loads = work.loads + fills * k["load_wait"]
+    stores = work.stores + late_tiles * k["store_wait"] + c.fences * k["fence_wait"]
+    host = work.host_loads + work.host_passes + work.host_stores
+    power = k["overlap"]
+    busy = _join(power, work.waves, work.beside)
+    together = _join(power, host, loads + busy + stores)
+    apart = (
+        _join(power, work.host_loads, loads)
+        + _join(power, work.host_passes, busy)
+        + _join(power, work.host_stores, stores)
+    )
+    start = k["start"] + zero
+    cycles = together + k["phases"] * (apart - together) + start
+    terms = torch.stack([work.waves, work.read, work.written, host, start + waits])
+    return InstructionLatency(cycles, terms)
+
+
+def _join(power: float, *times: Tensor) -> Tensor:
+    """What takes several times at once takes: a little more than the longest."""
+    stacked = torch.stack(times)
+    most = stacked.amax(0).clamp_min(1e-9)
+    return most * ((stacked / most) ** power).sum(0) ** (1 / power)
+
+
+def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
+    """What the commands of a batch keep busy."""
+    layer, hw = t.layer, t.hardware
+    features = host_features(t, c)
+    costs = {name: features[at] * fitted.host[name] for at, name in enumerate(HOST_FEATURES)}
+    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    zero = torch.zeros_like(c.visits)
+
+    def late(early: Tensor, value: Tensor) -> Tensor:
+        return torch.where(early, zero, value)
+
+    host = functools.reduce(torch.add, costs.values())
+    host_loads = late(copies_w, costs["weights"] + costs["weights_edge"])
+    host_loads = host_loads + late(copies_i, costs["inputs"] + costs["inputs_edge"] + costs["inputs_padded"])
+    host_stores = late(
+        copies_o, costs["stores"] + costs["stores_edge"] + costs["opening"] + costs["opening_edge"]
+    )
+
+    k_aligned = lowest_bit(t.block[3])
+    weights = read(
+        c.weight_spans, c.weight_bytes, layer.weight_pitch,
+        torch.minimum(lowest_bit(layer.weight_pitch), k_aligned), hw,
+    )  # fmt: skip
+    c_aligned = lowest_bit(t.block[2])
+    inputs = read(
+        c.input_spans, c.input_bytes, layer.input_pitch * t.column_step,
+        torch.minimum(lowest_bit(layer.input_pitch), c_aligned), hw,
+    )  # fmt: skip
+    tile_aligned = torch.minimum(lowest_bit(torch.minimum(t.tile[3], hw.dim)), lowest_bit(t.block[3]))
+    out_aligned = torch.minimum(lowest_bit(layer.output_pitch), tile_aligned)
+    size = torch.where(layer.raw > 0, 4.0, 1.0).to(c.visits.dtype)
+    results = write(
+        c.result_spans, c.result_spans * c.result_columns * size, (out_aligned * size).clamp_max(64.0), hw
+    )
+    again = c.sum_stores / c.stores.clamp_min(1e-9)
+    sum_bytes = c.result_rows * again * c.result_columns * 4
+    sums_out = write(c.result_rows * again, sum_bytes, (out_aligned * 4).clamp_max(64.0), hw)
+    sums_in = read(
+        c.result_rows * again, sum_bytes, layer.output_pitch * 4, (out_aligned * 4).clamp_max(64.0), hw
+    )
+    bias_bytes = c.bias_loads * c.result_columns * 4
+    bias = read(c.bias_loads, bias_bytes, bias_bytes * 0 + 4096, (tile_aligned * 4).clamp_max(64.0), hw)
+    residual = read(
+        c.result_rows * layer.residual, c.result_rows * layer.residual * c.result_columns,
+        layer.output_pitch, out_aligned, hw,
+    )  # fmt: skip
+    opening_rows = c.result_rows * (layer.bias + layer.residual + again)
+
+    def cycles(moved: Transfer, rows: Tensor) -> Tensor:
+        pace = torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
+        waiting = moved.requests * (MEMORY_LATENCY / hw.requests)
+        return torch.maximum(torch.maximum(pace, waiting), torch.maximum(rows, moved.requests))
+
+    def written(moved: Transfer, rows: Tensor) -> Tensor:
+        return torch.maximum(torch.maximum(moved.bytes / hw.bandwidth, moved.beats), rows)
+
+    weight_cycles, input_cycles = cycles(weights, c.weight_rows), cycles(inputs, c.input_rows)
+    opening_cycles = cycles(bias + residual + sums_in, opening_rows)
+    store_cycles = written(results + sums_out, c.result_rows * (1 + again))
+    loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
+    stores = late(copies_o, store_cycles + opening_cycles)
+    # what goes beside passes shares the channel; reads and writes have a port each
+    moved_early = (
+        torch.where(copies_w, weights.bytes, zero)
+        + torch.where(copies_i, inputs.bytes, zero)
+        + torch.where(
+            copies_o, results.bytes + sums_out.bytes + bias.bytes + residual.bytes + sums_in.bytes, zero
+        )
+    ) / hw.bandwidth
+    read_early = torch.where(copies_w, weight_cycles, zero) + torch.where(copies_i, input_cycles, zero)
+    read_early = read_early + torch.where(copies_o, opening_cycles, zero)
+    written_early = torch.where(copies_o, store_cycles, zero)
+    beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
+    return Work(
+        host_loads=host_loads,
+        host_passes=host - host_loads - host_stores,
+        host_stores=host_stores,
+        loads=loads,
+        stores=stores,
+        beside=beside,
+        waves=c.waves + torch.where(t.os, zero, c.weight_blocks * fitted.timing["exchange"]),
+        read=weight_cycles + input_cycles + opening_cycles,
+        written=store_cycles,
+    )
+
+
+def predict_layers(
+    layers: Sequence[Layer], how: Sequence[Schedule | Mapping], accelerator: Accelerator
+) -> list[InstructionLatency]:
+    """Predicted latency of each layer (tensors of one element), carried out as a schedule or mapping says."""
+    from compiler.lower.realise import mapping_of
+
+    mappings = [
+        one if isinstance(one, Mapping) else mapping_of(layer, one, accelerator)
+        for layer, one in zip(layers, how, strict=True)
+    ]
+    if not layers:
+        return []
+    found = latency(
+        LayerBatch.of(layers), MappingBatch.of(mappings), HardwareBatch.of([accelerator] * len(layers))
+    )
+    return [
+        InstructionLatency(found.cycles[at : at + 1], found.terms[:, at : at + 1])
+        for at in range(len(layers))
+    ]
