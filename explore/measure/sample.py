@@ -33,7 +33,7 @@ STRATA: tuple[Stratum, ...] = ("compute", "load", "store", "issue")
 _NAMED_ORDERS = ("PQNRSCK", "KRSPQCN", "RSCKPQN")
 _NAMED, _FULL_ARRAY = 0.5, 0.7
 #: Rough costs: cycles in which the host writes a command, and in which it goes from tile to tile; latency of memory.
-_HOST_CYCLES, _VISIT_CYCLES, _LATENCY = 7.5, 200.0, 60.0
+_HOST_CYCLES, _VISIT_CYCLES, _LATENCY = 11.0, 300.0, 60.0
 
 
 def draw_mapping(
