@@ -128,6 +128,7 @@ def test_a_polite_signal_leaves_a_study_that_goes_on(tmp_path: Path, number: sig
     os.killpg(child.pid, number)  # as a terminal does: the workers get it too
     text, _ = child.communicate(timeout=120)
     assert (child.returncode, text.split()[0]) == (0, "interrupted"), text
+    assert "Traceback" not in text
     runs.check()
     assert runs.finish().startswith("done measured measured")
     runs.check()
