@@ -296,6 +296,7 @@ def _facts(data: ReportData) -> list[list[str]]:
     search = data.search
     rows = [
         ["Searcher", search.searcher],
+        ["Cost model", f"{search.cost_model} (of predicted latencies)"],
         ["Seed", str(search.seed)],
         ["Evaluations", f"{data.evaluations:,} (problem-mapping pairs; one with gradient counts as 3)"],
         ["Search time", f"{significant(data.seconds)} s in {len(data.summaries):,} batches"],
