@@ -217,19 +217,29 @@ def _reduce(function: str, words: _Words) -> HostWork:
     inner, (within,) = words.walk(1)
     extent, step, kind = words.take(3)
     outer, parts = math.prod(extents), math.prod(inner)
-    results = outer * many
+    results, quick = (
+        outer * many,
+        0.0,
+    )  # quick: the share of the results that are summed eight elements at a time
     if from_step == 1 and many > 1:
         groups = outer * -(-many // _TOTALS)
         lanes = min(many, _TOTALS)
         order: tuple[int, ...] = (*extents, groups // outer, *inner, extent, lanes)
         source = Loops(words.places[0], order, (*strides[0], lanes, *within, step, 1))
         visits, variant = groups * parts * extent, "together"
+        at = words.places[0][1] if isinstance(words.places[0], tuple) else 0
+        aligned = all(one % 8 == 0 for one in (at, *strides[0], *within, step))
+        if kind == 0 and aligned:
+            quick = many // _TOTALS * _TOTALS / many
     else:
         order = (*extents, many, *inner, extent)
         source = Loops(words.places[0], order, (*strides[0], from_step, *within, step))
         visits, variant = results * parts, "single"
     target = Loops(words.places[1], (*extents, many), (*strides[1], to_step))
-    amounts = _amounts(results=results, visits=visits, elements=results * parts * extent)
+    elements = results * parts * extent
+    amounts = _amounts(
+        results=results, visits=visits, elements=elements * (1 - quick), quick_elements=elements * quick
+    )
     kinds = ("sum", "largest", "smallest")
     return HostWork(
         f"{function} {variant} {kinds[kind]}", amounts, line_misses([source]) + line_misses([target])

@@ -91,7 +91,11 @@ def test_averages_of_images_go_by_lines() -> None:
     work = host_work(*words(host_call(op, {})), ["x", "y"])
     assert work is not None
     assert work.variant == "net_reduce together sum"
-    assert work.amounts == {"calls": 1, "results": 512, "visits": 8 * 49, "elements": 49 * 512}
+    whole = {"calls": 1, "results": 512, "visits": 8 * 49}
+    assert work.amounts == whole | {"elements": 0, "quick_elements": 49 * 512}
+    work = host_work(*words(host_call(op, {})), [(0, 4), "y"])  # not aligned
+    assert work is not None
+    assert work.amounts == whole | {"elements": 49 * 512, "quick_elements": 0}
     assert work.misses == pytest.approx((49 + 1) * 512 / LINE_BYTES, rel=0.1)
 
 

@@ -222,3 +222,38 @@ def test_all_operators_on_random_views(seed: int) -> None:
     for _ in range(300):
         OPERATORS[str(sketch.random.choice(list(OPERATORS)))](sketch)
     check(sketch)
+
+
+def test_long_reductions_of_neighbours() -> None:
+    """Sums of eight elements at a time: whole and partial groups, more than 256 of them, extremes, every alignment."""
+    s = Sketch(np.random.default_rng(11))
+    for size, channels in ((20, 64), (3, 192), (17, 200), (16, 128), (5, 63), (23, 65)):
+        for fill in (None, -128, 127):
+            shape = (1, size, size, channels)
+            data = None if fill is None else np.full(shape, fill, np.int8)
+            image = s.value(shape, "input", data)
+            for function in ("sum", "max", "min") if fill is None else ("sum",):
+                s.add(
+                    Reduction, s.value((1, channels), "output"), input=image.transposed((0, 3, 1, 2)),
+                    function=function, axes=2, rescale=FixedPoint(2**30 // size**2, 30),
+                )  # fmt: skip
+        # channels of a wider image, from any offset
+        wide = s.value((1, size, size, channels + 13))
+        part = View(wide.value, (1, channels, size, size), (0, 1, size * (channels + 13), channels + 13), 5)
+        s.add(Reduction, s.value((1, channels), "output"), input=part, function="sum", axes=2,
+              rescale=FixedPoint(2**30 // size**2, 30))  # fmt: skip
+    check(s)
+
+
+def test_long_rows() -> None:
+    """Rows beyond what is kept of a softmax, and of every remainder."""
+    s = Sketch(np.random.default_rng(12))
+    exponentials = np.rint(2**16 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
+    for length in (1, 3, 4, 7, 255, 256, 257, 258, 260, 700):
+        for numerator in (2**40 * 127, 2**44 * 127):  # the second one beyond 127
+            s.add(
+                Softmax, s.either((3, length), "output"), input=s.either((3, length)),
+                table=s.value((256,), "constant", exponentials), numerator=numerator,
+            )  # fmt: skip
+        s.add(Map, s.either((2, length), "output"), input=s.either((2, length)), table=table(s, (256,)))
+    check(s)

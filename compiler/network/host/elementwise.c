@@ -3,7 +3,7 @@
 #include "host.h"
 
 INLINE void map_row(int64_t n, const int8_t* from, int64_t from_step, const int8_t* table, int8_t* to, int64_t to_step) {
-  FOR_EACH(i, n, int8_t, to[i * to_step], table[from[i * from_step]]);
+  FOR_EACH_BY(8, i, n, int8_t, to[i * to_step], table[from[i * from_step]]);
 }
 
 // output = table[input + 128]

@@ -47,25 +47,26 @@ static inline int walk_next(struct walk* w) {
 #define INLINE static inline __attribute__((always_inline))
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
 
-// target = result for every i of [0, n), both expressions of `i`. Four results are computed before the first is
+// target = result for every i of [0, n), both expressions of `i`. `lanes` results are computed before the first is
 // stored: loads of an in-order core then need not wait for one another, nor for stores that might change what they
 // read. A result may replace the operands of the same i.
-#define FOR_EACH(i, n, type, target, result)           \
-  do {                                                 \
-    int64_t first_ = 0;                                \
-    for (; first_ + 4 <= (n); first_ += 4) {           \
-      type lane_[4];                                   \
-      for (int64_t k_ = 0; k_ < 4; ++k_) {             \
-        const int64_t i = first_ + k_;                 \
-        lane_[k_] = (type)(result);                    \
-      }                                                \
-      for (int64_t k_ = 0; k_ < 4; ++k_) {             \
-        const int64_t i = first_ + k_;                 \
-        target = lane_[k_];                            \
-      }                                                \
-    }                                                  \
+#define FOR_EACH_BY(lanes, i, n, type, target, result)              \
+  do {                                                              \
+    int64_t first_ = 0;                                             \
+    for (; first_ + (lanes) <= (n); first_ += (lanes)) {            \
+      type lane_[lanes];                                            \
+      for (int64_t k_ = 0; k_ < (lanes); ++k_) {                    \
+        const int64_t i = first_ + k_;                              \
+        lane_[k_] = (type)(result);                                 \
+      }                                                             \
+      for (int64_t k_ = 0; k_ < (lanes); ++k_) {                    \
+        const int64_t i = first_ + k_;                              \
+        target = lane_[k_];                                         \
+      }                                                             \
+    }                                                               \
     for (int64_t i = first_; i < (n); ++i) target = (type)(result); \
   } while (0)
+#define FOR_EACH(i, n, type, target, result) FOR_EACH_BY(4, i, n, type, target, result)
 
 // Few results are beyond the range: one comparison for both of its ends.
 static inline int8_t saturated(int64_t x) {

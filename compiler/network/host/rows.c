@@ -15,6 +15,8 @@ INLINE int64_t largest_of(int64_t n, const int8_t* from, int64_t step) {
   return largest;
 }
 
+enum { KEPT = 256 };  // exponentials of a row that are kept between the sum and the results
+
 // A row of a softmax; `taken` may be null. The result of the largest element is the largest one, because the table
 // falls from its first entry on.
 INLINE void softmax_row(int64_t n, const int8_t* from, int64_t from_step, const int8_t* taken, int64_t taken_step,
@@ -23,22 +25,28 @@ INLINE void softmax_row(int64_t n, const int8_t* from, int64_t from_step, const 
   for (int64_t i = 0; taken && i < n; ++i)
     if (RARELY(from[i * from_step] > largest) && taken[i * taken_step]) largest = from[i * from_step];
   const int32_t* below = table + largest;  // below[-x] belongs to an element x
-  int64_t total = 0, first = 0;
-  for (; !taken && first + 4 <= n; first += 4) {
-    const int8_t* x = from + first * from_step;
-    const int64_t a = x[0], b = x[from_step], c = x[2 * from_step], d = x[3 * from_step];
-    total += ((int64_t)below[-a] + below[-b]) + ((int64_t)below[-c] + below[-d]);
+  int32_t exponentials[KEPT];
+  int64_t total = 0, kept = 0;
+  for (; !taken && kept + 4 <= least(n, KEPT); kept += 4) {
+    const int8_t* x = from + kept * from_step;
+    const int32_t a = below[-x[0]], b = below[-x[from_step]], c = below[-x[2 * from_step]], d = below[-x[3 * from_step]];
+    exponentials[kept] = a, exponentials[kept + 1] = b, exponentials[kept + 2] = c, exponentials[kept + 3] = d;
+    total += ((int64_t)a + b) + ((int64_t)c + d);
   }
-  for (int64_t i = first; i < n; ++i)
+  for (int64_t i = kept; i < n; ++i)
     if (!taken || taken[i * taken_step]) total += below[-from[i * from_step]];
   const int64_t inverse = total ? numerator / total : 0, half = (int64_t)1 << 39;
-#define RESULT(i) ((below[-from[i * from_step]] * inverse + half) >> 40)
-  if (taken)
-    FOR_EACH(i, n, int8_t, to[i * to_step], taken[i * taken_step] ? least(RESULT(i), 127) : 0);
-  else if ((table[0] * inverse + half) >> 40 <= 127)
-    FOR_EACH(i, n, int8_t, to[i * to_step], RESULT(i));
-  else
-    FOR_EACH(i, n, int8_t, to[i * to_step], least(RESULT(i), 127));
+#define RESULT(exponential) (((exponential) * inverse + half) >> 40)
+  if (taken) {
+    FOR_EACH(i, n, int8_t, to[i * to_step],
+             taken[i * taken_step] ? least(RESULT(below[-from[i * from_step]]), 127) : 0);
+  } else if (RESULT(table[0]) <= 127) {
+    FOR_EACH(i, kept, int8_t, to[i * to_step], RESULT(exponentials[i]));
+    from += kept * from_step, to += kept * to_step;
+    FOR_EACH(i, n - kept, int8_t, to[i * to_step], RESULT(below[-from[i * from_step]]));
+  } else {
+    FOR_EACH(i, n, int8_t, to[i * to_step], least(RESULT(below[-from[i * from_step]]), 127));
+  }
 #undef RESULT
 }
 
@@ -129,7 +137,36 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
   } while (walk_next(&rows));
 }
 
-enum { TOTALS = 64 };  // a cache line of neighbouring results
+enum { TOTALS = 64, WORDS = TOTALS / 8 };  // a cache line of neighbouring results
+
+// Sums of up to MOST_ADDED elements for each of TOTALS results, eight elements at a time: each element, as a number from
+// 0 to 255, is added to 16 bits of its own, every other one in `even`, the rest in `odd`.
+struct sums {
+  uint64_t even[WORDS], odd[WORDS];
+};
+enum { MOST_ADDED = 256 };
+
+INLINE void sums_add(struct sums* s, const int8_t* from) {
+  const uint64_t* words = (const uint64_t*)from;
+  const uint64_t every_other = 0x00ff00ff00ff00ff;
+#pragma clang loop unroll(full)
+  for (int64_t i = 0; i < WORDS; ++i) {
+    const uint64_t x = words[i] ^ 0x8080808080808080;
+    s->even[i] += x & every_other;
+    s->odd[i] += x >> 8 & every_other;
+  }
+}
+
+// Moves the sums of `count` elements to the totals.
+static void sums_flush(struct sums* s, int64_t count, int64_t* totals) {
+  for (int64_t i = 0; i < WORDS; ++i) {
+    for (int64_t k = 0; k < 4; ++k) {
+      totals[8 * i + 2 * k] += (int64_t)(s->even[i] >> 16 * k & 0xffff) - 128 * count;
+      totals[8 * i + 2 * k + 1] += (int64_t)(s->odd[i] >> 16 * k & 0xffff) - 128 * count;
+    }
+    s->even[i] = s->odd[i] = 0;
+  }
+}
 
 // Adds (or takes the largest, smallest of) one element to each of `lanes` totals.
 INLINE void reduce_into(int64_t* totals, int64_t lanes, const int8_t* from, int64_t step, int64_t function) {
@@ -155,6 +192,8 @@ void net_reduce(const int64_t* d, const int8_t* input, int8_t* output) {
   const int64_t extent = rest[0], step = rest[1], function = rest[2], multiplier = rest[3], shift = rest[4];
   const int64_t most = from_step == 1 ? TOTALS : 1;
   int64_t totals[TOTALS];
+  struct sums sums = {{0}, {0}};
+  int64_t added = 0;
   do {
     for (int64_t first = 0; first < results; first += most) {
       const int64_t lanes = least(most, results - first);
@@ -171,9 +210,17 @@ void net_reduce(const int64_t* d, const int8_t* input, int8_t* output) {
           }
           totals[0] = total;
         } else {
-          for (int64_t i = 0; i < extent; ++i) reduce_into(totals, lanes, element + i * step, 1, function);
+          for (int64_t i = 0; i < extent; ++i, element += step) {
+            if (function || lanes < TOTALS || (uintptr_t)element & 7) {
+              reduce_into(totals, lanes, element, 1, function);
+              continue;
+            }
+            sums_add(&sums, element);
+            if (++added == MOST_ADDED) sums_flush(&sums, added, totals), added = 0;
+          }
         }
       } while (walk_next(&row));
+      if (added) sums_flush(&sums, added, totals), added = 0;
       int8_t* to = output + rows.at[1] + first * to_step;
       for (int64_t i = 0; i < lanes; ++i) to[i * to_step] = saturated(rescaled(totals[i], multiplier, shift));
     }
