@@ -14,13 +14,13 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.heuristic import downsamples, gemmini_schedule
 from compiler.layer import Layer
-from compiler.lower.estimate import conv_cycles, product_cycles
+from compiler.lower.estimate import conv_cycles, expansion_cycles, product_cycles, schedule_cycles
 from compiler.lower.explicit import explicit_workspaces
 from compiler.lower.explicit_choice import explicit_mappings
 from compiler.lower.grouped import packed_layer, packed_workspaces
 from compiler.lower.loop_conv_check import AXES, plan_loop_conv
 from compiler.lower.loop_ws import check_loop_ws
-from compiler.lower.pipeline import conv_runs, pipeline_cycles, product_runs
+from compiler.lower.realise import packed_pixels
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
 __all__ = ["Choice", "Style", "choices", "choose"]
@@ -28,10 +28,6 @@ __all__ = ["Choice", "Style", "choices", "choose"]
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
 _MOST_TILINGS = 200_000
-#: So many of the best tilings of each style and order are looked at run by run.
-_REFINED = 24
-#: What it costs the host core to write a byte of expanded weights.
-_HOST_CYCLES_A_BYTE = 4.0
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
@@ -95,15 +91,9 @@ def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:
     """Gemmini's default tiling, which can be among those that the quick estimate leaves out."""
     schedule = gemmini_schedule(layer, accelerator)
     try:
-        if isinstance(schedule, LoopWsSchedule):
-            matrix = check_loop_ws(layer, schedule, accelerator)
-            cycles = pipeline_cycles(*product_runs(layer, accelerator, matrix, schedule))
-        else:
-            plan = plan_loop_conv(layer, schedule, accelerator)
-            cycles = pipeline_cycles(*conv_runs(layer, accelerator, plan))
+        return [Choice(schedule, schedule_cycles(layer, schedule, accelerator))]
     except InfeasibleError:
         return []
-    return [Choice(schedule, cycles)]
 
 
 # -------------------------------------------------------------------- explicit moves
@@ -134,7 +124,7 @@ def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
     except InfeasibleError:
         return []
     found = []
-    expansion = _HOST_CYCLES_A_BYTE * inner.problem.groups * inner.weight.group
+    expansion = expansion_cycles(inner)
     for cycles, mapping in explicit_mappings(inner, accelerator):
         schedule = DepthwiseSchedule(mapping, packed)
         try:
@@ -168,16 +158,13 @@ def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]
     found = []
     for order in ("ijk", "jik"):
         near_a, near_b = (trips_k, trips_j * trips_k) if order == "ijk" else (trips_i * trips_k, trips_k)
-        keep_a, keep_b = np.where(near_a <= 2, trips_j, 1), np.where(near_b <= 2, trips_i, 1)
-        cycles = product_cycles(
-            layer, accelerator, (product.rows, product.columns, product.depth), i, j, k, keep_a, keep_b
-        )
-        for n in np.argsort(cycles, kind="stable")[: max(best, _REFINED)]:
+        keep_a, keep_b = (near_a <= 2) & (trips_j > 1), (near_b <= 2) & (trips_i > 1)
+        cycles = product_cycles(layer, accelerator, product, (i, j, k), order, (keep_a, keep_b))
+        for n in np.argsort(cycles, kind="stable")[:best]:
             schedule = LoopWsSchedule(
-                int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n] > 1), bool(keep_b[n] > 1)
+                int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n]), bool(keep_b[n])
             )
-            refined = pipeline_cycles(*product_runs(layer, accelerator, product, schedule))
-            found.append(Choice(schedule, refined))
+            found.append(Choice(schedule, float(cycles[n])))
     return sorted(found, key=lambda one: one.cycles)[:best]
 
 
@@ -198,9 +185,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
         return []
     stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
     down = downsamples(layer)
-    pixels = 1
-    if accelerator.features.first_layer and not down and p.dilation_w == 1 and dim >= p.C:
-        pixels = min(p.R, dim // p.C)
+    pixels = packed_pixels(layer, p.R, p.C, accelerator)
     one_row = (p.stride_h != p.stride_w and p.P > 1) or (p.dilation_h != p.dilation_w and p.R > 1 and p.S > 1)
     options = {
         "n": _equal_parts(p.N),
@@ -228,24 +213,30 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
         inner_k = order == "nqpksrc"
         near_in = reduction if inner_k else spatial * reduction
         near_w = trips["k"] * reduction if inner_k else reduction
-        keep_in = np.where((near_in <= 2) & (pixels == 1), trips["k"], 1)
-        keep_w = np.where((near_w <= 2) & (pixels == 1), spatial, 1)
-        cycles = conv_cycles(layer, accelerator, tile, stride=p.stride_w if p.P > 1 else p.stride_h, pixels=pixels,
-                             downsample=down, keep_input=keep_in, keep_weights=keep_w)  # fmt: skip
-        for n in np.argsort(cycles, kind="stable")[: max(best, _REFINED)]:
+        keep_in = (near_in <= 2) & (trips["k"] > 1) & (pixels == 1)
+        keep_w = (near_w <= 2) & (spatial > 1) & (pixels == 1)
+        cycles = conv_cycles(
+            layer, accelerator, tile, pixels=pixels, downsample=down,
+            input_loads=np.where(keep_in, 1, trips["k"]), weight_loads=np.where(keep_w, 1, spatial),
+        )  # fmt: skip
+        chosen = 0
+        for n in np.argsort(cycles, kind="stable"):
+            if chosen == best:
+                break
             batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
                 int(tile[axis][n]) for axis in AXES
             )
             schedule = LoopConvSchedule(
                 batch, rows, columns, channels, kernel_rows, kernel_columns, depth,
                 order=order, pixels=pixels, downsample=down,
-                keep_input=bool(keep_in[n] > 1), keep_weights=bool(keep_w[n] > 1),
+                keep_input=bool(keep_in[n]), keep_weights=bool(keep_w[n]),
             )  # fmt: skip
             try:
-                plan = plan_loop_conv(layer, schedule, accelerator)
+                plan_loop_conv(layer, schedule, accelerator)
             except InfeasibleError:
                 continue
-            found.append(Choice(schedule, pipeline_cycles(*conv_runs(layer, accelerator, plan))))
+            found.append(Choice(schedule, float(cycles[n])))
+            chosen += 1
     return sorted(found, key=lambda one: one.cycles)[:best]
 
 

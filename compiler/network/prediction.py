@@ -18,17 +18,13 @@ import numpy as np
 
 from accel.config import Accelerator
 from compiler.layer import Layer
-from compiler.lower.explicit_choice import explicit_cycles
-from compiler.lower.loop_conv_check import plan_loop_conv
-from compiler.lower.loop_ws import check_loop_ws
-from compiler.lower.pipeline import conv_runs, pipeline_cycles, product_runs
+from compiler.lower.estimate import schedule_cycles
 from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.network.addition import MOVE_BYTES, AdditionCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.program import NetworkProgram
 from compiler.network.steps import Pointer, Step
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
 
 __all__ = ["predict_steps"]
 
@@ -47,21 +43,12 @@ def _step(built: NetworkProgram, step: Step, accelerator: Accelerator) -> float:
     lowered = built.lowered
     if step.function in lowered.layers:
         code = lowered.layers[step.function]
-        return _layer(code.layer, code.schedule, accelerator)
+        return schedule_cycles(code.layer, code.schedule, accelerator)
     if step.function in lowered.additions:
         return _addition(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
     return _host(built, step)
-
-
-def _layer(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> float:
-    if isinstance(schedule, LoopWsSchedule):
-        matrix = check_loop_ws(layer, schedule, accelerator)
-        return pipeline_cycles(*product_runs(layer, accelerator, matrix, schedule))
-    if isinstance(schedule, LoopConvSchedule):
-        return pipeline_cycles(*conv_runs(layer, accelerator, plan_loop_conv(layer, schedule, accelerator)))
-    return explicit_cycles(layer, schedule.mapping, accelerator)
 
 
 def _addition(code: AdditionCode, accelerator: Accelerator) -> float:

@@ -12,11 +12,12 @@ from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.layer import Layer, Layout, Pooling
+from compiler.lower.arrays import NUMPY
 from compiler.lower.bound import bound, pass_cycles
 from compiler.lower.choose import choices, choose
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.reuse import Trip, plan_reuse
-from compiler.lower.traffic import _requests, _row_cycles
+from compiler.lower.traffic import MEMORY_LATENCY, Machine, load_rows, request_table, store_bytes
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
 from workloads.problem import Problem
 
@@ -74,18 +75,60 @@ def test_bound_packs_what_loads_can_put_together():
     assert bound(depthwise, DEFAULT).array_cycles == 16 + 3 * 9 * 64  # 16 groups a block
 
 
+def _covering(beat: int, most: int, offset: int, useful: int) -> list[int]:
+    """Sizes of the requests for `useful` bytes at an offset, by trying the largest that is aligned and not too long."""
+    at, end = offset // beat * beat, -(-(offset + useful) // beat) * beat
+    sizes = []
+    while at < end:
+        sizes.append(max(s for s in (4, 8, 16, 32, 64, 128) if s <= most and at % s == 0 and at + s <= end))
+        at += sizes[-1]
+    return sizes
+
+
 def test_requests_of_a_row():
-    assert _requests(16, 64, 0, 64) == [64]
-    assert _requests(16, 64, 40, 64) == [32, 32, 16]
-    assert _requests(16, 64, 8, 64) == [64, 16]
-    assert _requests(16, 64, 16, 32) == [16, 16]
-    assert _requests(16, 64, 16, 48) == [16, 32]
-    for offset in range(64):
-        for useful in range(1, 65):
-            moved = _requests(16, 64, offset, useful)
-            assert useful <= sum(moved) < useful + 2 * 16
-            assert all(size in (16, 32, 64) for size in moved)
-    assert _row_cycles(16, 64, 16, 8.0, 64)[64] == 8.0
+    assert _covering(16, 64, 40, 64) == [32, 32, 16]
+    table = request_table()
+    for beat, most, step in (
+        (16, 64, 1),
+        (16, 64, 16),
+        (16, 64, 64),
+        (4, 64, 2),
+        (8, 16, 4),
+        (64, 64, 8),
+        (32, 128, 128),
+    ):
+        place = (beat.bit_length() - 3, most.bit_length() - 4, step.bit_length() - 1)
+        for useful in (1, 3, 8, 31, 48, 64, 100, 128):
+            found = [_covering(beat, most, offset, useful) for offset in range(0, 128, step)]
+            assert table[(0, *place, useful)] == pytest.approx(sum(map(len, found)) / len(found))
+            assert table[(1, *place, useful)] * beat == pytest.approx(sum(map(sum, found)) / len(found))
+
+
+def test_rows_that_follow_each_other_are_one_span():
+    rows = np.array([64.0])
+    machine = Machine.of(DEFAULT)
+    dense = load_rows(NUMPY, machine, rows, np.array([16.0]), 16.0)
+    apart = load_rows(NUMPY, machine, rows, np.array([16.0]), 64.0)
+    assert dense.bytes == apart.bytes == 64 * 16
+    assert dense.port == 64 * 16 / 8
+    assert apart.port == pytest.approx(64 * (MEMORY_LATENCY + 2) / 16)
+    with_gaps = load_rows(NUMPY, machine, rows, np.array([16.0]), 24.0)
+    assert with_gaps.bytes >= 64 * 24 - 4 * 8
+
+
+@pytest.mark.parametrize("pitch", [16, 24, 40, 7, 100])
+def test_stored_bytes(pitch):
+    """Against counting the aligned 8 bytes that every piece of a row touches, at all offsets that occur."""
+    for columns in (3, 8, 13, 16):
+        if pitch <= columns:
+            continue
+        touched = 0
+        for row in range(64):
+            for piece in range(0, columns, 16):
+                first, last = row * pitch + piece, row * pitch + min(columns, piece + 16) - 1
+                touched += (last // 8 - first // 8 + 1) * 8
+        found = store_bytes(NUMPY, Machine.of(DEFAULT), 64.0, np.array(float(columns)), float(pitch), piece=16.0, element=1.0)  # fmt: skip
+        assert float(found) == pytest.approx(touched, rel=0.02)
 
 
 def test_reuse():

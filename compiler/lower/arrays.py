@@ -1,0 +1,75 @@
+"""Numbers that formulas are written over: numpy's arrays here, tensors where a model has to be differentiable."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NUMPY", "Arrays", "Values"]
+
+#: A number or an array of numbers of whatever kind an `Arrays` works on; they broadcast with each other.
+Values = Any
+
+
+class Arrays(Protocol):
+    """What formulas need beside arithmetic and comparison, elementwise."""
+
+    def up(self, x: Values) -> Values:
+        """Rounded up."""
+
+    def down(self, x: Values) -> Values:
+        """Rounded down."""
+
+    def larger(self, a: Values, b: Values) -> Values:
+        """The larger one."""
+
+    def smaller(self, a: Values, b: Values) -> Values:
+        """The smaller one."""
+
+    def where(self, condition: Values, a: Values, b: Values) -> Values:
+        """a where the condition holds, b elsewhere."""
+
+    def power(self, x: Values) -> Values:
+        """The largest power of two that divides a whole number, at most 128; 128 for 0."""
+
+    def log2(self, x: Values) -> Values:
+        """Of a power of two."""
+
+    def table(self, values: NDArray[np.float64], *index: Values) -> Values:
+        """Elements of a table by its axes, between neighbours of the last one by linear interpolation."""
+
+
+class _Numpy:
+    """`Arrays` of numpy."""
+
+    def up(self, x: Values) -> Values:
+        return np.ceil(x - 1e-9)
+
+    def down(self, x: Values) -> Values:
+        return np.floor(x + 1e-9)
+
+    def larger(self, a: Values, b: Values) -> Values:
+        return np.maximum(a, b)
+
+    def smaller(self, a: Values, b: Values) -> Values:
+        return np.minimum(a, b)
+
+    def where(self, condition: Values, a: Values, b: Values) -> Values:
+        return np.where(condition, a, b)
+
+    def power(self, x: Values) -> Values:
+        whole = np.rint(np.asarray(x)).astype(np.int64)
+        low = whole & -whole
+        return np.where(low == 0, 128, np.minimum(low, 128)).astype(np.float64)
+
+    def log2(self, x: Values) -> Values:
+        return np.log2(x)
+
+    def table(self, values: NDArray[np.float64], *index: Values) -> Values:
+        places = [np.rint(np.asarray(one)).astype(np.int64) for one in index]
+        return values[tuple(np.broadcast_arrays(*places))]
+
+
+NUMPY: Arrays = _Numpy()

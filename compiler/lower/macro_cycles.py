@@ -1,0 +1,538 @@
+"""Cycles of the loop macros in closed form, over arrays of any kind.
+
+A run of a macro loads the operands of a tile, sends them through the array, and stores what is complete; two runs are
+under way at a time, so that in the long run each costs the longest of what its resources need: passes of the array, the
+load unit, the channel of main memory, the store unit, the host. Sums over all tiles along an axis are exact, the last,
+smaller one included, since all that is summed up is a product of functions of single axes; a run is then taken to be the
+mean of all.
+
+Flags are numbers, 1 or 0; sizes and pitches are in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compiler.lower.arrays import Arrays, Values
+from compiler.lower.traffic import Machine, Moved, load_rows, store_bytes
+
+__all__ = [
+    "CONSTANTS",
+    "ConvLayer",
+    "ConvTile",
+    "MacroConstants",
+    "MacroCycles",
+    "ProductLayer",
+    "ProductTile",
+    "conv_macro",
+    "product_macro",
+]
+
+
+@dataclass(frozen=True)
+class MacroConstants:
+    """What no formula gives: cycles, fitted to runs of our RTL.
+
+    Attributes:
+        start: from the command that starts the first run to its first load, from there to the first pass, and from the
+            last pass to the end of its store.
+        change: of a LOOP_CONV_WS run beside what its units need.
+        host_ws, host_conv: of the host core for a run.
+        pass_latency: of a short pass through reservation station and array, beside two cycles a row of the array.
+        norm_ws, norm_conv: exponent of the norm of array and memory that a run takes: how far they hide each other.
+        slot_ws, slot_conv, slot_side: of a run that neither loads nor computes, and of it a row of the array.
+        switch, switch_stride: of a block of weights in LOOP_CONV_WS, if the array has nothing else to wait for: for
+            every row that its passes are shorter than the array, and for every pixel that a stride skips.
+        write_delay: share of the stores' time on the memory channel that loads wait for.
+    """
+
+    start: float = 128.0
+    change: float = 1.0
+    host_ws: float = 77.5
+    host_conv: float = 59.0
+    pass_latency: float = 15.0
+    norm_ws: float = 6.6
+    norm_conv: float = 3.5
+    slot_ws: float = 43.0
+    slot_conv: float = 53.0
+    slot_side: float = 3.2
+    switch: float = 0.3
+    switch_stride: float = 0.9
+    write_delay: float = 0.9
+
+
+CONSTANTS = MacroConstants()
+
+
+@dataclass(frozen=True)
+class MacroCycles:
+    """Cycles of a layer's runs.
+
+    Attributes:
+        total: from the first command to the end of the last store.
+        compute, load, memory, store, host: what each resource needs for all runs.
+        ends: before the first pass and after the last load or pass.
+    """
+
+    total: Values
+    compute: Values
+    load: Values
+    memory: Values
+    store: Values
+    host: Values
+    ends: Values
+
+
+# -------------------------------------------------------------------- LOOP_WS
+
+
+@dataclass(frozen=True)
+class ProductLayer:
+    """A matrix product of `groups` groups: rows x depth times depth x columns."""
+
+    rows: Values
+    columns: Values
+    depth: Values
+    groups: Values
+    bias: Values
+    residual: Values
+    raw: Values
+    transposed: Values
+    input_pitch: Values
+    weight_pitch: Values
+    output_pitch: Values
+
+
+@dataclass(frozen=True)
+class ProductTile:
+    """A full tile, at most the product, and the loops over tiles.
+
+    Attributes:
+        columns_outside: whether the loop over columns runs outside that over rows.
+        depth_outside: how many of these two run inside the one over the depth.
+        keep_a, keep_b: whether an operand stays in the scratchpad where the loops let it.
+    """
+
+    rows: Values
+    columns: Values
+    depth: Values
+    columns_outside: Values
+    depth_outside: Values
+    keep_a: Values
+    keep_b: Values
+
+
+def product_macro(
+    a: Arrays, machine: Machine, layer: ProductLayer, tile: ProductTile, constants: MacroConstants = CONSTANTS
+) -> MacroCycles:
+    """Cycles of LOOP_WS over all groups."""
+    dim = machine.dim
+    short = _shortest_pass(machine, constants)
+
+    def block(rows: Values) -> Values:
+        return a.larger(a.larger(rows, a.up(rows / dim) * short), dim)
+
+    def in_blocks(size: Values) -> Values:
+        return a.up(size / dim)
+
+    per_block, trips_i = _parts(a, layer.rows, tile.rows, block)
+    blocks_i, _ = _parts(a, layer.rows, tile.rows, in_blocks)
+    blocks_j, trips_j = _parts(a, layer.columns, tile.columns, in_blocks)
+    blocks_k, trips_k = _parts(a, layer.depth, tile.depth, in_blocks)
+
+    # how often each operand is loaded: what fits twice between its uses stays (`compiler.lower.reuse`)
+    j_outside = tile.columns_outside > 0.5
+    one = layer.rows * 0.0 + 1.0
+    k_in_j = a.where(j_outside, tile.depth_outside < 1.5, tile.depth_outside < 0.5)
+    k_in_i = a.where(j_outside, tile.depth_outside < 0.5, tile.depth_outside < 1.5)
+    between_a = a.where(j_outside, trips_i, one) * a.where(k_in_j, trips_k, one)
+    between_b = a.where(j_outside, one, trips_j) * a.where(k_in_i, trips_k, one)
+    times_a = a.where((tile.keep_a > 0.5) & (between_a < 2.5), one, trips_j)
+    times_b = a.where((tile.keep_b > 0.5) & (between_b < 2.5), one, trips_i)
+    turned = layer.transposed > 0.5
+    weight_rows = a.where(turned, layer.columns, layer.depth)
+    weight_columns = a.where(turned, layer.depth, layer.columns)
+    weight_tile = a.where(turned, tile.depth, tile.columns)
+    loads = _tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch) * times_a
+    loads = loads + (
+        _tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch) * times_b
+    )
+
+    # a loop over the depth with others inside leaves sums in main memory, and brings them back
+    inside = a.where(j_outside, trips_i, trips_j)
+    spills = (trips_k > 1.5) & (
+        ((tile.depth_outside > 0.5) & (inside > 1.5))
+        | ((tile.depth_outside > 1.5) & (trips_i * trips_j > 1.5))
+    )
+    again = a.where(spills, trips_k - 1.0, 0.0 * one)
+    sums_pitch = a.where(layer.raw > 0.5, layer.output_pitch, layer.columns)
+    bias_bytes = layer.bias * blocks_i * layer.columns * 4.0
+    addends = Moved(bias_bytes / machine.bandwidth, layer.bias * layer.rows * blocks_j, bias_bytes)
+    addends = addends + (
+        _tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
+        * layer.residual
+    )
+    addends = addends + (
+        _tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
+    )
+
+    def stored(pitch: Values, element: Values, piece: Values) -> Values:
+        total, _ = _parts(
+            a, layer.columns, tile.columns,
+            lambda n: store_bytes(a, machine, layer.rows, n, pitch, piece=piece, element=element),
+        )  # fmt: skip
+        return total
+
+    piece = a.where(layer.raw > 0.5, dim, a.larger(machine.request, dim))
+    written = stored(layer.output_pitch, 1.0 + 3.0 * layer.raw, piece) + stored(sums_pitch, 4.0, dim) * again
+    # a row of 32-bit sums takes the port several cycles
+    width = a.where(layer.raw + again > 0.5, 4.0 * one, one)
+    store_rows = layer.rows * blocks_j * (1.0 + again) * a.larger(dim * width / machine.beat, 1.0)
+
+    runs = trips_i * trips_j * trips_k
+    outer = trips_i * trips_j * (1.0 + again)
+    wide = a.larger(machine.request, dim)
+    first = a.smaller(dim, tile.rows) * a.smaller(wide, tile.depth)
+    first = first + a.smaller(dim, tile.depth) * a.smaller(wide, tile.columns)
+    fences = a.where(tile.depth_outside > 1.5, one, a.where(j_outside, trips_j, trips_i)) * trips_k
+    return _overlapped(
+        a,
+        machine,
+        _Work(
+            groups=layer.groups,
+            runs=runs,
+            outer=outer,
+            compute=per_block * blocks_j * blocks_k / runs,
+            loads=loads * (1.0 / runs),
+            addends=addends * (1.0 / outer),
+            written=written / outer,
+            store_rows=store_rows / outer,
+            first=first / a.smaller(machine.bandwidth, machine.beat),
+            tail=0.0 * one,
+            fences=a.where(spills, fences, 0.0 * one),
+        ),
+        norm=constants.norm_ws,
+        change=0.0,
+        host=constants.host_ws,
+        slot=constants.slot_ws,
+        constants=constants,
+    )
+
+
+def _tiles_loaded(
+    a: Arrays,
+    machine: Machine,
+    rows: Values,
+    columns: Values,
+    part: Values,
+    pitch: Values,
+    element: float = 1.0,
+    command_rows: Values = None,
+) -> Moved:
+    """Loads of a matrix once, in tiles of `part` columns."""
+    trips = a.up(columns / part)
+
+    def load(width: Values) -> Moved:
+        return load_rows(
+            a, machine, rows, width, pitch, element=element, shift=part,
+            command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
+        )  # fmt: skip
+
+    moved: Moved = load(part) * (trips - 1.0) + load(columns - (trips - 1.0) * part)
+    return moved
+
+
+# -------------------------------------------------------------------- LOOP_CONV_WS
+
+
+@dataclass(frozen=True)
+class ConvLayer:
+    """A convolution.
+
+    Attributes:
+        images, rows, columns, channels: of the results that are stored, pooled or not.
+        kernel_rows, kernel_columns, depth: of the window.
+        results_down, results_across: rows and columns of the results before pooling.
+        height, width, top, left: of the stored image, and the padding above and left of it.
+        pool_size, pool_stride: 0 without pooling.
+    """
+
+    images: Values
+    rows: Values
+    columns: Values
+    channels: Values
+    kernel_rows: Values
+    kernel_columns: Values
+    depth: Values
+    groups: Values
+    results_down: Values
+    results_across: Values
+    stride_down: Values
+    stride_across: Values
+    dilation_down: Values
+    dilation_across: Values
+    height: Values
+    width: Values
+    top: Values
+    left: Values
+    bias: Values
+    pool_size: Values
+    pool_stride: Values
+    input_pitch: Values
+    weight_pitch: Values
+    output_pitch: Values
+
+
+@dataclass(frozen=True)
+class ConvTile:
+    """A full tile, at most the layer.
+
+    Attributes:
+        input_loads, weight_loads: how often each operand is loaded over the loops that do not choose its tile: over
+            channels, over images, rows and columns.
+        pixels: of the window that a row of the array holds.
+        downsample: the macro's mode.
+    """
+
+    images: Values
+    rows: Values
+    columns: Values
+    channels: Values
+    kernel_rows: Values
+    kernel_columns: Values
+    depth: Values
+    input_loads: Values
+    weight_loads: Values
+    pixels: Values
+    downsample: Values
+
+
+def conv_macro(
+    a: Arrays, machine: Machine, layer: ConvLayer, tile: ConvTile, constants: MacroConstants = CONSTANTS
+) -> MacroCycles:
+    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost."""
+    dim = machine.dim
+
+    def in_blocks(size: Values) -> Values:
+        return a.up(size / dim)
+
+    trips_n = a.up(layer.images / tile.images)
+    rows, trips_q = _unpooled(a, layer, layer.rows, tile.rows, layer.results_down, lambda x: x)
+    columns, trips_p = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, lambda x: x)
+    lines, _ = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, in_blocks)
+    blocks_k, trips_k = _parts(a, layer.channels, tile.channels, in_blocks)
+    blocks_c, trips_c = _parts(a, layer.depth, tile.depth, in_blocks)
+    steps_r, trips_r = _parts(a, layer.kernel_columns, tile.kernel_columns, lambda x: a.up(x / tile.pixels))
+    trips_s = a.up(layer.kernel_rows / tile.kernel_rows)
+    spatial, sums = trips_n * trips_q * trips_p, trips_s * trips_r * trips_c
+    outer, runs = spatial * trips_k, spatial * trips_k * sums
+
+    fewer = 1.0 + tile.downsample
+    # a block of weights meets all results of a tile, at most `dim` of a line in a pass
+    results, passes = layer.images * rows * columns / spatial, layer.images * rows * lines / spatial
+    # the next block enters the array beside the last passes, which is hidden unless they are short
+    switch = constants.switch * a.larger(dim - results / passes, 0.0)
+    switch = switch + constants.switch_stride * (layer.stride_across - 1.0) / fewer
+    block = a.larger(a.larger(results + switch, passes * _shortest_pass(machine, constants)), dim)
+    compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
+
+    down = (layer.stride_down, layer.dilation_down)
+    across = (layer.stride_across, layer.dilation_across)
+    heights, inside_down = _window(
+        a, (rows, trips_q, layer.results_down), (layer.kernel_rows, tile.kernel_rows, trips_s), down, layer.top, layer.height
+    )  # fmt: skip
+    widths, inside_across = _window(
+        a, (columns, trips_p, layer.results_across), (layer.kernel_columns, tile.kernel_columns, trips_r), across,
+        layer.left, layer.width,
+    )  # fmt: skip
+    pixels = layer.images * inside_down * inside_across / (fewer * fewer)
+    span = a.larger(inside_across / (trips_p * trips_r) / fewer, 1.0)
+    command = span / in_blocks(span)
+    inputs = _tiles_loaded(
+        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command
+    )
+    # zeros of the padding are written too, and every command ends with the copies of its last pixel
+    padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
+    inputs = (inputs + Moved(0.0, pixels / command * (tile.pixels - 1.0) + padding, 0.0)) * tile.input_loads
+    weights = _tiles_loaded(
+        a, machine, layer.kernel_rows * layer.kernel_columns * layer.depth, layer.channels, tile.channels,
+        layer.weight_pitch, command_rows=a.smaller(dim, tile.depth),
+    ) * tile.weight_loads  # fmt: skip
+    # the accumulator is filled with the bias or zeros first, a row a cycle and a row of memory every line
+    bias_bytes = layer.bias * passes * layer.channels / trips_k * 4.0
+    addends = Moved(bias_bytes / machine.bandwidth, results * blocks_k / trips_k, bias_bytes)
+
+    stored = layer.images * layer.rows * layer.columns
+    written, _ = _parts(
+        a, layer.channels, tile.channels,
+        lambda k: store_bytes(a, machine, stored, k, layer.output_pitch, piece=dim, element=1.0),
+    )  # fmt: skip
+    reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
+    store_rows = stored * blocks_k * a.larger(reads, dim / machine.beat)
+    # all blocks of columns that one load of weights brings are computed after it, one after the other
+    blocks = in_blocks(tile.channels)
+    tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks
+    return _overlapped(
+        a,
+        machine,
+        _Work(
+            groups=layer.groups,
+            runs=runs,
+            outer=outer,
+            compute=compute,
+            loads=(inputs + weights) * (1.0 / runs),
+            addends=addends,
+            written=written / outer,
+            store_rows=store_rows / outer,
+            first=inputs.port * (trips_k / (runs * tile.input_loads)),
+            tail=tail,
+            fences=0.0 * runs,
+        ),
+        norm=constants.norm_conv,
+        change=constants.change,
+        host=constants.host_conv,
+        slot=constants.slot_conv,
+        constants=constants,
+    )
+
+
+def _unpooled(
+    a: Arrays,
+    layer: ConvLayer,
+    whole: Values,
+    part: Values,
+    extent: Values,
+    of: Callable[[Values], Values],
+) -> tuple[Values, Values]:
+    """Sum over the tiles of a function of the results before pooling along one axis, and the number of tiles."""
+    pooled = layer.pool_size > 0.5
+
+    def reach(stored: Values) -> Values:
+        return a.where(pooled, (stored - 1.0) * layer.pool_stride + layer.pool_size, stored)
+
+    total, trips = _parts(a, whole, part, lambda x: of(a.smaller(reach(x), extent)))
+    # windows reach beyond the results on both sides, where there is nothing to compute
+    beyond = a.where(trips > 1.5, a.larger(reach(whole) - extent, 0.0), 0.0 * trips)
+    return total * (1.0 - beyond / (reach(part) * trips)), trips
+
+
+def _window(
+    a: Arrays,
+    results: tuple[Values, Values, Values],
+    kernel: tuple[Values, Values, Values],
+    steps: tuple[Values, Values],
+    before: Values,
+    image: Values,
+) -> tuple[Values, Values]:
+    """Pixels along one axis that all tiles of results and window take, and those of them inside the image.
+
+    Args:
+        results: sum over the tiles, number of tiles, results of the layer.
+        kernel: size of the window, of its part in a tile, number of parts.
+        steps: stride and dilation.
+        before: padding; image: pixels.
+    """
+    (total, tiles, extent), (window, part, parts), (stride, dilation) = results, kernel, steps
+    taken = parts * total * stride + tiles * (window - parts) * dilation
+    behind = (extent - 1.0) * stride + (window - 1.0) * dilation - before - image + stride
+    lost = 0.0 * taken
+    for beyond in (before, a.larger(behind, 0.0)):
+        # parts of the window that reach beyond the image, each further by what it is shifted
+        shift = part * dilation
+        count = a.smaller(parts, a.up(beyond / shift))
+        lost = lost + count * beyond - shift * count * (count - 1.0) / 2.0
+    return taken, a.larger(taken - lost, 1.0)
+
+
+# -------------------------------------------------------------------- both
+
+
+def _parts(a: Arrays, whole: Values, part: Values, of: Callable[[Values], Values]) -> tuple[Values, Values]:
+    """Sum of `of(size)` over the parts of a whole, and the number of parts."""
+    trips = a.up(whole / part)
+    return (trips - 1.0) * of(part) + of(whole - (trips - 1.0) * part), trips
+
+
+def _shortest_pass(machine: Machine, constants: MacroConstants) -> Values:
+    """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
+    its results have left the array.
+    """
+    return (2.0 * machine.dim + constants.pass_latency) * 2.0 / machine.execute_entries
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Runs of one group, and what one of them takes.
+
+    Attributes:
+        groups, runs: numbers.
+        outer: runs that bring addends and store; the others only add to sums.
+        compute: cycles of passes.
+        loads, addends: of all runs, of outer ones.
+        written, store_rows: bytes and cycles of the store unit, of outer runs.
+        first: cycles of the loads that the first pass waits for.
+        tail: cycles of passes after the last load.
+        fences: how often everything ends before the next run begins.
+    """
+
+    groups: Values
+    runs: Values
+    outer: Values
+    compute: Values
+    loads: Moved
+    addends: Moved
+    written: Values
+    store_rows: Values
+    first: Values
+    tail: Values
+    fences: Values
+
+
+def _overlapped(
+    a: Arrays,
+    machine: Machine,
+    work: _Work,
+    *,
+    norm: float,
+    change: float,
+    host: float,
+    slot: float,
+    constants: MacroConstants,
+) -> MacroCycles:
+    """All runs of all groups, one behind the other."""
+    outer = work.loads + work.addends
+    store = work.written / machine.bandwidth
+    channel = outer.bytes / machine.bandwidth + store
+    memory = a.larger(
+        a.larger(outer.port + constants.write_delay * store, outer.rows), a.larger(channel, work.store_rows)
+    )
+    depth = 2.0 * machine.dim
+
+    def run(load: Moved, memory: Values, store: Values) -> Values:
+        larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
+        both = larger * (1.0 + (smaller / larger) ** norm) ** (1.0 / norm) + change
+        alone = slot + constants.slot_side * machine.dim + work.compute + load.port + store
+        return a.larger(a.larger(both, host), alone / 2.0)
+
+    outer_time = run(outer, memory, store)
+    inner_time = run(work.loads, a.larger(work.loads.port, work.loads.rows), 0.0)
+    # the ends show only as far as nothing else goes on meanwhile
+    ends = (
+        constants.start
+        + depth
+        + (work.first + store) * (1.0 - a.smaller(memory / outer_time, 1.0))
+        + work.tail * (1.0 - a.smaller(work.compute / outer_time, 1.0))
+    )
+    inner = a.larger(work.runs - work.outer, 0.0)
+    body = work.groups * (inner * inner_time + work.outer * outer_time + work.fences * ends)
+    everything = work.loads * work.runs + work.addends * work.outer
+    return MacroCycles(
+        total=body + ends,
+        compute=work.groups * work.runs * work.compute,
+        load=work.groups * a.larger(everything.port, everything.rows),
+        memory=work.groups * (everything.bytes + work.written * work.outer) / machine.bandwidth,
+        store=work.groups * work.outer * work.store_rows,
+        host=work.groups * work.runs * host,
+        ends=ends,
+    )
