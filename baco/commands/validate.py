@@ -48,6 +48,13 @@ def validate(
             "--time-limit", metavar="SECONDS", help="Stop measuring then; what is not finished is estimated."
         ),
     ] = None,
+    programs: Annotated[
+        bool,
+        typer.Option(
+            "--programs",
+            help="Write the programs of the best measured design to best/programs, an ELF file a layer.",
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
     ] = False,
@@ -75,6 +82,8 @@ def validate(
         )
     options = ValidationOptions(best, spread, workers, cycle_limit, time_limit)
     run_validation(study, options, baseline=baseline, quiet=quiet)
+    if programs:
+        _write_programs(study)
     if json:
         from baco.commands.context import stdout
 
@@ -84,6 +93,25 @@ def validate(
         from baco.validation_display import print_validation
 
         print_validation(study)
+
+
+def _write_programs(path: Path) -> None:
+    from common.errors import InfeasibleError, Location
+    from explore.study import Study
+    from explore.validate.compare import best_measured
+    from explore.validate.programs import write_programs
+    from explore.validate.run import validated_designs
+
+    with Study.open(path, read_only=True) as study:
+        best = best_measured(validated_designs(study), study.objective)
+        tasks = study.tasks
+    if best is None:
+        raise InfeasibleError(
+            "no candidate has been measured whole yet",
+            location=Location(str(path)),
+            hint="validate without limits first",
+        )
+    write_programs(best.design, tasks, path.parent / "best" / "programs")
 
 
 def run_validation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from accel.generate import rtl_problems, verilog
 from common.files import atomic_write, output_folder
 from explore.report.data import ReportData
 from explore.report.figures import pareto_figures
@@ -24,7 +25,7 @@ _FILES: dict[str, Callable[[ReportData], str | bytes]] = {
 def write_report(data: ReportData, out: str | Path) -> list[Path]:
     """Write all files of a report to the folder `out` (created when missing), each of them atomically.
 
-    `summary.json` comes last: where it is there, the rest is too. Returns the paths, `summary.json` first.
+    `best/accelerator.v` is written where Verilog can be made of the best design. `summary.json` comes last: where it is there, the rest is too. Returns the paths, `summary.json` first.
     Raises StorageError when the folder cannot be written or the disk is full; files written before stay,
     none is left half written.
     """
@@ -34,6 +35,12 @@ def write_report(data: ReportData, out: str | Path) -> list[Path]:
     for name, make in _FILES.items():
         atomic_write(folder / name, make(data))
         paths.append(folder / name)
+    hardware = folder / "best/accelerator.v"
+    if rtl_problems(data.best.accelerator):
+        hardware.unlink(missing_ok=True)  # that of an earlier best
+    else:
+        atomic_write(hardware, verilog(data.best.accelerator))
+        paths.append(hardware)
     for name, content in pareto_figures(data).items():
         atomic_write(folder / name, content)
         paths.append(folder / name)
