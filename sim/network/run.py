@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compiler.network.program import NetworkProgram
-from sim.job import Limits, Memory, Recording, Result, Watch
+from sim.job import Limits, Memory, Recording, Result, SimulationError, Watch
 from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 from sim.program import run_program
@@ -65,7 +65,8 @@ def run_network(
         inputs: new contents of buffers by name.
         predicted: cycles of every step (`compiler.network.prediction`), kept beside the measured ones.
 
-    Raises as `sim.program.run_program`; a program that ends early, with an exit code, raises nothing.
+    Raises as `sim.program.run_program`, with the operator in which a simulation was stopped; a program that ends
+    early, with an exit code, raises nothing.
     """
     looked_at = boundaries(built) if reference is not None else []
     labels = list(built.program.labels.values())
@@ -76,17 +77,20 @@ def run_network(
         Watch(address, tuple((one.address, one.nbytes) for one in copied[number]))
         for number, address in enumerate(labels)
     ]
-    buffers, result = run_program(
-        built.program,
-        inputs,
-        engine,
-        memory=memory,
-        limits=limits,
-        recording=recording,
-        report=report,
-        console=console,
-        watches=watches,
-    )
+    try:
+        buffers, result = run_program(
+            built.program,
+            inputs,
+            engine,
+            memory=memory,
+            limits=limits,
+            recording=recording,
+            report=report,
+            console=console,
+            watches=watches,
+        )
+    except SimulationError as error:
+        raise _located(error, built) from error
     order = {one.operator: number for number, one in enumerate(looked_at)}
     found = [
         pair
@@ -107,4 +111,19 @@ def run_network(
         wrong=tuple(wrong),
         prologue=result.marks[0].cycle if result.marks else cycles,
         epilogue=cycles - result.marks[-1].cycle if result.marks else 0,
+    )
+
+
+def _located(error: SimulationError, built: NetworkProgram) -> SimulationError:
+    """The same error, saying how far the network had come."""
+    steps, passed = built.lowered.steps, len(error.record.get("marks", ()))
+    if not 0 < passed <= len(steps):
+        return error
+    where = f"step {passed} of {len(steps)}, operator '{steps[passed - 1].operator}'"
+    return SimulationError(
+        f"{error.message} (in {where})",
+        kind=error.kind,
+        console=error.console,
+        record=error.record,
+        hint=error.hint,
     )

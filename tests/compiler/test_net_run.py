@@ -21,6 +21,7 @@ from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
 from compiler.network.steps import Pointer
 from compiler.network.views import View
+from sim.job import Limits, SimulationError
 from sim.network.boundaries import boundaries
 from sim.network.run import NetworkRun, run_network
 from sim.network.table import COLUMNS, kind_errors, run_to_dict, table_rows
@@ -195,3 +196,33 @@ def test_table(small: Small, ran: NetworkRun) -> None:
     assert [one["busy"]["mesh"] > 0 for one in plain["operators"]] == [
         step.accelerator for step in small.built.lowered.steps
     ]
+
+
+def test_a_stopped_simulation_says_where(small: Small) -> None:
+    whole = small.run("rtl")
+    third = whole.steps[2]
+    with pytest.raises(SimulationError, match=rf"\(in step 3 of 7, operator '{third.operator}'\)") as stopped:
+        small.run("rtl", limits=Limits(max_cycles=third.start + third.cycles // 2))
+    assert stopped.value.kind == "max_cycles"
+
+
+def test_a_program_that_ends_early(small: Small) -> None:
+    """It compares its results itself, and the boundaries up to there are compared as well."""
+    operator, image, _ = wrong_weight(small, 1)
+    built = compile_network(
+        small.network, DIM4, data=small.sketch.inputs(), reference=small.expected, check_layers=True
+    )
+    # constants of the comparisons came behind those of the network
+    shared = min(image.size, built.image.size)
+    assert np.count_nonzero(built.image[:shared] != small.built.image[:shared]) == 0
+    run = run_network(
+        built,
+        small.expected,
+        inputs={"constants": np.concatenate([image[:shared], built.image[shared:]])},
+    )
+    assert run.result.exit_code == 1
+    assert f"wrong: {operator} element" in run.result.console
+    assert run.steps == run.operators == ()
+    assert [one.operator for one in run.wrong] == [operator]
+    assert run.checked[0].operator == small.network.operators[0].name
+    assert predict_steps(built, DIM4)[2] > 0  # comparisons are predicted, too
