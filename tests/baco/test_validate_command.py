@@ -74,9 +74,7 @@ def test_explore_and_validate_on_rtl(capsys: pytest.CaptureFixture[str], tmp_pat
     assert f"module {TOP}" in verilog
 
     # again, from the command of its own: nothing new to measure, and programs that check themselves
-    code, out, err = call(
-        capsys, "validate", str(folder), "--best", "2", "--spread", "0", "--programs", "--json"
-    )
+    code, out, err = call(capsys, "validate", str(folder), "--best", "2", "--programs", "--json")
     assert code == 0, err
     assert json.loads(out)["validation"]["designs"] == designs
     programs = sorted((folder / "best" / "programs").glob("*.elf"))
