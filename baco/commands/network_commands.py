@@ -117,7 +117,9 @@ def run_network_command(
             path, np.asarray(real(unit.network, {**unit.network.constants, **unit.data, **values}, name))
         )
     plain = _plain(built, run, wrong)
-    if report is not None and run.steps:
+    if report is not None and not run.steps:
+        notes.print("there is nothing to report: the program ended before its end", markup=False)
+    elif report is not None:
         draw_network_html(built, run, report / "network.html")
         draw_network_image(built, run, report / "network.png")
         atomic_write(report / "network.json", json_format.dumps(plain, indent=1) + "\n")
@@ -146,7 +148,7 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     from rich.table import Table
 
     from baco.commands.result_text import result_lines
-    from sim.network.table import COLUMNS, table_rows
+    from sim.network.table import COLUMNS, kind_errors, table_rows
 
     out = stdout()
     for line in built.report():
@@ -160,6 +162,12 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
         for row in rows:
             table.add_row(*(escape(text) for text in row))
         out.print(table)
+        errors = ", ".join(
+            f"{kind} {100 * (predicted / cycles - 1):+.1f} %"
+            for kind, _, cycles, predicted in kind_errors(built, run)
+            if cycles
+        )
+        out.print(f"predictions     by kind of step: {errors}", markup=False)
     outputs = ", ".join(sorted(run.values))
     right = (
         f"right: what {len(run.checked)} operators wrote, and {outputs} at the end, equal the integer reference,"
