@@ -66,7 +66,7 @@ def instruction_cycles(data: Dataset) -> Floats:
         costs = predict_layers(
             [data.layers[i] for i in index], [data.schedules[i] for i in index], data.accelerators[index[0]]
         )
-        cycles[index] = [cost.latency_cycles for cost in costs]
+        cycles[index] = [float(cost.cycles[0]) for cost in costs]
     return cycles
 
 
