@@ -32,7 +32,7 @@ from compiler.mapping import Mapping
 __all__ = ["Preparation", "buffered", "emit_explicit", "explicit_workspaces", "prepare"]
 
 #: Loads of blocks, and moves of results, that are issued in a row between passes (measured on our RTL).
-_LOADS_TOGETHER, _RESULTS_TOGETHER = 2, 4
+LOADS_TOGETHER, RESULTS_TOGETHER = 2, 4
 
 
 @dataclass(frozen=True)
@@ -319,8 +319,8 @@ class _Program:
         pace = Pace(
             e,
             [
-                Turns([one.job for one in early], block_steps, beats * self.visits_in_block, _LOADS_TOGETHER),
-                Turns(moves, tile_steps, beats * self.held, _RESULTS_TOGETHER),
+                Turns([one.job for one in early], block_steps, beats * self.visits_in_block, LOADS_TOGETHER),
+                Turns(moves, tile_steps, beats * self.held, RESULTS_TOGETHER),
             ],
         )
         with e.loop(plan.visits, hint="visit"):

@@ -31,7 +31,8 @@ class LayerBatch:
         top, left: padding above and left of it.
         bias, residual, raw, transposed: 1 where the layer has a bias, adds a residual, stores int32 sums, has its
             weights stored transposed; else 0.
-        pool_size, pool_stride, pool_rows, pool_columns: of maximum pooling on the way out, pooled image; 0 without.
+        pool_size, pool_stride, pool_padding, pool_rows, pool_columns: of maximum pooling on the way out, pooled image; 0
+            without.
         plain: 1 where neighbouring rows of pixels can become one long row: windows of one pixel, stride 1, no padding,
             no pooling, a stored image of just the pixels of the result.
         input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
@@ -49,6 +50,7 @@ class LayerBatch:
     transposed: Tensor
     pool_size: Tensor
     pool_stride: Tensor
+    pool_padding: Tensor
     pool_rows: Tensor
     pool_columns: Tensor
     plain: Tensor
@@ -88,7 +90,7 @@ def _numbers(layer: Layer) -> list[float]:
         and layer.size == (p.Q, p.P)
         and pool is None
     )
-    pooling = (pool.size, pool.stride, pool.rows, pool.columns) if pool else (0, 0, 0, 0)
+    pooling = (pool.size, pool.stride, pool.padding, pool.rows, pool.columns) if pool else (0, 0, 0, 0, 0)
     return [
         height,
         width,

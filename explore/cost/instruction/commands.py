@@ -25,6 +25,7 @@ from explore.cost.instruction.tiling import (
     R,
     S,
     Tiling,
+    uneven,
 )
 
 __all__ = ["Commands", "count_commands"]
@@ -46,6 +47,7 @@ class Commands:
         weight_blocks: weight-stationary: blocks of weights shifted into the array, visits of a block counted again;
             output-stationary: chains of sums begun. The computes that are `compute_preloaded`.
         runs: runs of result rows that passes cut in pieces of the array's side.
+        uneven_runs: those of mappings whose tiles at the edge have other runs.
         tile_columns, window_rows, window_positions: steps of the loops over column blocks of tiles, over rows and over
             positions of the window; os_chunks: those over pieces of runs, output-stationary.
         waves: cycles in which a row enters the array.
@@ -53,6 +55,8 @@ class Commands:
         zero_loads: loads of zeros (mvin too); those at the left and right edges of an image are estimated.
         bias_loads, residual_loads, sum_loads: loads to the accumulator (mvin3).
         stores, sum_stores: mvouts of results and of partial sums.
+        weight_runs, input_runs, result_runs: entries of the innermost loops of these moves; of results, as often as a
+            tile is moved once.
         fences: waits for partial sums on their way through memory.
         weight_fills, input_fills: blocks of W and I brought.
         weight_rows, input_rows: local rows that loads write, by column blocks of the array's side; zeros included.
@@ -69,6 +73,7 @@ class Commands:
     passes: Tensor
     weight_blocks: Tensor
     runs: Tensor
+    uneven_runs: Tensor
     tile_columns: Tensor
     window_rows: Tensor
     window_positions: Tensor
@@ -82,6 +87,9 @@ class Commands:
     sum_loads: Tensor
     stores: Tensor
     sum_stores: Tensor
+    weight_runs: Tensor
+    input_runs: Tensor
+    result_runs: Tensor
     fences: Tensor
     weight_fills: Tensor
     input_fills: Tensor
@@ -96,7 +104,7 @@ class Commands:
     result_columns: Tensor
 
     def stacked(self) -> Tensor:
-        """All fields as one (31, B) tensor."""
+        """All fields as one (35, B) tensor."""
         return torch.stack([getattr(self, f.name) for f in fields(self)])
 
 
@@ -120,7 +128,7 @@ def count_commands(tiling: Tiling) -> Commands:
     columns = t.over_tiles(K, by_dim)
     depth_blocks = t.over_blocks(C, up.chunks(t.hardware.depth))
     window = t.bounds[R] * t.bounds[S]
-    chunks, runs = _runs(t)
+    chunks, runs, runs_differ = _runs(t)
     steps = groups * columns * window * depth_blocks
     passes = steps * chunks
     chains = groups * columns * chunks * _chains(t)
@@ -133,12 +141,12 @@ def count_commands(tiling: Tiling) -> Commands:
     waves = torch.where(t.os, passes * dim, ws_waves)
 
     # ---- loads of the scratchpad
-    weight_fills, weight_loads, weight_spans, weight_rows = _weights(t, groups)
+    weight_fills, weight_loads, weight_spans, weight_rows, weight_runs = _weights(t, groups)
     weight_bytes = groups * t.repeats(RELEVANT_W) * window * t.bounds[C] * t.bounds[K]
     inputs = _inputs(t, groups)
 
     # ---- results
-    moves, result_rows, spans = _results(t, groups)
+    moves, result_rows, spans, result_runs = _results(t, groups)
     spilled = leaves - 1
     pooled = layer.pool_size > 0
     results = groups * columns * tile_counts[N] if bool(pooled.any()) else moves
@@ -151,6 +159,9 @@ def count_commands(tiling: Tiling) -> Commands:
         passes=passes,
         weight_blocks=weight_blocks,
         runs=torch.where(t.os, passes, steps * runs),
+        uneven_runs=torch.where(
+            runs_differ, torch.where(t.os, passes, steps * runs), torch.zeros_like(passes)
+        ),
         tile_columns=groups * columns * pixel_tiles * reduction_blocks,
         window_rows=around * t.bounds[S] * t.steps[R] * t.steps[C],
         window_positions=around * window * t.steps[C],
@@ -164,6 +175,9 @@ def count_commands(tiling: Tiling) -> Commands:
         sum_loads=moves * spilled,
         stores=stores,
         sum_stores=moves * spilled,
+        weight_runs=weight_runs,
+        input_runs=inputs[5],
+        result_runs=result_runs,
         fences=_fences(t, groups),
         weight_fills=weight_fills,
         input_fills=groups * t.repeats(RELEVANT_I) * _steps(t, RELEVANT_I),
@@ -229,8 +243,9 @@ def _chains(t: Tiling) -> Tensor:
     return t.over_pairs(R, S, of)
 
 
-def _runs(t: Tiling) -> tuple[Tensor, Tensor]:
-    """Passes over all tiles' pixels for one block of weights, and runs of rows (see `explicit_passes.Passes`)."""
+def _runs(t: Tiling) -> tuple[Tensor, Tensor, Tensor]:
+    """Passes over all tiles' pixels for one block of weights, runs of rows (see `explicit_passes.Passes`), and whether
+    runs differ from tile to tile."""
     by_dim = t.rounding.chunks(t.hardware.dim)
     line = (t.block[P] - 1) * t.column_result + (t.block[R] - 1) * t.column_window + 1
     lines = (t.block[Q] - 1) * t.row_result + (t.block[S] - 1) * t.row_window + 1
@@ -264,15 +279,18 @@ def _runs(t: Tiling) -> tuple[Tensor, Tensor]:
     n_passes = t.over_tiles(N, by_dim) * totals[P] * totals[Q]
     passes = torch.where(best == 0, p_passes, torch.where(best == 1, q_passes, n_passes))
     q_runs, n_runs = counts[Q] * totals[P] * totals[N], counts[N] * totals[P] * totals[Q]
-    return passes, torch.where(best == 0, p_runs, torch.where(best == 1, q_runs, n_runs))
+    runs = torch.where(best == 0, p_runs, torch.where(best == 1, q_runs, n_runs))
+    edge = {d: uneven(t.bounds[d], t.tile[d]) > 0 for d in PIXELS}
+    p_edge = torch.where(joins_n, edge[N], torch.where(joins_q, edge[Q], edge[P]))
+    return passes, runs, torch.where(best == 0, p_edge, torch.where(best == 1, edge[Q], edge[N]))
 
 
 def _same(a: Tensor, b: Tensor) -> Tensor:
     return (a - b).abs() <= 1e-6 * b
 
 
-def _weights(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Fills, loads, spans in memory and local rows of weights (`explicit_loads.WeightLoads`)."""
+def _weights(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Fills, loads, spans in memory, local rows and runs of loads of weights (`explicit_loads.WeightLoads`)."""
     up, layer, dim = t.rounding, t.layer, t.hardware.dim
     by_dim, by_width = up.chunks(dim), up.chunks(t.load_width[0])
     repeats = t.repeats(RELEVANT_W)
@@ -294,12 +312,18 @@ def _weights(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     loads = torch.where(turned, depth_chunks * k_chunks, columns * chunks)
     spans = torch.where(turned, depth_chunks * t.bounds[K], columns * rows)
     local = torch.where(turned, t.over_blocks(C, by_dim) * t.bounds[K], row_blocks * rows)
+    lines = torch.where(
+        whole_rows,
+        t.steps[S],
+        torch.where(whole_depth, t.bounds[S] * t.steps[R], t.bounds[S] * t.bounds[R] * t.steps[C]),
+    )
+    runs = torch.where(turned, depth_chunks * t.steps[K], columns * lines)
     times = groups * repeats
-    return times * _steps(t, RELEVANT_W), times * loads, times * spans, times * local
+    return times * _steps(t, RELEVANT_W), times * loads, times * spans, times * local, times * runs
 
 
-def _inputs(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Loads, loads of zeros, local rows, spans in memory and bytes of inputs (`explicit_loads.InputLoads`)."""
+def _inputs(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Loads, loads of zeros, local rows, spans in memory, bytes and runs of loads of inputs (`explicit_loads.InputLoads`)."""
     up, layer, problem = t.rounding, t.layer, t.layer.problem
     by_dim = up.chunks(t.hardware.dim)
     times = groups * t.repeats(RELEVANT_I) * t.bounds[N]
@@ -338,7 +362,13 @@ def _inputs(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, 
     rows = slab_blocks * all_lines * all_positions
     spans = slabs * inside_lines * inside_positions
     bytes_ = t.bounds[C] * inside_lines * inside_positions
-    return times * loads, times * zeros, times * rows, times * spans, times * bytes_
+    # the longer loop of a full block goes inside
+    by_row = (t.block[Q] - 1) * t.row_result + (t.block[S] - 1) * t.row_window + 1 > by_dim(
+        width(t.block[P], t.block[R])
+    )
+    blocks_down, blocks_across = t.steps[Q] * t.steps[S], t.steps[P] * t.steps[R]
+    runs = slabs * torch.where(by_row, all_chunks * blocks_down, all_lines * blocks_across)
+    return times * loads, times * zeros, times * rows, times * spans, times * bytes_, times * runs
 
 
 def _outside(
@@ -382,8 +412,8 @@ def _outside(
     return lost, pairs
 
 
-def _results(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Moves between accumulator and memory that all tiles take once, their local rows, and rows in memory
+def _results(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Moves between accumulator and memory that all tiles take once, their local rows, rows in memory, and runs
     (`explicit_results.Results`)."""
     by_dim = t.rounding.chunks(t.hardware.dim)
     columns = t.over_tiles(K, by_dim)
@@ -394,4 +424,6 @@ def _results(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     by_images = t.over_tiles(N, lambda x: by_dim(x * t.bounds[P] * t.bounds[Q]))
     chunks = torch.where(whole_q, by_images, torch.where(whole_p, by_rows, by_row))
     rows = columns * t.bounds[P] * t.bounds[Q] * t.bounds[N]
-    return groups * columns * chunks, groups * rows, groups * rows
+    row_runs = t.counted(P) * t.bounds[Q] * t.bounds[N]
+    runs = torch.where(whole_q, t.counted(N), torch.where(whole_p, t.counted(Q) * t.bounds[N], row_runs))
+    return groups * columns * chunks, groups * rows, groups * rows, groups * columns * runs

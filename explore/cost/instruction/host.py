@@ -2,6 +2,8 @@
 
 The host core runs the compiled loops of `compiler.lower.explicit*` in order, about an instruction a cycle. What it takes
 is a sum of counts, each times the cycles of the code it stands for; these are fitted (`explore.cost.instruction.fit`).
+The more loops and sizes a program juggles, the fewer of them fit the core's registers, and the slower all of it is; what
+is known beforehand, on the other hand, is unrolled and folded. So all counts are scaled by a power of that number.
 Sizes that differ at the edge of a layer have to be computed wherever they are used: they are what makes loops slow, so
 most counts come twice, once more for every such size.
 """
@@ -11,8 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from compiler.lower.explicit import LOADS_TOGETHER, RESULTS_TOGETHER
 from explore.cost.instruction.commands import Commands
-from explore.cost.instruction.tiling import LOOP, C, K, N, P, Q, R, S, Tiling
+from explore.cost.instruction.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
 
 __all__ = ["HOST_FEATURES", "host_features"]
 
@@ -33,21 +36,29 @@ HOST_FEATURES = {
     "fill": 40.0,
     "fill_edge": 10.0,
     "fill_paced": 80.0,
-    "weights": 12.0,
+    "weights": 10.0,
+    "weights_run": 10.0,
     "weights_edge": 4.0,
     "weights_paced": 30.0,
-    "inputs": 20.0,
+    "weights_paced_edge": 8.0,
+    "inputs": 15.0,
+    "inputs_run": 15.0,
     "inputs_edge": 4.0,
     "inputs_padded": 10.0,
     "inputs_gaps": 10.0,
     "inputs_paced": 30.0,
+    "inputs_paced_edge": 8.0,
     "zeros": 8.0,
-    "opening": 12.0,
+    "opening": 10.0,
+    "opening_run": 10.0,
     "opening_edge": 4.0,
     "opening_paced": 30.0,
-    "stores": 12.0,
+    "opening_paced_edge": 8.0,
+    "stores": 10.0,
+    "stores_run": 10.0,
     "stores_edge": 4.0,
     "stores_paced": 30.0,
+    "stores_paced_edge": 8.0,
     "column": 20.0,
     "window": 10.0,
     "weight_block": 20.0,
@@ -64,8 +75,12 @@ HOST_FEATURES = {
 }
 
 
+#: How much sizes at the edges of tiles and blocks and loops weigh, what is always there, and the power.
+_TILE_EDGE, _BLOCK_EDGE, _LOOP, _ALWAYS, _POWER = 2.0, 1.0, 0.5, 0.6, 0.35
+
+
 def host_features(t: Tiling, c: Commands) -> Tensor:
-    """Counts by `HOST_FEATURES`, (features, B)."""
+    """Counts by `HOST_FEATURES`, scaled for how much a program has to keep in registers, (features, B)."""
     zero = torch.zeros_like(c.visits)
     one = zero + 1
     layer = t.layer
@@ -73,10 +88,12 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     loops = (t.rank < 1000.0).sum(0).to(one.dtype) + (layer.problem.groups > 1)
     inner = [t.rounding.up(t.block[d] / t.tile[d]) for d in (K, P, Q, N)]
     all_loops = loops + sum((count >= LOOP).to(one.dtype) for count in inner)
-    block_edge = {d: _uneven(t.bounds[d], t.block[d]) for d in (R, S, C, K, P, Q, N)}
-    tile_edge = {d: _uneven(t.bounds[d], t.tile[d]) for d in (K, P, Q, N)}
+    block_edge = {d: uneven(t.bounds[d], t.block[d]) for d in (R, S, C, K, P, Q, N)}
+    tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in (K, P, Q, N)}
     pixel_edges = tile_edge[P] + tile_edge[Q] + tile_edge[N]
     edges = sum(block_edge.values(), zero) + sum(tile_edge.values(), zero)
+    alive = _BLOCK_EDGE * sum(block_edge.values(), zero) + _TILE_EDGE * sum(tile_edge.values(), zero)
+    pressure = (_ALWAYS + alive + _LOOP * all_loops) ** _POWER
     weight_edges = block_edge[R] + block_edge[S] + block_edge[C] + block_edge[K]
     input_edges = edges - block_edge[K] - tile_edge[K] - pixel_edges
 
@@ -85,7 +102,8 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     passes, in_block, held = c.passes / c.visits, c.visits / c.blocks, c.visits / c.tiles
     inputs = c.input_loads + c.zero_loads
     few_loads = torch.floor(t.hardware.load_entries / 2)
-    moves = c.stores / torch.where(layer.pool_size > 0, c.tiles, c.tiles - c.tiles * _again(c))
+    leaves = 1 + c.sum_stores / c.stores.clamp_min(1e-9)
+    moves = c.stores * leaves / c.tiles
     brief_block, brief_tile = passes * in_block <= entries, passes * held <= entries
     weights_paced = copies_w & ~(brief_block | (c.weight_loads / c.weight_fills <= few_loads))
     inputs_paced = copies_i & ~(brief_block | (inputs / c.input_fills <= few_loads))
@@ -117,10 +135,22 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     def where(condition: Tensor, count: Tensor) -> Tensor:
         return torch.where(condition, count, zero)
 
+    def paced(
+        count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int
+    ) -> tuple[Tensor, Tensor]:
+        # steps at a turn are of one run
+        turns = where(apart, torch.maximum(runs, count / together))
+        return turns, turns * edge
+
+    def moved(count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int) -> tuple[Tensor, ...]:
+        return count, runs, runs * edge, *paced(count, runs, edge, apart, together)
+
+    result_edges = pixel_edges + tile_edge[K]
+    once = (c.stores + c.sum_stores) / leaves
     ws = ~t.os
     columns = c.tile_columns
     steps_s, steps_r = c.window_rows, c.window_positions
-    return torch.stack(
+    counts = torch.stack(
         [
             c.visits,
             c.visits * all_loops,
@@ -136,44 +166,29 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             c.weight_fills + c.input_fills,
             c.weight_fills * weight_edges + c.input_fills * input_edges,
             paced_fills,
-            c.weight_loads,
-            c.weight_loads * weight_edges,
-            where(weights_paced, c.weight_loads),
+            *moved(c.weight_loads, c.weight_runs, weight_edges, weights_paced, LOADS_TOGETHER),
             inputs,
-            inputs * input_edges,
+            c.input_runs,
+            c.input_runs * input_edges,
             inputs * padded,
             where(gaps, inputs * t.block[S]),
-            where(inputs_paced, inputs),
+            *paced(inputs, c.input_runs, input_edges, inputs_paced, LOADS_TOGETHER),
             c.zero_loads,
-            opening,
-            opening * (pixel_edges + tile_edge[K]),
-            where(open_paced, opening),
-            stores,
-            stores * (pixel_edges + tile_edge[K]),
-            where(stores_paced, stores),
+            *moved(opening, c.result_runs * opening / once, result_edges, open_paced, RESULTS_TOGETHER),
+            *moved(stores, c.result_runs * stores / once, result_edges, stores_paced, RESULTS_TOGETHER),
             where(ws, columns),
             where(ws, where(t.block[S] >= LOOP, steps_s) + where(t.block[R] >= LOOP, steps_r)),
             where(ws, c.weight_blocks),
             where(ws, c.weight_blocks * block_edge[C]),
             where(ws & (kinds == spills.to(one.dtype)), c.weight_blocks),
             where(ws, c.runs),
-            where(ws, c.runs * pixel_edges),
+            where(ws, c.uneven_runs),
             where(ws, c.passes),
             where(t.os, c.os_chunks),
             where(t.os, where(t.block[S] >= LOOP, steps_s) + where(t.block[R] >= LOOP, steps_r)),
             where(t.os, c.passes),
-            where(t.os, c.passes * (block_edge[C] + block_edge[R] + block_edge[S])),
+            where(t.os, c.passes * (block_edge[C] + block_edge[R] + block_edge[S]).clamp_max(1.0)),
             where(t.os, c.weight_blocks),
         ]
     )
-
-
-def _again(c: Commands) -> Tensor:
-    """Share of the times that tiles leave the accumulator in which they leave as partial sums."""
-    return c.sum_stores / (c.stores + c.sum_stores).clamp_min(1e-9)
-
-
-def _uneven(bound: Tensor, size: Tensor) -> Tensor:
-    """1 where parts of a size do not fill a bound evenly."""
-    parts = bound / size
-    return ((parts - torch.round(parts)).abs() > 1e-4).to(bound.dtype)
+    return counts * pressure

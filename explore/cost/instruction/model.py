@@ -19,12 +19,16 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from compiler.layer import Layer
+from compiler.lower.estimate import expansion_cycles
+from compiler.lower.grouped import packed_layer
+from compiler.lower.realise import flat_layer, mapping_of, realise
 from compiler.lower.traffic import MEMORY_LATENCY
 from compiler.mapping import Mapping
-from compiler.schedule import Schedule
+from compiler.schedule import DepthwiseSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.instruction.commands import Commands, count_commands
 from explore.cost.instruction.host import HOST_FEATURES, host_features
+from explore.cost.instruction.macro import is_macro, macro_latency
 from explore.cost.instruction.tiling import LOOP, Rounding, Tiling, make_tiling
 from explore.cost.instruction.transfers import Transfer, lowest_bit, read, write
 from explore.cost.reference import MappingBatch
@@ -70,17 +74,17 @@ class Constants:
 #: What the model's timing constants mean, with the values that it starts from.
 TIMING = {
     # cycles from a load of a block that nothing hides to its first products, beside the transfer
-    "load_wait": 90.0,
+    "load_wait": 60.0,
     # cycles from the last product of a tile to its first stored row, and to the next tile's products
     "store_wait": 60.0,
     # cycles that waiting for partial sums in memory takes
-    "fence_wait": 150.0,
+    "fence_wait": 40.0,
     # cycles of the array for a block of weights beside its rows
     "exchange": 2.0,
     # share of its phases in which the host core works while everything else waits, and the other way round
-    "phases": 0.5,
+    "phases": 0.15,
     # exponent of the norm that joins what goes on at the same time: the larger, the nearer to the maximum
-    "overlap": 6.0,
+    "overlap": 8.0,
     # cycles of start and end
     "start": 200.0,
 }
@@ -116,8 +120,50 @@ def latency(
         macro: (B,) which rows are carried out by macros; None decides by shape.
         fitted: other constants than the committed ones.
     """
-    tiling = make_tiling(layers, mappings, hardware, Rounding(relaxed))
-    return explicit_latency(tiling, count_commands(tiling), fitted or constants())
+    rounding = Rounding(relaxed)
+    if macro is None:
+        macro = is_macro(layers, mappings, hardware)
+    if bool(macro.all()):
+        return InstructionLatency(*macro_latency(layers, mappings, hardware, rounding))
+    found = fitted or constants()
+    if not bool(macro.any()):
+        return _explicit(layers, mappings, hardware, rounding, found)
+    count = mappings.rows.shape[0]
+    if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
+        # fields that broadcast cannot be picked from: both kinds for all rows
+        one = _explicit(layers, mappings, hardware, rounding, found)
+        cycles, terms = macro_latency(layers, mappings, hardware, rounding)
+        return InstructionLatency(
+            torch.where(macro, cycles, one.cycles), torch.where(macro, terms, one.terms)
+        )
+    rows, others = macro.nonzero().flatten(), (~macro).nonzero().flatten()
+    by_macro = macro_latency(layers.take(rows), _take(mappings, rows), hardware.take(rows), rounding)
+    by_moves = _explicit(layers.take(others), _take(mappings, others), hardware.take(others), rounding, found)
+    place = torch.argsort(torch.cat([rows, others]))
+    return InstructionLatency(
+        torch.cat([by_macro[0], by_moves.cycles])[place],
+        torch.cat([by_macro[1], by_moves.terms], dim=1)[:, place],
+    )
+
+
+def _explicit(
+    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, rounding: Rounding, fitted: Constants
+) -> InstructionLatency:
+    tiling = make_tiling(layers, mappings, hardware, rounding)
+    return explicit_latency(tiling, count_commands(tiling), fitted)
+
+
+def _take(mappings: MappingBatch, index: Tensor) -> MappingBatch:
+    """The mappings at `index`."""
+    stationary, copies = mappings.output_stationary, mappings.copies
+    return MappingBatch(
+        mappings.temporal[..., index],
+        mappings.rows[index],
+        mappings.columns[index],
+        mappings.rank[..., index],
+        None if stationary is None else stationary[index],
+        None if copies is None else copies[..., index],
+    )
 
 
 @dataclass(frozen=True)
@@ -152,9 +198,10 @@ def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLa
     fills = torch.where(copies_w, zero, c.weight_fills)
     fills = torch.maximum(fills, torch.where(copies_i, zero, c.input_fills))
     late_tiles = torch.where(copies_o, zero, c.tiles)
-    waits = fills * k["load_wait"] + late_tiles * k["store_wait"] + c.fences * k["fence_wait"]
+    fences = c.fences * k["fence_wait"]
+    waits = fills * k["load_wait"] + late_tiles * k["store_wait"] + fences
     loads = work.loads + fills * k["load_wait"]
-    stores = work.stores + late_tiles * k["store_wait"] + c.fences * k["fence_wait"]
+    stores = work.stores + late_tiles * k["store_wait"]
     host = work.host_loads + work.host_passes + work.host_stores
     power = k["overlap"]
     busy = _join(power, work.waves, work.beside)
@@ -165,7 +212,7 @@ def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLa
         + _join(power, work.host_stores, stores)
     )
     start = k["start"] + zero
-    cycles = together + k["phases"] * (apart - together) + start
+    cycles = together + k["phases"] * (apart - together) + fences + start
     terms = torch.stack([work.waves, work.read, work.written, host, start + waits])
     return InstructionLatency(cycles, terms)
 
@@ -189,11 +236,14 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
         return torch.where(early, zero, value)
 
     host = functools.reduce(torch.add, costs.values())
-    host_loads = late(copies_w, costs["weights"] + costs["weights_edge"])
-    host_loads = host_loads + late(copies_i, costs["inputs"] + costs["inputs_edge"] + costs["inputs_padded"])
-    host_stores = late(
-        copies_o, costs["stores"] + costs["stores_edge"] + costs["opening"] + costs["opening_edge"]
-    )
+
+    def cost_of(*kinds: str) -> Tensor:
+        return functools.reduce(
+            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
+        )
+
+    host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
+    host_stores = late(copies_o, cost_of("stores", "opening"))
 
     k_aligned = lowest_bit(t.block[3])
     weights = read(
@@ -266,19 +316,38 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
 def predict_layers(
     layers: Sequence[Layer], how: Sequence[Schedule | Mapping], accelerator: Accelerator
 ) -> list[InstructionLatency]:
-    """Predicted latency of each layer (tensors of one element), carried out as a schedule or mapping says."""
-    from compiler.lower.realise import mapping_of
+    """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says.
 
-    mappings = [
-        one if isinstance(one, Mapping) else mapping_of(layer, one, accelerator)
-        for layer, one in zip(layers, how, strict=True)
-    ]
+    Raises InfeasibleError for a schedule that no mapping stands for.
+    """
     if not layers:
         return []
+    inner: list[Layer] = []
+    mappings: list[Mapping] = []
+    macro: list[bool] = []
+    before: list[float] = []
+    for layer, one in zip(layers, how, strict=True):
+        schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
+        expanded = 0.0
+        if isinstance(schedule, DepthwiseSchedule):
+            layer = packed_layer(layer, schedule.packed)
+            expanded = expansion_cycles(layer)
+        if isinstance(schedule, LoopWsSchedule) and not isinstance(one, Mapping):
+            layer = flat_layer(layer)
+        inner.append(layer)
+        mappings.append(one if isinstance(one, Mapping) else mapping_of(layer, schedule, accelerator))
+        macro.append(isinstance(schedule, LoopWsSchedule | LoopConvSchedule))
+        before.append(expanded)
     found = latency(
-        LayerBatch.of(layers), MappingBatch.of(mappings), HardwareBatch.of([accelerator] * len(layers))
+        LayerBatch.of(inner),
+        MappingBatch.of(mappings),
+        HardwareBatch.of([accelerator] * len(inner)),
+        torch.tensor(macro),
     )
+    first = torch.tensor(before, dtype=found.cycles.dtype)
+    terms = found.terms.clone()
+    terms[TERMS.index("start")] += first
     return [
-        InstructionLatency(found.cycles[at : at + 1], found.terms[:, at : at + 1])
-        for at in range(len(layers))
+        InstructionLatency(found.cycles[at : at + 1] + first[at], terms[:, at : at + 1])
+        for at in range(len(inner))
     ]

@@ -17,7 +17,7 @@ from compiler.lower.explicit_plan import LARGEST_STRIDE, LOAD_BYTES
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.reference import AXES, MappingBatch
 
-__all__ = ["Rounding", "Tiling", "make_tiling"]
+__all__ = ["Rounding", "Tiling", "make_tiling", "uneven"]
 
 R, S, C, K, P, Q, N = range(7)
 REDUCTION, PIXELS = (R, S, C), (P, Q, N)
@@ -148,6 +148,12 @@ def _product(factors: tuple[Tensor, ...] | list[Tensor]) -> Tensor:
     for factor in factors[1:]:
         result = result * factor
     return result
+
+
+def uneven(bound: Tensor, size: Tensor) -> Tensor:
+    """1 where parts of a size do not fill a bound evenly."""
+    parts = bound / size
+    return ((parts - torch.round(parts)).abs() > 1e-4).to(bound.dtype)
 
 
 def make_tiling(
