@@ -66,8 +66,11 @@ class CostModel(Protocol):
     def can(self, task: Ints, dim: Ints) -> Bools:
         """Whether macros carry tasks out on arrays of the given sides."""
 
-    def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
-        """Latency of relaxed mappings, (B,), differentiable; `dim` (B,) are the sides of their arrays."""
+    def relaxed(
+        self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
+    ) -> Tensor:
+        """Latency of relaxed mappings, (B,), differentiable; `dim` (B,) are the sides of their arrays, and `macro` (B,)
+        says which are in macro form (None: none is)."""
 
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """Cost of one run of every task under its mapping."""
@@ -112,7 +115,9 @@ class ReferenceModel:
         """The model knows no macros."""
         return np.zeros(len(task), dtype=np.bool_)
 
-    def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
+    def relaxed(
+        self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
+    ) -> Tensor:
         """See `CostModel`."""
         return latency_terms(counts, dim, self.bytes_per_cycle).amax(0)
 
@@ -123,7 +128,7 @@ class ReferenceModel:
 
 def default_cost_model(space: DesignSpace) -> CostModelName:
     """The instruction-aware model where designs can be compiled, else the reference model."""
-    return "reference"  # FLIP
+    return "instruction" if space.rules == "gemmini" else "reference"
 
 
 def check_cost_model(name: str, space: DesignSpace) -> CostModelName:

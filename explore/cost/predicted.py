@@ -22,10 +22,10 @@ from compiler.heuristic import downsamples
 from compiler.layer import Layer
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
-from compiler.lower.realise import macro_form
+from compiler.lower.realise import macro_form, realise
 from compiler.mapping import Mapping
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule
-from explore.candidate import CostModelName, LayerCost
+from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from explore.candidate import CodeStyle, CostModelName, LayerCost
 from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
 from explore.cost.layers import layer_costs
 from explore.cost.reference import AXES, Counts, MappingBatch
@@ -212,25 +212,37 @@ class InstructionModel:
         What has macro form runs as a macro, though its flow does not say so. Then it must fit as the macro places it
         within what it says it needs, else it is not predicted there: where it fits, would depend on the memories.
         """
-        sides = np.repeat(self.sides[:, None], len(task), axis=1)
-        allowed, macro = np.zeros((2, *sides.shape), dtype=np.bool_)
-        flow_side = macro_side(genomes[:, FLOW])
-        flowing = flow_side > 0
-        extent = genomes[:, [ROWS, COLUMNS]].max(1)
+        allowed, macro = np.zeros((2, self.kept, len(task)), dtype=np.bool_)
+        dim = macro_side(genomes[:, FLOW])
+        own = np.flatnonzero(np.isin(dim, self.sides))
+        place = np.searchsorted(self.sides, dim[own])
+        allowed[place, own] = self.able[task[own], place] & self.macro_shape(
+            task[own], genomes[own], dim[own]
+        )
+        macro[place, own] = True
+
+        plain = np.flatnonzero(dim == 0)
+        task, genomes = task[plain], genomes[plain]
+        extent = genomes[:, [ROWS, COLUMNS]].max(1, initial=0)
         acc, _, sp = needs(self.problems, task, genomes, self.space.double_buffer)
         for n, side in enumerate(self.sides):
-            able = self.able[task, n]
-            shaped = self.macro_shape(task, genomes, sides[n]) & able
-            macro[n] = shaped
-            placed_acc, placed_sp = self._macro_rows(task, genomes, sides[n])
+            here = np.full(len(plain), side)
+            shaped = self.macro_shape(task, genomes, here) & self.able[task, n]
+            placed_acc, placed_sp = self._macro_rows(task, genomes, here)
             holds = (2 * placed_acc <= acc) & (2 * placed_sp <= sp)
-            allowed[n] = np.where(flowing, shaped & (flow_side == side), (extent <= side) & (~shaped | holds))
+            allowed[n, plain] = (extent <= side) & (~shaped | holds)
+            macro[n, plain] = shaped
         return allowed, macro
 
-    def relaxed(self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor) -> Tensor:
-        """See `CostModel`. Which relaxed mappings are of macro form, their buffers tell: macros hold all tiles twice."""
+    def relaxed(
+        self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
+    ) -> Tensor:
+        """See `CostModel`."""
         place = torch.from_numpy(np.searchsorted(self.sides, dim.detach().numpy()).clip(0, self.kept - 1))
-        cycles: Tensor = latency(self._layers.take(task), mappings, self._hardware.take(place), None).cycles
+        if macro is None:
+            macro = torch.zeros(len(task), dtype=torch.bool)
+        hardware = self._hardware.take(place)
+        cycles: Tensor = latency(self._layers.take(task), mappings, hardware, macro, relaxed=True).cycles
         return cycles
 
     # -- reporting ---------------------------------------------------------------------------------------
@@ -239,15 +251,19 @@ class InstructionModel:
         """Latency by the instruction-aware model, energy by the access counts of the reference model."""
         counted = layer_costs(self.problems.problems, mappings, accelerator)
         predicted = predict_layers(self.layers, mappings, accelerator)
+        styles: list[CodeStyle] = [
+            "explicit" if isinstance(realise(layer, mapping, accelerator), ExplicitSchedule) else "macro"
+            for layer, mapping in zip(self.layers, mappings, strict=True)
+        ]
         return [
             replace(
                 energy,
-                latency_cycles=one.cycles,
-                latency_terms=tuple(one.terms[name] for name in RESOURCES),
+                latency_cycles=float(one.cycles),
+                latency_terms=tuple(float(one.terms[one.names.index(name)]) for name in RESOURCES),
                 resources=RESOURCES,
-                style=one.style,
+                style=style,
             )
-            for energy, one in zip(counted, predicted, strict=True)
+            for energy, one, style in zip(counted, predicted, styles, strict=True)
         ]
 
 

@@ -173,7 +173,7 @@ class RelaxedStarts:
             return per_start.view(-1, 1).expand(starts, tasks).reshape(-1)
 
         base = self.space.base
-        latency = self.model.relaxed(self._task, batch, c, each(dim)).view(starts, tasks)
+        latency = self.model.relaxed(self._task, batch, c, each(dim), macro).view(starts, tasks)
         energy = (
             energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0).view(starts, tasks)
         )
