@@ -249,6 +249,30 @@ def measurements(
     _print(counts, json)
 
 
+@bench.command("latency")
+def latency(
+    which: Annotated[str, typer.Option("--set", help="Measured set (test, train, micro) or file.")] = "test",
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, max=600.0, help="Time to spend on each measurement of speed.")
+    ] = 2.0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for latency-model.md and latency-model.json.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias."""
+    from baco.commands.context import print_json, stdout
+    from explore.bench.latency import bench_latency, report_text, write_report
+
+    result = bench_latency(which, seconds)
+    if out is not None:
+        write_report(result, out)
+    if json:
+        print_json(result)
+    else:
+        stdout().print(report_text(result), markup=False)
+
+
 def _print(result: dict[str, Any], as_json: bool) -> None:
     from baco.commands.context import print_json, stdout
 
