@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,8 +38,12 @@ class Arrays(Protocol):
     def log2(self, x: Values) -> Values:
         """Of a power of two."""
 
-    def table(self, values: NDArray[np.float64], *index: Values) -> Values:
-        """Elements of a table by its axes, between neighbours of the last one by linear interpolation."""
+    def some(self, condition: Values) -> bool:
+        """Whether the condition holds anywhere."""
+
+    def tables(self, values: NDArray[np.float64], *index: Values) -> Sequence[Values]:
+        """Elements of the tables `values[n]`, one result each, between neighbours along their last axis by linear
+        interpolation."""
 
 
 class _Numpy:
@@ -67,9 +72,18 @@ class _Numpy:
     def log2(self, x: Values) -> Values:
         return np.log2(x)
 
-    def table(self, values: NDArray[np.float64], *index: Values) -> Values:
-        places = [np.rint(np.asarray(one)).astype(np.int64) for one in index]
-        return values[tuple(np.broadcast_arrays(*places))]
+    def some(self, condition: Values) -> bool:
+        return bool(np.any(condition))
+
+    def tables(self, values: NDArray[np.float64], *index: Values) -> Sequence[Values]:
+        *places, last = (np.asarray(one, dtype=np.float64) for one in index)
+        whole = [np.rint(one).astype(np.int64) for one in places]
+        below = np.clip(np.floor(last), 0, values.shape[-1] - 1).astype(np.int64)
+        above = np.minimum(below + 1, values.shape[-1] - 1)
+        share = last - below
+        first = tuple(np.broadcast_arrays(*whole, below))
+        second = tuple(np.broadcast_arrays(*whole, above))
+        return [table[first] * (1.0 - share) + table[second] * share for table in values]
 
 
 NUMPY: Arrays = _Numpy()

@@ -128,6 +128,7 @@ def conv_cycles(
     numbers = (
         p.N, *stored, p.K, p.S, p.R, p.C, p.groups, p.Q, p.P, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
         *layer.size, *layer.padding, layer.bias, pool.size if pool else 0, pool.stride if pool else 0,
+        pool.padding if pool else 0,
         layer.input.pitch, layer.weight.pitch, layer.output.pitch,
     )  # fmt: skip
     parts: list[Values] = [np.asarray(tile[axis], dtype=np.float64) for axis in AXES]

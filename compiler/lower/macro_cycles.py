@@ -44,21 +44,23 @@ class MacroConstants:
         slot_ws, slot_conv, slot_side: of a run that neither loads nor computes, and of it a row of the array.
         switch, switch_stride: of a block of weights in LOOP_CONV_WS, if the array has nothing else to wait for: for
             every row that its passes are shorter than the array, and for every pixel that a stride skips.
+        reload: of a run that loads, where others find their operands in the scratchpad.
         write_delay: share of the stores' time on the memory channel that loads wait for.
     """
 
-    start: float = 128.0
+    start: float = 160.0
     change: float = 1.0
     host_ws: float = 77.5
     host_conv: float = 59.0
     pass_latency: float = 15.0
     norm_ws: float = 6.6
     norm_conv: float = 3.5
-    slot_ws: float = 43.0
+    slot_ws: float = 25.0
     slot_conv: float = 53.0
     slot_side: float = 3.2
     switch: float = 0.3
-    switch_stride: float = 0.9
+    switch_stride: float = 0.7
+    reload: float = 30.0
     write_delay: float = 0.9
 
 
@@ -154,10 +156,8 @@ def product_macro(
     weight_rows = a.where(turned, layer.columns, layer.depth)
     weight_columns = a.where(turned, layer.depth, layer.columns)
     weight_tile = a.where(turned, tile.depth, tile.columns)
-    loads = _tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch) * times_a
-    loads = loads + (
-        _tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch) * times_b
-    )
+    load_a = _tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch) * times_a
+    load_b = _tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch) * times_b
 
     # a loop over the depth with others inside leaves sums in main memory, and brings them back
     inside = a.where(j_outside, trips_i, trips_j)
@@ -204,10 +204,13 @@ def product_macro(
             runs=runs,
             outer=outer,
             compute=per_block * blocks_j * blocks_k / runs,
-            loads=loads * (1.0 / runs),
+            loads=load_b * (1.0 / runs),
+            kept=load_a * (1.0 / runs),
             addends=addends * (1.0 / outer),
             written=written / outer,
             store_rows=store_rows / outer,
+            # A goes on to be loaded beside the passes where the depth takes several loads
+            loading=a.where(tile.depth > wide, one, times_a / trips_j),
             first=first / a.smaller(machine.bandwidth, machine.beat),
             tail=0.0 * one,
             fences=a.where(spills, fences, 0.0 * one),
@@ -229,13 +232,14 @@ def _tiles_loaded(
     pitch: Values,
     element: float = 1.0,
     command_rows: Values = None,
+    between: Values = None,
 ) -> Moved:
     """Loads of a matrix once, in tiles of `part` columns."""
     trips = a.up(columns / part)
 
     def load(width: Values) -> Moved:
         return load_rows(
-            a, machine, rows, width, pitch, element=element, shift=part,
+            a, machine, rows, width, pitch, element=element, shift=part, between=between,
             command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
         )  # fmt: skip
 
@@ -255,7 +259,7 @@ class ConvLayer:
         kernel_rows, kernel_columns, depth: of the window.
         results_down, results_across: rows and columns of the results before pooling.
         height, width, top, left: of the stored image, and the padding above and left of it.
-        pool_size, pool_stride: 0 without pooling.
+        pool_size, pool_stride, pool_padding: 0 without pooling.
     """
 
     images: Values
@@ -279,6 +283,7 @@ class ConvLayer:
     bias: Values
     pool_size: Values
     pool_stride: Values
+    pool_padding: Values
     input_pitch: Values
     weight_pitch: Values
     output_pitch: Values
@@ -350,7 +355,14 @@ def conv_macro(
     span = a.larger(inside_across / (trips_p * trips_r) / fewer, 1.0)
     command = span / in_blocks(span)
     inputs = _tiles_loaded(
-        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command
+        a,
+        machine,
+        pixels,
+        layer.depth,
+        tile.depth,
+        layer.input_pitch * fewer,
+        command_rows=command,
+        between=1.0,
     )
     # zeros of the padding are written too, and every command ends with the copies of its last pixel
     padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
@@ -381,10 +393,12 @@ def conv_macro(
             runs=runs,
             outer=outer,
             compute=compute,
-            loads=(inputs + weights) * (1.0 / runs),
+            loads=weights * (1.0 / runs),
+            kept=inputs * (1.0 / runs),
             addends=addends,
             written=written / outer,
             store_rows=store_rows / outer,
+            loading=tile.input_loads / trips_k,
             first=inputs.port * (trips_k / (runs * tile.input_loads)),
             tail=tail,
             fences=0.0 * runs,
@@ -411,10 +425,11 @@ def _unpooled(
     def reach(stored: Values) -> Values:
         return a.where(pooled, (stored - 1.0) * layer.pool_stride + layer.pool_size, stored)
 
-    total, trips = _parts(a, whole, part, lambda x: of(a.smaller(reach(x), extent)))
+    total, trips = _parts(a, whole, part, lambda x: of(reach(x)))
     # windows reach beyond the results on both sides, where there is nothing to compute
-    beyond = a.where(trips > 1.5, a.larger(reach(whole) - extent, 0.0), 0.0 * trips)
-    return total * (1.0 - beyond / (reach(part) * trips)), trips
+    taken, _ = _parts(a, whole, part, reach)
+    beyond = layer.pool_padding + a.larger(reach(whole) - layer.pool_padding - extent, 0.0)
+    return total * (1.0 - a.where(pooled, beyond / taken, 0.0 * taken)), trips
 
 
 def _window(
@@ -469,8 +484,10 @@ class _Work:
         groups, runs: numbers.
         outer: runs that bring addends and store; the others only add to sums.
         compute: cycles of passes.
-        loads, addends: of all runs, of outer ones.
+        loads, kept: of all runs on the average; `kept` is what a run needs whole before most of its passes.
+        addends: of outer runs.
         written, store_rows: bytes and cycles of the store unit, of outer runs.
+        loading: share of the runs that load `kept`; it stays for the others.
         first: cycles of the loads that the first pass waits for.
         tail: cycles of passes after the last load.
         fences: how often everything ends before the next run begins.
@@ -481,9 +498,11 @@ class _Work:
     outer: Values
     compute: Values
     loads: Moved
+    kept: Moved
     addends: Moved
     written: Values
     store_rows: Values
+    loading: Values
     first: Values
     tail: Values
     fences: Values
@@ -501,22 +520,30 @@ def _overlapped(
     constants: MacroConstants,
 ) -> MacroCycles:
     """All runs of all groups, one behind the other."""
-    outer = work.loads + work.addends
     store = work.written / machine.bandwidth
-    channel = outer.bytes / machine.bandwidth + store
-    memory = a.larger(
-        a.larger(outer.port + constants.write_delay * store, outer.rows), a.larger(channel, work.store_rows)
-    )
     depth = 2.0 * machine.dim
+    none = Moved(0.0 * store, 0.0 * store, 0.0 * store)
+    # what a run needs whole is loaded beside the passes of the run before only
+    share = work.loading
+    loads = work.loads + work.kept * (1.0 / share) + Moved((1.0 - share) * constants.reload, 0.0, 0.0)
 
-    def run(load: Moved, memory: Values, store: Values) -> Values:
+    def run(load: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
+        channel = load.bytes / machine.bandwidth + written
+        memory = a.larger(
+            a.larger(load.port + constants.write_delay * written, load.rows), a.larger(channel, stored)
+        )
         larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
         both = larger * (1.0 + (smaller / larger) ** norm) ** (1.0 / norm) + change
-        alone = slot + constants.slot_side * machine.dim + work.compute + load.port + store
-        return a.larger(a.larger(both, host), alone / 2.0)
+        alone = slot + constants.slot_side * machine.dim + work.compute + load.port + written
+        return a.larger(a.larger(both, host), alone / 2.0), memory
 
-    outer_time = run(outer, memory, store)
-    inner_time = run(work.loads, a.larger(work.loads.port, work.loads.rows), 0.0)
+    def runs(addends: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
+        loading, memory = run(loads + addends, written, stored)
+        others, less = run(work.loads + addends, written, stored)
+        return share * loading + (1.0 - share) * others, share * memory + (1.0 - share) * less
+
+    outer_time, memory = runs(work.addends, store, work.store_rows)
+    inner_time, _ = runs(none, 0.0 * store, 0.0 * store)
     # the ends show only as far as nothing else goes on meanwhile
     ends = (
         constants.start
@@ -526,7 +553,7 @@ def _overlapped(
     )
     inner = a.larger(work.runs - work.outer, 0.0)
     body = work.groups * (inner * inner_time + work.outer * outer_time + work.fences * ends)
-    everything = work.loads * work.runs + work.addends * work.outer
+    everything = (work.loads + work.kept) * work.runs + work.addends * work.outer
     return MacroCycles(
         total=body + ends,
         compute=work.groups * work.runs * work.compute,

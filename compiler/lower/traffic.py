@@ -35,7 +35,7 @@ Numbers = NDArray[np.float64]
 #: accelerator takes the data two cycles later.
 MEMORY_LATENCY = 62.9
 #: Cycles that a load of few rows holds its entry of the reservation station.
-COMMAND_LATENCY = 88.0
+COMMAND_LATENCY = 95.0
 #: The channel of main memory moves aligned pieces of so many bytes (`sim.job.Memory`).
 _BURST = 8.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
@@ -101,6 +101,7 @@ def load_rows(
     *,
     element: float = 1.0,
     command_rows: Values = None,
+    between: Values = None,
     shift: Values = 128.0,
 ) -> Moved:
     """Rows of `width` elements that lie `pitch` elements apart, brought by commands as wide as requests are.
@@ -108,57 +109,64 @@ def load_rows(
     Args:
         element: bytes.
         command_rows: rows of a command; `dim` (or all there are) if not given.
+        between: rows from the first one of a command to that of the next; `dim` if not given.
         shift: elements by which neighbouring tiles begin apart, for the alignment of rows.
     """
     if command_rows is None:
         command_rows = rows / a.larger(a.up(rows / machine.dim), 1.0)
+    step = a.smaller(a.smaller(a.power(pitch), a.power(shift)) * element, 128.0)
+    commands = _Commands(
+        machine, rows, command_rows, pitch * element, step, machine.dim if between is None else between
+    )
     widest = a.larger(machine.request / element, machine.dim)
     whole = a.down(width / widest)
     rest = width - whole * widest
-    step = a.smaller(a.power(pitch), a.power(shift)) * element
-    full = _spans(
-        a, machine, rows, widest * element, pitch * element, command_rows, step, widest / machine.dim
-    )
-    part = _spans(
-        a, machine, rows, rest * element, pitch * element, command_rows, step, a.up(rest / machine.dim)
-    )
-    moved: Moved = full * whole + part
+    moved = commands.move(a, rest * element, a.up(rest / machine.dim))
+    if a.some(whole > 0):
+        moved = moved + commands.move(a, widest * element, widest / machine.dim) * whole
     return moved
 
 
-def _spans(
-    a: Arrays,
-    machine: Machine,
-    rows: Values,
-    size: Values,
-    pitch: Values,
-    command_rows: Values,
-    step: Values,
-    local: Values,
-) -> Moved:
-    """Rows of `size` bytes, at most those of a command, that begin at multiples of `step` bytes; each is written to
-    `local` rows. The port takes the longest of transfers, requests in flight, and commands in flight.
+@dataclass(frozen=True)
+class _Commands:
+    """Commands that bring the rows of one piece of a matrix.
+
+    Attributes:
+        rows, command_rows: of all, of one command.
+        pitch: bytes from row to row.
+        step: bytes that rows begin at multiples of.
+        between: rows from the first one of a command to that of the next.
     """
-    beat, request = machine.beat, machine.request
-    step = a.smaller(step, 128.0)
-    table = request_table()
-    place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(step), a.smaller(size, _LONGEST))
-    longer = a.larger(size / _LONGEST, 1.0)
-    requests, beats = a.table(table[0], *place) * longer, a.table(table[1], *place) * longer
-    gap = pitch - size
-    merged = (gap >= 0) & (gap < beat) & (size > 0)
-    span = (command_rows - 1.0) * pitch + size
-    start = a.smaller(step * machine.dim, beat)
-    span_bytes = a.up(span / start) * start + beat - start
-    # a span begins and ends with smaller requests until it is aligned
-    ragged = a.log2(request / beat) * (1.0 - a.smaller(step * machine.dim, request) / request)
-    commands = rows / a.larger(command_rows, 1.0)
-    requests = a.where(merged, commands * (span_bytes / request + 0.6 * ragged), rows * requests)
-    moved = a.where(merged, commands * span_bytes, rows * beats * beat)
-    transfer = moved / a.smaller(machine.bandwidth, beat)
-    waiting = (requests * MEMORY_LATENCY + transfer) / machine.requests
-    queued = a.where(size > 0, commands, 0.0) * COMMAND_LATENCY / machine.load_entries
-    return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
+
+    machine: Machine
+    rows: Values
+    command_rows: Values
+    pitch: Values
+    step: Values
+    between: Values
+
+    def move(self, a: Arrays, size: Values, local: Values) -> Moved:
+        """Rows of `size` bytes, at most those of a command, each written to `local` rows. The port takes the longest of
+        transfers, requests in flight, and commands in flight."""
+        machine, rows = self.machine, self.rows
+        beat, request = machine.beat, machine.request
+        place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(self.step), a.smaller(size, _LONGEST))
+        requests, beats = a.tables(request_table(), *place)
+        longer = a.larger(size / _LONGEST, 1.0)
+        gap = self.pitch - size
+        merged = (gap >= 0) & (gap < beat) & (size > 0)
+        span = (self.command_rows - 1.0) * self.pitch + size
+        start = a.smaller(self.step * self.between, beat)
+        span_bytes = a.up(span / start) * start + beat - start
+        # a span begins and ends with smaller requests until it is aligned
+        ragged = a.log2(request / beat) * (1.0 - a.smaller(self.step * self.between, request) / request)
+        commands = rows / a.larger(self.command_rows, 1.0)
+        requests = a.where(merged, commands * (span_bytes / request + 0.6 * ragged), rows * requests * longer)
+        moved = a.where(merged, commands * span_bytes, rows * beats * beat * longer)
+        transfer = moved / a.smaller(machine.bandwidth, beat)
+        waiting = (requests * MEMORY_LATENCY + transfer) / machine.requests
+        queued = a.where(size > 0, commands, 0.0 * commands) * COMMAND_LATENCY / machine.load_entries
+        return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
 
 
 def store_bytes(

@@ -6,8 +6,10 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -63,19 +65,21 @@ class TensorArrays:
     def log2(self, x: Tensor) -> Tensor:
         return torch.log2(x)
 
-    def table(self, values: NDArray, *index: Tensor) -> Tensor:  # type: ignore[type-arg]
+    def some(self, condition: Tensor) -> bool:
+        return bool(condition.any())
+
+    def tables(self, values: NDArray[np.float64], *index: Tensor) -> Sequence[Tensor]:
         *places, last = torch.broadcast_tensors(*index)  # type: ignore[no-untyped-call]
-        found = torch.from_numpy(values).to(last)
+        found = torch.from_numpy(values).to(last).flatten(1)
         flat = torch.zeros_like(last, dtype=torch.long)
-        for place, size in zip(places, found.shape[:-1], strict=True):
+        for place, size in zip(places, values.shape[1:-1], strict=True):
             flat = flat * size + place.detach().round().long().clamp(0, size - 1)
-        width = found.shape[-1]
+        width = values.shape[-1]
         below = last.detach().floor().clamp(0, width - 1)
         first = flat * width + below.long()
-        beyond = (first + 1).clamp_max((flat + 1) * width - 1)
-        low, high = found.flatten()[first], found.flatten()[beyond]
-        between: Tensor = low + (last - below) * (high - low)
-        return between
+        beyond = (first + 1).minimum(flat * width + width - 1)
+        share = last - below
+        return [torch.lerp(one[first], one[beyond], share) for one in found]
 
 
 def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:
@@ -208,7 +212,7 @@ def _convolution(
             bounds[N], stored[0], stored[1], bounds[K], bounds[S], bounds[R], bounds[C], problem.groups, bounds[Q],
             bounds[P], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
             layers.width, layers.top, layers.left, layers.bias, layers.pool_size, layers.pool_stride,
-            layers.input_pitch, layers.weight_pitch, layers.output_pitch,
+            layers.pool_padding, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
         ),
         ConvTile(
             tile[N], parts[0], parts[1], tile[K], tile[S], tile[R], tile[C], torch.where(packed, trips[K], inputs),
