@@ -13,7 +13,7 @@ from compiler.mapping import Mapping
 from explore.bench.paper import networks as paper_networks
 from explore.bench.paper import operators as paper_operators
 from explore.bench.paper import report
-from explore.bench.paper.accuracy import log_correlation, score_table
+from explore.bench.paper.accuracy import log_correlation, reference_cycles, reference_energy, score_table
 from explore.bench.paper.cache import Cache
 from explore.bench.paper.charts import accuracy_chart, networks_chart, operators_chart
 from explore.bench.paper.designs import NetworkLayers, make_design, predicted
@@ -23,6 +23,8 @@ from explore.bench.paper.published import OPERATOR_RATIOS
 from explore.bench.paper.run import PaperOptions, bench_paper
 from explore.bench.paper.shapes import Shape
 from explore.bench.paper.systems import SYSTEMS, Found, evaluate_system, even_tiles
+from explore.cost.layers import layer_costs
+from explore.measure.dataset import read_dataset
 from workloads.network import Task
 from workloads.problem import Problem
 
@@ -254,3 +256,15 @@ def test_even_tiles_keep_their_number_and_lose_their_padding():
     assert (even.rows, even.columns, even.factor("K", 1)) == (16, 10, 2)
     assert dict(zip("RSPQCKN", even.padded_bounds, strict=True)) == {**ones, "P": 57, "C": 256, "K": 20}
     even.check(problem)
+
+
+def test_reference_predictions_of_measured_rows_are_those_of_single_layers():
+    data = read_dataset("micro")
+    data = data.where([i % 97 == 0 for i in range(len(data))])
+    costs = [
+        layer_costs([problem], [mapping], accelerator)[0]
+        for problem, mapping, accelerator in zip(data.problems, data.mappings, data.accelerators, strict=True)
+    ]
+    np.testing.assert_allclose(reference_energy(data), [cost.energy_pj for cost in costs], rtol=1e-9)
+    cycles = reference_cycles(data)
+    np.testing.assert_allclose(cycles, [cost.latency_cycles for cost in costs], rtol=1e-9)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from explore.cost.learned.scores import scores
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms
+from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
 from explore.measure.dataset import Dataset
 
 Floats = NDArray[np.float64]
@@ -21,15 +21,17 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class AccuracyRow:
-    """One model on one stratum of a measured set; errors in percent of the measured cycles.
+    """One model on one stratum of a measured set; errors in percent of what was measured.
 
     Attributes:
+        quantity: `cycles`, or `energy`: counted activity times the energy table against predicted accesses times it.
         model: `macs` (multiply-accumulates over the array's elements), `reference`, `instruction`.
         stratum: what the layer waited for, by measured counters; `all` for all rows.
         spearman: None where it is not defined.
         log_correlation: Pearson's, of the logarithms.
     """
 
+    quantity: str
     model: str
     stratum: str
     rows: int
@@ -43,12 +45,7 @@ class AccuracyRow:
 def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, Floats]:
     """Cycles of every row by every model, (rows,)."""
     macs = np.array([p.macs / a.dim**2 for p, a in zip(data.problems, data.accelerators, strict=True)])
-    counts = access_counts(ProblemBatch.of(data.problems), MappingBatch.of(data.mappings))
-    dims = torch.tensor([float(a.dim) for a in data.accelerators], dtype=torch.float64)
-    rate = np.array([a.dram_bytes_per_cycle for a in data.accelerators])
-    terms = latency_terms(counts, dims).numpy()
-    terms[3] *= 8.0 / rate
-    found = {"macs": macs, "reference": terms.max(0)}
+    found = {"macs": macs, "reference": reference_cycles(data)}
     found["instruction"] = instruction_cycles(data)
     for name, values in found.items():
         note(f"accuracy: {name} on {len(values):,} rows")
@@ -70,7 +67,33 @@ def instruction_cycles(data: Dataset) -> Floats:
     return cycles
 
 
-def score_table(predicted: dict[str, Floats], measured: Floats, strata: Sequence[str]) -> list[AccuracyRow]:
+def reference_cycles(data: Dataset) -> Floats:
+    """Cycles of every row by the reference model, (rows,)."""
+    counts = access_counts(ProblemBatch.of(data.problems), MappingBatch.of(data.mappings))
+    dims = torch.tensor([float(a.dim) for a in data.accelerators], dtype=torch.float64)
+    # Of its four resources only DRAM depends on more of the accelerator than its side.
+    terms = latency_terms(counts, dims, 1.0).numpy()
+    terms[3] /= np.array([a.dram_bytes_per_cycle for a in data.accelerators])
+    return np.asarray(terms.max(0))
+
+
+def reference_energy(data: Dataset) -> Floats:
+    """Energy of every row by the reference model in pJ, (rows,)."""
+    counts = access_counts(ProblemBatch.of(data.problems), MappingBatch.of(data.mappings))
+    found = np.zeros(len(data))
+    names = np.array([row.accelerator for row in data.rows])
+    for name, a in data.configurations.items():
+        dim, acc, sp = (
+            torch.tensor(float(v), dtype=torch.float64) for v in (a.dim, a.accumulator_kib, a.scratchpad_kib)
+        )
+        mine = names == name
+        found[mine] = energy_terms(counts, dim, acc, sp, a.energy).sum(0).numpy()[mine]
+    return found
+
+
+def score_table(
+    predicted: dict[str, Floats], measured: Floats, strata: Sequence[str], quantity: str = "cycles"
+) -> list[AccuracyRow]:
     """Errors of every model, over all rows and stratum by stratum."""
     labels = np.array(strata)
     rows = []
@@ -80,6 +103,7 @@ def score_table(predicted: dict[str, Floats], measured: Floats, strata: Sequence
             found = scores(values[keep], measured[keep])
             rows.append(
                 AccuracyRow(
+                    quantity,
                     model,
                     stratum,
                     found.rows,

@@ -284,8 +284,8 @@ def accuracy_page(rows: Sequence[AccuracyRow], name: str) -> str:
                 "# Accuracy of the models",
                 f"Cycles measured on the RTL (set `{name}`: random legal mappings, shapes and accelerators apart from all "
                 "that was fitted) against what is predicted of the same programs. `macs`: multiply-accumulates over the "
-                "array's elements. Strata: what the layer waited for most, by measured counters. Correlation: Pearson's, of "
-                "logarithms. Errors in percent of the measured cycles.",
+                "array's elements. Energy: counted activity of the RTL against the reference model's accesses, same table. Strata: what the layer waited for most, by measured counters. Correlation: Pearson's, of "
+                "logarithms. Errors in percent of what was measured.",
                 table(
                     [
                         "model",
@@ -308,7 +308,7 @@ def accuracy_page(rows: Sequence[AccuracyRow], name: str) -> str:
                             f"{row.median_percent:.1f}",
                             f"{row.bias_percent:+.1f}",
                         ]
-                        for row in sorted(rows, key=lambda row: row.stratum != ALL)
+                        for row in sorted(rows, key=lambda row: (row.quantity, row.stratum != ALL))
                     ),
                 ),
                 f"Published, on 200 held-out samples of another implementation: correlation {ACCURACY['analytical']:.2f} for "
