@@ -172,7 +172,7 @@ def _softmax(s: _Sketch) -> None:
     mask = None
     if s.random.random() < 0.3:
         mask = s.value(shape, "input", s.random.integers(0, 2, shape, dtype=np.int8))
-    turned = s.turned if s.random.random() < 0.5 else s.value
+    turned = s.turned if s.random.random() < 0.7 else s.value
     s.add(
         g.Softmax, turned(shape, "output"), input=turned(shape),
         table=s.value((256,), "constant", _exponentials()), numerator=2**40 * 127, mask=mask,
@@ -182,7 +182,7 @@ def _softmax(s: _Sketch) -> None:
 def _normalise(s: _Sketch) -> None:
     axes = int(s.random.integers(1, 3))
     shape = (s.size(1, 40), s.size(8, 1000)) if axes == 1 else (s.size(1, 10), s.size(2, 30), s.size(2, 60))
-    turned = s.turned if s.random.random() < 0.4 else s.value
+    turned = s.turned if s.random.random() < 0.7 else s.value
     row = shape[1:]
     s.add(
         g.Normalisation, turned(shape, "output"), input=turned(shape),
@@ -194,7 +194,8 @@ def _normalise(s: _Sketch) -> None:
 
 def _reduce(s: _Sketch, function: str) -> None:
     if s.random.random() < 0.5:  # averages of images with channels last
-        size, channels = s.size(2, 12), s.size(8, 300)
+        size = s.size(2, 12)
+        channels = s.size(8, 300) if s.random.random() < 0.5 else 64 * s.size(1, 10)
         image = s.value((1, size, size, channels)).transposed((0, 3, 1, 2))
         s.add(
             g.Reduction, s.value((1, channels), "output"), input=image, function=function, axes=2,
