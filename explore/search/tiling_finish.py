@@ -1,8 +1,9 @@
 """The finish of a search with the instruction-aware model: the compiler's own schedules, and the best macro tilings.
 
-Two kinds of steps on leading accelerators. First the schedules that the compiler would choose for every layer enter the
-archive, so that no search ends worse than its compiler. Then each layer's macro tiling descends: all tilings that differ
-from it along a pair of axes are evaluated, the best is next, until none is better.
+On leading accelerators each layer's macro tiling descends, beginning with the best known and the compiler's: all tilings
+that differ from it along a pair of axes are evaluated, the best is next, until none is better. In the end the schedules
+that the compiler would choose in any style, on the accelerator that leads, enter the archive, so that no search ends
+worse than its compiler.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.lower.choose import choices
+from compiler.lower.choose import Style, choices
 from compiler.lower.realise import mapping_of
 from compiler.schedule import DepthwiseSchedule
 from explore.cost.predicted import InstructionModel
@@ -41,8 +42,9 @@ class TilingFinish:
     Attributes:
         spent: evaluations.
         solved: accelerators whose tilings have descended.
-        compiled: accelerators whose compiler's schedules are in the archive.
-        job: what is being done: point, weighing, next layer, round, whether to descend, layers that improved.
+        compiled: accelerators for which the compiler's schedules of all styles are in the archive.
+        job: what is being done: point, weighing, next layer, round (0 for the compiler's schedules), whether to
+            descend, layers that improved.
     """
 
     def __init__(self, archive: Archive, model: InstructionModel) -> None:
@@ -89,12 +91,11 @@ class TilingFinish:
         return False
 
     def _begin(self, elite: Elite, *, descend: bool) -> None:
-        started = elite.point in self.compiled
         self.job = {
             "point": list(elite.point),
             "ratio": elite.latency / elite.energy,
             "layer": 0,
-            "round": 1 if started else 0,
+            "round": 0,
             "descend": descend,
             "open": list(range(len(self.archive.tasks))),
         }
@@ -121,7 +122,7 @@ class TilingFinish:
         """All layers have had their turn: what follows, if anything."""
         job = self.job
         assert job is not None
-        if job["round"] == 0:
+        if not job["descend"]:
             self.compiled.add(point)
         job["layer"], job["round"] = 0, job["round"] + 1
         if not job["descend"] or job["round"] > _ROUNDS or not job["open"]:
@@ -139,12 +140,15 @@ class TilingFinish:
     # -- the compiler's schedules ------------------------------------------------------------------------
 
     def _compile(self, point: Point, layers: range, left: float) -> int:
+        assert self.job is not None
+        style: Style = "macro" if self.job["descend"] else "auto"
         side = int(point[0])
         accelerator = self.archive.space.accelerator(side, int(point[1]), int(point[2]))
         tasks, rows = [], []
         for task in layers:
             layer = self.model.layers[task]
-            for choice in choices(layer, accelerator)[:_SCHEDULES]:
+            # explicit ones are slow to choose, and no beginning for a descent of tilings
+            for choice in choices(layer, accelerator, style=style)[:_SCHEDULES]:
                 if isinstance(choice.schedule, DepthwiseSchedule):
                     continue  # groups that share a pass are no mapping of the problem
                 mapping = mapping_of(layer, choice.schedule, accelerator)
