@@ -16,6 +16,8 @@ __all__ = ["LINE_BYTES", "HostWork", "Loops", "host_work", "line_misses"]
 LINE_BYTES, _SETS, _WAYS = 64, 64, 8
 #: Results that net_reduce advances together (host/rows.c).
 _TOTALS = 64
+#: Exponentials that net_softmax keeps of a row.
+_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,10 @@ def _softmax(function: str, words: _Words) -> HostWork:
     loops = [Loops(place, (*extents, extent), (*strides[n], steps[n])) for place, n in used]
     dense = steps[0] == steps[1] == 1
     variant = f"{function} {'masked' if mask is not None else 'dense' if dense else 'strided'}"
-    return HostWork(variant, _amounts(rows=rows, elements=rows * extent), line_misses(loops))
+    # elements beyond those whose exponentials are kept, and those that no four are left for
+    late = max(0, extent - _KEPT)
+    amounts = _amounts(rows=rows, elements=rows * extent, late=rows * late, rest=rows * (extent % 4))
+    return HostWork(variant, amounts, line_misses(loops))
 
 
 def _normalise(function: str, words: _Words) -> HostWork:

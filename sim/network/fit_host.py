@@ -168,7 +168,7 @@ def _exponentials() -> Array:
 
 
 def _softmax(s: _Sketch) -> None:
-    shape = (s.size(1, 60), s.size(2, 500))
+    shape = (s.size(1, 60), s.size(2, 600))
     mask = None
     if s.random.random() < 0.3:
         mask = s.value(shape, "input", s.random.integers(0, 2, shape, dtype=np.int8))
