@@ -6,7 +6,7 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,20 +121,57 @@ def macro_latency(
 
     All but the last term overlap. Rows that have no macro form get numbers that mean nothing.
     """
-    shape = _shape(layers, mappings, rounding)
+    product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
+    if bool(product.all()):
+        return _cycles(_product, layers, mappings, hardware, rounding, constants)
+    if not bool(product.any()):
+        return _cycles(_convolution, layers, mappings, hardware, rounding, constants)
+    if layers.plain.shape != product.shape or hardware.dim.shape != product.shape:
+        found = [
+            _cycles(one, layers, mappings, hardware, rounding, constants) for one in (_product, _convolution)
+        ]
+        return torch.where(product, found[0][0], found[1][0]), torch.where(product, found[0][1], found[1][1])
+    cycles = torch.zeros_like(mappings.rows)
+    terms = cycles.expand(5, -1)
+    for one, chosen in ((_product, product), (_convolution, ~product)):
+        index = chosen.nonzero().squeeze(1)
+        part = _cycles(
+            one, layers.take(index), _take(mappings, index), hardware.take(index), rounding, constants
+        )
+        cycles = cycles.index_copy(0, index, part[0])
+        terms = terms.index_copy(1, index, part[1])
+    return cycles, terms
+
+
+def _take(mappings: MappingBatch, index: Tensor) -> MappingBatch:
+    def taken(field: Tensor | None) -> Tensor | None:
+        return None if field is None else field[..., index]
+
+    return MappingBatch(
+        mappings.temporal[..., index],
+        mappings.rows[index],
+        mappings.columns[index],
+        mappings.rank[..., index],
+        taken(mappings.output_stationary),
+        taken(mappings.copies),
+    )
+
+
+def _cycles(
+    formula: Callable[..., MacroCycles],
+    layers: LayerBatch,
+    mappings: MappingBatch,
+    hardware: HardwareBatch,
+    rounding: Rounding,
+    constants: MacroConstants,
+) -> tuple[Tensor, Tensor]:
     machine = Machine(
         hardware.dim, hardware.beat, hardware.request, hardware.requests, hardware.bandwidth, hardware.load_entries,
         hardware.execute_entries,
     )  # fmt: skip
-    arrays = TensorArrays(rounding)
-    product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
-    if bool(product.all()):
-        return _terms(_product(arrays, machine, layers, shape, constants))
-    if not bool(product.any()):
-        return _terms(_convolution(arrays, machine, layers, shape, constants))
-    cycles, terms = _terms(_product(arrays, machine, layers, shape, constants))
-    others, other_terms = _terms(_convolution(arrays, machine, layers, shape, constants))
-    return torch.where(product, cycles, others), torch.where(product, terms, other_terms)
+    return _terms(
+        formula(TensorArrays(rounding), machine, layers, _shape(layers, mappings, rounding), constants)
+    )
 
 
 def _terms(found: MacroCycles) -> tuple[Tensor, Tensor]:
