@@ -74,8 +74,8 @@ def sample_of(data: Dataset) -> Sample:
     return Sample(tiling, count_commands(tiling), rows.cycles, host)
 
 
-def fit(samples: Sequence[Sample]) -> Constants:
-    """The constants that fit some samples best, each of them counting the same."""
+def fit(samples: Sequence[Sample], *, timing: bool = True) -> Constants:
+    """The constants that fit some samples best, every set counting the same; without `timing` only the host's."""
     features = np.concatenate([host_features(one.tiling, one.commands).numpy() for one in samples], axis=1)
     host = np.concatenate([one.host_cycles for one in samples])
     # every set counts the same
@@ -85,7 +85,7 @@ def fit(samples: Sequence[Sample]) -> Constants:
         {name: _rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}, dict(TIMING)
     )
     best = _objective(samples, found)
-    for factors in _FACTORS:
+    for factors in _FACTORS if timing else ():
         improved = True
         while improved:
             improved = False
@@ -167,10 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=SETS, help="measured sets or files")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("constants.json"))
+    parser.add_argument("--rough", action="store_true", help="leave the constants of timing as they are")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
     samples = {name: sample_of(read_dataset(name)) for name in options.sets}
-    found = fit(list(samples.values()))
+    found = fit(list(samples.values()), timing=not options.rough)
     for name, sample in samples.items():
         print(report(name, sample, found))
     text = json.dumps({"sets": list(options.sets), "host": found.host, "timing": found.timing}, indent=1)
