@@ -6,7 +6,7 @@
 |---|---|---|
 | default | gemmini-default | tiling of Gemmini's C library |
 | partition | gemmini-default | block sizes as this compiler chooses them (`compiler.lower.choose`) |
-| hardware | best of the largest that fit gemmini-default's area | likewise |
+| hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
 | analytical | at most that area, searched | optimal by the reference model |
 | learned | likewise | searched with the instruction-aware model, effort spread evenly over layers |
 | importance | likewise | the same, effort given out by the importance estimator |
@@ -126,8 +126,10 @@ def make_design(
 
 
 def _largest(space: DesignSpace) -> list[tuple[int, int, int]]:
-    """Points (dim, accumulator KiB, scratchpad KiB) of a space to which nothing can be added within its area."""
+    """Points (dim, accumulator KiB, scratchpad KiB) of a space to which nothing can be added within its area, their
+    arrays no smaller than gemmini-default's."""
     p = space.hardware()
+    p = p.take(p.dim >= reference_machine(space).dim)
     found = []
     for i in range(len(p)):
         above = (p.dim == p.dim[i]) & (p.accumulator_kib >= p.accumulator_kib[i])
