@@ -29,9 +29,11 @@ __all__ = [
     "DEFAULT_SPREAD",
     "STORE_NAME",
     "Progress",
+    "Stop",
     "ValidationOptions",
     "ValidationOutcome",
     "no_design",
+    "stop_on_signals",
     "validate_designs",
     "validated_designs",
 ]
@@ -149,7 +151,7 @@ def validate_designs(
     ended: Ended = "done"
     try:
         with (
-            _stop_on_signals(options.time_limit),
+            stop_on_signals(options.time_limit),
             MeasurementStore(study.path.with_name(STORE_NAME)) as store,
         ):
             for key in jobs.keys() & known:  # the file beside the study may be gone
@@ -157,7 +159,7 @@ def validate_designs(
                     store.put(key, LayerMeasurement(**kept[key]))
             workers = options.workers or os.cpu_count() or 1
             measure_many([jobs[key] for key in keys], min(workers, max(1, len(keys))), store, finished)
-    except _Stop as stop:
+    except Stop as stop:
         ended = stop.ended
     identities = {design.identity for design in designs}
     return ValidationOutcome(
@@ -222,7 +224,7 @@ def _tell_problems(designs: Sequence[Design], progress: Progress) -> None:
             progress.note(f"{design.name} is infeasible: {reason}")
 
 
-class _Stop(BaseException):
+class Stop(BaseException):
     """Ends a validation from a signal handler; no `except Exception` on the way may hold it."""
 
     def __init__(self, ended: Ended) -> None:
@@ -230,8 +232,8 @@ class _Stop(BaseException):
 
 
 @contextmanager
-def _stop_on_signals(time_limit: float | None) -> Iterator[None]:
-    """Within the block a first SIGINT or SIGTERM, or the end of the time limit, raises `_Stop`.
+def stop_on_signals(time_limit: float | None) -> Iterator[None]:
+    """Within the block a first SIGINT or SIGTERM, or the end of the time limit, raises `Stop`.
 
     Signal handlers belong to the main thread; in another one the block changes nothing.
     """
@@ -248,7 +250,7 @@ def _stop_on_signals(time_limit: float | None) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         restore()  # a second signal stops at once
-        raise _Stop("time" if number == signal.SIGALRM else "interrupted")
+        raise Stop("time" if number == signal.SIGALRM else "interrupted")
 
     for number in numbers:
         before[number] = signal.signal(number, stop)

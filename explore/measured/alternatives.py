@@ -1,0 +1,128 @@
+"""Schedules among which a measured search chooses: for each accelerator, several of every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from accel.config import Accelerator
+from common.errors import BacoError
+from compiler.layer import Layer
+from compiler.lower import check_schedule
+from compiler.lower.choose import choices
+from compiler.lower.realise import mapping_of, realise
+from compiler.mapping import Mapping
+from explore.cost.model import CostModel
+from explore.measure.pool import MeasurementJob
+from explore.measure.text import parse_schedule, schedule_text, style_of
+
+__all__ = ["Alternative", "Machine"]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to run one layer on one accelerator.
+
+    Attributes:
+        mapping: how, as a search says it.
+        job: what measures it.
+        style: of its code.
+        cycles, energy_pj: predicted, of one run.
+    """
+
+    mapping: Mapping
+    job: MeasurementJob
+    style: str
+    cycles: float
+    energy_pj: float
+
+    @property
+    def key(self) -> str:
+        """Of its measurement."""
+        return self.job.key
+
+
+@dataclass
+class Machine:
+    """An accelerator and, for each layer, the alternatives known so far; the first is the search's own choice.
+
+    Attributes:
+        accelerator: the hardware.
+        layers: one for each task.
+        names: of the tasks, for people.
+        model: predicts.
+        found: alternatives by layer.
+    """
+
+    accelerator: Accelerator
+    layers: Sequence[Layer]
+    names: Sequence[str]
+    model: CostModel
+    found: list[list[Alternative]] = field(default_factory=list)
+    _asked: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        accelerator: Accelerator,
+        mappings: Sequence[Mapping],
+        layers: Sequence[Layer],
+        names: Sequence[str],
+        model: CostModel,
+    ) -> Machine | None:
+        """With one design's mappings; None where one of them cannot be compiled."""
+        machine = cls(accelerator, layers, names, model, [[] for _ in layers], [0] * len(layers))
+        machine.add([[mapping] for mapping in mappings])
+        return machine if all(machine.found) else None
+
+    def add(self, mappings: Sequence[Sequence[Mapping]]) -> int:
+        """Take up more mappings, by layer; those that cannot be compiled or are known are left out. How many are new."""
+        fresh: list[list[tuple[Mapping, MeasurementJob, str]]] = []
+        for layer, name, ones, known in zip(self.layers, self.names, mappings, self.found, strict=True):
+            keys = {one.key for one in known}
+            usable: list[tuple[Mapping, MeasurementJob, str]] = []
+            for mapping in ones:
+                try:
+                    schedule = realise(layer, mapping, self.accelerator)
+                    check_schedule(layer, schedule, self.accelerator)
+                except BacoError:
+                    continue
+                # as the text says it, so that equal schedules are measured once
+                job = MeasurementJob(
+                    layer, parse_schedule(schedule_text(schedule)), self.accelerator, name=name
+                )
+                if job.key not in keys:
+                    keys.add(job.key)
+                    usable.append((mapping, job, style_of(schedule)))
+            fresh.append(usable)
+        for rank in range(max(map(len, fresh), default=0)):
+            row = [
+                usable[rank][0] if rank < len(usable) else (known[0].mapping if known else None)
+                for usable, known in zip(fresh, self.found, strict=True)
+            ]
+            if any(one is None for one in row):
+                # a layer without any mapping: nothing can be predicted of the whole
+                return 0
+            costs = self.model.layer_costs([one for one in row if one is not None], self.accelerator)
+            for place, (usable, cost) in enumerate(zip(fresh, costs, strict=True)):
+                if rank < len(usable):
+                    mapping, job, style = usable[rank]
+                    self.found[place].append(
+                        Alternative(mapping, job, style, cost.latency_cycles, cost.energy_pj)
+                    )
+        return sum(map(len, fresh))
+
+    def widen(self, shares: Sequence[int]) -> int:
+        """Ask the compiler for more of its best schedules: `shares[i]` more of layer i. How many are new."""
+        more: list[list[Mapping]] = []
+        for place, (layer, share) in enumerate(zip(self.layers, shares, strict=True)):
+            ones: list[Mapping] = []
+            if share > 0:
+                self._asked[place] += int(share)
+                for choice in choices(layer, self.accelerator, best=self._asked[place]):
+                    try:
+                        ones.append(mapping_of(layer, choice.schedule, self.accelerator))
+                    except BacoError:  # no mapping says what the schedule does
+                        continue
+            more.append(ones)
+        return self.add(more)

@@ -1,0 +1,445 @@
+"""Search, measure, learn, search again: the best design by measurements, for a budget of simulated cycles.
+
+The predicted best design is measured first, so the result is never worse than that of a search without measurements.
+After that every round asks the compiler for more schedules of the layers that importance estimation points at, believes
+what measurements say about predictions (`explore.measured.belief`), combines the alternatives of every accelerator
+exactly, and measures what promises most per simulated cycle: single layers of accelerators that were measured, whole
+designs of others. The winner is measured whole; what that simulates beyond the budget is counted apart.
+
+Everything follows from the study, the budget and the measurements, and these are kept: a run that was killed is
+repeated up to where it stood without simulating anything again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from common.errors import InputError
+from compiler.mapping import Mapping
+from explore.candidate import Candidate, Cost
+from explore.combine import chain
+from explore.cost.learned.selection import Choice, select
+from explore.importance import ImportanceEstimator
+from explore.measure.layer import LayerMeasurement
+from explore.measure.pool import MeasurementJob
+from explore.measured.alternatives import Alternative, Machine
+from explore.measured.belief import Belief, Program
+from explore.objective import Objective
+from workloads.network import Task
+
+__all__ = ["Allowed", "Expected", "Found", "Measure", "MeasuredSearch", "Prior", "Round", "leading"]
+
+Floats = NDArray[np.float64]
+#: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
+Allowed = Callable[[Accelerator, Sequence["Expected"]], bool]
+#: Measures jobs, in their order.
+Measure = Callable[[Sequence[MeasurementJob]], list[LayerMeasurement]]
+#: What is known of errors before anything is measured: mean and deviation of log(measured / predicted) cycles, (n,).
+Prior = Callable[[Sequence[Alternative]], tuple[Floats, Floats]]
+
+#: Share of the budget that a round may spend, and further schedules a layer that it asks for on average.
+_SLICE, _UNITS = 1 / 8, 2
+#: Machines farther behind the leader (in ln of the objective) than this are left alone.
+_BEHIND = 0.15
+#: Deviations of a program's own error: of cycles where no learned residual tells, and of energy.
+_OWN_CYCLES, _OWN_ENERGY = 0.08, 0.02
+#: Group of whole designs, which compete with each other.
+_DESIGNS = -1
+
+
+@dataclass(frozen=True)
+class Found:
+    """A design all of whose layers were measured.
+
+    Attributes:
+        accelerator, mappings: the design.
+        predicted, measured: cost of the workload.
+    """
+
+    accelerator: Accelerator
+    mappings: tuple[Mapping, ...]
+    predicted: Cost
+    measured: Cost
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round did.
+
+    Attributes:
+        number: from 0.
+        measured: programs that were measured in it.
+        cycles: simulated so far, of the budget.
+        objective: of the best design measured so far; infinite before there is one.
+        alternatives: schedules known so far.
+    """
+
+    number: int
+    measured: int
+    cycles: int
+    objective: float
+    alternatives: int
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Cost of one run of an alternative, measured or believed.
+
+    Attributes:
+        energy_pj, cycles: infinite for what went wrong.
+        deviation: of the logarithm of the cycles; 0 for what was measured.
+    """
+
+    energy_pj: float
+    cycles: float
+    deviation: float
+
+
+_NEVER = Expected(math.inf, math.inf, 0.0)
+
+
+@dataclass(frozen=True)
+class _Design:
+    """A machine (its place), an alternative for each layer, the objective, and the deviation of its logarithm."""
+
+    place: int
+    chosen: list[Alternative]
+    objective: float
+    deviation: float
+
+
+class MeasuredSearch:
+    """One run; see the module.
+
+    Args:
+        tasks, objective: what is explored.
+        machines: accelerators with the mappings that a search found for them, the best by prediction first.
+        measure: simulates; it may keep what it measured and give it back when it is asked again.
+        budget: simulated cycles (of the layers measured, as `LayerMeasurement.cycles` counts them).
+        prior: what a learned residual expects; by default nothing.
+        allowed: bounds on designs; by default there are none.
+        watch: called after every round.
+
+    Attributes:
+        first: the predicted best as measured; None while it is not, or where a layer of it failed.
+        spent: simulated cycles of the budget; verified: simulated beyond it, to measure the winner whole.
+        failures: measurements that went wrong, `name: reason`.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        objective: Objective,
+        machines: Sequence[Machine],
+        measure: Measure,
+        budget: float,
+        *,
+        prior: Prior | None = None,
+        allowed: Allowed = lambda _, __: True,
+        watch: Callable[[Round], None] = lambda _: None,
+    ) -> None:
+        if not machines:
+            raise InputError("there is no design to begin with")
+        if not budget > 0:
+            raise InputError(f"a budget of {budget} cycles measures nothing")
+        self.tasks, self.objective, self.machines = tuple(tasks), objective, list(machines)
+        self._measure_jobs, self._prior, self._watch, self._allowed = measure, prior, watch, allowed
+        self.budget, self.spent, self.verified = budget, 0, 0
+        self.first: Found | None = None
+        self.failures: list[str] = []
+        self._counts = np.array([task.count for task in tasks])
+        self._known: dict[str, LayerMeasurement] = {}
+        self._cycles, self._energy = Belief(), Belief()
+        self._programs: dict[str, Program] = {}
+        self._beliefs: dict[str, Expected] = {}
+        macs = np.array([float(task.problem.macs) for task in tasks])
+        family = np.array([task.problem.R * task.problem.S for task in tasks], dtype=np.int64)
+        self._importance = [ImportanceEstimator(self._counts, macs, family) for _ in machines]
+
+    # -- the loop ----------------------------------------------------------------------------------------
+
+    def run(self) -> Found | None:
+        """Spend the budget and measure the winner whole. None where no design could be measured."""
+        lead = self.machines[0]
+        opening = [ones[0] for ones in lead.found]
+        self._take(self._affordable(opening), within=True)
+        number = 0
+        self._tell(number, len(self._known))
+        while self.spent < self.budget:
+            number += 1
+            fresh = self._widen()
+            picked = self._choose(min(self.budget - self.spent, self.budget * _SLICE))
+            if not picked:
+                picked = self._choose(self.budget - self.spent)
+            if not picked:
+                if fresh:
+                    continue
+                break
+            before = len(self._known)
+            self._take(picked, within=True)
+            self._tell(number, len(self._known) - before)
+        self._verify(opening)
+        return self.best()
+
+    def _verify(self, opening: Sequence[Alternative]) -> None:
+        """Measure what is left of the predicted best, and of the design that is believed best now."""
+        self._take(opening, within=False)
+        self.first = self._found(self.machines[0], opening)
+        design = min(self._designs(), key=lambda one: one.objective)
+        if math.isfinite(design.objective):
+            self._take(design.chosen, within=False)
+
+    def _affordable(self, wanted: Sequence[Alternative]) -> list[Alternative]:
+        """The largest contributions first, as far as the budget goes."""
+        left, chosen = self.budget, []
+        order = sorted(range(len(wanted)), key=lambda i: (-self._counts[i] * wanted[i].cycles, i))
+        for i in order:
+            if self._bound(wanted[i]) <= left:
+                left -= self._bound(wanted[i])
+                chosen.append(wanted[i])
+        return chosen
+
+    def _widen(self) -> int:
+        """More alternatives where they may matter. How many are new."""
+        fresh = 0
+        for design in self._contenders():
+            estimator = self._importance[design.place]
+            for layer, one in enumerate(design.chosen):
+                at = self._believed(one)
+                before = estimator.energy[layer] * estimator.latency[layer]
+                improved = bool(at.energy_pj * at.cycles < before * 0.9999)
+                estimator.update(layer, at.energy_pj, at.cycles, improved)
+            units = _UNITS * len(self.tasks)
+            shares = estimator.shares(units)
+            if not shares.any():
+                estimator.revive()
+                shares = estimator.shares(units)
+            fresh += self.machines[design.place].widen(shares.tolist())
+        if fresh:
+            self._beliefs.clear()
+        return fresh
+
+    def _choose(self, budget: float) -> list[Alternative]:
+        """What to measure next, within a budget of cycles."""
+        choices: list[Choice] = []
+        wanted: list[list[Alternative]] = []
+        best = self.best()
+        known = math.log(self.objective.scalar(best.measured)) if best else math.inf
+        for design in self._contenders():
+            missing = {one.key: one for one in design.chosen if one.key not in self._known}
+            if missing:
+                cycles = sum(map(self._bound, missing.values()))
+                log = math.log(design.objective)
+                choices.append(Choice(log, design.deviation, cycles, _DESIGNS, known))
+                wanted.append(list(missing.values()))
+            self._layer_choices(design, choices, wanted)
+        picked = select(choices, budget)
+        return list({one.key: one for at in picked for one in wanted[at]}.values())
+
+    def _layer_choices(self, design: _Design, choices: list[Choice], wanted: list[list[Alternative]]) -> None:
+        """Single layers of a machine: costs are their parts in d ln(objective), so that gains of all layers compare."""
+        machine = self.machines[design.place]
+        totals = self._totals(design.chosen)
+        by_energy, by_cycles = self._elasticity(*totals, machine.accelerator.area_mm2)
+        for layer, ones in enumerate(machine.found):
+            parts = []
+            for one in ones:
+                at = self._believed(one)
+                energy = self._counts[layer] * by_energy * at.energy_pj / totals[0]
+                cycles = self._counts[layer] * by_cycles * at.cycles / totals[1]
+                parts.append((energy + cycles, cycles))
+            measured = [part for one, (part, _) in zip(ones, parts, strict=True) if one.key in self._known]
+            least = min(measured, default=math.inf)
+            if not (math.isfinite(least) and least > 0):
+                continue
+            for one, (part, cycles) in zip(ones, parts, strict=True):
+                if one.key in self._known or not part > 0:
+                    continue
+                spread = self._believed(one).deviation * cycles / part + _OWN_ENERGY * (1 - cycles / part)
+                group = design.place * len(self.tasks) + layer
+                choices.append(
+                    Choice(math.log(part), spread, self._bound(one), group, math.log(least), least)
+                )
+                wanted.append([one])
+
+    def _elasticity(self, energy: float, cycles: float, area: float) -> tuple[float, float]:
+        """d ln(objective) / d ln(energy) and / d ln(latency)."""
+        here = self.objective.scalar(Cost(cycles, energy, area))
+        step = 1e-4
+        found = [
+            math.log(self.objective.scalar(Cost(cycles * b, energy * a, area)) / here) / math.log1p(step)
+            for a, b in ((1 + step, 1.0), (1.0, 1 + step))
+        ]
+        return found[0], found[1]
+
+    # -- what is believed --------------------------------------------------------------------------------
+
+    def _believed(self, one: Alternative) -> Expected:
+        """Cost of one run: as measured, else as believed; infinite for what went wrong."""
+        if one.key not in self._beliefs:
+            self._refresh()
+        return self._beliefs[one.key]
+
+    def _refresh(self) -> None:
+        """Beliefs about all alternatives at once."""
+        everyone = {a.key: a for machine in self.machines for ones in machine.found for a in ones}
+        new = [a for a in everyone.values() if a.key not in self._programs]
+        if new:
+            logs, spreads = (
+                self._prior(new) if self._prior else (np.zeros(len(new)), np.full(len(new), _OWN_CYCLES))
+            )
+            for a, log, spread in zip(new, logs, spreads, strict=True):
+                layer = str(a.job.layer.problem)
+                self._programs[a.key] = Program(
+                    a.style, a.job.accelerator.config_hash, layer, float(log), float(spread)
+                )
+        programs = [self._programs[key] for key in everyone]
+        cycles, deviation = self._cycles.predict(programs)
+        energy, _ = self._energy.predict([_energy_program(one) for one in programs])
+        for place, (key, a) in enumerate(everyone.items()):
+            found = self._known.get(key)
+            if found is None:
+                self._beliefs[key] = Expected(
+                    a.energy_pj * math.exp(energy[place]),
+                    a.cycles * math.exp(cycles[place]),
+                    float(deviation[place]),
+                )
+            elif found.status == "measured":
+                self._beliefs[key] = Expected(found.energy_pj, float(found.cycles), 0.0)
+            else:
+                self._beliefs[key] = Expected(math.inf, math.inf, 0.0)
+
+    def _bound(self, one: Alternative) -> float:
+        """Cycles that measuring an alternative will hardly exceed."""
+        at = self._believed(one)
+        return at.cycles * math.exp(2 * at.deviation)
+
+    # -- designs -----------------------------------------------------------------------------------------
+
+    def _designs(self) -> list[_Design]:
+        return [self._design(place) for place in range(len(self.machines))]
+
+    def _contenders(self) -> list[_Design]:
+        """Designs of the machines that are not far behind the best."""
+        designs = self._designs()
+        least = min(one.objective for one in designs)
+        if not math.isfinite(least):
+            return []
+        return [one for one in designs if one.objective <= least * math.exp(_BEHIND)]
+
+    def _design(self, place: int) -> _Design:
+        """The best combination of a machine's alternatives as they are believed."""
+        machine = self.machines[place]
+        chosen = self._combined(machine, lambda one: True)
+        if chosen is None:
+            return _Design(place, [ones[0] for ones in machine.found], math.inf, 0.0)
+        energy, cycles = self._totals(chosen)
+        value = self.objective.scalar(Cost(cycles, energy, machine.accelerator.area_mm2))
+        spread = 0.0
+        for count, one in zip(self._counts, chosen, strict=True):
+            at = self._believed(one)
+            spread += (count * at.cycles / cycles * at.deviation) ** 2
+        return _Design(place, chosen, value, math.sqrt(spread))
+
+    def _combined(self, machine: Machine, usable: Callable[[Alternative], bool]) -> list[Alternative] | None:
+        """The best combination of some alternatives that keeps the bounds; None where there is none."""
+        energies, latencies = [], []
+        for ones in machine.found:
+            believed = [self._believed(one) if usable(one) else _NEVER for one in ones]
+            energies.append(np.array([one.energy_pj for one in believed]))
+            latencies.append(np.array([one.cycles for one in believed]))
+        merged = chain(energies, latencies, self._counts.tolist())
+        if merged is None:
+            return None
+        area = machine.accelerator.area_mm2
+        values = [
+            self.objective.scalar(Cost(float(cycles), float(energy), area))
+            for energy, cycles in zip(merged.energy, merged.latency, strict=True)
+        ]
+        for at in np.argsort(values, kind="stable"):
+            chosen = [ones[i] for ones, i in zip(machine.found, merged.choice[at], strict=True)]
+            if self._allowed(machine.accelerator, [self._believed(one) for one in chosen]):
+                return chosen
+        return None
+
+    def _totals(self, chosen: Sequence[Alternative]) -> tuple[float, float]:
+        """Energy (pJ) and cycles of the workload."""
+        believed = [self._believed(one) for one in chosen]
+        return (
+            float(self._counts @ [one.energy_pj for one in believed]),
+            float(self._counts @ [one.cycles for one in believed]),
+        )
+
+    def _found(self, machine: Machine, chosen: Sequence[Alternative]) -> Found | None:
+        """A design as measured; None unless all its layers were, and were right."""
+        results = [self._known.get(one.key) for one in chosen]
+        if any(one is None or one.status != "measured" for one in results):
+            return None
+        energy, cycles = self._totals(chosen)
+        area = machine.accelerator.area_mm2
+        predicted = Cost(
+            float(self._counts @ [one.cycles for one in chosen]),
+            float(self._counts @ [one.energy_pj for one in chosen]),
+            area,
+        )
+        mappings = tuple(one.mapping for one in chosen)
+        return Found(machine.accelerator, mappings, predicted, Cost(cycles, energy, area, "measured"))
+
+    def best(self) -> Found | None:
+        """The best design of measured layers alone."""
+        found = []
+        for machine in self.machines:
+            chosen = self._combined(machine, lambda one: one.key in self._known)
+            design = self._found(machine, chosen) if chosen else None
+            if design:
+                found.append(design)
+        return min(found, key=lambda one: self.objective.scalar(one.measured), default=None)
+
+    # -- measuring ---------------------------------------------------------------------------------------
+
+    def _take(self, wanted: Sequence[Alternative], *, within: bool) -> None:
+        """Measure what is not known yet and learn from it; `within` the budget or beyond."""
+        fresh = {one.key: one for one in wanted if one.key not in self._known}
+        if not fresh:
+            return
+        for one in fresh.values():
+            self._believed(one)  # before it is known
+        for key, found in zip(fresh, self._measure_jobs([one.job for one in fresh.values()]), strict=True):
+            one = fresh[key]
+            program = self._programs[key]
+            self._known[key] = found
+            if within:
+                self.spent += found.cycles
+            else:
+                self.verified += found.cycles
+            if found.status != "measured":
+                self.failures.append(f"{one.job.name}: {found.reason}")
+                continue
+            self._cycles.learn(program, math.log(found.cycles / one.cycles))
+            if found.energy_pj > 0 and one.energy_pj > 0:
+                self._energy.learn(_energy_program(program), math.log(found.energy_pj / one.energy_pj))
+        self._beliefs.clear()
+
+    def _tell(self, number: int, measured: int) -> None:
+        best = self.best()
+        alternatives = sum(len(ones) for machine in self.machines for ones in machine.found)
+        value = self.objective.scalar(best.measured) if best else math.inf
+        self._watch(Round(number, measured, self.spent, value, alternatives))
+
+
+def _energy_program(one: Program) -> Program:
+    return Program(one.style, one.machine, one.layer, 0.0, _OWN_ENERGY)
+
+
+def leading(candidates: Sequence[Candidate], objective: Objective, most: int) -> list[Candidate]:
+    """The best candidate of each accelerator, the best accelerators first, at most so many."""
+    found: dict[str, Candidate] = {}
+    for one in sorted(candidates, key=lambda one: objective.scalar(one.cost)):
+        found.setdefault(one.accelerator.config_hash, one)
+    return list(found.values())[:most]

@@ -1,0 +1,234 @@
+"""`explore --measure`: from a study on disk to the best measured design in it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError, InputError, Location
+from common.yaml import parse_yaml
+from explore.candidate import Candidate, Cost
+from explore.cost.model import make_cost_model
+from explore.layers import layers_of_tasks
+from explore.measure.layer import LayerMeasurement
+from explore.measure.pool import MeasurementJob, measure_many
+from explore.measure.store import MeasurementStore
+from explore.measured.alternatives import Alternative, Machine
+from explore.measured.search import Allowed, Expected, Found, MeasuredSearch, Prior, Round, leading
+from explore.space import DesignSpace, read_space
+from explore.study import Study
+from explore.validate.design import design_of_candidate
+from explore.validate.run import (
+    STORE_NAME,
+    Ended,
+    Stop,
+    ValidationOptions,
+    no_design,
+    stop_on_signals,
+    validate_designs,
+)
+from workloads.network import Task
+
+__all__ = ["MEASURED", "MeasuredOutcome", "Watch", "learned_prior", "measure_study"]
+
+#: Names of the designs in the study: what measurements led to, and the predicted best that was measured first.
+MEASURED, FIRST = "measured search", "best 1"
+#: Accelerators that are looked at.
+_MACHINES = 3
+
+
+class Watch(Protocol):
+    """Who wants to see the search advance."""
+
+    def layer(self, result: LayerMeasurement, job: MeasurementJob) -> None:
+        """A layer was measured, now or before."""
+
+    def round(self, done: Round) -> None:
+        """A round has ended."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know, in one sentence."""
+
+
+@dataclass(frozen=True)
+class MeasuredOutcome:
+    """How a measured search ended.
+
+    Attributes:
+        first: the predicted best, measured; None where it was not measured whole.
+        best: the best measured design; None where there is none.
+        rounds: what each did.
+        spent, verified: simulated cycles, of the budget and beyond it (to measure designs whole).
+        failures: measurements that went wrong.
+        ended: `done`, or `interrupted`.
+    """
+
+    first: Found | None
+    best: Found | None
+    rounds: tuple[Round, ...]
+    spent: int
+    verified: int
+    failures: tuple[str, ...]
+    ended: Ended
+
+
+def measure_study(
+    path: Path,
+    budget: float,
+    *,
+    workers: int | None = None,
+    machines: int = _MACHINES,
+    watch: Watch | None = None,
+) -> MeasuredOutcome:
+    """Spend a budget of simulated cycles on the study at `path` and keep the best measured design in it.
+
+    Measurements are kept as they are finished, in the file beside the study; the same call repeats an interrupted run
+    from them. A first SIGINT or SIGTERM ends it.
+
+    Raises InputError for a study of the reference model, whose designs are not programs, InfeasibleError for one
+    without any design that can be compiled, StorageError for one that is missing, damaged or being written.
+    """
+    with Study.open(path) as study:
+        workload = study.workload()
+        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        layers = layers_of_tasks(study.tasks, workload)
+        model = make_cost_model(study.cost_model, layers, space)
+        if not model.macros:
+            raise InputError(
+                "a measured search needs the instruction-aware cost model",
+                location=Location(str(path)),
+                hint="explore with --cost-model instruction",
+            )
+        candidates = study.candidates()
+        if not candidates:
+            raise no_design(path)
+        names = [task.name for task in study.tasks]
+        contenders = []
+        for one in leading(candidates, study.objective, machines):
+            machine = Machine.of(one.accelerator, one.mappings, layers, names, model)
+            if machine is not None:
+                contenders.append(machine)
+        if not contenders:
+            raise InfeasibleError(
+                "none of the best designs can be compiled",
+                location=Location(str(path)),
+                hint="baco validate says why",
+            )
+        rounds: list[Round] = []
+
+        def told(done: Round) -> None:
+            rounds.append(done)
+            if watch:
+                watch.round(done)
+
+        with MeasurementStore(path.with_name(STORE_NAME)) as store:
+
+            def measure(jobs: Sequence[MeasurementJob]) -> list[LayerMeasurement]:
+                def finished(_: int, __: int, job: MeasurementJob, found: LayerMeasurement) -> None:
+                    if watch:
+                        watch.layer(found, job)
+
+                crew = min(workers or os.cpu_count() or 1, len(jobs))
+                return measure_many(jobs, crew, store, finished)
+
+            search = MeasuredSearch(
+                study.tasks,
+                study.objective,
+                contenders,
+                measure,
+                budget,
+                prior=learned_prior(),
+                allowed=_allowed(study.tasks, space),
+                watch=told,
+            )
+            best: Found | None = None
+            ended: Ended = "done"
+            try:
+                with stop_on_signals(None):
+                    best = search.run()
+            except Stop as stop:
+                ended, best = stop.ended, search.best()
+        designs = [
+            design_of_candidate(name, _candidate(found, study), layers, model)
+            for name, found in ((FIRST, search.first), (MEASURED, best))
+            if found is not None
+        ]
+        if len(designs) == 2 and designs[0].identity == designs[1].identity:
+            designs = designs[1:]
+        if designs:
+            validate_designs(study, designs, ValidationOptions(best=len(designs), workers=workers))
+        return MeasuredOutcome(
+            search.first, best, tuple(rounds), search.spent, search.verified, tuple(search.failures), ended
+        )
+
+
+def learned_prior() -> Prior | None:
+    """What the shipped residual expects; None where there is none."""
+    from explore.cost.learned.measured import described
+    from explore.cost.learned.model import shipped_model
+
+    model = shipped_model()
+    if model is None:
+        return None
+    learned = model
+
+    def prior(ones: Sequence[Alternative]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+        features, predicted = described(
+            [one.job.layer for one in ones],
+            [one.mapping for one in ones],
+            [one.job.accelerator for one in ones],
+            [one.style for one in ones],
+        )
+        found = learned.correct(features, predicted)
+        # predictions of the search's model are what is corrected, whatever the features' model rounds differently
+        own = np.array([one.cycles for one in ones])
+        return np.log(found.cycles / own), found.deviation
+
+    return prior
+
+
+def _allowed(tasks: Sequence[Task], space: DesignSpace) -> Allowed:
+    """The bounds of a space."""
+
+    def cost(accelerator: Accelerator, expected: Sequence[Expected], share: Sequence[float]) -> Cost:
+        cycles = math.fsum(w * one.cycles for w, one in zip(share, expected, strict=True))
+        energy = math.fsum(w * one.energy_pj for w, one in zip(share, expected, strict=True))
+        return Cost(cycles, energy, accelerator.area_mm2)
+
+    def allowed(accelerator: Accelerator, expected: Sequence[Expected]) -> bool:
+        if not space.constraints.any_on_mappings:
+            return True
+        networks = {
+            name: cost(
+                accelerator,
+                expected,
+                [task.count / task.weight if task.network == name else 0.0 for task in tasks],
+            )
+            for name in {task.network for task in tasks}
+        }
+        return not space.constraints.violations(
+            cost(accelerator, expected, [task.count for task in tasks]),
+            sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
+            clock_mhz=accelerator.clock_mhz,
+            networks=networks,
+        )
+
+    return allowed
+
+
+def _candidate(found: Found, study: Study) -> Candidate:
+    return Candidate(
+        found.accelerator,
+        study.tasks,
+        found.mappings,
+        found.predicted,
+        study.summaries()[-1].evaluations,
+        study.objective.scalar(found.predicted),
+    )
