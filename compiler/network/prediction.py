@@ -19,6 +19,7 @@ import numpy as np
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.estimate import schedule_cycles
+from compiler.lower.explicit_pool import check_pool
 from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.network.addition import MOVE_BYTES, AdditionCode
 from compiler.network.host_model import host_cycles
@@ -68,17 +69,27 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> float:
 
 
 def _pooling(layer: Layer, accelerator: Accelerator) -> float:
-    """Every pixel passes through the accumulator once, and once more where the windows of two tiles meet."""
-    p, pool = layer.problem, layer.pooling
+    """Every pixel passes through the accumulator, once for each tile whose windows meet it (`emit_pool`).
+
+    Loads of one block of channels are short, so that the number in flight limits them and leaves room for stores.
+    """
+    p, pool, dim = layer.problem, layer.pooling, accelerator.dim
     assert pool is not None
-    overlap = max(1.0, pool.size / pool.stride)
-    blocks = math.ceil(p.K / accelerator.dim)
-    memory = blocks * _read(
-        accelerator, p.N * p.Q * p.P * overlap, min(p.K, accelerator.dim), layer.input.pitch
-    )
-    memory += p.N * pool.rows * pool.columns * p.K / bytes_per_cycle(accelerator)
-    commands = blocks * p.N * p.Q * overlap * math.ceil(p.P / accelerator.dim)
-    return max(memory, commands * _COMMAND_CYCLES) + _START
+    tile_rows, tile_columns, alone = check_pool(layer, accelerator)
+
+    def met(windows: int, together: int, extent: int) -> tuple[int, int]:
+        """Tiles along one direction, and the pixels that they read."""
+        tiles = math.ceil(windows / together)
+        sizes = [min(together, windows - n * together) for n in range(tiles)]
+        return tiles, sum(min(extent, (size - 1) * pool.stride + pool.size) for size in sizes)
+
+    (down, rows), (across, columns) = met(pool.rows, tile_rows, p.Q), met(pool.columns, tile_columns, p.P)
+    blocks, pixels = math.ceil(p.K / dim) * p.N, float(rows * columns)
+    loads = blocks * _read(accelerator, pixels, min(p.K, dim), p.K)
+    moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
+    commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
+    waits = blocks * down * across * 2 * MEMORY_LATENCY if alone else 0.0
+    return max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START
 
 
 def _read(accelerator: Accelerator, rows: float, columns: int, pitch: int) -> float:
