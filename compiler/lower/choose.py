@@ -28,6 +28,8 @@ __all__ = ["Choice", "Style", "choices", "choose"]
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
 _MOST_TILINGS = 200_000
+#: Share by which estimates of tilings have to differ to mean something.
+_ALIKE = 0.01
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
@@ -160,12 +162,25 @@ def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]
         near_a, near_b = (trips_k, trips_j * trips_k) if order == "ijk" else (trips_i * trips_k, trips_k)
         keep_a, keep_b = (near_a <= 2) & (trips_j > 1), (near_b <= 2) & (trips_i > 1)
         cycles = product_cycles(layer, accelerator, product, (i, j, k), order, (keep_a, keep_b))
-        for n in np.argsort(cycles, kind="stable")[:best]:
+        for n in _best_first(cycles, trips_i * trips_j * trips_k)[:best]:
             schedule = LoopWsSchedule(
                 int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n]), bool(keep_b[n])
             )
             found.append(Choice(schedule, float(cycles[n])))
-    return sorted(found, key=lambda one: one.cycles)[:best]
+    return _first(found, best)
+
+
+def _first(found: list[Choice], best: int) -> list[Choice]:
+    """The first of all orders of loops, each order's sorted; an order later in the list has to be better to win."""
+    least = min((one.cycles for one in found), default=0.0)
+    return sorted(found, key=lambda one: int((one.cycles / least - 1) / _ALIKE))[:best]
+
+
+def _best_first(cycles: NDArray[np.float64], runs: Integers) -> Integers:
+    """Tilings in the order in which they are taken: of those that the estimate cannot tell apart, that of the fewest
+    runs first."""
+    order: Integers = np.lexsort((cycles, runs, np.floor((cycles / cycles.min() - 1) / _ALIKE)))
+    return order
 
 
 def _tiles(blocks: int, most: int = 64) -> Integers:
@@ -220,7 +235,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
             input_loads=np.where(keep_in, 1, trips["k"]), weight_loads=np.where(keep_w, 1, spatial),
         )  # fmt: skip
         chosen = 0
-        for n in np.argsort(cycles, kind="stable"):
+        for n in _best_first(cycles, spatial * reduction * trips["k"]):
             if chosen == best:
                 break
             batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
@@ -237,7 +252,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
                 continue
             found.append(Choice(schedule, float(cycles[n])))
             chosen += 1
-    return sorted(found, key=lambda one: one.cycles)[:best]
+    return _first(found, best)
 
 
 def _smallest(layer: Layer, accelerator: Accelerator) -> None:

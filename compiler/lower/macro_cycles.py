@@ -40,7 +40,8 @@ class MacroConstants:
         change: of a LOOP_CONV_WS run beside what its units need.
         host_ws, host_conv: of the host core for a run.
         pass_latency: of a short pass through reservation station and array, beside two cycles a row of the array.
-        norm_ws, norm_conv: exponent of the norm of array and memory that a run takes: how far they hide each other.
+        join_ws, power_ws, join_conv, power_conv: share of a run that it takes longer than the array or memory alone when
+            both are as busy, and the power of their ratio by which it falls.
         slot_ws, slot_conv, slot_side: of a run that neither loads nor computes, and of it a row of the array.
         switch, switch_stride: of a block of weights in LOOP_CONV_WS, if the array has nothing else to wait for: for
             every row that its passes are shorter than the array, and for every pixel that a stride skips.
@@ -49,12 +50,14 @@ class MacroConstants:
     """
 
     start: float = 160.0
-    change: float = 1.0
+    change: float = 8.0
     host_ws: float = 77.5
     host_conv: float = 59.0
     pass_latency: float = 15.0
-    norm_ws: float = 6.6
-    norm_conv: float = 3.5
+    join_ws: float = 0.11
+    power_ws: float = 6.6
+    join_conv: float = 0.22
+    power_conv: float = 4.5
     slot_ws: float = 25.0
     slot_conv: float = 53.0
     slot_side: float = 3.2
@@ -215,7 +218,7 @@ def product_macro(
             tail=0.0 * one,
             fences=a.where(spills, fences, 0.0 * one),
         ),
-        norm=constants.norm_ws,
+        join=(constants.join_ws, constants.power_ws),
         change=0.0,
         host=constants.host_ws,
         slot=constants.slot_ws,
@@ -403,7 +406,7 @@ def conv_macro(
             tail=tail,
             fences=0.0 * runs,
         ),
-        norm=constants.norm_conv,
+        join=(constants.join_conv, constants.power_conv),
         change=constants.change,
         host=constants.host_conv,
         slot=constants.slot_conv,
@@ -513,7 +516,7 @@ def _overlapped(
     machine: Machine,
     work: _Work,
     *,
-    norm: float,
+    join: tuple[float, float],
     change: float,
     host: float,
     slot: float,
@@ -533,7 +536,7 @@ def _overlapped(
             a.larger(load.port + constants.write_delay * written, load.rows), a.larger(channel, stored)
         )
         larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
-        both = larger * (1.0 + (smaller / larger) ** norm) ** (1.0 / norm) + change
+        both = larger * (1.0 + join[0] * (smaller / larger) ** join[1]) + change
         alone = slot + constants.slot_side * machine.dim + work.compute + load.port + written
         return a.larger(a.larger(both, host), alone / 2.0), memory
 
