@@ -54,6 +54,9 @@ class CostModel(Protocol):
         """Latency on arrays of side `dim`; `kept` (kept, ...) without its first axis broadcasts with `dim`.
         Infinite where a mapping cannot run on the side."""
 
+    def narrowed(self, sides: Ints) -> CostModel:
+        """A model that need not predict other sides than these."""
+
     def groups(self, kept: Floats) -> list[Bools]:
         """Sets of mappings (masks over the last axis of `kept`) of which a search must hold on to one each that
         needs least capacity, so that no accelerator is left without any."""
@@ -100,6 +103,10 @@ class ReferenceModel:
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
         """See `CostModel`."""
         return np.asarray(np.maximum(kept[0], kept[1] / (2 * dim)))
+
+    def narrowed(self, sides: Ints) -> CostModel:
+        """What is kept serves all sides."""
+        return self
 
     def groups(self, kept: Floats) -> list[Bools]:
         """All mappings run on every side that holds them."""

@@ -7,6 +7,7 @@ capacities: these only say whether a mapping fits. So one number a side serves a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -89,8 +90,15 @@ class InstructionModel:
         self.product = np.array([as_product(layer) is not None for layer in layers])
         self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
         self._down = np.array([int(downsamples(layer)) for layer in layers])
+        self._asked = np.ones(self.kept, dtype=np.bool_)
         self._layers = LayerBatch.of(self.layers)
         self._hardware = HardwareBatch.of(self.accelerators)
+
+    def narrowed(self, sides: Ints) -> InstructionModel:
+        """The same model, which predicts no other sides: on those nothing runs."""
+        one = copy(self)
+        one._asked = np.isin(self.sides, sides)
+        return one
 
     # -- searching ---------------------------------------------------------------------------------------
 
@@ -216,16 +224,16 @@ class InstructionModel:
         dim = macro_side(genomes[:, FLOW])
         own = np.flatnonzero(np.isin(dim, self.sides))
         place = np.searchsorted(self.sides, dim[own])
-        allowed[place, own] = self.able[task[own], place] & self.macro_shape(
-            task[own], genomes[own], dim[own]
-        )
+        shaped = self.macro_shape(task[own], genomes[own], dim[own])
+        allowed[place, own] = self._asked[place] & self.able[task[own], place] & shaped
         macro[place, own] = True
 
         plain = np.flatnonzero(dim == 0)
         task, genomes = task[plain], genomes[plain]
         extent = genomes[:, [ROWS, COLUMNS]].max(1, initial=0)
         acc, _, sp = needs(self.problems, task, genomes, self.space.double_buffer)
-        for n, side in enumerate(self.sides):
+        for n in np.flatnonzero(self._asked):
+            side = self.sides[n]
             here = np.full(len(plain), side)
             shaped = self.macro_shape(task, genomes, here) & self.able[task, n]
             placed_acc, placed_sp = self._macro_rows(task, genomes, here)

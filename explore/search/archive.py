@@ -104,6 +104,10 @@ class Archive:
         self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
         self.data: list[Floats] = [np.zeros((_KEPT + self.model.kept, 0)) for _ in self.tasks]
 
+    def narrow(self, sides: NDArray[np.int64]) -> None:
+        """Only accelerators of these sides will be asked about."""
+        self.model = self.model.narrowed(sides)
+
     @property
     def double_buffer(self) -> bool:
         """Whether tiles that change are held twice."""

@@ -92,6 +92,7 @@ class GradientSearch:
         self.archive = Archive(setup.tasks, setup.space, setup.cost_model)
         self.focuses = focuses(setup.objective)
         self.selector = Selector(self.archive, setup.objective, self.focuses)
+        self.archive.narrow(self.selector.sides())
         self.flows = [FLOWS.index(flow) for flow in setup.space.dataflows]
         self.random = np.random.default_rng(setup.seed)
         self.elites: list[list[Elite]] = [[] for _ in self.focuses]
