@@ -37,6 +37,12 @@ def paper(
             "--measure", metavar="NETWORK", help="Also measure this network's designs on the RTL; repeatable."
         ),
     ] = None,
+    study: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--study", metavar="DIR", help="A validated study whose measured designs join the network table."
+        ),
+    ] = None,
     dataset: Annotated[
         str, typer.Option("--set", help="Measured set of the accuracy part: a name or a file.")
     ] = "test",
@@ -77,6 +83,7 @@ def paper(
         free_cases=free_cases,
         jobs=jobs,
         measure=tuple(measure or ()),
+        studies=tuple(study or ()),
     )
     result = bench_paper(out, options, lambda line: stderr().print(line, markup=False))
     if json:

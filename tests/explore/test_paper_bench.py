@@ -25,6 +25,10 @@ from explore.bench.paper.shapes import Shape
 from explore.bench.paper.systems import SYSTEMS, Found, evaluate_system, even_tiles
 from explore.cost.layers import layer_costs
 from explore.measure.dataset import read_dataset
+from explore.validate import run as running
+from explore.validate.run import ValidationOptions
+from explore.validate.session import validate_file
+from tests.explore.validate_helpers import explored, fake_measuring
 from workloads.network import Task
 from workloads.problem import Problem
 
@@ -268,3 +272,21 @@ def test_reference_predictions_of_measured_rows_are_those_of_single_layers():
     np.testing.assert_allclose(reference_energy(data), [cost.energy_pj for cost in costs], rtol=1e-9)
     cycles = reference_cycles(data)
     np.testing.assert_allclose(cycles, [cost.latency_cycles for cost in costs], rtol=1e-9)
+
+
+def test_measured_rows_of_a_validated_study(tmp_path, monkeypatch):
+    study = explored(tmp_path)
+    with pytest.raises(InputError, match="no measured designs"):
+        paper_networks.rows_of_study(study)
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    validate_file(study, ValidationOptions(2, 0))
+    (row,) = paper_networks.rows_of_study(study)
+    macs = [
+        2 * 8 * 64,
+        9 * 64,
+        10 * 64,
+    ]  # the first layer runs twice; the fake takes 2 cycles and 3 pJ a product
+    assert (row.system, row.model, row.source, row.ratio) == ("baco", "rtl", "measured", 1.0)
+    assert row.cycles == 2 * sum(macs)
+    assert row.energy_uj == pytest.approx(3e-6 * sum(macs))
+    assert row.edp == pytest.approx(row.cycles * row.energy_uj)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import BacoError
+from common.errors import BacoError, InputError, Location
 from explore.bench.paper.cache import Cache
 from explore.bench.paper.designs import (
     NETWORK_DESIGNS,
@@ -28,6 +28,9 @@ from explore.bench.paper.systems import (
 )
 from explore.candidate import CostModelName
 from explore.measure.store import MeasurementStore
+from explore.study import FILE_NAME, Study
+from explore.validate.compare import best_measured
+from explore.validate.run import validated_designs
 
 #: Networks of the published comparison, batch 1.
 NETWORKS = ("resnet50", "unet", "retinanet", "bert_base", "deepbench_ocr", "deepbench_face")
@@ -107,6 +110,7 @@ def run_networks(
     *,
     samples: int = SAMPLES,
     measuring: Measuring | None = None,
+    studies: Sequence[Path] = (),
     note: Note = lambda _: None,
 ) -> list[NetworkRow]:
     """Every system on every network by the reference model; Gemmini's machine and ours by the other models too.
@@ -114,9 +118,11 @@ def run_networks(
     Args:
         samples: budget of searches in design points.
         measuring: also measure the designs of the last of `models` on the RTL.
+        studies: validated studies whose measured designs join the table.
         note: told what is finished.
     """
     rows: list[NetworkRow] = []
+    validated = [row for folder in studies for row in rows_of_study(folder)]
     for name in networks:
         network = NetworkLayers.load(name)
         if "reference" in models:
@@ -125,7 +131,7 @@ def run_networks(
             rows += _by_design(cache, network, "instruction", samples, note)
         if measuring is not None and name in measuring.networks:
             rows += _measured(cache, network, models[-1], samples, measuring, note)
-    return rows
+    return rows + validated
 
 
 def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
@@ -189,6 +195,35 @@ def _measured(
         _row(network.name, system, "rtl", "measured", cost, found.get("baco"))
         for system, cost in found.items()
     ]
+
+
+#: Designs of a validated study by what the table calls them.
+_ROLES = {"baseline": "gemmini-default", "mappings": "gemmini-best"}
+
+
+def rows_of_study(folder: Path) -> list[NetworkRow]:
+    """Measured rows of a study that `explore --validate --baseline` or `baco validate --baseline` left.
+
+    The best measured candidate stands for `baco`; its area is what the study's space allowed. Raises StorageError for
+    what is no study, InputError for one without measured designs.
+    """
+    path = folder / FILE_NAME if folder.is_dir() else folder
+    with Study.open(path, read_only=True) as study:
+        designs = validated_designs(study)
+        best = best_measured(designs, study.objective)
+        name = study.tasks[0].network
+    found: dict[str, Found] = {}
+    for one in designs:
+        system = _ROLES.get(one.design.role, "baco" if one is best else "")
+        if system and one.cost is not None:
+            found[system] = Found(one.cost.energy_pj, one.cost.latency_cycles, machine_name(one.design))
+    if not found:
+        raise InputError(
+            "this study has no measured designs",
+            location=Location(str(folder)),
+            hint="measure some: baco validate STUDY --baseline",
+        )
+    return [_row(name, system, "rtl", "measured", cost, found.get("baco")) for system, cost in found.items()]
 
 
 def _row(network: str, system: str, model: str, source: str, cost: Found, base: Found | None) -> NetworkRow:

@@ -44,6 +44,7 @@ class PaperOptions:
         per_kind: shapes of each kind of operator at most; by default all that the published table counts.
         free_cases: shapes of each kind that are also searched in the free space.
         jobs: processes side by side, for measurements and the efficiency part.
+        studies: validated studies whose measured designs join the network table.
         measure: networks whose designs are also measured on the RTL; the ablation's are if its network is one.
     """
 
@@ -56,6 +57,7 @@ class PaperOptions:
     free_cases: int = FREE_CASES
     jobs: int = 1
     measure: tuple[str, ...] = ()
+    studies: tuple[Path, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -139,6 +141,7 @@ def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
         options.models,
         samples=options.samples,
         measuring=_measuring(kept, options),
+        studies=options.studies,
         note=note,
     )
     atomic_write(folder / "networks.md", report.networks_page(rows))
