@@ -22,19 +22,32 @@ __all__ = ["HOST_FEATURES", "host_features"]
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
 HOST_FEATURES = {
+    "program": 200.0,
     "visit": 100.0,
     "visit_loop": 12.0,
-    "visit_edge": 12.0,
+    "visit_edge_k": 12.0,
+    "visit_edge_p": 12.0,
+    "visit_edge_q": 12.0,
+    "visit_block_edge_r": 12.0,
+    "visit_block_edge_s": 12.0,
+    "visit_block_edge_c": 12.0,
+    "visit_block_edge_k": 12.0,
+    "visit_block_edge_p": 12.0,
+    "visit_block_edge_q": 12.0,
     "visit_spilling": 30.0,
     "block": 40.0,
     "block_loop": 8.0,
     "leave": 30.0,
+    "leave_edge_k": 10.0,
+    "leave_edge_p": 10.0,
+    "leave_edge_q": 10.0,
     "leave_paced": 60.0,
     "leave_loop": 5.0,
     "open": 30.0,
     "open_ahead": 60.0,
     "fill": 40.0,
     "fill_edge": 10.0,
+    "fill_ahead": 30.0,
     "fill_paced": 80.0,
     "weights": 10.0,
     "weights_run": 10.0,
@@ -52,11 +65,13 @@ HOST_FEATURES = {
     "opening": 10.0,
     "opening_run": 10.0,
     "opening_edge": 4.0,
+    "opening_edge_p": 5.0,
     "opening_paced": 30.0,
     "opening_paced_edge": 8.0,
     "stores": 10.0,
     "stores_run": 10.0,
     "stores_edge": 4.0,
+    "stores_edge_p": 5.0,
     "stores_paced": 30.0,
     "stores_paced_edge": 8.0,
     "column": 20.0,
@@ -66,6 +81,7 @@ HOST_FEATURES = {
     "weight_block_fresh": 5.0,
     "run": 8.0,
     "run_edge": 10.0,
+    "run_edge_p": 5.0,
     "pass": 7.0,
     "os_chunk": 20.0,
     "os_window": 12.0,
@@ -75,8 +91,11 @@ HOST_FEATURES = {
 }
 
 
-#: How much sizes at the edges of tiles and blocks and loops weigh, what is always there, and the power.
-_TILE_EDGE, _BLOCK_EDGE, _LOOP, _ALWAYS, _POWER = 2.0, 1.0, 0.5, 0.6, 0.35
+#: How much sizes that differ at the edges of blocks and tiles, loops and interrupted jobs weigh in what a program keeps
+#: in registers, what is always there, and the power (chosen on the set `train`).
+_BLOCK_EDGES = {R: 1.0, S: 1.0, C: 2.0, K: 1.0, N: 1.0}
+_TILE_EDGES = {K: 2.0, P: 3.0, Q: 1.0, N: 2.0}
+_LOOP, _JOB, _ALWAYS, _POWER = 0.5, 1.5, 0.6, 0.35
 
 
 def host_features(t: Tiling, c: Commands) -> Tensor:
@@ -92,8 +111,6 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     tile_edge = {d: uneven(t.bounds[d], t.tile[d]) for d in (K, P, Q, N)}
     pixel_edges = tile_edge[P] + tile_edge[Q] + tile_edge[N]
     edges = sum(block_edge.values(), zero) + sum(tile_edge.values(), zero)
-    alive = _BLOCK_EDGE * sum(block_edge.values(), zero) + _TILE_EDGE * sum(tile_edge.values(), zero)
-    pressure = (_ALWAYS + alive + _LOOP * all_loops) ** _POWER
     weight_edges = block_edge[R] + block_edge[S] + block_edge[C] + block_edge[K]
     input_edges = edges - block_edge[K] - tile_edge[K] - pixel_edges
 
@@ -145,26 +162,40 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     def moved(count: Tensor, runs: Tensor, edge: Tensor, apart: Tensor, together: int) -> tuple[Tensor, ...]:
         return count, runs, runs * edge, *paced(count, runs, edge, apart, together)
 
+    def results(count: Tensor, apart: Tensor) -> tuple[Tensor, ...]:
+        runs = c.result_runs * count / once
+        *of_runs, turns, turns_edge = moved(count, runs, result_edges, apart, RESULTS_TOGETHER)
+        return (*of_runs, count * tile_edge[P], turns, turns_edge)
+
     result_edges = pixel_edges + tile_edge[K]
     once = (c.stores + c.sum_stores) / leaves
     ws = ~t.os
     columns = c.tile_columns
     steps_s, steps_r = c.window_rows, c.window_positions
+    jobs = sum((one.to(zero.dtype) for one in (weights_paced, inputs_paced, open_paced, stores_paced)), zero)
+    alive = _ALWAYS + _LOOP * all_loops + _JOB * jobs
+    for weights, uneven_sizes in ((_BLOCK_EDGES, block_edge), (_TILE_EDGES, tile_edge)):
+        for d, weight in weights.items():
+            alive = alive + weight * uneven_sizes[d]
     counts = torch.stack(
         [
+            one,
             c.visits,
             c.visits * all_loops,
-            c.visits * edges,
+            *(c.visits * tile_edge[d] for d in (K, P, Q)),
+            *(c.visits * block_edge[d] for d in (R, S, C, K, P, Q)),
             where(spills, c.visits),
             c.blocks,
             c.blocks * loops,
             c.tiles,
+            *(c.tiles * tile_edge[d] for d in (K, P, Q)),
             where(stores_paced, c.tiles),
             where(stores_paced, c.tiles * all_loops),
             where(~ahead, opens),
             where(ahead, opens),
             c.weight_fills + c.input_fills,
             c.weight_fills * weight_edges + c.input_fills * input_edges,
+            where(copies_w, c.weight_fills) + where(copies_i, c.input_fills),
             paced_fills,
             *moved(c.weight_loads, c.weight_runs, weight_edges, weights_paced, LOADS_TOGETHER),
             inputs,
@@ -174,8 +205,8 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(gaps, inputs * t.block[S]),
             *paced(inputs, c.input_runs, input_edges, inputs_paced, LOADS_TOGETHER),
             c.zero_loads,
-            *moved(opening, c.result_runs * opening / once, result_edges, open_paced, RESULTS_TOGETHER),
-            *moved(stores, c.result_runs * stores / once, result_edges, stores_paced, RESULTS_TOGETHER),
+            *results(opening, open_paced),
+            *results(stores, stores_paced),
             where(ws, columns),
             where(ws, where(t.block[S] >= LOOP, steps_s) + where(t.block[R] >= LOOP, steps_r)),
             where(ws, c.weight_blocks),
@@ -183,6 +214,7 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(ws & (kinds == spills.to(one.dtype)), c.weight_blocks),
             where(ws, c.runs),
             where(ws, c.uneven_runs),
+            where(ws, c.runs * tile_edge[P]),
             where(ws, c.passes),
             where(t.os, c.os_chunks),
             where(t.os, where(t.block[S] >= LOOP, steps_s) + where(t.block[R] >= LOOP, steps_r)),
@@ -191,4 +223,4 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(t.os, c.weight_blocks),
         ]
     )
-    return counts * pressure
+    return counts * alive**_POWER

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -191,8 +192,11 @@ class Work:
 
 def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLatency:
     """Latency of explicit code from its counts."""
-    k = fitted.timing
-    work = measure_work(t, c, fitted)
+    return joined(t, c, measure_work(t, c, fitted), fitted.timing)
+
+
+def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> InstructionLatency:
+    """Latency from what is kept busy; `k` has the constants of `TIMING`."""
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
     zero = torch.zeros_like(c.visits)
     fills = torch.where(copies_w, zero, c.weight_fills)
@@ -204,7 +208,8 @@ def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLa
     stores = work.stores + late_tiles * k["store_wait"]
     host = work.host_loads + work.host_passes + work.host_stores
     power = k["overlap"]
-    busy = _join(power, work.waves, work.beside)
+    waves = work.waves + torch.where(t.os, zero, c.weight_blocks * k["exchange"])
+    busy = _join(power, waves, work.beside)
     together = _join(power, host, loads + busy + stores)
     apart = (
         _join(power, work.host_loads, loads)
@@ -213,7 +218,7 @@ def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLa
     )
     start = k["start"] + zero
     cycles = together + k["phases"] * (apart - together) + fences + start
-    terms = torch.stack([work.waves, work.read, work.written, host, start + waits])
+    terms = torch.stack([waves, work.read, work.written, host, start + waits])
     return InstructionLatency(cycles, terms)
 
 
@@ -307,7 +312,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
         loads=loads,
         stores=stores,
         beside=beside,
-        waves=c.waves + torch.where(t.os, zero, c.weight_blocks * fitted.timing["exchange"]),
+        waves=c.waves,
         read=weight_cycles + input_cycles + opening_cycles,
         written=store_cycles,
     )
