@@ -282,39 +282,38 @@ def accuracy_page(rows: Sequence[AccuracyRow], name: str) -> str:
         "\n\n".join(
             [
                 "# Accuracy of the models",
-                f"Cycles measured on the RTL (set `{name}`: random legal mappings, shapes and accelerators apart from all "
-                "that was fitted) against what is predicted of the same programs. `macs`: multiply-accumulates over the "
-                "array's elements. Energy: counted activity of the RTL against the reference model's accesses, same table. Strata: what the layer waited for most, by measured counters. Correlation: Pearson's, of "
+                f"Set `{name}`: random legal mappings, shapes and accelerators apart from all that was fitted, run on the "
+                "RTL. Strata: what the layer waited for most, by measured counters. Correlation: Pearson's, of "
                 "logarithms. Errors in percent of what was measured.",
-                table(
-                    [
-                        "model",
-                        "stratum",
-                        "rows",
-                        "Spearman",
-                        "correlation",
-                        "mean error",
-                        "median error",
-                        "bias",
-                    ],
-                    (
-                        [
-                            row.model,
-                            row.stratum,
-                            f"{row.rows:,}",
-                            "-" if row.spearman is None else f"{row.spearman:.4f}",
-                            "-" if row.log_correlation is None else f"{row.log_correlation:.4f}",
-                            f"{row.mean_percent:.1f}",
-                            f"{row.median_percent:.1f}",
-                            f"{row.bias_percent:+.1f}",
-                        ]
-                        for row in sorted(rows, key=lambda row: (row.quantity, row.stratum != ALL))
-                    ),
-                ),
-                f"Published, on 200 held-out samples of another implementation: correlation {ACCURACY['analytical']:.2f} for "
-                f"the analytical model, {ACCURACY['learned']:.2f} with a learned encoder on top. `baco model evaluate` adds "
-                "the learned residuals to this table.",
+                "## Cycles\n\nMeasured, against what models predict of the same programs. `macs`: multiply-accumulates over "
+                "the array's elements.",
+                _accuracy_table([row for row in rows if row.quantity == "cycles"]),
+                f"Published, on 200 held-out samples of another implementation: correlation {ACCURACY['analytical']:.2f} "
+                f"for the analytical model, {ACCURACY['learned']:.2f} with a learned encoder on top. "
+                "`baco model evaluate` adds the learned residuals to this table.",
+                "## Energy\n\nCounted activity of the RTL against the reference model's accesses, both with the same energy "
+                "table.",
+                _accuracy_table([row for row in rows if row.quantity == "energy"]),
             ]
         )
         + "\n"
+    )
+
+
+def _accuracy_table(rows: Sequence[AccuracyRow]) -> str:
+    return table(
+        ["model", "stratum", "rows", "Spearman", "correlation", "mean error", "median error", "bias"],
+        (
+            [
+                row.model,
+                row.stratum,
+                f"{row.rows:,}",
+                "-" if row.spearman is None else f"{row.spearman:.4f}",
+                "-" if row.log_correlation is None else f"{row.log_correlation:.4f}",
+                f"{row.mean_percent:.1f}",
+                f"{row.median_percent:.1f}",
+                f"{row.bias_percent:+.1f}",
+            ]
+            for row in sorted(rows, key=lambda row: row.stratum != ALL)
+        ),
     )
