@@ -13,6 +13,8 @@ from baco.commands.network_input import NetworkRequest, prepare_network
 from compiler.network.prediction import predict_steps
 from sim.network.run import NetworkRun, run_network
 
+#: Minutes on idle cores, more where others compute or simulators have to be built first.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 DIM8 = Accelerator(name="eight", dim=8, scratchpad_kib=64, accumulator_kib=32)
 
 
@@ -32,7 +34,6 @@ def predicted_over_measured(run: NetworkRun) -> float:
     return sum(one.predicted or 0.0 for one in run.steps) / sum(one.cycles for one in run.steps)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "layers"),
     [("resnet18:image=32", None), ("bert_base:seq=16", 1), ("mobilenet_v2:image=32", None)],
@@ -41,14 +42,12 @@ def test_small_networks(spec: str, layers: int | None) -> None:
     run_in_rtl(spec, DIM8, layers)
 
 
-@pytest.mark.slow
 def test_resnet50_takes_as_long_as_predicted() -> None:
     run = run_in_rtl("resnet50", load_accelerator("gemmini-default"))
     assert len(run.operators) == 71
     assert predicted_over_measured(run) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.slow
 def test_bert_takes_as_long_as_predicted() -> None:
     run = run_in_rtl("bert_base:seq=128", load_accelerator("gemmini-default"), 1)
     assert len(run.operators) == 21
