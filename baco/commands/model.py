@@ -12,7 +12,14 @@ from baco.commands.root import show_help_if_alone
 model = typer.Typer()
 
 _SET = "Measured set: micro, train, test, or a file of one."
-_Residual = Annotated[str, typer.Option("--residual", help="trees, mlp, encoder, or blend.")]
+_Residual = Annotated[str, typer.Option("--residual", help="blend, law, trees, process, mlp or encoder.")]
+_Programs = Annotated[
+    bool,
+    typer.Option(
+        "--programs",
+        help="Let residuals see how many instructions and commands the compiled programs execute.",
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -27,8 +34,9 @@ def train(
     sets: Annotated[
         list[str] | None, typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro and train.")
     ] = None,
-    residual: _Residual = "trees",
+    residual: _Residual = "blend",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
+    programs: _Programs = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Weights; by default those that baco itself uses."),
@@ -39,8 +47,8 @@ def train(
     from explore.cost.learned.model import SHIPPED
     from explore.cost.learned.report import train_model
 
-    path = out or SHIPPED
-    trained = train_model(sets or ("micro", "train"), residual, seed, path)
+    path = out or SHIPPED[programs]
+    trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
     stdout().print(f"{path}: {trained.residual.name}, {about}; {size:.0f} KiB", markup=False)
@@ -50,8 +58,10 @@ def train(
 def evaluate(
     measured: Annotated[str | None, typer.Option("--set", metavar="SET", help=_SET)] = None,
     weights: Annotated[
-        Path | None,
-        typer.Option("--weights", metavar="FILE", help="Written by train; baco's own by default."),
+        list[Path] | None,
+        typer.Option(
+            "--weights", metavar="FILE", help="Written by train; repeatable; baco's own by default."
+        ),
     ] = None,
     rows: Annotated[
         Path | None,
@@ -86,7 +96,7 @@ def evaluate(
         )
     report: PublishedReport | SetReport
     if measured is not None:
-        report = evaluate_set(measured, weights)
+        report = evaluate_set(measured, weights or ())
     else:
         assert rows is not None
         report = evaluate_published(
@@ -118,6 +128,7 @@ def compare(
     ] = None,
     folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of the cross-validation.")] = 5,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ...")] = 5,
+    programs: _Programs = False,
     json: _Json = False,
 ) -> None:
     """Cross-validate the residuals side by side on a measured set."""
@@ -132,6 +143,7 @@ def compare(
         split or SPLITS,
         folds=folds,
         seeds=seeds,
+        programs=programs,
         progress=lambda line: stderr().print(line, markup=False),
     )
     if json:
@@ -143,11 +155,12 @@ def compare(
 @model.command("transfer")
 def transfer(
     measured: Annotated[str, typer.Option("--set", metavar="SET", help=_SET)] = "train",
-    residual: _Residual = "trees",
+    residual: _Residual = "blend",
     measurements: Annotated[
         int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
     ] = 50,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of models and of what is drawn.")] = 0,
+    programs: _Programs = False,
     rows: Annotated[
         Path | None,
         typer.Option(
@@ -175,7 +188,9 @@ def transfer(
         else:
             stdout().print(published_text(published), markup=False)
         return
-    found = transfer_set(measured, residual, measurements=measurements, seed=seed, progress=progress)
+    found = transfer_set(
+        measured, residual, measurements=measurements, seed=seed, programs=programs, progress=progress
+    )
     if json:
         print_json([{**asdict(one), "ratio": one.ratio} for one in found])
     else:

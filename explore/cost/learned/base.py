@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from accel.config import Accelerator
+from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.mapping import Mapping
+from compiler.mapping_text import parse_mapping
 from explore.cost.learned.protocol import Floats
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms
+from workloads.problem import Problem
 
-__all__ = ["Base", "BasePrediction", "instruction_base", "reference_base"]
+__all__ = ["Base", "BasePrediction", "fingerprint", "instruction_base", "reference_base"]
 
 _REFERENCE_TERMS = ("array", "accumulator", "scratchpad", "memory")
 
@@ -62,6 +66,22 @@ def reference_base(
     return BasePrediction(terms.amax(0).numpy(), dict(zip(_REFERENCE_TERMS, terms.numpy(), strict=True)))
 
 
+def fingerprint() -> str:
+    """Digits that differ when the instruction-aware model says something else: what learned from it is then stale."""
+    texts = (
+        "L3[WIO] C2 K4 - L2[WI] N1 K16X - L1[O] C2 K2 P3 C16X - L0[W] P16",
+        "L3[WIO] K8 P3 - L2[WI] C2 K8X - L1[O] C4 K2 P4 P8X - L0[O] N1",
+    )
+    mappings = [parse_mapping(text) for text in texts] * 2
+    layers = [
+        Layer(Problem(P=96, C=64, K=128), scale=0.01, bias=bias) for bias in (False, True) for _ in texts
+    ]
+    accelerators = [Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)] * len(layers)
+    found = instruction_base(layers, mappings, accelerators, ["explicit", "explicit", "loop_ws", "explicit"])
+    numbers = np.stack([found.cycles, *(found.terms[name] for name in sorted(found.terms))])
+    return stable_hash([[f"{number:.4g}" for number in row] for row in numbers.tolist()])
+
+
 def instruction_base(
     layers: Sequence[Layer],
     mappings: Sequence[Mapping],
@@ -71,6 +91,7 @@ def instruction_base(
     """The instruction-aware model, with its terms, and the counts and times that they are made of."""
     from explore.cost.instruction.batch import HardwareBatch, LayerBatch
     from explore.cost.instruction.commands import count_commands
+    from explore.cost.instruction.host import HOST_FEATURES, host_features
     from explore.cost.instruction.model import constants, latency, measure_work
     from explore.cost.instruction.tiling import Rounding, make_tiling
 
@@ -82,7 +103,11 @@ def instruction_base(
     work = measure_work(tiling, counts, constants())
     terms = dict(zip(found.names, found.terms, strict=True))
     for part in (counts, work):
-        terms |= {f"{one.name.replace('_', ' ')}": getattr(part, one.name) for one in fields(part)}
+        terms |= {one.name.replace("_", " "): getattr(part, one.name) for one in fields(part)}
+    host = host_features(tiling, counts)
+    terms |= {
+        f"host {name}".replace("_", " "): count for name, count in zip(HOST_FEATURES, host, strict=True)
+    }
     size = (len(layers),)
     return BasePrediction(
         found.cycles.double().expand(size).numpy(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from compiler.layer import Layer
 from compiler.mapping import Mapping
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.features import program_features
+from explore.cost.learned.program_counts import counts_of_dataset
 from explore.cost.learned.protocol import Features, Floats
 from explore.cost.learned.scores import group_numbers
 from explore.measure.dataset import Dataset
@@ -72,17 +74,26 @@ def described(
     accelerators: Sequence[Accelerator],
     styles: Sequence[str],
     base: Base = instruction_base,
+    counts: Dictionary[str, Floats] | None = None,
 ) -> tuple[Features, Floats]:
-    """Features of B programs, and cycles (B,) of the analytical model."""
+    """Features of B programs, and cycles (B,) of the analytical model.
+
+    Args:
+        counts: of the compiled programs (`program_counts`); without them features follow from the mappings alone.
+    """
     found = base(layers, mappings, accelerators, styles)
-    features = program_features(layers, mappings, accelerators, styles, found.cycles, found.terms)
+    terms = {**found.terms, **(counts or {})}
+    features = program_features(layers, mappings, accelerators, styles, found.cycles, terms)
     return features, found.cycles
 
 
-def measured_set(dataset: Dataset, base: Base = instruction_base) -> MeasuredSet:
-    """The measured rows of a data set."""
+def measured_set(dataset: Dataset, base: Base = instruction_base, *, programs: bool = False) -> MeasuredSet:
+    """The measured rows of a data set; with `programs`, counts of the compiled programs are among the features."""
     styles = [row.style for row in dataset.rows]
-    features, predicted = described(dataset.layers, dataset.mappings, dataset.accelerators, styles, base)
+    counts = counts_of_dataset(dataset) if programs else None
+    features, predicted = described(
+        dataset.layers, dataset.mappings, dataset.accelerators, styles, base, counts
+    )
     names = tuple(sorted({row.accelerator for row in dataset.rows}))
     return MeasuredSet(
         features,

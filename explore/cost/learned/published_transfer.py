@@ -19,10 +19,10 @@ from compiler.layer import Layer
 from compiler.mapping import ROW_DIM, Mapping
 from explore.cost.learned.base import Base, instruction_base, reference_base
 from explore.cost.learned.measured import described
+from explore.cost.learned.process import GaussianProcess, column_groups, standardised
 from explore.cost.learned.protocol import Features, Floats
 from explore.cost.learned.published import measured_cycles
 from explore.cost.learned.scores import Scores, group_numbers, mean_scores, scores
-from explore.cost.learned.transfer import GaussianProcess, standardised
 from explore.mapping_rows import MappingTable, read_mapping_table
 from workloads.problem import DIMS
 
@@ -91,7 +91,7 @@ def transfer_published(
             before.append(scores(constant * predicted[test], cycles[test]))
             process = GaussianProcess()
             inputs = standardised(features, features)
-            process.fit(inputs[learn], error[learn])
+            process.fit(inputs[learn], error[learn], column_groups(features.names))
             mean, _ = process.predict(inputs[test])
             after.append(scores(predicted[test] * np.exp(mean), cycles[test]))
         found.append(PublishedTransfer(f"{name}, one factor", measurements, mean_scores(before)))

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from common.errors import InputError, did_you_mean
 from explore.cost.learned.blend import BlendResidual
 from explore.cost.learned.encoder import EncoderResidual
+from explore.cost.learned.law import LawResidual
 from explore.cost.learned.mlp import MlpResidual
+from explore.cost.learned.process import ProcessResidual
 from explore.cost.learned.protocol import Residual
 from explore.cost.learned.trees import TreeResidual
 
@@ -16,6 +18,8 @@ __all__ = ["RESIDUALS", "make_residual"]
 #: Constructors from a seed.
 RESIDUALS: dict[str, Callable[[int], Residual]] = {
     "trees": TreeResidual,
+    "process": ProcessResidual,
+    "law": LawResidual,
     "mlp": MlpResidual,
     "encoder": EncoderResidual,
     "blend": BlendResidual,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.files import atomic_write
+from explore.cost.learned.base import fingerprint
 from explore.cost.learned.compare import SPLITS, Comparison, coverage, cross_validated, stratum_scores
 from explore.cost.learned.measured import MeasuredSet, measured_set
 from explore.cost.learned.model import SHIPPED, LearnedModel
@@ -27,6 +28,7 @@ __all__ = [
     "compare_residuals",
     "comparison_text",
     "evaluate_set",
+    "joined",
     "train_model",
     "transfer_set",
     "transfer_text",
@@ -42,17 +44,17 @@ class SetReport:
 
     Attributes:
         rows: of the set.
-        predictors: scores of all rows by predictor: `MACs / dim²`, `analytical`, `with residual`.
+        predictors: scores of all rows by predictor: `MACs / dim²`, `analytical`, and one for each residual.
         strata: scores by predictor and measured stratum.
-        coverage: percent of rows within 1 and 2 deviations of `with residual`.
-        about: what the residual was trained on.
+        coverage: by residual the percent of rows within 1 and 2 of its deviations.
+        about: by residual what it was trained on.
     """
 
     rows: int
     predictors: dict[str, Scores]
     strata: dict[str, dict[str, Scores]]
-    coverage: dict[str, float]
-    about: dict[str, Any]
+    coverage: dict[str, dict[str, float]]
+    about: dict[str, dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -61,14 +63,20 @@ class SetReport:
     def text(self) -> str:
         """For people."""
         width = max(map(len, self.predictors))
-        lines = [f"{self.rows:,} measured rows; the residual learned from {_facts(self.about)}"]
+        lines = [f"{self.rows:,} measured rows"]
         for name, one in self.predictors.items():
             lines.append(f"  {name:<{width}}  {one}")
             lines += [
                 f"  {'':<{width}}    {stratum}: {part}" for stratum, part in self.strata.get(name, {}).items()
             ]
-        within = ", ".join(f"{percent:.0f}% {name}" for name, percent in self.coverage.items())
-        return "\n".join([*lines, f"  deviations: {within}"])
+            if name in self.coverage:
+                within = ", ".join(
+                    f"{percent:.0f}% {where}" for where, percent in self.coverage[name].items()
+                )
+                lines.append(
+                    f"  {'':<{width}}    deviations: {within}; learned from {_facts(self.about[name])}"
+                )
+        return "\n".join(lines)
 
 
 def _facts(about: dict[str, Any]) -> str:
@@ -76,16 +84,35 @@ def _facts(about: dict[str, Any]) -> str:
 
 
 def train_model(
-    sets: Sequence[str | Path], residual: str = "blend", seed: int = 0, out: str | Path = SHIPPED
+    sets: Sequence[str | Path],
+    residual: str = "blend",
+    seed: int = 0,
+    *,
+    programs: bool = False,
+    out: str | Path | None = None,
 ) -> LearnedModel:
-    """Train a residual on measured sets and write its weights. Raises InputError and StorageError."""
-    data = _joined([measured_set(read_dataset(name)) for name in sets])
-    model = LearnedModel.train(residual, data, seed, sets=[str(name) for name in sets])
-    model.store(out)
+    """Train a residual on measured sets and write its weights.
+
+    Args:
+        programs: let it see counts of the compiled programs.
+        out: by default where the product looks for its weights.
+
+    Raises InputError and StorageError.
+    """
+    data = joined([measured_set(read_dataset(name), programs=programs) for name in sets])
+    about = {"sets": ", ".join(map(str, sets)), "features": _kind(programs), "base": fingerprint()}
+    model = LearnedModel.train(residual, data, seed, **about)
+    path = Path(out or SHIPPED[programs])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model.store(path)
     return model
 
 
-def _joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
+def _kind(programs: bool) -> str:
+    return "mappings and compiled programs" if programs else "mappings"
+
+
+def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
     """Several sets as one; tasks and accelerators of different sets are taken to differ."""
     tasks: list[NDArray[np.int64]] = []
     machines: list[NDArray[np.int64]] = []
@@ -105,33 +132,40 @@ def _joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
     )
 
 
-def evaluate_set(name: str | Path, weights: str | Path | None = None) -> SetReport:
+def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetReport:
     """Predict a measured set and compare.
 
     Args:
         name: of the set, or its file.
-        weights: those that come with the product by default.
+        weights: of the residuals; those that come with the product by default.
 
     Raises InputError for what is missing or malformed.
     """
-    path = Path(weights) if weights is not None else SHIPPED
-    if weights is None and not path.is_file():
+    paths = [Path(one) for one in weights] or [path for path in SHIPPED.values() if path.is_file()]
+    if not paths:
         raise InputError("no weights come with this copy", hint="make some: baco model train")
-    model, dataset = LearnedModel.load(path), read_dataset(name)
-    data = measured_set(dataset)
-    found = model.correct(data.features, data.predicted)
-    predictors = {
-        "MACs / dim²": _macs(dataset),
-        "analytical": data.predicted,
-        "with residual": found.cycles,
-    }
-    tasks = data.tasks * len(data.names) + data.machines
+    dataset = read_dataset(name)
+    plain, full = (measured_set(dataset, programs=programs) for programs in (False, True))
+    tasks = plain.tasks * len(plain.names) + plain.machines
+    predictors = {"MACs / dim²": _macs(dataset), "analytical": plain.predicted}
+    covered: dict[str, dict[str, float]] = {}
+    about: dict[str, dict[str, Any]] = {}
+    current = fingerprint()
+    for path in paths:
+        model = LearnedModel.load(path)
+        data = full if model.columns == full.features.names else plain
+        found = model.correct(data.features, data.predicted)
+        label = f"{model.residual.name}, {model.about.get('features', path.stem)}"
+        predictors[label] = found.cycles
+        covered[label], about[label] = coverage(found, data), dict(model.about)
+        if model.about.get("base", current) != current:
+            about[label]["note"] = "for another version of the analytical model: train again"
     return SetReport(
-        len(data),
-        {kind: scores(cycles, data.cycles, tasks) for kind, cycles in predictors.items()},
-        {kind: stratum_scores(cycles, data) for kind, cycles in predictors.items()},
-        coverage(found, data),
-        model.about,
+        len(plain),
+        {kind: scores(cycles, plain.cycles, tasks) for kind, cycles in predictors.items()},
+        {kind: stratum_scores(cycles, plain) for kind, cycles in predictors.items()},
+        covered,
+        about,
     )
 
 
@@ -147,10 +181,11 @@ def compare_residuals(
     *,
     folds: int = 5,
     seeds: int = 5,
+    programs: bool = False,
     progress: Progress = lambda _: None,
 ) -> list[Comparison]:
     """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both."""
-    data = measured_set(read_dataset(name))
+    data = measured_set(read_dataset(name), programs=programs)
     analytical = scores(data.predicted, data.cycles, data.tasks * len(data.names) + data.machines)
     found = [Comparison("analytical", "-", (analytical,))]
     for split in splits:
@@ -181,14 +216,15 @@ def comparison_text(found: Sequence[Comparison]) -> str:
 
 def transfer_set(
     name: str | Path,
-    residual: str = "trees",
+    residual: str = "blend",
     *,
     measurements: int = 50,
     seed: int = 0,
+    programs: bool = False,
     progress: Progress = lambda _: None,
 ) -> list[Transfer]:
     """Leave out every accelerator of a measured set in turn, and adapt to it with some measurements."""
-    data = measured_set(read_dataset(name))
+    data = measured_set(read_dataset(name), programs=programs)
     found = leave_one_machine_out(data, residual, measurements=measurements, seed=seed, progress=progress)
     if not found:
         raise InputError(

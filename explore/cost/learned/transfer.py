@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from explore.cost.learned.measured import MeasuredSet
 from explore.cost.learned.model import Corrected, LearnedModel
+from explore.cost.learned.process import GaussianProcess, column_groups, standardised
 from explore.cost.learned.protocol import Features, Floats
 from explore.cost.learned.scores import Scores, grouped_folds, scores
 
@@ -28,54 +28,6 @@ __all__ = [
     "standardised",
     "summary",
 ]
-
-#: Hyperparameters tried: length over the median distance, and part of the variance that is structure, not noise.
-_LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
-_STRUCTURE = (0.05, 0.2, 0.5, 0.8, 0.95)
-#: Variance of the constant's prior against all the rest.
-_CONSTANT = 4.0
-_LEAST_VARIANCE = 1e-5
-_FAR = 4.0
-
-
-class GaussianProcess:
-    """Regression with a squared-exponential kernel, a constant mean with a wide prior, and noise.
-
-    Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), algorithm 2.1; the few
-    hyperparameters are those of a grid with the largest marginal likelihood, the variance in closed form.
-    """
-
-    def fit(self, x: Floats, y: Floats) -> None:
-        """Learn y (B,) from x (B, F), whose columns are of comparable scale."""
-        self.x = x
-        square = _square_distances(x, x)
-        apart = square[np.triu_indices(len(x), 1)]
-        unit = float(np.sqrt(np.median(apart))) if apart.size and np.median(apart) > 0 else 1.0
-        best = -np.inf
-        for length in _LENGTHS:
-            correlation = np.exp(-0.5 * square / (length * unit) ** 2)
-            for structure in _STRUCTURE:
-                kernel = structure * correlation + _CONSTANT + (1 - structure) * np.eye(len(x))
-                factor = cho_factor(kernel, lower=True)
-                solved = cho_solve(factor, y)
-                variance = max(float(y @ solved) / len(y), _LEAST_VARIANCE)
-                likelihood = -0.5 * len(y) * np.log(variance) - np.log(np.diag(factor[0])).sum()
-                if likelihood > best:
-                    best = likelihood
-                    self.length, self.structure, self.variance = length * unit, structure, variance
-                    self.factor, self.solved = factor, solved
-
-    def predict(self, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation, both (B,), of y at x (B, F), noise included."""
-        cross = self.structure * np.exp(-0.5 * _square_distances(x, self.x) / self.length**2) + _CONSTANT
-        mean: Floats = cross @ self.solved
-        left = 1 + _CONSTANT - np.einsum("ij,ji->i", cross, cho_solve(self.factor, cross.T))
-        return mean, np.sqrt(self.variance * np.maximum(left, 1e-9))
-
-
-def _square_distances(a: Floats, b: Floats) -> Floats:
-    found: Floats = np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1)[None] - 2 * a @ b.T, 0.0)
-    return found
 
 
 @dataclass
@@ -108,15 +60,10 @@ def adapt(source: LearnedModel, known: Features, new: MeasuredSet) -> Adapted:
     """
     before = source.correct(new.features, new.predicted)
     process = GaussianProcess()
-    process.fit(standardised(new.features, known), np.log(new.cycles / before.cycles))
+    process.fit(
+        standardised(new.features, known), np.log(new.cycles / before.cycles), column_groups(known.names)
+    )
     return Adapted(source, process, known)
-
-
-def standardised(features: Features, known: Features) -> Floats:
-    """Flat rows in units of the deviation of each column among `known`; 0 where those do not vary."""
-    scale = np.nanstd(known.flat, axis=0)
-    found = (features.flat - np.nanmean(known.flat, axis=0)) / np.where(scale > 1e-6, scale, np.inf)
-    return np.asarray(np.nan_to_num(found).clip(-_FAR, _FAR))
 
 
 @dataclass(frozen=True)
