@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 from common.errors import InfeasibleError, InputError, Location, StorageError
 from common.files import output_folder
 from common.provenance import Provenance, stable_hash, versions
-from explore.candidate import BatchSummary, Candidate
+from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.cost.model import check_cost_model, default_cost_model, make_cost_model
 from explore.infeasible import infeasible_error
 from explore.layers import layers_of_tasks
@@ -33,8 +33,9 @@ from explore.space import DesignSpace
 from explore.study import FILE_NAME, Study
 from workloads.network import Workload
 
-#: Samples spent unless the user says otherwise.
-DEFAULT_SAMPLES = 20000
+#: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
+#: model's, and the search is done sooner, since most of what it changes are the sizes of macro tiles.
+DEFAULT_SAMPLES: dict[CostModelName, int] = {"instruction": 5000, "reference": 20000}
 #: A searcher that neither spends nor finds anything for so many batches in a row is broken, not thinking.
 _MOST_IDLE_BATCHES = 1000
 
@@ -217,7 +218,8 @@ def run_exploration(
         if study is not None:
             stack.enter_context(study)
         sessions = study.sessions() if study is not None else []
-        budget = _budget(sessions, samples, time_limit, len(workload.tasks))
+        default = DEFAULT_SAMPLES[model_name]
+        budget = _budget(sessions, samples, time_limit, len(workload.tasks), default)
         model = make_cost_model(model_name, layers_of_tasks(workload.tasks, workload), space)
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
         proof = proof and model.exact and provable(space, objective)
@@ -300,13 +302,15 @@ def _differences(study: Study, record: Json) -> list[str]:
     return found
 
 
-def _budget(sessions: list[Json], samples: int | None, time_limit: float | None, tasks: int) -> Budget:
+def _budget(
+    sessions: list[Json], samples: int | None, time_limit: float | None, tasks: int, default: int
+) -> Budget:
     """The budget asked for, else that of the study's last session, else the default."""
     if samples is None and time_limit is None:
         if sessions:
             samples, time_limit = sessions[-1]["samples"], sessions[-1]["time_limit"]
         else:
-            samples = DEFAULT_SAMPLES
+            samples = default
     return Budget(samples, None if samples is None else samples * tasks, time_limit)
 
 

@@ -60,7 +60,8 @@ def explore(
     samples: Annotated[
         int | None,
         typer.Option(
-            "--samples", help="Budget in design points (a mapping for each layer); 20000 by default."
+            "--samples",
+            help="Budget in design points (a mapping for each layer); 5000 by default, 20000 with the reference model.",
         ),
     ] = None,
     time_limit: Annotated[
