@@ -19,8 +19,11 @@ __all__ = ["explicit_cycles", "explicit_mappings"]
 
 #: How many sizes of a tile are tried along P, Q, K and C.
 _MOST_SIZES = (6, 6, 6, 4)
-#: Cycles in which the host core writes a command, and what a tile costs it beside them (measured on our RTL).
-_HOST_CYCLES, _VISIT_CYCLES = 7.5, 200.0
+#: Cycles in which the host core issues a pass (preload and compute), a move between passes, and goes from visit to visit
+#: (measured on our RTL); tiles that do not divide the layer evenly have sizes to be computed everywhere.
+_PASS_CYCLES, _MOVE_CYCLES, _VISIT_CYCLES, _UNEVEN = 9.0, 30.0, 250.0, 1.3
+#: Cycles from visit to visit in which nothing overlaps.
+_CHANGE_CYCLES = 60.0
 #: Bytes of a row that a load moves.
 _WIDE = 64
 #: Whole windows and copies of every tile, then ever less, until something fits.
@@ -156,13 +159,24 @@ def explicit_cycles(layer: Layer, mapping: Mapping, accelerator: Accelerator) ->
     overlapped = array + memory if single else max(array, memory)
     visits = spatial * reduction * trips["K"]
     blocks_in = math.ceil(tile["C"] / dim)
-    moves: float = height * math.ceil(width / dim) * math.ceil(tile["C"] / _WIDE)
+    whole = tile["P"] >= bounds["P"]
+    plain = whole and p.R == p.S == p.stride_w == p.stride_h == 1 and layer.padding == (0, 0)
+    # moves go along rows of pixels, several rows at once where these are one; passes along rows or columns
+    lines, along = (1, pixels) if plain else (height * tile["N"], width)
+    moves: float = lines * math.ceil(along / dim) * math.ceil(tile["C"] / _WIDE)
     moves += tile["R"] * tile["S"] * blocks_in * math.ceil(tile["K"] / _WIDE)
-    moves += math.ceil(rows / dim) * math.ceil(tile["K"] / dim) / reduction
-    products = tile["R"] * tile["S"] * blocks_in * math.ceil(tile["K"] / dim) * math.ceil(rows / dim)
-    host = visits * (2 * products + moves) * _HOST_CYCLES
+    kinds = 1 + layer.bias + (layer.residual_scale is not None)
+    runs = math.ceil(rows / dim) if whole else tile["Q"] * tile["N"] * math.ceil(tile["P"] / dim)
+    moves += kinds * runs * math.ceil(tile["K"] / dim) / reduction
+    by_column = tile["P"] * tile["N"] * math.ceil(tile["Q"] / dim)
+    by_row = math.ceil(rows / dim) if plain else tile["Q"] * tile["N"] * math.ceil(tile["P"] / dim)
+    chunks = by_row if mapping.dataflow == "OS" else min(by_row, by_column)
+    products = tile["R"] * tile["S"] * blocks_in * math.ceil(tile["K"] / dim) * chunks
+    host = visits * (products * _PASS_CYCLES + moves * _MOVE_CYCLES + _VISIT_CYCLES)
+    if any(bounds[name] % tile[name] for name in ("P", "Q", "C", "K")):
+        host *= _UNEVEN
     start = MEMORY_LATENCY + (inputs + weights + results) / accelerator.dram_bytes_per_cycle
-    return p.groups * (max(overlapped * 1.05, host) + visits * _VISIT_CYCLES) + start
+    return p.groups * (max(overlapped * 1.05, host) + visits * _CHANGE_CYCLES) + start
 
 
 def _read(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:

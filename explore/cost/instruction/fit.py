@@ -132,15 +132,14 @@ def _non_negative(gram: Floats, target: Floats, start: Floats) -> Floats:
 
 
 def _objective(samples: Sequence[Sample], work: Sequence[Work], timing: dict[str, float]) -> float:
-    """Mean absolute, root mean square logarithmic and mean error of all rows."""
+    """Mean absolute and root mean square logarithmic error of all rows."""
     errors = []
     with torch.no_grad():
         for one, busy in zip(samples, work, strict=True):
             predicted = joined(one.tiling, one.commands, busy, timing).cycles.numpy()
-            errors.append(predicted / one.cycles - 1)
-    all_errors = np.concatenate(errors)
-    spread = np.sqrt((np.log1p(all_errors) ** 2).mean())
-    return float(np.abs(all_errors).mean() + 0.5 * spread + abs(all_errors.mean()))
+            errors.append(np.log(predicted / one.cycles))
+    every = np.concatenate(errors)
+    return float(np.abs(every).mean() + 0.5 * np.sqrt((every**2).mean()))
 
 
 def _errors(sample: Sample, constants: Constants) -> Floats:
