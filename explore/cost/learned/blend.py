@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping as Dictionary
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from explore.cost.learned.boosting import BoostingOptions
