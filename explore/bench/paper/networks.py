@@ -243,34 +243,31 @@ def _row(network: str, system: str, model: str, source: str, cost: Found, base: 
 
 def run_ablation(
     cache: Cache,
-    models: Sequence[CostModelName] = ("reference", "instruction"),
+    model: CostModelName = "instruction",
     *,
     network: str = ABLATION_NETWORK,
     samples: int = _ABLATION_SAMPLES,
     measuring: Measuring | None = None,
     note: Note = lambda _: None,
 ) -> list[AblationRow]:
-    """The stages of `explore.bench.paper.designs`, each judged by each model, the last one's designs also measured."""
+    """The stages of `explore.bench.paper.designs`, judged by a model; its designs also measured.
+
+    The reference model is no judge of the first stages: it charges their last, smaller tiles as whole ones.
+    """
     layers = NetworkLayers.load(network)
-    rows: list[AblationRow] = []
-    for model in models:
-        found: dict[str, Found] = {}
-        for stage in STAGES:
-            if model == "reference" and stage == "learned":
-                continue  # the reference model has nothing learned, and its searches end in the optimum anyway
-            try:
-                design = cached_design(cache, layers, stage, model, samples)
-                cost = predicted(design, layers.tasks)
-            except BacoError as error:
-                note(f"ablation, {model} model: {stage} left out: {error.message}")
-                continue
-            found[stage] = Found(cost.energy_pj, cost.latency_cycles, machine_name(design))
-            note(f"ablation, {model} model: {stage} {cost.edp:.4g} µJ·cycles on {found[stage].accelerator}")
-        rows += _stages(found, model, "predicted")
+    found: dict[str, Found] = {}
+    for stage in STAGES:
+        try:
+            design = cached_design(cache, layers, stage, model, samples)
+            cost = predicted(design, layers.tasks)
+        except BacoError as error:
+            note(f"ablation: {stage} left out: {error.message}")
+            continue
+        found[stage] = Found(cost.energy_pj, cost.latency_cycles, machine_name(design))
+        note(f"ablation: {stage} {cost.edp:.4g} µJ·cycles on {found[stage].accelerator}")
+    rows = _stages(found, model, "predicted")
     if measuring is not None:
-        rows += _stages(
-            _measured_stages(cache, layers, models[-1], samples, measuring, note), "rtl", "measured"
-        )
+        rows += _stages(_measured_stages(cache, layers, model, samples, measuring, note), "rtl", "measured")
     return rows
 
 

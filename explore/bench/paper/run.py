@@ -39,7 +39,7 @@ class PaperOptions:
         parts: of `PARTS`.
         quick: few shapes, few networks, few samples: minutes instead of hours.
         networks: of the network and efficiency parts; by default the published ones.
-        models: what predicts latencies of networks and the ablation.
+        models: what predicts latencies of networks.
         dataset: measured set of the accuracy part, by name or file.
         per_kind: shapes of each kind of operator at most; by default all that the published table counts.
         free_cases: shapes of each kind that are also searched in the free space.
@@ -154,7 +154,6 @@ def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
     samples = {"samples": options.samples} if options.quick else {}
     rows = run_ablation(
         Cache(kept / "ablation.jsonl"),
-        options.models,
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,
