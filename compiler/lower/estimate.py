@@ -23,9 +23,9 @@ from compiler.lower.macro_cycles import (
     product_macro,
 )
 from compiler.lower.traffic import Machine
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["conv_cycles", "expansion_cycles", "product_cycles", "schedule_cycles"]
+__all__ = ["conv_cycles", "expansion_cycles", "macro_numbers", "product_cycles", "schedule_cycles"]
 
 Numbers = NDArray[np.float64]
 #: What it costs the host core to write a byte of expanded weights.
@@ -42,24 +42,29 @@ def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
     if isinstance(schedule, DepthwiseSchedule):
         inner = packed_layer(layer, schedule.packed)
         return explicit_cycles(inner, schedule.mapping, accelerator) + expansion_cycles(inner)
+    machine = Machine.of(accelerator)
+    numbers, tile = macro_numbers(layer, schedule, accelerator)
+    if isinstance(numbers, ProductLayer):
+        assert isinstance(tile, ProductTile)
+        return float(product_macro(NUMPY, machine, numbers, tile).total)
+    assert isinstance(tile, ConvTile)
+    return float(conv_macro(NUMPY, machine, numbers, tile).total)
+
+
+def macro_numbers(
+    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+) -> tuple[ProductLayer, ProductTile] | tuple[ConvLayer, ConvTile]:
+    """What the cycles of a macro schedule depend on. Raises InfeasibleError if it cannot be carried out."""
     if isinstance(schedule, LoopWsSchedule):
         product = check_loop_ws(layer, schedule, accelerator)
-        tile = (schedule.i, schedule.j, schedule.k)
+        blocks = (schedule.i, schedule.j, schedule.k)
         keeps = (schedule.keep_a, schedule.keep_b)
-        return float(product_cycles(layer, accelerator, product, tile, schedule.order, keeps))
+        return _product(layer, accelerator, product, blocks, schedule.order, keeps)
     plan = plan_loop_conv(layer, schedule, accelerator)
     trips = plan.trips
-    return float(
-        conv_cycles(
-            layer,
-            accelerator,
-            plan.tile,
-            pixels=plan.pixels,
-            downsample=plan.downsample,
-            input_loads=1 if plan.keep_input else trips["k"],
-            weight_loads=1 if plan.keep_weights else trips["n"] * trips["q"] * trips["p"],
-        )
-    )
+    inputs = 1 if plan.keep_input else trips["k"]
+    weights = 1 if plan.keep_weights else trips["n"] * trips["q"] * trips["p"]
+    return _convolution(layer, plan.tile, plan.pixels, plan.downsample, float(inputs), float(weights))
 
 
 def expansion_cycles(packed: Layer) -> float:
@@ -73,7 +78,7 @@ def product_cycles(
     product: Product,
     blocks: tuple[Values, Values, Values],
     order: str,
-    keeps: tuple[Values, Values] = (True, True),
+    keeps: tuple[Values, Values],
 ) -> Values:
     """Cycles of LOOP_WS over all groups.
 
@@ -82,28 +87,8 @@ def product_cycles(
         order: of the loops over tiles, outermost first.
         keeps: whether A and B stay in the scratchpad where the order lets them.
     """
-    dim = accelerator.dim
-    sizes = (product.rows, product.columns, product.depth)
-    tile = [np.minimum(part * dim, size) for part, size in zip(blocks, sizes, strict=True)]
-    numbers = (
-        *sizes,
-        layer.problem.groups,
-        layer.bias,
-        layer.residual_scale is not None,
-        layer.scale is None,
-        layer.weights_transposed,
-        layer.input.pitch,
-        layer.weight.pitch,
-        layer.output.pitch,
-    )
-    outside = (order.index("j") < order.index("i"), 2 - order.index("k"))
-    kept = [np.asarray(keep, dtype=np.float64) for keep in keeps]
-    return product_macro(
-        NUMPY,
-        Machine.of(accelerator),
-        ProductLayer(*[float(number) for number in numbers]),
-        ProductTile(*tile, *[float(number) for number in outside], *kept),
-    ).total
+    numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
+    return product_macro(NUMPY, Machine.of(accelerator), numbers, tile).total
 
 
 def conv_cycles(
@@ -123,19 +108,55 @@ def conv_cycles(
         pixels: of the window that a row of the array holds.
         input_loads, weight_loads: how often an operand is loaded over the loops that do not choose its tile.
     """
+    numbers, parts = _convolution(layer, tile, pixels, downsample, input_loads, weight_loads)
+    return conv_macro(NUMPY, Machine.of(accelerator), numbers, parts).total
+
+
+def _product(
+    layer: Layer,
+    accelerator: Accelerator,
+    product: Product,
+    blocks: tuple[Values, Values, Values],
+    order: str,
+    keeps: tuple[Values, Values],
+) -> tuple[ProductLayer, ProductTile]:
+    dim = accelerator.dim
+    sizes = (product.rows, product.columns, product.depth)
+    tile = [np.minimum(part * dim, size) for part, size in zip(blocks, sizes, strict=True)]
+    numbers = (
+        *sizes,
+        layer.problem.groups,
+        layer.bias,
+        layer.residual_scale is not None,
+        layer.scale is None,
+        layer.weights_transposed,
+        layer.input.pitch,
+        layer.weight.pitch,
+        layer.output.pitch,
+    )
+    outside = (order.index("j") < order.index("i"), 2 - order.index("k"))
+    kept = [np.asarray(keep, dtype=np.float64) for keep in keeps]
+    return (
+        ProductLayer(*[float(number) for number in numbers]),
+        ProductTile(*tile, *[float(number) for number in outside], *kept),
+    )
+
+
+def _convolution(
+    layer: Layer,
+    tile: Mapping[str, Values],
+    pixels: int,
+    downsample: bool,
+    input_loads: Values,
+    weight_loads: Values,
+) -> tuple[ConvLayer, ConvTile]:
     p, pool = layer.problem, layer.pooling
     stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
+    pooling = (pool.size, pool.stride, pool.padding) if pool else (0, 0, 0)
     numbers = (
         p.N, *stored, p.K, p.S, p.R, p.C, p.groups, p.Q, p.P, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
-        *layer.size, *layer.padding, layer.bias, pool.size if pool else 0, pool.stride if pool else 0,
-        pool.padding if pool else 0,
-        layer.input.pitch, layer.weight.pitch, layer.output.pitch,
+        *layer.size, *layer.padding, layer.bias, *pooling, layer.input.pitch, layer.weight.pitch, layer.output.pitch,
     )  # fmt: skip
     parts: list[Values] = [np.asarray(tile[axis], dtype=np.float64) for axis in AXES]
     parts += [input_loads, weight_loads, float(pixels), float(downsample)]
-    return conv_macro(
-        NUMPY,
-        Machine.of(accelerator),
-        ConvLayer(*[float(number) for number in numbers]),
-        ConvTile(*parts),
-    ).total
+    return ConvLayer(*[float(number) for number in numbers]), ConvTile(*parts)

@@ -11,11 +11,13 @@ Flags are numbers, 1 or 0; sizes and pitches are in elements.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import resources
 
 from compiler.lower.arrays import Arrays, Values
-from compiler.lower.traffic import Machine, Moved, load_rows, store_bytes
+from compiler.lower.traffic import COMMAND_LATENCY, Machine, Moved, load_rows, store_bytes
 
 __all__ = [
     "CONSTANTS",
@@ -49,25 +51,35 @@ class MacroConstants:
         write_delay: share of the stores' time on the memory channel that loads wait for.
     """
 
-    start: float = 160.0
-    change: float = 8.0
-    host_ws: float = 77.5
-    host_conv: float = 59.0
-    pass_latency: float = 15.0
-    join_ws: float = 0.11
-    power_ws: float = 6.6
-    join_conv: float = 0.22
-    power_conv: float = 4.5
-    slot_ws: float = 25.0
-    slot_conv: float = 53.0
-    slot_side: float = 3.2
-    switch: float = 0.3
-    switch_stride: float = 0.7
-    reload: float = 30.0
-    write_delay: float = 0.9
+    start: float
+    change: float
+    host_ws: float
+    host_conv: float
+    pass_latency: float
+    join_ws: float
+    power_ws: float
+    join_conv: float
+    power_conv: float
+    slot_ws: float
+    slot_conv: float
+    slot_side: float
+    switch: float
+    switch_stride: float
+    reload: float
+    write_delay: float
 
 
-CONSTANTS = MacroConstants()
+#: How much of an entry of the reservation station a load of zeros keeps from others.
+_ZEROS = 0.25
+
+
+def _fitted() -> MacroConstants:
+    text = resources.files("compiler.lower").joinpath("macro_constants.json").read_text("utf-8")
+    return MacroConstants(**json.loads(text))
+
+
+#: Those that `python -m explore.cost.instruction.fit_macro` wrote.
+CONSTANTS = _fitted()
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,7 @@ def product_macro(
 ) -> MacroCycles:
     """Cycles of LOOP_WS over all groups."""
     dim = machine.dim
-    short = _shortest_pass(machine, constants)
+    short = _shortest_pass(a, machine, constants)
 
     def block(rows: Values) -> Values:
         return a.larger(a.larger(rows, a.up(rows / dim) * short), dim)
@@ -189,9 +201,9 @@ def product_macro(
 
     piece = a.where(layer.raw > 0.5, dim, a.larger(machine.request, dim))
     written = stored(layer.output_pitch, 1.0 + 3.0 * layer.raw, piece) + stored(sums_pitch, 4.0, dim) * again
-    # a row of 32-bit sums takes the port several cycles
-    width = a.where(layer.raw + again > 0.5, 4.0 * one, one)
-    store_rows = layer.rows * blocks_j * (1.0 + again) * a.larger(dim * width / machine.beat, 1.0)
+    # wide rows of sums take the port several cycles
+    results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
+    store_rows = a.larger(layer.rows * blocks_j * (1.0 + again), results / machine.beat)
 
     runs = trips_i * trips_j * trips_k
     outer = trips_i * trips_j * (1.0 + again)
@@ -226,6 +238,13 @@ def product_macro(
     )
 
 
+def _bias(a: Arrays, machine: Machine, commands: Values, rows: Values, moved: Values) -> Moved:
+    """Loads that write one row of memory to many of the accumulator."""
+    return Moved(
+        a.larger(moved / machine.bandwidth, commands * COMMAND_LATENCY / machine.load_entries), rows, moved
+    )
+
+
 def _tiles_loaded(
     a: Arrays,
     machine: Machine,
@@ -236,13 +255,14 @@ def _tiles_loaded(
     element: float = 1.0,
     command_rows: Values = None,
     between: Values = None,
+    crowd: Values = 1.0,
 ) -> Moved:
     """Loads of a matrix once, in tiles of `part` columns."""
     trips = a.up(columns / part)
 
     def load(width: Values) -> Moved:
         return load_rows(
-            a, machine, rows, width, pitch, element=element, shift=part, between=between,
+            a, machine, rows, width, pitch, element=element, shift=part, between=between, crowd=crowd,
             command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
         )  # fmt: skip
 
@@ -328,7 +348,7 @@ def conv_macro(
     trips_n = a.up(layer.images / tile.images)
     rows, trips_q = _unpooled(a, layer, layer.rows, tile.rows, layer.results_down, lambda x: x)
     columns, trips_p = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, lambda x: x)
-    lines, _ = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, in_blocks)
+    chunks, _ = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, in_blocks)
     blocks_k, trips_k = _parts(a, layer.channels, tile.channels, in_blocks)
     blocks_c, trips_c = _parts(a, layer.depth, tile.depth, in_blocks)
     steps_r, trips_r = _parts(a, layer.kernel_columns, tile.kernel_columns, lambda x: a.up(x / tile.pixels))
@@ -337,12 +357,19 @@ def conv_macro(
     outer, runs = spatial * trips_k, spatial * trips_k * sums
 
     fewer = 1.0 + tile.downsample
+    behind_across = (
+        (layer.results_across - 1.0) * layer.stride_across
+        + (layer.kernel_columns - 1.0) * layer.dilation_across
+        + 1.0
+        - layer.left
+        - layer.width
+    )
     # a block of weights meets all results of a tile, at most `dim` of a line in a pass
-    results, passes = layer.images * rows * columns / spatial, layer.images * rows * lines / spatial
+    results, passes = layer.images * rows * columns / spatial, layer.images * rows * chunks / spatial
     # the next block enters the array beside the last passes, which is hidden unless they are short
     switch = constants.switch * a.larger(dim - results / passes, 0.0)
     switch = switch + constants.switch_stride * (layer.stride_across - 1.0) / fewer
-    block = a.larger(a.larger(results + switch, passes * _shortest_pass(machine, constants)), dim)
+    block = a.larger(a.larger(results + switch, passes * _shortest_pass(a, machine, constants)), dim)
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
     down = (layer.stride_down, layer.dilation_down)
@@ -357,16 +384,14 @@ def conv_macro(
     pixels = layer.images * inside_down * inside_across / (fewer * fewer)
     span = a.larger(inside_across / (trips_p * trips_r) / fewer, 1.0)
     command = span / in_blocks(span)
+    # zeros of the padding are loads of their own, which wait for their turn among the others
+    edges = _sign(a, layer.left) + _sign(a, behind_across)
+    outside = layer.images * (heights - inside_down) / fewer * trips_p * trips_r * in_blocks(span)
+    extra = layer.images * inside_down / fewer * trips_r * edges + outside
     inputs = _tiles_loaded(
-        a,
-        machine,
-        pixels,
-        layer.depth,
-        tile.depth,
-        layer.input_pitch * fewer,
-        command_rows=command,
-        between=1.0,
-    )
+        a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command, between=1.0,
+        crowd=1.0 + _ZEROS * extra * command / pixels,
+    )  # fmt: skip
     # zeros of the padding are written too, and every command ends with the copies of its last pixel
     padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
     inputs = (inputs + Moved(0.0, pixels / command * (tile.pixels - 1.0) + padding, 0.0)) * tile.input_loads
@@ -376,7 +401,8 @@ def conv_macro(
     ) * tile.weight_loads  # fmt: skip
     # the accumulator is filled with the bias or zeros first, a row a cycle and a row of memory every line
     bias_bytes = layer.bias * passes * layer.channels / trips_k * 4.0
-    addends = Moved(bias_bytes / machine.bandwidth, results * blocks_k / trips_k, bias_bytes)
+    bias_loads = layer.bias * passes * a.up(tile.channels / a.larger(machine.request / 4.0, dim))
+    addends = _bias(a, machine, bias_loads, results * blocks_k / trips_k, bias_bytes)
 
     stored = layer.images * layer.rows * layer.columns
     written, _ = _parts(
@@ -472,11 +498,16 @@ def _parts(a: Arrays, whole: Values, part: Values, of: Callable[[Values], Values
     return (trips - 1.0) * of(part) + of(whole - (trips - 1.0) * part), trips
 
 
-def _shortest_pass(machine: Machine, constants: MacroConstants) -> Values:
+def _sign(a: Arrays, x: Values) -> Values:
+    """1 where positive, else 0."""
+    return a.where(x > 0.5, 1.0 + 0.0 * x, 0.0 * x)
+
+
+def _shortest_pass(a: Arrays, machine: Machine, constants: MacroConstants) -> Values:
     """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
-    its results have left the array.
+    its results have left the array, and two more are of the pass that comes.
     """
-    return (2.0 * machine.dim + constants.pass_latency) * 2.0 / machine.execute_entries
+    return (2.0 * machine.dim + constants.pass_latency) / a.larger(machine.execute_entries / 2.0 - 1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -533,7 +564,11 @@ def _overlapped(
     def run(load: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
         channel = load.bytes / machine.bandwidth + written
         memory = a.larger(
-            a.larger(load.port + constants.write_delay * written, load.rows), a.larger(channel, stored)
+            a.larger(
+                load.port + constants.write_delay * a.smaller(written, load.bytes / machine.bandwidth),
+                load.rows,
+            ),
+            a.larger(channel, stored),
         )
         larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
         both = larger * (1.0 + join[0] * (smaller / larger) ** join[1]) + change

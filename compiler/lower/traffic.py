@@ -19,6 +19,7 @@ from accel.config import Accelerator
 from compiler.lower.arrays import NUMPY, Arrays, Values
 
 __all__ = [
+    "COMMAND_LATENCY",
     "MEMORY_LATENCY",
     "Machine",
     "Moved",
@@ -103,6 +104,7 @@ def load_rows(
     command_rows: Values = None,
     between: Values = None,
     shift: Values = 128.0,
+    crowd: Values = 1.0,
 ) -> Moved:
     """Rows of `width` elements that lie `pitch` elements apart, brought by commands as wide as requests are.
 
@@ -111,12 +113,13 @@ def load_rows(
         command_rows: rows of a command; `dim` (or all there are) if not given.
         between: rows from the first one of a command to that of the next; `dim` if not given.
         shift: elements by which neighbouring tiles begin apart, for the alignment of rows.
+        crowd: commands that share the reservation station, for each of these.
     """
     if command_rows is None:
         command_rows = rows / a.larger(a.up(rows / machine.dim), 1.0)
     step = a.smaller(a.smaller(a.power(pitch), a.power(shift)) * element, 128.0)
     commands = _Commands(
-        machine, rows, command_rows, pitch * element, step, machine.dim if between is None else between
+        machine, rows, command_rows, pitch * element, step, machine.dim if between is None else between, crowd
     )
     widest = a.larger(machine.request / element, machine.dim)
     whole = a.down(width / widest)
@@ -136,6 +139,7 @@ class _Commands:
         pitch: bytes from row to row.
         step: bytes that rows begin at multiples of.
         between: rows from the first one of a command to that of the next.
+        crowd: commands that share the reservation station, for each of these.
     """
 
     machine: Machine
@@ -144,6 +148,7 @@ class _Commands:
     pitch: Values
     step: Values
     between: Values
+    crowd: Values
 
     def move(self, a: Arrays, size: Values, local: Values) -> Moved:
         """Rows of `size` bytes, at most those of a command, each written to `local` rows. The port takes the longest of
@@ -165,7 +170,9 @@ class _Commands:
         moved = a.where(merged, commands * span_bytes, rows * beats * beat * longer)
         transfer = moved / a.smaller(machine.bandwidth, beat)
         waiting = (requests * MEMORY_LATENCY + transfer) / machine.requests
-        queued = a.where(size > 0, commands, 0.0 * commands) * COMMAND_LATENCY / machine.load_entries
+        queued = (
+            a.where(size > 0, commands * self.crowd, 0.0 * commands) * COMMAND_LATENCY / machine.load_entries
+        )
         return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
 
 
