@@ -252,7 +252,7 @@ def test_the_command_writes_constants(tmp_path: Path, capsys: pytest.CaptureFixt
     out = tmp_path / "constants.json"
     main(["micro", "--out", str(out), "--rough"])
     written = json.loads(out.read_text())
-    assert written["sets"] == ["micro"]
+    assert written["sets"] == {"micro": 419}
     assert set(written["host"]) == set(HOST_FEATURES)
     assert "rows; host mean error" in capsys.readouterr().out
 

@@ -172,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = fit(list(samples.values()), timing=not options.rough)
     for name, sample in samples.items():
         print(report(name, sample, found))
-    text = json.dumps({"sets": list(options.sets), "host": found.host, "timing": found.timing}, indent=1)
+    rows = {name: len(sample.cycles) for name, sample in samples.items()}
+    text = json.dumps({"sets": rows, "host": found.host, "timing": found.timing}, indent=1)
     atomic_write(options.out, text + "\n")
     print(f"written to {options.out}")
 
