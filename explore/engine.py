@@ -187,7 +187,8 @@ def run_exploration(
         proof: when the search has ended, prove how near the optimum the best design is, where `provable`, and
             add the optimum if the search missed it. No samples are charged for this. Nothing can be proven of
             the instruction-aware model, with which there is no proof.
-        cost_model: a name in `explore.cost.model.COST_MODELS`; by default that of `default_cost_model`.
+        cost_model: a name in `explore.cost.model.COST_MODELS`; by default that of the study to resume, or of
+            `default_cost_model`.
         command: the command line to reproduce the study; by default this process's.
 
     Raises:
@@ -202,7 +203,6 @@ def run_exploration(
         raise InputError(f"--samples must be at least 1, not {samples}")
     if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
         raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
-    model_name = default_cost_model(space) if cost_model is None else check_cost_model(cost_model, space)
     notes: list[str] = []
 
     def note(text: str) -> None:
@@ -210,6 +210,7 @@ def run_exploration(
         if progress is not None:
             progress.note(text)
 
+    model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
     record = describe_setup(workload, space, objective, searcher, seed, model_name)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
     path = output_folder(out) / FILE_NAME
@@ -240,6 +241,16 @@ def run_exploration(
         if proof and stopped != "interrupted":
             _prove(study, space, stop, budget, progress)
         return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes)
+
+
+def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
+    """The model asked for, else that of the study to resume, else the space's default."""
+    if name is not None:
+        return check_cost_model(name, space)
+    if study is None or not study.exists():
+        return default_cost_model(space)
+    with Study.open(study, read_only=True) as earlier:
+        return earlier.cost_model
 
 
 def _study_to_resume(path: Path, record: Json, resume: bool, note: Callable[[str], None]) -> Study | None:

@@ -140,7 +140,7 @@ def explore(
     goal = Objective.parse(objective)
     design_space = _constrained(space, area_limit, constraint or [])
     workload = _workload(network or [], design_space)
-    if proof and (cost_model or default_cost_model(design_space)) == "instruction":
+    if proof and not resume and (cost_model or default_cost_model(design_space)) == "instruction":
         raise InputError(
             "nothing can be proven of the instruction-aware cost model",
             location=Location("--proof"),

@@ -268,8 +268,9 @@ def test_a_study_from_before_models_could_be_chosen_reads_as_reference(tmp_path:
     with Study.open(path, read_only=True) as study:
         assert study.cost_model == "reference"
     assert report_data(path).search.cost_model == "reference"
-    again = run_exploration(*arguments, out=tmp_path, cost_model="reference", resume=True)
+    again = run_exploration(*arguments, out=tmp_path, resume=True)
     assert again.resumed
+    assert again.setup.cost_model.name == "reference"
 
 
 def test_a_model_that_cannot_predict_a_space_is_refused() -> None:
