@@ -20,6 +20,7 @@ from explore.candidate import Candidate
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob
 from explore.objective import Objective
+from explore.report.page import page_html
 from explore.report.summary import SCHEMA_PATH
 from explore.study import Study
 from explore.study_report import report_data, write_study_report
@@ -29,6 +30,7 @@ from explore.validate.result import ValidatedDesign, model_error
 from explore.validate.run import STORE_NAME, ValidationOptions, validated_designs
 from explore.validate.session import validate_file
 from tests.explore.report_helpers import report_data as random_report
+from tests.explore.test_report_page import Engine
 from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
 from workloads.network import Network, Operator, Tensor, Workload
 from workloads.problem import Problem
@@ -401,6 +403,29 @@ def test_a_report_draws_measured_points_where_they_exist(
     assert 'id="validation"' in page
     assert "Layers of best 1" in page
     assert '"was":{' in page
+
+
+def test_the_page_draws_lines_from_predictions_to_measurements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    study = explored(tmp_path, samples=60, scratchpad_kib=(8, 16, 32), accumulator_kib=(4, 8))
+    designs = validate_file(study, ValidationOptions(2, 0)).designs
+    traces = Engine(page_html(report_data(study))).get("plots['plot-front']")["traces"]
+    named = {one["name"]: one for one in traces if "name" in one}
+    axes = [
+        (sorted(named["measured"][axis]), sorted(named["predicted before"][axis]), scale, what)
+        for axis, scale, what in (("x", 1.0, "latency_cycles"), ("y", 1e-12, "energy_pj"))
+    ]
+    for measured, predicted, scale, what in axes:
+        costs = sorted(getattr(one.cost, what) * scale for one in designs)
+        before = sorted(getattr(one.design.predicted, what) * scale for one in designs)
+        assert measured == pytest.approx(costs, rel=1e-4)
+        assert predicted == pytest.approx(before, rel=1e-4)
+    dotted = next(one for one in traces if one.get("line", {}).get("dash") == "dot")
+    assert dotted["x"][2::3] == [None] * len(designs)
+    assert sorted(dotted["x"][1::3]) == axes[0][0]
+    assert sorted(dotted["x"][::3]) == axes[0][1]
 
 
 def test_a_report_without_validation_says_nothing_of_it(tmp_path: Path) -> None:

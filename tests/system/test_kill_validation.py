@@ -105,16 +105,16 @@ def kill_and_resume(tmp_path: Path, kills: int, layers: int) -> None:
 
 
 def test_killed_and_resumed(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, 3, 8)
+    kill_and_resume(tmp_path, 2, 6)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_killed_twenty_times(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, 20, 60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_polite_signal_leaves_a_study_that_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupted_validation_leaves_a_study_that_goes_on(tmp_path: Path) -> None:
     runs = Runs(explored(tmp_path / "study", products(12), samples=30))
     child = subprocess.Popen(
         [sys.executable, str(CHILD), str(runs.study), str(runs.log), "1"],
@@ -125,7 +125,7 @@ def test_a_polite_signal_leaves_a_study_that_goes_on(tmp_path: Path, number: sig
     )
     while len(runs.acknowledged()) < 2 and child.poll() is None:
         time.sleep(0.005)
-    os.killpg(child.pid, number)  # as a terminal does: the workers get it too
+    os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the workers get it too
     text, _ = child.communicate(timeout=120)
     assert (child.returncode, text.split()[0]) == (0, "interrupted"), text
     assert "Traceback" not in text
