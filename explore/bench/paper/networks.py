@@ -37,7 +37,7 @@ NETWORKS = ("resnet50", "unet", "retinanet", "bert_base", "deepbench_ocr", "deep
 #: Those that are also searched in the space of published searches, which takes longest.
 FREE_NETWORKS = ("resnet50", "bert_base", "deepbench_face")
 ABLATION_NETWORK = "resnet50"
-_ABLATION_SAMPLES = 2000
+ABLATION_SAMPLES = 2000
 
 Note = Callable[[str], None]
 
@@ -246,7 +246,7 @@ def run_ablation(
     model: CostModelName = "instruction",
     *,
     network: str = ABLATION_NETWORK,
-    samples: int = _ABLATION_SAMPLES,
+    samples: int = ABLATION_SAMPLES,
     measuring: Measuring | None = None,
     note: Note = lambda _: None,
 ) -> list[AblationRow]:

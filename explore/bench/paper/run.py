@@ -17,7 +17,7 @@ from explore.bench.paper.accuracy import predictions, reference_energy, score_ta
 from explore.bench.paper.cache import Cache
 from explore.bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from explore.bench.paper.efficiency import SEEDS, run_efficiency
-from explore.bench.paper.networks import NETWORKS, Measuring, run_ablation, run_networks
+from explore.bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
 from explore.bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from explore.bench.paper.systems import SAMPLES
 from explore.candidate import CostModelName
@@ -151,13 +151,12 @@ def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
 
 def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     network = options.chosen_networks[0] if options.quick else "resnet50"
-    samples = {"samples": options.samples} if options.quick else {}
     rows = run_ablation(
         Cache(kept / "ablation.jsonl"),
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,
-        **samples,
+        samples=options.samples if options.quick else ABLATION_SAMPLES,
     )
     atomic_write(folder / "ablation.md", report.ablation_page(rows, network))
     atomic_write(folder / "ablation.png", charts.ablation_chart(rows))
