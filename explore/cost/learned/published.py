@@ -148,7 +148,7 @@ def cross_validate(
     *,
     folds: int = 10,
     seeds: Sequence[int] = (0,),
-    members: int = 5,
+    members: int = 2,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CrossValidation:
     """Split a table by layer shape, learn on the other shapes, predict each. Raises InputError for too few rows."""

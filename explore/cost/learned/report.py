@@ -20,7 +20,7 @@ from explore.cost.learned.model import SHIPPED, LearnedModel
 from explore.cost.learned.protocol import Features
 from explore.cost.learned.registry import RESIDUALS
 from explore.cost.learned.scores import Scores, scores
-from explore.cost.learned.transfer import Transfer, leave_one_machine_out, summary
+from explore.cost.learned.transfer import LEAST_TESTED, Transfer, leave_one_machine_out, summary
 from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = [
@@ -228,7 +228,7 @@ def transfer_set(
     found = leave_one_machine_out(data, residual, measurements=measurements, seed=seed, progress=progress)
     if not found:
         raise InputError(
-            f"no accelerator of this set has {2 * measurements} measurements",
+            f"no accelerator of this set has {measurements + LEAST_TESTED} measurements",
             hint="use fewer measurements to adapt with",
         )
     return found

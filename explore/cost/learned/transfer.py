@@ -19,6 +19,9 @@ from explore.cost.learned.process import GaussianProcess, column_groups, standar
 from explore.cost.learned.protocol import Features, Floats
 from explore.cost.learned.scores import Scores, grouped_folds, scores
 
+#: Rows of an accelerator that are left to test on, at least.
+LEAST_TESTED = 20
+
 __all__ = [
     "Adapted",
     "GaussianProcess",
@@ -113,7 +116,7 @@ def leave_one_machine_out(
     found = []
     for machine in range(len(data.names)) if machines is None else machines:
         here = np.flatnonzero(data.machines == machine)
-        if len(here) < 2 * measurements:
+        if len(here) < measurements + LEAST_TESTED:
             continue
         chosen = np.random.default_rng([seed, machine]).permutation(here)[:measurements]
         seen = np.isin(data.tasks, data.tasks[chosen])
