@@ -25,21 +25,17 @@ class Alternative:
 
     Attributes:
         mapping: how, as a search says it.
-        job: what measures it.
+        job: what measures it; key: of its measurement.
         style: of its code.
         cycles, energy_pj: predicted, of one run.
     """
 
     mapping: Mapping
     job: MeasurementJob
+    key: str
     style: str
     cycles: float
     energy_pj: float
-
-    @property
-    def key(self) -> str:
-        """Of its measurement."""
-        return self.job.key
 
 
 @dataclass
@@ -77,10 +73,10 @@ class Machine:
 
     def add(self, mappings: Sequence[Sequence[Mapping]]) -> int:
         """Take up more mappings, by layer; those that cannot be compiled or are known are left out. How many are new."""
-        fresh: list[list[tuple[Mapping, MeasurementJob, str]]] = []
+        fresh: list[list[tuple[Mapping, MeasurementJob, str, str]]] = []
         for layer, name, ones, known in zip(self.layers, self.names, mappings, self.found, strict=True):
             keys = {one.key for one in known}
-            usable: list[tuple[Mapping, MeasurementJob, str]] = []
+            usable: list[tuple[Mapping, MeasurementJob, str, str]] = []
             for mapping in ones:
                 try:
                     schedule = realise(layer, mapping, self.accelerator)
@@ -91,9 +87,10 @@ class Machine:
                 job = MeasurementJob(
                     layer, parse_schedule(schedule_text(schedule)), self.accelerator, name=name
                 )
-                if job.key not in keys:
-                    keys.add(job.key)
-                    usable.append((mapping, job, style_of(schedule)))
+                key = job.key
+                if key not in keys:
+                    keys.add(key)
+                    usable.append((mapping, job, key, style_of(schedule)))
             fresh.append(usable)
         for rank in range(max(map(len, fresh), default=0)):
             row = [
@@ -106,10 +103,7 @@ class Machine:
             costs = self.model.layer_costs([one for one in row if one is not None], self.accelerator)
             for place, (usable, cost) in enumerate(zip(fresh, costs, strict=True)):
                 if rank < len(usable):
-                    mapping, job, style = usable[rank]
-                    self.found[place].append(
-                        Alternative(mapping, job, style, cost.latency_cycles, cost.energy_pj)
-                    )
+                    self.found[place].append(Alternative(*usable[rank], cost.latency_cycles, cost.energy_pj))
         return sum(map(len, fresh))
 
     def widen(self, shares: Sequence[int]) -> int:
