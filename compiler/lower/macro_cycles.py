@@ -145,7 +145,7 @@ def product_macro(
 ) -> MacroCycles:
     """Cycles of LOOP_WS over all groups."""
     dim = machine.dim
-    short = _shortest_pass(a, machine, constants)
+    short = _shortest_pass(machine, constants)
 
     def block(rows: Values) -> Values:
         return a.larger(a.larger(rows, a.up(rows / dim) * short), dim)
@@ -369,7 +369,7 @@ def conv_macro(
     # the next block enters the array beside the last passes, which is hidden unless they are short
     switch = constants.switch * a.larger(dim - results / passes, 0.0)
     switch = switch + constants.switch_stride * (layer.stride_across - 1.0) / fewer
-    block = a.larger(a.larger(results + switch, passes * _shortest_pass(a, machine, constants)), dim)
+    block = a.larger(a.larger(results + switch, passes * _shortest_pass(machine, constants)), dim)
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
     down = (layer.stride_down, layer.dilation_down)
@@ -503,11 +503,11 @@ def _sign(a: Arrays, x: Values) -> Values:
     return a.where(x > 0.5, 1.0 + 0.0 * x, 0.0 * x)
 
 
-def _shortest_pass(a: Arrays, machine: Machine, constants: MacroConstants) -> Values:
+def _shortest_pass(machine: Machine, constants: MacroConstants) -> Values:
     """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
-    its results have left the array, and two more are of the pass that comes.
+    its results have left the array.
     """
-    return (2.0 * machine.dim + constants.pass_latency) / a.larger(machine.execute_entries / 2.0 - 1.0, 1.0)
+    return (2.0 * machine.dim + constants.pass_latency) * 2.0 / machine.execute_entries
 
 
 @dataclass(frozen=True)
