@@ -253,7 +253,8 @@ def measurements(
 def latency(
     which: Annotated[str, typer.Option("--set", help="Measured set (test, train, micro) or file.")] = "test",
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.0, max=600.0, help="Time to spend on each measurement of speed.")
+        float,
+        typer.Option("--seconds", min=0.0, max=600.0, help="Time to spend on each measurement of speed."),
     ] = 2.0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for latency-model.md and latency-model.json.")
@@ -267,6 +268,57 @@ def latency(
     result = bench_latency(which, seconds)
     if out is not None:
         write_report(result, out)
+    if json:
+        print_json(result)
+    else:
+        stdout().print(report_text(result), markup=False)
+
+
+@bench.command("loop")
+def loop(
+    network: Annotated[
+        list[str] | None,
+        typer.Option("--network", "-n", help="Repeatable; by default the four networks of the comparison."),
+    ] = None,
+    cycles: Annotated[
+        str, typer.Option("--cycles", metavar="CYCLES", help="Budget of simulated cycles a network.")
+    ] = "100M",
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Budget of each search.")] = 5000,
+    area_limit: Annotated[
+        float | None, typer.Option("--area-limit", metavar="MM2", help="Largest area in mm².")
+    ] = 1.3197,
+    seed: Annotated[int, typer.Option("--seed", help="Of the searches.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Simulations side by side; by default one a processor.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for measured-loop.md and measured-loop.json.")
+    ] = Path("results"),
+    work: Annotated[
+        Path, typer.Option("--work", help="Folder of the studies and their measurements; resumed when there.")
+    ] = Path("baco-out/loop"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measured searches against searches without measurements, at equal budgets of simulated cycles."""
+    from baco.commands.context import print_json, stderr, stdout
+    from baco.commands.explore import cycles_of
+    from baco.measured_display import MeasuredDisplay
+    from explore.bench.measured import NETWORKS, bench_loop, report_text
+
+    budget = cycles_of(cycles, "--cycles")
+    console = stderr()
+    result = bench_loop(
+        network or NETWORKS,
+        budget,
+        samples=samples,
+        area_limit=area_limit,
+        seed=seed,
+        out=out,
+        work=work,
+        workers=workers,
+        watch=lambda _: MeasuredDisplay(budget),
+        say=lambda line: console.print(line, markup=False),
+    )
     if json:
         print_json(result)
     else:

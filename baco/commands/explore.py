@@ -115,6 +115,15 @@ def explore(
             help="Stop measuring then; what is not finished is estimated.",
         ),
     ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--measure",
+            metavar="CYCLES",
+            help="After searching: spend so many simulated cycles (e.g. 200M) on measuring layers where that promises "
+            "most, learn from them, and look for better designs with what was learned.",
+        ),
+    ] = None,
     baseline: Annotated[
         bool,
         typer.Option("--baseline", help="With --validate: measure Gemmini's default machine too."),
@@ -137,6 +146,7 @@ def explore(
     from explore.objective import Objective
 
     options = _validation(validate, validate_time, baseline=baseline)
+    budget = None if measure is None else cycles_of(measure, "--measure")
     goal = Objective.parse(objective)
     design_space = _constrained(space, area_limit, constraint or [])
     workload = _workload(network or [], design_space)
@@ -176,6 +186,8 @@ def explore(
     finally:
         if progress is not None:
             progress.close()
+    if budget is not None and not outcome.interrupted:
+        _measure(outcome, budget, quiet=quiet)
     if options is not None and not outcome.interrupted:
         from baco.commands.validate import run_validation
 
@@ -190,7 +202,35 @@ def explore(
     else:
         options = None
         _write_report(outcome, folder)
-    _finish(outcome, folder, json=json, quiet=quiet, validated=options is not None)
+    measured = options is not None or budget is not None
+    _finish(outcome, folder, json=json, quiet=quiet, validated=measured and not outcome.interrupted)
+
+
+def cycles_of(text: str, option: str) -> float:
+    """A number of cycles, `200M` or `2e8`. Raises InputError."""
+    from common.errors import InputError, Location
+
+    units = {"k": 1e3, "m": 1e6, "g": 1e9}
+    unit = units.get(text[-1:].lower(), 1.0)
+    try:
+        found = float(text[:-1] if unit > 1 else text) * unit
+    except ValueError:
+        found = float("nan")
+    if not 0 < found < float("inf"):
+        raise InputError(
+            f"'{text}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
+        )
+    return found
+
+
+def _measure(outcome: Outcome, budget: float, *, quiet: bool) -> None:
+    """Search on with measurements."""
+    from baco.measured_display import MeasuredDisplay, print_measured
+    from explore.measured.session import measure_study
+
+    found = measure_study(outcome.path, budget, watch=None if quiet else MeasuredDisplay(budget))
+    if not quiet:
+        print_measured(found)
 
 
 def _validation(best: int, time_limit: float | None, *, baseline: bool) -> ValidationOptions | None:

@@ -1,0 +1,167 @@
+"""`baco bench loop`: what measurements are worth to a search, at equal budgets of simulated cycles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import InfeasibleError
+from common.files import atomic_write, output_folder
+from common.provenance import versions
+from explore.engine import run_exploration
+from explore.measured.search import Found
+from explore.measured.session import Watch, measure_study
+from explore.objective import Objective
+from explore.space import load_space
+from explore.study import FILE_NAME
+from workloads.load import load_network
+from workloads.network import Workload
+
+__all__ = ["NETWORKS", "LoopRow", "bench_loop", "report_text"]
+
+#: The networks of the comparison.
+NETWORKS = ("resnet50", "bert_base", "mobilenet_v2", "deepbench_face")
+
+
+@dataclass(frozen=True)
+class LoopRow:
+    """One network.
+
+    Attributes:
+        predicted: EDP that the search without measurements predicts for its best design; plain: the same measured.
+        measured: EDP that the measured search ends at; all in µJ·cycles.
+        plain_machine, machine: array side, scratchpad and accumulator KiB.
+        spent, verified: simulated cycles of the budget, and beyond it.
+        programs: measured.
+        failures: measurements that went wrong.
+    """
+
+    network: str
+    predicted: float
+    plain: float
+    measured: float
+    plain_machine: tuple[int, int, int]
+    machine: tuple[int, int, int]
+    spent: int
+    verified: int
+    programs: int
+    failures: tuple[str, ...]
+
+    @property
+    def gain(self) -> float:
+        """How many times less the EDP is with measurements."""
+        return self.plain / self.measured
+
+
+def bench_loop(
+    networks: Sequence[str],
+    budget: float,
+    *,
+    samples: int,
+    area_limit: float | None,
+    seed: int,
+    out: Path,
+    work: Path,
+    workers: int | None = None,
+    watch: Callable[[str], Watch] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Run the comparison and write `measured-loop.md` and `measured-loop.json` into `out`.
+
+    Both searches begin with the same study. Without measurements its predicted best design counts, measured at the end;
+    with them, what the budget leads to. Measuring the final designs whole is outside the budget for both.
+
+    Args:
+        budget: simulated cycles a network; samples, area_limit, seed: of the searches.
+        work: folder of the studies; finished measurements there are not made again.
+        watch: progress of a network's measured search.
+        say: one line a network.
+
+    Raises InfeasibleError where a network has no design that can be measured.
+    """
+    rows = []
+    for name in networks:
+        space = load_space("gemmini")
+        if area_limit is not None:
+            space = space.constrain("--area-limit", area_mm2=area_limit)
+        study = work / name.replace(":", "_").replace("/", "_")
+        run_exploration(
+            Workload.of([load_network(name)], [1.0]),
+            space,
+            Objective.parse("edp"),
+            samples=samples,
+            seed=seed,
+            out=study,
+            resume=True,
+        )
+        found = measure_study(
+            study / FILE_NAME, budget, workers=workers, watch=watch(name) if watch else None
+        )
+        if found.first is None or found.best is None:
+            raise InfeasibleError(
+                f"{name}: no design could be measured whole: {'; '.join(found.failures[:3]) or found.ended}"
+            )
+        row = LoopRow(
+            name,
+            found.first.predicted.edp,
+            found.first.measured.edp,
+            found.best.measured.edp,
+            _machine(found.first),
+            _machine(found.best),
+            found.spent,
+            found.verified,
+            sum(one.measured for one in found.rounds),
+            found.failures,
+        )
+        rows.append(row)
+        say(
+            f"{name}: {row.plain:.4g} without measurements, {row.measured:.4g} with: {row.gain:.3f} times less"
+        )
+        result = {
+            "budget_cycles": budget,
+            "samples": samples,
+            "area_limit_mm2": area_limit,
+            "seed": seed,
+            "versions": versions(),
+            "rows": [asdict(one) | {"gain": one.gain} for one in rows],
+        }
+        folder = output_folder(out)
+        atomic_write(folder / "measured-loop.json", json.dumps(result, indent=2, allow_nan=False) + "\n")
+        atomic_write(folder / "measured-loop.md", report_text(result))
+    return result
+
+
+def _machine(found: Found) -> tuple[int, int, int]:
+    one = found.accelerator
+    return one.dim, one.scratchpad_kib, one.accumulator_kib
+
+
+def report_text(result: dict[str, Any]) -> str:
+    """The result as Markdown."""
+    rows = result["rows"]
+    better = sum(row["measured"] < row["plain"] for row in rows)
+    area = "" if result["area_limit_mm2"] is None else f", area at most {result['area_limit_mm2']} mm²"
+    lines = [
+        "# What measurements are worth to a search",
+        "",
+        f"{result['budget_cycles']:,.0f} simulated cycles a network, searches of {result['samples']:,} samples, seed"
+        f" {result['seed']}{area}. EDP in µJ·cycles, measured on the RTL (layers one by one, energy by counted"
+        f" activity). The measured search ends lower on {better} of {len(rows)} networks.",
+        "",
+        "| network | predicted best | the same measured | array, KiB | with measurements | array, KiB | times less"
+        " | cycles of the budget | beyond it | programs |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        first, best = (f"{side}, {sp}+{acc}" for side, sp, acc in (row["plain_machine"], row["machine"]))
+        lines.append(
+            f"| {row['network']} | {row['predicted']:.4g} | {row['plain']:.4g} | {first} | {row['measured']:.4g}"
+            f" | {best} | {row['gain']:.3f} | {row['spent']:,} | {row['verified']:,} | {row['programs']} |"
+        )
+    failures = [f"* {row['network']}: {text}" for row in rows for text in row["failures"]]
+    if failures:
+        lines += ["", "Measurements that went wrong:", "", *failures]
+    return "\n".join(lines) + "\n"
