@@ -11,13 +11,23 @@ Flags are numbers, 1 or 0; sizes and pitches are in elements.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
 
 from compiler.lower.arrays import Arrays, Values
-from compiler.lower.traffic import COMMAND_LATENCY, Machine, Moved, load_rows, store_bytes
+from compiler.lower.macro_runs import (
+    CONSTANTS,
+    MacroConstants,
+    MacroCycles,
+    Work,
+    bias_loaded,
+    overlapped,
+    parts,
+    shortest_pass,
+    sign,
+    tiles_loaded,
+)
+from compiler.lower.traffic import Machine, Moved, store_bytes
 
 __all__ = [
     "CONSTANTS",
@@ -32,73 +42,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class MacroConstants:
-    """What no formula gives: cycles, fitted to runs of our RTL.
-
-    Attributes:
-        start: from the command that starts the first run to its first load, from there to the first pass, and from the
-            last pass to the end of its store.
-        change: of a LOOP_CONV_WS run beside what its units need.
-        host_ws, host_conv: of the host core for a run.
-        pass_latency: of a short pass through reservation station and array, beside two cycles a row of the array.
-        join_ws, power_ws, join_conv, power_conv: share of a run that it takes longer than the array or memory alone when
-            both are as busy, and the power of their ratio by which it falls.
-        slot_ws, slot_conv, slot_side: of a run that neither loads nor computes, and of it a row of the array.
-        switch, switch_stride: of a block of weights in LOOP_CONV_WS, if the array has nothing else to wait for: for
-            every row that its passes are shorter than the array, and for every pixel that a stride skips.
-        reload: of a run that loads, where others find their operands in the scratchpad.
-        write_delay: share of the stores' time on the memory channel that loads wait for.
-    """
-
-    start: float
-    change: float
-    host_ws: float
-    host_conv: float
-    pass_latency: float
-    join_ws: float
-    power_ws: float
-    join_conv: float
-    power_conv: float
-    slot_ws: float
-    slot_conv: float
-    slot_side: float
-    switch: float
-    switch_stride: float
-    reload: float
-    write_delay: float
-
-
 #: How much of an entry of the reservation station a load of zeros keeps from others.
 _ZEROS = 0.25
-
-
-def _fitted() -> MacroConstants:
-    text = resources.files("compiler.lower").joinpath("macro_constants.json").read_text("utf-8")
-    return MacroConstants(**json.loads(text))
-
-
-#: Those that `python -m explore.cost.instruction.fit_macro` wrote.
-CONSTANTS = _fitted()
-
-
-@dataclass(frozen=True)
-class MacroCycles:
-    """Cycles of a layer's runs.
-
-    Attributes:
-        total: from the first command to the end of the last store.
-        compute, load, memory, store, host: what each resource needs for all runs.
-        ends: before the first pass and after the last load or pass.
-    """
-
-    total: Values
-    compute: Values
-    load: Values
-    memory: Values
-    store: Values
-    host: Values
-    ends: Values
 
 
 # -------------------------------------------------------------------- LOOP_WS
@@ -145,7 +90,7 @@ def product_macro(
 ) -> MacroCycles:
     """Cycles of LOOP_WS over all groups."""
     dim = machine.dim
-    short = _shortest_pass(machine, constants)
+    short = shortest_pass(machine, constants)
 
     def block(rows: Values) -> Values:
         return a.larger(a.larger(rows, a.up(rows / dim) * short), dim)
@@ -153,10 +98,10 @@ def product_macro(
     def in_blocks(size: Values) -> Values:
         return a.up(size / dim)
 
-    per_block, trips_i = _parts(a, layer.rows, tile.rows, block)
-    blocks_i, _ = _parts(a, layer.rows, tile.rows, in_blocks)
-    blocks_j, trips_j = _parts(a, layer.columns, tile.columns, in_blocks)
-    blocks_k, trips_k = _parts(a, layer.depth, tile.depth, in_blocks)
+    per_block, trips_i = parts(a, layer.rows, tile.rows, block)
+    blocks_i, _ = parts(a, layer.rows, tile.rows, in_blocks)
+    blocks_j, trips_j = parts(a, layer.columns, tile.columns, in_blocks)
+    blocks_k, trips_k = parts(a, layer.depth, tile.depth, in_blocks)
 
     # how often each operand is loaded: what fits twice between its uses stays (`compiler.lower.reuse`)
     j_outside = tile.columns_outside > 0.5
@@ -171,8 +116,8 @@ def product_macro(
     weight_rows = a.where(turned, layer.columns, layer.depth)
     weight_columns = a.where(turned, layer.depth, layer.columns)
     weight_tile = a.where(turned, tile.depth, tile.columns)
-    load_a = _tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch) * times_a
-    load_b = _tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch) * times_b
+    load_a = tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch) * times_a
+    load_b = tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch) * times_b
 
     # a loop over the depth with others inside leaves sums in main memory, and brings them back
     inside = a.where(j_outside, trips_i, trips_j)
@@ -185,15 +130,14 @@ def product_macro(
     bias_bytes = layer.bias * blocks_i * layer.columns * 4.0
     addends = Moved(bias_bytes / machine.bandwidth, layer.bias * layer.rows * blocks_j, bias_bytes)
     addends = addends + (
-        _tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch)
-        * layer.residual
+        tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, layer.output_pitch) * layer.residual
     )
     addends = addends + (
-        _tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
+        tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
     )
 
     def stored(pitch: Values, element: Values, piece: Values) -> Values:
-        total, _ = _parts(
+        total, _ = parts(
             a, layer.columns, tile.columns,
             lambda n: store_bytes(a, machine, layer.rows, n, pitch, piece=piece, element=element),
         )  # fmt: skip
@@ -211,10 +155,10 @@ def product_macro(
     first = a.smaller(dim, tile.rows) * a.smaller(wide, tile.depth)
     first = first + a.smaller(dim, tile.depth) * a.smaller(wide, tile.columns)
     fences = a.where(tile.depth_outside > 1.5, one, a.where(j_outside, trips_j, trips_i)) * trips_k
-    return _overlapped(
+    return overlapped(
         a,
         machine,
-        _Work(
+        Work(
             groups=layer.groups,
             runs=runs,
             outer=outer,
@@ -236,38 +180,6 @@ def product_macro(
         slot=constants.slot_ws,
         constants=constants,
     )
-
-
-def _bias(a: Arrays, machine: Machine, commands: Values, rows: Values, moved: Values) -> Moved:
-    """Loads that write one row of memory to many of the accumulator."""
-    return Moved(
-        a.larger(moved / machine.bandwidth, commands * COMMAND_LATENCY / machine.load_entries), rows, moved
-    )
-
-
-def _tiles_loaded(
-    a: Arrays,
-    machine: Machine,
-    rows: Values,
-    columns: Values,
-    part: Values,
-    pitch: Values,
-    element: float = 1.0,
-    command_rows: Values = None,
-    between: Values = None,
-    crowd: Values = 1.0,
-) -> Moved:
-    """Loads of a matrix once, in tiles of `part` columns."""
-    trips = a.up(columns / part)
-
-    def load(width: Values) -> Moved:
-        return load_rows(
-            a, machine, rows, width, pitch, element=element, shift=part, between=between, crowd=crowd,
-            command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
-        )  # fmt: skip
-
-    moved: Moved = load(part) * (trips - 1.0) + load(columns - (trips - 1.0) * part)
-    return moved
 
 
 # -------------------------------------------------------------------- LOOP_CONV_WS
@@ -349,9 +261,9 @@ def conv_macro(
     rows, trips_q = _unpooled(a, layer, layer.rows, tile.rows, layer.results_down, lambda x: x)
     columns, trips_p = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, lambda x: x)
     chunks, _ = _unpooled(a, layer, layer.columns, tile.columns, layer.results_across, in_blocks)
-    blocks_k, trips_k = _parts(a, layer.channels, tile.channels, in_blocks)
-    blocks_c, trips_c = _parts(a, layer.depth, tile.depth, in_blocks)
-    steps_r, trips_r = _parts(a, layer.kernel_columns, tile.kernel_columns, lambda x: a.up(x / tile.pixels))
+    blocks_k, trips_k = parts(a, layer.channels, tile.channels, in_blocks)
+    blocks_c, trips_c = parts(a, layer.depth, tile.depth, in_blocks)
+    steps_r, trips_r = parts(a, layer.kernel_columns, tile.kernel_columns, lambda x: a.up(x / tile.pixels))
     trips_s = a.up(layer.kernel_rows / tile.kernel_rows)
     spatial, sums = trips_n * trips_q * trips_p, trips_s * trips_r * trips_c
     outer, runs = spatial * trips_k, spatial * trips_k * sums
@@ -369,7 +281,7 @@ def conv_macro(
     # the next block enters the array beside the last passes, which is hidden unless they are short
     switch = constants.switch * a.larger(dim - results / passes, 0.0)
     switch = switch + constants.switch_stride * (layer.stride_across - 1.0) / fewer
-    block = a.larger(a.larger(results + switch, passes * _shortest_pass(machine, constants)), dim)
+    block = a.larger(a.larger(results + switch, passes * shortest_pass(machine, constants)), dim)
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
     down = (layer.stride_down, layer.dilation_down)
@@ -385,27 +297,27 @@ def conv_macro(
     span = a.larger(inside_across / (trips_p * trips_r) / fewer, 1.0)
     command = span / in_blocks(span)
     # zeros of the padding are loads of their own, which wait for their turn among the others
-    edges = _sign(a, layer.left) + _sign(a, behind_across)
+    edges = sign(a, layer.left) + sign(a, behind_across)
     outside = layer.images * (heights - inside_down) / fewer * trips_p * trips_r * in_blocks(span)
     extra = layer.images * inside_down / fewer * trips_r * edges + outside
-    inputs = _tiles_loaded(
+    inputs = tiles_loaded(
         a, machine, pixels, layer.depth, tile.depth, layer.input_pitch * fewer, command_rows=command, between=1.0,
         crowd=1.0 + _ZEROS * extra * command / pixels,
     )  # fmt: skip
     # zeros of the padding are written too, and every command ends with the copies of its last pixel
     padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
     inputs = (inputs + Moved(0.0, pixels / command * (tile.pixels - 1.0) + padding, 0.0)) * tile.input_loads
-    weights = _tiles_loaded(
+    weights = tiles_loaded(
         a, machine, layer.kernel_rows * layer.kernel_columns * layer.depth, layer.channels, tile.channels,
         layer.weight_pitch, command_rows=a.smaller(dim, tile.depth),
     ) * tile.weight_loads  # fmt: skip
     # the accumulator is filled with the bias or zeros first, a row a cycle and a row of memory every line
     bias_bytes = layer.bias * passes * layer.channels / trips_k * 4.0
     bias_loads = layer.bias * passes * a.up(tile.channels / a.larger(machine.request / 4.0, dim))
-    addends = _bias(a, machine, bias_loads, results * blocks_k / trips_k, bias_bytes)
+    addends = bias_loaded(a, machine, bias_loads, results * blocks_k / trips_k, bias_bytes)
 
     stored = layer.images * layer.rows * layer.columns
-    written, _ = _parts(
+    written, _ = parts(
         a, layer.channels, tile.channels,
         lambda k: store_bytes(a, machine, stored, k, layer.output_pitch, piece=dim, element=1.0),
     )  # fmt: skip
@@ -414,10 +326,10 @@ def conv_macro(
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
     tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks
-    return _overlapped(
+    return overlapped(
         a,
         machine,
-        _Work(
+        Work(
             groups=layer.groups,
             runs=runs,
             outer=outer,
@@ -454,9 +366,9 @@ def _unpooled(
     def reach(stored: Values) -> Values:
         return a.where(pooled, (stored - 1.0) * layer.pool_stride + layer.pool_size, stored)
 
-    total, trips = _parts(a, whole, part, lambda x: of(reach(x)))
+    total, trips = parts(a, whole, part, lambda x: of(reach(x)))
     # windows reach beyond the results on both sides, where there is nothing to compute
-    taken, _ = _parts(a, whole, part, reach)
+    taken, _ = parts(a, whole, part, reach)
     beyond = layer.pool_padding + a.larger(reach(whole) - layer.pool_padding - extent, 0.0)
     return total * (1.0 - a.where(pooled, beyond / taken, 0.0 * taken)), trips
 
@@ -487,117 +399,3 @@ def _window(
         count = a.smaller(parts, a.up(beyond / shift))
         lost = lost + count * beyond - shift * count * (count - 1.0) / 2.0
     return taken, a.larger(taken - lost, 1.0)
-
-
-# -------------------------------------------------------------------- both
-
-
-def _parts(a: Arrays, whole: Values, part: Values, of: Callable[[Values], Values]) -> tuple[Values, Values]:
-    """Sum of `of(size)` over the parts of a whole, and the number of parts."""
-    trips = a.up(whole / part)
-    return (trips - 1.0) * of(part) + of(whole - (trips - 1.0) * part), trips
-
-
-def _sign(a: Arrays, x: Values) -> Values:
-    """1 where positive, else 0."""
-    return a.where(x > 0.5, 1.0 + 0.0 * x, 0.0 * x)
-
-
-def _shortest_pass(machine: Machine, constants: MacroConstants) -> Values:
-    """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
-    its results have left the array.
-    """
-    return (2.0 * machine.dim + constants.pass_latency) * 2.0 / machine.execute_entries
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Runs of one group, and what one of them takes.
-
-    Attributes:
-        groups, runs: numbers.
-        outer: runs that bring addends and store; the others only add to sums.
-        compute: cycles of passes.
-        loads, kept: of all runs on the average; `kept` is what a run needs whole before most of its passes.
-        addends: of outer runs.
-        written, store_rows: bytes and cycles of the store unit, of outer runs.
-        loading: share of the runs that load `kept`; it stays for the others.
-        first: cycles of the loads that the first pass waits for.
-        tail: cycles of passes after the last load.
-        fences: how often everything ends before the next run begins.
-    """
-
-    groups: Values
-    runs: Values
-    outer: Values
-    compute: Values
-    loads: Moved
-    kept: Moved
-    addends: Moved
-    written: Values
-    store_rows: Values
-    loading: Values
-    first: Values
-    tail: Values
-    fences: Values
-
-
-def _overlapped(
-    a: Arrays,
-    machine: Machine,
-    work: _Work,
-    *,
-    join: tuple[float, float],
-    change: float,
-    host: float,
-    slot: float,
-    constants: MacroConstants,
-) -> MacroCycles:
-    """All runs of all groups, one behind the other."""
-    store = work.written / machine.bandwidth
-    depth = 2.0 * machine.dim
-    none = Moved(0.0 * store, 0.0 * store, 0.0 * store)
-    # what a run needs whole is loaded beside the passes of the run before only
-    share = work.loading
-    loads = work.loads + work.kept * (1.0 / share) + Moved((1.0 - share) * constants.reload, 0.0, 0.0)
-
-    def run(load: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
-        channel = load.bytes / machine.bandwidth + written
-        memory = a.larger(
-            a.larger(
-                load.port + constants.write_delay * a.smaller(written, load.bytes / machine.bandwidth),
-                load.rows,
-            ),
-            a.larger(channel, stored),
-        )
-        larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
-        both = larger * (1.0 + join[0] * (smaller / larger) ** join[1]) + change
-        alone = slot + constants.slot_side * machine.dim + work.compute + load.port + written
-        return a.larger(a.larger(both, host), alone / 2.0), memory
-
-    def runs(addends: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
-        loading, memory = run(loads + addends, written, stored)
-        others, less = run(work.loads + addends, written, stored)
-        return share * loading + (1.0 - share) * others, share * memory + (1.0 - share) * less
-
-    outer_time, memory = runs(work.addends, store, work.store_rows)
-    inner_time, _ = runs(none, 0.0 * store, 0.0 * store)
-    # the ends show only as far as nothing else goes on meanwhile
-    ends = (
-        constants.start
-        + depth
-        + (work.first + store) * (1.0 - a.smaller(memory / outer_time, 1.0))
-        + work.tail * (1.0 - a.smaller(work.compute / outer_time, 1.0))
-    )
-    inner = a.larger(work.runs - work.outer, 0.0)
-    body = work.groups * (inner * inner_time + work.outer * outer_time + work.fences * ends)
-    everything = (work.loads + work.kept) * work.runs + work.addends * work.outer
-    return MacroCycles(
-        total=body + ends,
-        compute=work.groups * work.runs * work.compute,
-        load=work.groups * a.larger(everything.port, everything.rows),
-        memory=work.groups * (everything.bytes + work.written * work.outer) / machine.bandwidth,
-        store=work.groups * work.outer * work.store_rows,
-        host=work.groups * work.runs * host,
-        ends=ends,
-    )
