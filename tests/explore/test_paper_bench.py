@@ -210,7 +210,7 @@ def test_pages_name_source_and_published_figures():
     ]
     page = report.operators_page(rows)
     assert "or larger, ours (published): GEMM eyeriss 20.00 (13.95)." in page
-    assert "Smaller than published: GEMM nvdla-small 2.00 (28.87)." in page
+    assert "smaller than published: GEMM nvdla-small 2.00 (28.87)." in page
     assert operators_chart(rows).startswith(b"\x89PNG")
 
 
