@@ -107,7 +107,7 @@ def _operators_why(rows: Sequence[OperatorRow]) -> str:
         "Matrix-vector products do so at any size: each weight is used once, so at equal bandwidth no machine can be "
         "much slower than another nor spend much less energy, and ratios of 5 to 36 as published cannot come from this "
         "model.",
-        "* The baselines' mappings are searched as hard as ours (within about 2% of the optimum where that is known); "
+        "* The baselines' mappings are searched as hard as ours (within 5% of the optimum where that is known, mostly within 1%); "
         "the published ones are the best of 5,000 random ones. What that is worth shows on Gemmini's own machine: "
         "`gemmini-random` against `gemmini-best`.",
         "* The publication does not say what BACO's own hardware was bounded by. Without a bound our ratios grow (`EDP / baco-free`), "
