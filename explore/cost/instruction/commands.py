@@ -348,11 +348,14 @@ def _inputs(t: Tiling, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, 
     vertical = (Q, S, problem.stride_h, problem.dilation_h, t.row_step)
     horizontal = (P, R, problem.stride_w, problem.dilation_w, t.column_step)
     below = (t.bounds[Q] - 1) * problem.stride_h + (t.bounds[S] - 1) * problem.dilation_h
+    lowest = torch.where(layer.plain > 0, t.bounds[Q], layer.height) - 1
     beyond = (t.bounds[P] - 1) * problem.stride_w + (t.bounds[R] - 1) * problem.dilation_w
+    # rows of pixels that have become one long row end where the image does
+    last = torch.where(layer.plain > 0, t.bounds[P], layer.width) - 1
     over, _ = _outside(t, *vertical, layer.top, first=True)
-    under, _ = _outside(t, *vertical, below - layer.top - (layer.height - 1), first=False)
+    under, _ = _outside(t, *vertical, below - layer.top - lowest, first=False)
     left, left_edges = _outside(t, *horizontal, layer.left, first=True)
-    right, right_edges = _outside(t, *horizontal, beyond - layer.left - (layer.width - 1), first=False)
+    right, right_edges = _outside(t, *horizontal, beyond - layer.left - last, first=False)
     inside_lines = (all_lines - over - under).clamp_min(0.0)
     inside_positions = (all_positions - left - right).clamp_min(0.0)
     # a chunk at the edge has zeros beside it; whole chunks of zeros are no other number of commands
