@@ -14,6 +14,7 @@ from study_helpers import content, small_space, small_workload
 
 from accel.presets import load_accelerator
 from common.errors import InputError
+from compiler.layer import Layer
 from compiler.lower.choose import choose
 from compiler.lower.realise import mapping_of
 from compiler.schedule import DepthwiseSchedule
@@ -308,3 +309,21 @@ def test_tasks_of_small_channels_run_on_every_side() -> None:
     archive.add(np.zeros(1, dtype=np.int64), row)
     _, cycles = archive.costs(0, Hardware.of([(side, 16, 64) for side in SPACE.dim]))
     assert np.isfinite(cycles).all()
+
+
+def test_nothing_is_predicted_faster_than_its_tensors_cross_the_memory_channel() -> None:
+    # windows of one pixel on an image of several rows: their pixels become one long row
+    layer = Layer(Problem(P=28, Q=28, C=32, K=16))
+    task = Task("net", layer.problem, 1.0, ("pointwise",))
+    archive = Archive((task,), SPACE, InstructionModel([layer], SPACE))
+    rng = np.random.default_rng(1)
+    rows = random_rows(np.repeat(archive.problems.bounds, 300, axis=0), 16, rng)
+    rows[:, FLOW] = 0
+    rows[:150, T1.start + 4] = 28  # whole rows of pixels
+    tighten(rows, np.repeat(archive.problems.bounds, 300, axis=0))
+    archive.add(np.zeros(300, dtype=np.int64), rows)
+    _, cycles = archive.costs(0, Hardware.of([(16, 16, 64)]))
+    fits = cycles[np.isfinite(cycles)]
+    words = layer.input_extent + layer.weight_extent + layer.output_extent
+    assert len(fits) > 20
+    assert fits.min() >= 0.99 * words / SPACE.base.dram_bytes_per_cycle
