@@ -1,7 +1,8 @@
 """The Gemmini-default tiling: what the C library of Gemmini would choose, as one more way to choose a schedule.
 
 The rules are those of section 13 of the instruction set, in own words. Products take the library's path for matrix
-products; convolutions, windows of one pixel included, its path for convolutions.
+products; convolutions its path for convolutions, or, where asked for, that for products where they are products of all
+their pixels: the ResNet-50 that comes with Gemmini does so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 from accel.config import Accelerator
 from compiler.layer import Layer
+from compiler.lower.loop_ws import as_product
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 
 __all__ = ["gemmini_conv_tile", "gemmini_matmul_tile", "gemmini_schedule"]
@@ -20,14 +22,20 @@ ConvTile = tuple[int, int, int, int, int, int, int]
 _COLUMNS, _OUT, _IN = 2, 3, 6
 
 
-def gemmini_schedule(layer: Layer, accelerator: Accelerator) -> LoopWsSchedule | LoopConvSchedule:
+def gemmini_schedule(
+    layer: Layer, accelerator: Accelerator, *, pointwise_products: bool = False
+) -> LoopWsSchedule | LoopConvSchedule:
     """Tiles, order and operands kept as the library's drivers take them, for every group in turn.
+
+    Args:
+        pointwise_products: windows of one pixel without stride, padding or pooling are matrix products.
 
     Whether the macros can express the layer is for lowering to say.
     """
     p = layer.problem
-    if layer.is_product:
-        rows, columns, depth = p.N * p.P, p.K, p.C
+    product = as_product(layer)
+    if product is not None and (layer.is_product or pointwise_products):
+        rows, columns, depth = product.rows, product.columns, product.depth
         i, j, k = gemmini_matmul_tile(accelerator, rows, columns, depth)
         blocks = [-(-size // accelerator.dim) for size in (rows, columns, depth)]
         trips_i, trips_j, trips_k = (-(-n // t) for n, t in zip(blocks, (i, j, k), strict=True))

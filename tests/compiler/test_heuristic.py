@@ -84,6 +84,16 @@ def test_windows_of_one_pixel_take_the_convolution_path():
     assert not schedule.keep_weights
 
 
+def test_windows_of_one_pixel_as_products():
+    """As in the ResNet-50 that comes with Gemmini; strides and padding keep the convolution path."""
+    product = gemmini_schedule(_layer(1, 14, 1024, 256, 1, 1, 0), DEFAULT, pointwise_products=True)
+    assert product == gemmini_schedule(Layer(Problem(P=196, K=256, C=1024)), DEFAULT)
+    for other in (_layer(1, 14, 64, 64, 1, 2, 0), _layer(1, 14, 64, 64, 1, 1, 1)):
+        schedule = gemmini_schedule(other, DEFAULT, pointwise_products=True)
+        assert schedule == gemmini_schedule(other, DEFAULT)
+        assert isinstance(schedule, LoopConvSchedule)
+
+
 def test_modes():
     """Packed pixels for few channels, downsampling for unpadded windows of one pixel and stride 2."""
     first = gemmini_schedule(_layer(1, 224, 3, 64, 7, 2, 3), DEFAULT)

@@ -155,7 +155,9 @@ def _heuristic(tasks: Sequence[Task], layers: Sequence[Layer]) -> Found:
     """Gemmini's default tiling by the reference model."""
     preset = load_accelerator(DEFAULT)
     mappings = [
-        even_tiles(mapping_of(layer, gemmini_schedule(layer, preset), preset), task.problem)
+        even_tiles(
+            mapping_of(layer, gemmini_schedule(layer, preset, pointwise_products=True), preset), task.problem
+        )
         for task, layer in zip(tasks, layers, strict=True)
     ]
     return Found(*reference_cost(tasks, mappings, preset), DEFAULT)
