@@ -72,6 +72,19 @@ class Belief:
         left = np.maximum(variance - ((across @ inverse) * across).sum(1), own**2)
         return prior + across @ weighted, np.sqrt(left)
 
+    def spread(self, programs: Sequence[Program], weights: Floats) -> float:
+        """Standard deviation of the sum of weights times log(measured / predicted): errors of like programs add up."""
+        if not programs:
+            return 0.0
+        own = np.array([one.deviation for one in programs], dtype=np.float64)
+        variance = float(weights @ _shared(programs, programs) @ weights + ((weights * own) ** 2).sum())
+        if self._programs:
+            self.predict(programs[:1])  # solves
+            assert self._solved is not None
+            towards = weights @ _shared(programs, self._programs)
+            variance -= float(towards @ self._solved[0] @ towards)
+        return float(np.sqrt(max(variance, 0.0)))
+
 
 def _shared(one: Sequence[Program], other: Sequence[Program]) -> Floats:
     """Covariance of the shared parts, (len(one), len(other))."""

@@ -1,7 +1,7 @@
 """Search, measure, learn, search again: the best design by measurements, for a budget of simulated cycles.
 
-The predicted best design is measured first, so the result is never worse than that of a search without measurements.
-After that every round asks the compiler for more schedules of the layers that importance estimation points at, believes
+The predicted best design is measured first, so the result is never worse than that of a search without measurements;
+then the best designs of a few other accelerators. After that every round asks the compiler for more schedules of the layers that importance estimation points at, believes
 what measurements say about predictions (`explore.measured.belief`), combines the alternatives of every accelerator
 exactly, and measures what promises most per simulated cycle: single layers of accelerators that were measured, whole
 designs of others. The winner is measured whole; what that simulates beyond the budget is counted apart.
@@ -43,8 +43,10 @@ Measure = Callable[[Sequence[MeasurementJob]], list[LayerMeasurement]]
 #: What is known of errors before anything is measured: mean and deviation of log(measured / predicted) cycles, (n,).
 Prior = Callable[[Sequence[Alternative]], tuple[Floats, Floats]]
 
-#: Share of the budget that a round may spend, and further schedules a layer that it asks for on average.
-_SLICE, _UNITS = 1 / 8, 2
+#: Share of the budget for the predicted best designs of all machines, and share that a round may spend.
+_OPENING, _SLICE = 1 / 2, 1 / 8
+#: Further schedules a layer that a round asks for on average.
+_UNITS = 2
 #: Machines farther behind the leader (in ln of the objective) than this are left alone.
 _BEHIND = 0.15
 #: Deviations of a program's own error: of cycles where no learned residual tells, and of energy.
@@ -166,9 +168,13 @@ class MeasuredSearch:
 
     def run(self) -> Found | None:
         """Spend the budget and measure the winner whole. None where no design could be measured."""
-        lead = self.machines[0]
-        opening = [ones[0] for ones in lead.found]
+        opening = [ones[0] for ones in self.machines[0].found]
         self._take(self._affordable(opening), within=True)
+        # errors of one machine's layers go together, so machines are compared by whole designs before layers are
+        for machine in self.machines[1:]:
+            design = [ones[0] for ones in machine.found if ones[0].key not in self._known]
+            if self.spent + sum(map(self._bound, design)) <= self.budget * _OPENING:
+                self._take(design, within=True)
         number = 0
         self._tell(number, len(self._known))
         while self.spent < self.budget:
@@ -208,7 +214,10 @@ class MeasuredSearch:
     def _widen(self) -> int:
         """More alternatives where they may matter. How many are new."""
         fresh = 0
-        for design in self._contenders():
+        contenders = self._contenders()
+        if not contenders:  # what there was of some layer went wrong
+            fresh = sum(machine.widen([_UNITS] * len(self.tasks)) for machine in self.machines)
+        for design in contenders:
             estimator = self._importance[design.place]
             for layer, one in enumerate(design.chosen):
                 at = self._believed(one)
@@ -341,11 +350,10 @@ class MeasuredSearch:
             return _Design(place, [ones[0] for ones in machine.found], math.inf, 0.0)
         energy, cycles = self._totals(chosen)
         value = self.objective.scalar(Cost(cycles, energy, machine.accelerator.area_mm2))
-        spread = 0.0
-        for count, one in zip(self._counts, chosen, strict=True):
-            at = self._believed(one)
-            spread += (count * at.cycles / cycles * at.deviation) ** 2
-        return _Design(place, chosen, value, math.sqrt(spread))
+        unknown = [i for i, one in enumerate(chosen) if one.key not in self._known]
+        shares = [self._counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
+        programs = [self._programs[chosen[i].key] for i in unknown]
+        return _Design(place, chosen, value, self._cycles.spread(programs, np.array(shares)))
 
     def _combined(self, machine: Machine, usable: Callable[[Alternative], bool]) -> list[Alternative] | None:
         """The best combination of some alternatives that keeps the bounds; None where there is none."""

@@ -222,3 +222,8 @@ def test_belief_is_the_conditional_of_a_normal_distribution() -> None:
         left = (target - weights @ known).std()
         assert deviation[place] == pytest.approx(left, rel=1e-2)
     assert deviation[0] < deviation[-1]
+    # of a weighted sum
+    weights = np.array([0.5, 0.2, 0.3])
+    target = weights @ (value[2:] - np.array([[one.log] for one in programs[2:]]))
+    left = (target - np.linalg.lstsq(known.T, target, rcond=None)[0] @ known).std()
+    assert belief.spread(programs[2:], weights) == pytest.approx(left, rel=1e-2)
