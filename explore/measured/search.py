@@ -45,8 +45,8 @@ Prior = Callable[[Sequence[Alternative]], tuple[Floats, Floats]]
 
 #: Share of the budget for the predicted best designs of all machines, and share that a round may spend.
 _OPENING, _SLICE = 1 / 2, 1 / 8
-#: Further schedules a layer that a round asks for on average.
-_UNITS = 2
+#: Further schedules a layer that a round asks for on average, and rounds without anything worth measuring before the end.
+_UNITS, _MOST_IDLE = 2, 5
 #: Machines farther behind the leader (in ln of the objective) than this are left alone.
 _BEHIND = 0.15
 #: Deviations of a program's own error: of cycles where no learned residual tells, and of energy.
@@ -175,18 +175,18 @@ class MeasuredSearch:
             design = [ones[0] for ones in machine.found if ones[0].key not in self._known]
             if self.spent + sum(map(self._bound, design)) <= self.budget * _OPENING:
                 self._take(design, within=True)
-        number = 0
+        number = idle = 0
         self._tell(number, len(self._known))
-        while self.spent < self.budget:
+        while self.spent < self.budget and idle < _MOST_IDLE:
             number += 1
             fresh = self._widen()
             picked = self._choose(min(self.budget - self.spent, self.budget * _SLICE))
             if not picked:
                 picked = self._choose(self.budget - self.spent)
             if not picked:
-                if fresh:
-                    continue
-                break
+                idle = idle + 1 if fresh else _MOST_IDLE
+                continue
+            idle = 0
             before = len(self._known)
             self._take(picked, within=True)
             self._tell(number, len(self._known) - before)
