@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -34,9 +35,10 @@ class MeasuredDisplay:
 
     def round(self, done: Round) -> None:
         """One round."""
+        best = amount(done.objective) if math.isfinite(done.objective) else "none whole yet"
         self._line(
             f"round {done.number}: {done.measured} programs measured, {done.cycles / self.budget:.0%} of "
-            f"{self.budget:,.0f} cycles; best so far {amount(done.objective)}, {done.alternatives} schedules known"
+            f"{self.budget:,.0f} cycles; best so far {best}, {done.alternatives} schedules known"
         )
 
     def note(self, text: str) -> None:
