@@ -125,8 +125,7 @@ def _measure(job: MeasurementJob, store: MeasurementStore) -> LayerMeasurement:
     measured = measure_layer(
         job.layer, job.schedule, job.accelerator, seed=job.seed, memory=job.memory, limits=job.limits
     )
-    store.put(job.key, measured)
-    return measured
+    return store.put(job.key, measured)
 
 
 def _share_out(
@@ -236,6 +235,13 @@ def _leave(number: int, frame: FrameType | None) -> None:
 def _work(pipe: Connection, path: Path) -> None:
     """A worker: jobs in, measurements out, until the other end is closed."""
     signal.signal(signal.SIGTERM, _leave)  # as an exception, so that its simulator is stopped as well
+    try:
+        _serve(pipe, path)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be stopped
+
+
+def _serve(pipe: Connection, path: Path) -> None:
     with MeasurementStore(path) as store:
         while True:
             try:

@@ -97,11 +97,15 @@ class MeasurementStore:
             row = self._connection.execute("SELECT record FROM measurements WHERE key = ?", (key,)).fetchone()
         return None if row is None else self._read(row[0])
 
-    def put(self, key: str, measurement: LayerMeasurement) -> None:
-        """Keep a measurement, in place of an older one of the same key."""
+    def put(self, key: str, measurement: LayerMeasurement) -> LayerMeasurement:
+        """Keep a measurement unless there is one of that key, and give back what is kept.
+
+        The first counts: a worker whose parent was killed may finish what a later run has measured meanwhile.
+        """
         record = json.dumps(measurement.to_dict(), separators=(",", ":"))
         with self._errors("writing"):
-            self._connection.execute("INSERT OR REPLACE INTO measurements VALUES (?, ?)", (key, record))
+            self._connection.execute("INSERT OR IGNORE INTO measurements VALUES (?, ?)", (key, record))
+        return self.get(key) or measurement
 
     def all(self) -> dict[str, LayerMeasurement]:
         """Everything by key."""

@@ -325,9 +325,9 @@ def test_a_store(tmp_path: Path, measured: LayerMeasurement) -> None:
         with MeasurementStore(path) as other:
             assert other.get("a") == measured
         failed = LayerMeasurement("failed", "because")
-        store.put("b", failed)
-        store.put("a", failed)
-        assert store.all() == {"a": failed, "b": failed}
+        assert store.put("b", failed) == failed
+        assert store.put("a", failed) == measured, "the first counts"
+        assert store.all() == {"a": measured, "b": failed}
     with MeasurementStore(path) as store:
         assert store.get("b") == failed
     path.write_bytes(b"this is no database at all, and long enough to be one" * 100)
