@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -157,7 +158,7 @@ def rtl(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
-    from baco.commands.context import print_json, stderr, stdout
+    from baco.commands.context import stderr
     from sim.bench.rtl import DIMS, bench_rtl, report_text, write_report
 
     console = stderr()
@@ -166,10 +167,7 @@ def rtl(
     )
     if out is not None:
         write_report(result, out)
-    if json:
-        print_json(result)
-    else:
-        stdout().print(report_text(result), markup=False)
+    _show(result, report_text, json)
 
 
 @bench.command("compiler")
@@ -188,7 +186,7 @@ def compiler(
 ) -> None:
     """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
     from accel.presets import load_accelerator
-    from baco.commands.context import print_json, stderr, stdout
+    from baco.commands.context import stderr
     from sim.bench.compiler import bench_compiler, report_text, write_report
 
     console = stderr()
@@ -200,10 +198,7 @@ def compiler(
     )
     if out is not None:
         write_report(result, out)
-    if json:
-        print_json(result)
-    else:
-        stdout().print(report_text(result), markup=False)
+    _show(result, report_text, json)
 
 
 @bench.command("measurements")
@@ -262,16 +257,12 @@ def latency(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias."""
-    from baco.commands.context import print_json, stdout
     from explore.bench.latency import bench_latency, report_text, write_report
 
     result = bench_latency(which, seconds)
     if out is not None:
         write_report(result, out)
-    if json:
-        print_json(result)
-    else:
-        stdout().print(report_text(result), markup=False)
+    _show(result, report_text, json)
 
 
 @bench.command("loop")
@@ -300,7 +291,7 @@ def loop(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measured searches against searches without measurements, at equal budgets of simulated cycles."""
-    from baco.commands.context import print_json, stderr, stdout
+    from baco.commands.context import stderr
     from baco.commands.explore import cycles_of
     from baco.measured_display import MeasuredDisplay
     from explore.bench.measured import NETWORKS, bench_loop, report_text
@@ -319,10 +310,17 @@ def loop(
         watch=lambda _: MeasuredDisplay(budget),
         say=lambda line: console.print(line, markup=False),
     )
-    if json:
+    _show(result, report_text, json)
+
+
+def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json: bool) -> None:
+    """A result as JSON, or as the text that its bench makes of it."""
+    from baco.commands.context import print_json, stdout
+
+    if as_json:
         print_json(result)
     else:
-        stdout().print(report_text(result), markup=False)
+        stdout().print(text(result), markup=False)
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from common.errors import InputError
 from compiler.mapping import Mapping
-from explore.candidate import Candidate, Cost
+from explore.candidate import Cost
 from explore.combine import chain
 from explore.cost.learned.selection import Choice, select
 from explore.importance import ImportanceEstimator
@@ -33,7 +33,7 @@ from explore.measured.belief import Belief, Program
 from explore.objective import Objective
 from workloads.network import Task
 
-__all__ = ["Allowed", "Expected", "Found", "Measure", "MeasuredSearch", "Prior", "Round", "leading"]
+__all__ = ["Allowed", "Expected", "Found", "Measure", "MeasuredSearch", "Prior", "Round"]
 
 Floats = NDArray[np.float64]
 #: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
@@ -443,11 +443,3 @@ class MeasuredSearch:
 
 def _energy_program(one: Program) -> Program:
     return Program(one.style, one.machine, one.layer, 0.0, _OWN_ENERGY)
-
-
-def leading(candidates: Sequence[Candidate], objective: Objective, most: int) -> list[Candidate]:
-    """The best candidate of each accelerator, the best accelerators first, at most so many."""
-    found: dict[str, Candidate] = {}
-    for one in sorted(candidates, key=lambda one: objective.scalar(one.cost)):
-        found.setdefault(one.accelerator.config_hash, one)
-    return list(found.values())[:most]

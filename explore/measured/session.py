@@ -21,9 +21,10 @@ from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.measured.alternatives import Alternative, Machine
-from explore.measured.search import Allowed, Expected, Found, MeasuredSearch, Prior, Round, leading
+from explore.measured.search import Allowed, Expected, Found, MeasuredSearch, Prior, Round
 from explore.space import DesignSpace, read_space
 from explore.study import Study
+from explore.validate.choose import by_accelerator
 from explore.validate.design import design_of_candidate
 from explore.validate.run import (
     STORE_NAME,
@@ -111,7 +112,8 @@ def measure_study(
             raise no_design(path)
         names = [task.name for task in study.tasks]
         contenders = []
-        for one in leading(candidates, study.objective, machines):
+        best_of_each, _ = by_accelerator(candidates, study.objective)
+        for one in (candidates[i] for i in best_of_each[:machines]):
             machine = Machine.of(one.accelerator, one.mappings, layers, names, model)
             if machine is not None:
                 contenders.append(machine)

@@ -11,7 +11,7 @@ from explore.candidate import Candidate
 from explore.front import farthest
 from explore.objective import Objective, metric
 
-__all__ = ["MOST_LATENCY", "Chosen", "choose_candidates"]
+__all__ = ["MOST_LATENCY", "Chosen", "by_accelerator", "choose_candidates"]
 
 #: Members of the front that are predicted to take longer than this times the best are not chosen for the spread:
 #: smallest arrays would take hours to simulate, and nobody trades a tenth of the speed for the last square millimetre.
@@ -26,6 +26,19 @@ class Chosen:
     candidate: Candidate
 
 
+def by_accelerator(candidates: Sequence[Candidate], objective: Objective) -> tuple[list[int], list[int]]:
+    """Places of candidates by the objective: the best of each accelerator, and the others."""
+    ranked = sorted(range(len(candidates)), key=lambda i: (objective.scalar(candidates[i].cost), i))
+    first: list[int] = []
+    rest: list[int] = []
+    seen: set[str] = set()
+    for index in ranked:
+        found = candidates[index].accelerator.config_hash
+        (rest if found in seen else first).append(index)
+        seen.add(found)
+    return first, rest
+
+
 def choose_candidates(
     candidates: Sequence[Candidate], objective: Objective, best: int, spread: int
 ) -> list[Chosen]:
@@ -38,18 +51,11 @@ def choose_candidates(
         spread: so many more from the front, each the farthest from those before it (`explore.front.farthest`, in the
             metrics of the front), and at most `MOST_LATENCY` times as slow as the best.
     """
-    ranked = sorted(range(len(candidates)), key=lambda i: (objective.scalar(candidates[i].cost), i))
-    first: list[int] = []
-    rest: list[int] = []
-    seen: set[str] = set()
-    for index in ranked:
-        found = candidates[index].accelerator.config_hash
-        (rest if found in seen else first).append(index)
-        seen.add(found)
+    first, rest = by_accelerator(candidates, objective)
     chosen = (first + rest)[:best]
     names = [f"best {number + 1}" for number in range(len(chosen))]
-    if spread > 0 and ranked:
-        limit = MOST_LATENCY * candidates[ranked[0]].cost.latency_cycles
+    if spread > 0 and first:
+        limit = MOST_LATENCY * candidates[first[0]].cost.latency_cycles
         members = [
             i
             for i, candidate in enumerate(candidates)

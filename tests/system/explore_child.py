@@ -5,7 +5,6 @@ Arguments: OUT LOG SEARCHER SAMPLES DELAY_SECONDS [FILE_SIZE_LIMIT_BYTES]
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import time
@@ -21,26 +20,17 @@ from explore.objective import Objective
 from explore.search import base
 from explore.search.base import BatchResult, SearchSetup, State
 from tests.explore.study_helpers import register_fake, small_space, small_workload
+from tests.system.durable_log import DurableLog
 
 #: Small, so that folding the log in is killed as well.
 study_module.CHECKPOINT_BYTES = 60_000
 
 
-class Log:
-    """Lines that are on the disk before the next thing happens; also the engine's progress display."""
-
-    def __init__(self, path: str) -> None:
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-
-    def write(self, line: str) -> None:
-        os.write(self.descriptor, f"{line}\n".encode())
-        os.fsync(self.descriptor)
+class Log(DurableLog):
+    """The engine's progress display."""
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
         self.write(f"acknowledged {summary.batch}")
-
-    def note(self, text: str) -> None:
-        self.write(f"note {text}")
 
 
 class Observed:

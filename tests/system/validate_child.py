@@ -5,7 +5,6 @@ Arguments: STUDY LOG WORKERS
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -17,20 +16,14 @@ from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob
 from explore.validate.run import ValidationOptions
 from explore.validate.session import validate_file
+from tests.system.durable_log import DurableLog
 
 #: Small, so that folding the log in is killed as well.
 study_module.CHECKPOINT_BYTES = 30_000
 
 
-class Log:
-    """Lines that are on the disk before the next thing happens; also the validation's progress display."""
-
-    def __init__(self, path: str) -> None:
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-
-    def write(self, line: str) -> None:
-        os.write(self.descriptor, f"{line}\n".encode())
-        os.fsync(self.descriptor)
+class Log(DurableLog):
+    """The validation's progress display."""
 
     def begin(self, designs: object, layers: int) -> None:
         self.write(f"begin {layers}")
@@ -39,9 +32,6 @@ class Log:
         self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
     ) -> None:
         self.write(f"acknowledged {job.key} {result.seconds!r}")
-
-    def note(self, text: str) -> None:
-        self.write(f"note {text}")
 
 
 def main() -> int:
