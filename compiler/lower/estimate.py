@@ -17,6 +17,7 @@ from compiler.lower.loop_ws import Product, check_loop_ws
 from compiler.lower.macro_cycles import (
     ConvLayer,
     ConvTile,
+    MacroCycles,
     ProductLayer,
     ProductTile,
     conv_macro,
@@ -25,7 +26,14 @@ from compiler.lower.macro_cycles import (
 from compiler.lower.traffic import Machine
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["conv_cycles", "expansion_cycles", "macro_numbers", "product_cycles", "schedule_cycles"]
+__all__ = [
+    "conv_cycles",
+    "expansion_cycles",
+    "macro_cycles",
+    "macro_numbers",
+    "product_cycles",
+    "schedule_cycles",
+]
 
 Numbers = NDArray[np.float64]
 #: What it costs the host core to write a byte of expanded weights.
@@ -42,13 +50,20 @@ def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
     if isinstance(schedule, DepthwiseSchedule):
         inner = packed_layer(layer, schedule.packed)
         return explicit_cycles(inner, schedule.mapping, accelerator) + expansion_cycles(inner)
+    return float(macro_cycles(layer, schedule, accelerator).total)
+
+
+def macro_cycles(
+    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+) -> MacroCycles:
+    """What the resources need for a macro schedule. Raises InfeasibleError if it cannot be carried out."""
     machine = Machine.of(accelerator)
     numbers, tile = macro_numbers(layer, schedule, accelerator)
     if isinstance(numbers, ProductLayer):
         assert isinstance(tile, ProductTile)
-        return float(product_macro(NUMPY, machine, numbers, tile).total)
+        return product_macro(NUMPY, machine, numbers, tile)
     assert isinstance(tile, ConvTile)
-    return float(conv_macro(NUMPY, machine, numbers, tile).total)
+    return conv_macro(NUMPY, machine, numbers, tile)
 
 
 def macro_numbers(

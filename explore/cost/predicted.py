@@ -25,9 +25,9 @@ from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
 from compiler.lower.realise import macro_form, realise
 from compiler.mapping import Mapping
-from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CodeStyle, CostModelName, LayerCost
-from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
+from explore.cost.instruction import HardwareBatch, InstructionLatency, LayerBatch, latency, predict_layers
 from explore.cost.layers import layer_costs
 from explore.cost.reference import AXES, Counts, MappingBatch
 from explore.genome import (
@@ -257,26 +257,32 @@ class InstructionModel:
 
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """Latency by the instruction-aware model, energy by the access counts of the reference model."""
-        counted = layer_costs(self.problems.problems, mappings, accelerator)
-        predicted = predict_layers(self.layers, mappings, accelerator)
-        styles: list[CodeStyle] = [
-            "explicit" if isinstance(realise(layer, mapping, accelerator), ExplicitSchedule) else "macro"
-            for layer, mapping in zip(self.layers, mappings, strict=True)
-        ]
         return [
-            replace(
-                energy,
-                latency_cycles=float(one.cycles),
-                latency_terms=tuple(float(one.terms[one.names.index(name)]) for name in RESOURCES),
-                resources=RESOURCES,
-                style=style,
+            by_instructions(words, latency, realise(layer, mapping, accelerator))
+            for layer, mapping, words, latency in zip(
+                self.layers,
+                mappings,
+                layer_costs(self.problems.problems, mappings, accelerator),
+                predict_layers(self.layers, mappings, accelerator),
+                strict=True,
             )
-            for energy, one, style in zip(counted, predicted, styles, strict=True)
         ]
 
 
 #: What bounds a latency here, of the terms that the model reports.
 RESOURCES = ("compute", "load", "store", "issue")
+
+
+def by_instructions(words: LayerCost, latency: InstructionLatency, schedule: Schedule) -> LayerCost:
+    """The energy of counted words with the predicted latency of a schedule."""
+    style: CodeStyle = "explicit" if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule) else "macro"
+    return replace(
+        words,
+        latency_cycles=float(latency.cycles),
+        latency_terms=tuple(float(latency.terms[latency.names.index(name)]) for name in RESOURCES),
+        resources=RESOURCES,
+        style=style,
+    )
 
 
 def _largest(space: DesignSpace, side: int) -> Accelerator:

@@ -12,11 +12,12 @@ from common.errors import BacoError, InfeasibleError, InputError
 from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.lower import check_schedule
-from compiler.lower.realise import mapping_of, realise
+from compiler.lower.realise import realise
 from compiler.mapping import Mapping
 from compiler.schedule import Schedule
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
+from explore.cost.schedules import schedule_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.text import layer_text, parse_layer, parse_schedule, schedule_text
 from explore.serialize import (
@@ -168,12 +169,11 @@ def design_of_schedules(
     schedules: Sequence[Schedule],
     model: CostModel,
 ) -> Design:
-    """A design whose schedules come from elsewhere than a search; predicted where each is some mapping."""
+    """A design whose schedules come from elsewhere than a search; predicted where each can be carried out."""
     costs: list[LayerCost] | None = None
     try:
-        mappings = [mapping_of(layer, one, accelerator) for layer, one in zip(layers, schedules, strict=True)]
-        costs = model.layer_costs(mappings, accelerator)
-    except BacoError:  # no mapping says what some schedule does
+        costs = schedule_costs(layers, schedules, accelerator, model.name)
+    except BacoError:  # some schedule cannot be carried out
         costs = None
     reason = _rtl_problem(accelerator)
     planned = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,7 +62,9 @@ class Truth:
         one = next(a for m in self.machines for ones in m.found for a in ones if a.job is job)
         if one.key in self.wrong:
             return LayerMeasurement("failed", "output[0] is 1, should be 2")
-        draw = np.random.default_rng(int(one.key[:12], 16))
+        # not the key, which changes with the compiler's sources
+        subject = f"{one.job.accelerator.dim} {one.job.name} {one.job.schedule}"
+        draw = np.random.default_rng(zlib.crc32(subject.encode()))
         factor = math.exp(draw.normal(0.02, 0.15))
         energy = one.energy_pj * math.exp(draw.normal(0.0, 0.02))
         return LayerMeasurement("measured", cycles=round(one.cycles * factor), energy_pj=energy)
@@ -170,13 +173,14 @@ def test_wrong_results_are_told_and_never_win() -> None:
 
 def test_bounds_hold_for_the_winner() -> None:
     free, _, _, _ = run(1e6)
-    limit = free.measured.energy_pj * 0.999
+    # that something be slower can always be had; less energy than the winner's may not exist
+    limit = free.measured.latency_cycles * 1.001
 
     def allowed(_: Accelerator, costs: Sequence[Expected]) -> bool:
-        return sum(t.count * one.energy_pj for t, one in zip(TASKS, costs, strict=True)) <= limit
+        return sum(t.count * one.cycles for t, one in zip(TASKS, costs, strict=True)) >= limit
 
     bounded, _, _, _ = run(1e6, allowed=allowed)
-    assert bounded.measured.energy_pj <= limit
+    assert bounded.measured.latency_cycles >= limit
     assert (bounded.accelerator, bounded.mappings) != (free.accelerator, free.mappings)
     machines = [machine(4)]
     impossible = MeasuredSearch(TASKS, EDP, machines, Truth(machines), 1e6, allowed=lambda _, __: False).run()

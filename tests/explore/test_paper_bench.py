@@ -9,7 +9,6 @@ import pytest
 
 from common.errors import InputError
 from compiler.layer import Layer
-from compiler.mapping import Mapping
 from explore.bench.paper import networks as paper_networks
 from explore.bench.paper import operators as paper_operators
 from explore.bench.paper import report
@@ -22,7 +21,7 @@ from explore.bench.paper.operators import Case, summarise
 from explore.bench.paper.published import OPERATOR_RATIOS
 from explore.bench.paper.run import PaperOptions, bench_paper
 from explore.bench.paper.shapes import Shape
-from explore.bench.paper.systems import SYSTEMS, Found, evaluate_system, even_tiles
+from explore.bench.paper.systems import SYSTEMS, Found, evaluate_system
 from explore.cost.layers import layer_costs
 from explore.measure.dataset import read_dataset
 from explore.validate import run as running
@@ -242,24 +241,6 @@ def test_wrong_options_are_refused_before_anything_runs(tmp_path, options, messa
     with pytest.raises(InputError, match=message):
         bench_paper(tmp_path / "out", options)
     assert not (tmp_path / "out").exists()
-
-
-def test_even_tiles_keep_their_number_and_lose_their_padding():
-    """56 rows in tiles of 23 are three tiles; evenly, of 19."""
-    problem = Problem(P=56, C=250, K=20)
-    ones = dict.fromkeys("RSPQCKN", 1)
-    temporal = tuple(
-        tuple({**ones, **level}[name] for name in "RSPQCKN")
-        for level in ({"P": 23}, {"C": 15, "K": 2}, {}, {"P": 3, "C": 2})
-    )
-    orders = ("RSPQCKN",) * 4
-    mapping = Mapping("WS", rows=16, columns=16, temporal=temporal, order=orders, buffering=(2, 2, 2))
-    even = even_tiles(mapping, problem)
-    assert [even.factor("P", level) for level in range(4)] == [19, 1, 1, 3]
-    assert [even.factor("C", level) for level in range(4)] == [1, 8, 1, 2]  # 250 = 2 x (8 x 16 - 3)
-    assert (even.rows, even.columns, even.factor("K", 1)) == (16, 10, 2)
-    assert dict(zip("RSPQCKN", even.padded_bounds, strict=True)) == {**ones, "P": 57, "C": 256, "K": 20}
-    even.check(problem)
 
 
 def test_reference_predictions_of_measured_rows_are_those_of_single_layers():

@@ -27,18 +27,17 @@ from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.heuristic import gemmini_schedule
 from compiler.layer import Layer
-from compiler.lower.realise import mapping_of
-from compiler.mapping import ROW_DIM, Mapping
+from compiler.mapping import Mapping
 from explore.candidate import Candidate
 from explore.cost.certificate import certify
 from explore.cost.nest_search import search_nests, search_network
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.schedules import schedule_costs
 from explore.objective import Objective
 from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
 from explore.validate.baseline import reference_space
 from workloads.network import Task
-from workloads.problem import DIMS, Problem
 
 BASELINES = ("eyeriss", "nvdla-small", "nvdla-large")
 #: Beside accelerators of at most gemmini-default's area, and in the space of published searches.
@@ -57,7 +56,8 @@ _CODE: dict[str, tuple[str, ...]] = {
     "gemmini-default": (
         "compiler/heuristic.py",
         "compiler/lower/realise.py",
-        "explore/bench/paper/systems.py",
+        "explore/cost/layers.py",
+        "explore/cost/schedules.py",
     ),
     **dict.fromkeys(
         ("gemmini-best", "baco"),
@@ -154,35 +154,12 @@ def _analytical(name: str, tasks: Sequence[Task], seed: int) -> Found:
 def _heuristic(tasks: Sequence[Task], layers: Sequence[Layer]) -> Found:
     """Gemmini's default tiling by the reference model."""
     preset = load_accelerator(DEFAULT)
-    mappings = [
-        even_tiles(
-            mapping_of(layer, gemmini_schedule(layer, preset, pointwise_products=True), preset), task.problem
-        )
-        for task, layer in zip(tasks, layers, strict=True)
-    ]
-    return Found(*reference_cost(tasks, mappings, preset), DEFAULT)
-
-
-def even_tiles(mapping: Mapping, problem: Problem) -> Mapping:
-    """The same number of tiles in every dimension, but all of one size, as small as covers the problem.
-
-    The reference model charges padded factors, while code runs what is left of a dimension as a smaller tile: with
-    tiles of one size it counts what that code does (56 as 3 tiles of 19, not of 23, which would be 69).
-    """
-    temporal = [list(level) for level in mapping.temporal]
-    spatial = {ROW_DIM[mapping.dataflow]: mapping.rows}
-    spatial["K"] = mapping.columns  # rows never take K
-    for d, (name, bound) in enumerate(zip(DIMS, problem.bounds, strict=True)):
-        for level in (3, 2, 1, 0):
-            others = spatial.get(name, 1) * math.prod(temporal[m][d] for m in range(4) if m != level)
-            temporal[level][d] = -(-bound // others)
-        if name in spatial:
-            spatial[name] = -(-bound // math.prod(level[d] for level in temporal))
-    return dataclasses.replace(
-        mapping,
-        temporal=tuple(tuple(level) for level in temporal),
-        rows=spatial[ROW_DIM[mapping.dataflow]],
-        columns=spatial["K"],
+    schedules = [gemmini_schedule(layer, preset, pointwise_products=True) for layer in layers]
+    costs = schedule_costs(layers, schedules, preset, "reference")
+    return Found(
+        math.fsum(task.count * cost.energy_pj for task, cost in zip(tasks, costs, strict=True)),
+        math.fsum(task.count * cost.latency_cycles for task, cost in zip(tasks, costs, strict=True)),
+        DEFAULT,
     )
 
 

@@ -7,13 +7,16 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from accel.config import Accelerator
+from compiler.layer import Layer
+from compiler.lower.estimate import macro_cycles
 from compiler.lower.macro_cycles import (
     CONSTANTS,
     ConvLayer,
@@ -26,11 +29,12 @@ from compiler.lower.macro_cycles import (
     product_macro,
 )
 from compiler.lower.traffic import Machine
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.instruction.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
 from explore.cost.reference import MappingBatch
 
-__all__ = ["TensorArrays", "is_macro", "macro_latency"]
+__all__ = ["TensorArrays", "is_macro", "macro_latency", "schedule_latency"]
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,15 @@ def _terms(found: MacroCycles) -> tuple[Tensor, Tensor]:
     )
     same = torch.broadcast_tensors(*parts)  # type: ignore[no-untyped-call]
     return found.total, torch.stack(same)
+
+
+def schedule_latency(
+    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+) -> tuple[Tensor, Tensor]:
+    """As `macro_latency`, of one schedule: what its tiles, order and kept operands say, which need not be what a mapping
+    would be realised by. Raises InfeasibleError if it cannot be carried out."""
+    found = macro_cycles(layer, schedule, accelerator)
+    return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
 
 def _product(

@@ -22,14 +22,14 @@ from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.estimate import expansion_cycles
 from compiler.lower.grouped import packed_layer
-from compiler.lower.realise import flat_layer, mapping_of, realise
+from compiler.lower.realise import realise
 from compiler.lower.traffic import MEMORY_LATENCY
 from compiler.mapping import Mapping
-from compiler.schedule import DepthwiseSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.instruction.commands import Commands, count_commands
 from explore.cost.instruction.host import HOST_FEATURES, host_features
-from explore.cost.instruction.macro import is_macro, macro_latency
+from explore.cost.instruction.macro import is_macro, macro_latency, schedule_latency
 from explore.cost.instruction.tiling import LOOP, Rounding, Tiling, make_tiling
 from explore.cost.instruction.transfers import Transfer, lowest_bit, read, write
 from explore.cost.reference import MappingBatch
@@ -323,36 +323,35 @@ def predict_layers(
 ) -> list[InstructionLatency]:
     """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says.
 
-    Raises InfeasibleError for a schedule that no mapping stands for.
+    Raises InfeasibleError for a macro schedule that cannot be carried out.
     """
-    if not layers:
-        return []
-    inner: list[Layer] = []
-    mappings: list[Mapping] = []
-    macro: list[bool] = []
-    before: list[float] = []
-    for layer, one in zip(layers, how, strict=True):
-        schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
-        expanded = 0.0
-        if isinstance(schedule, DepthwiseSchedule):
-            layer = packed_layer(layer, schedule.packed)
-            expanded = expansion_cycles(layer)
-        if isinstance(schedule, LoopWsSchedule) and not isinstance(one, Mapping):
-            layer = flat_layer(layer)
-        inner.append(layer)
-        mappings.append(one if isinstance(one, Mapping) else mapping_of(layer, schedule, accelerator))
-        macro.append(isinstance(schedule, LoopWsSchedule | LoopConvSchedule))
-        before.append(expanded)
-    found = latency(
-        LayerBatch.of(inner),
-        MappingBatch.of(mappings),
-        HardwareBatch.of([accelerator] * len(inner)),
-        torch.tensor(macro),
-    )
-    first = torch.tensor(before, dtype=found.cycles.dtype)
-    terms = found.terms.clone()
-    terms[TERMS.index("start")] += first
-    return [
-        InstructionLatency(found.cycles[at : at + 1] + first[at], terms[:, at : at + 1])
-        for at in range(len(inner))
-    ]
+    rest: list[tuple[int, Layer, Mapping, bool, float]] = []
+    found: dict[int, InstructionLatency] = {}
+    for place, (layer, one) in enumerate(zip(layers, how, strict=True)):
+        if isinstance(one, LoopWsSchedule | LoopConvSchedule):
+            found[place] = InstructionLatency(*schedule_latency(layer, one, accelerator))
+        elif isinstance(one, Mapping):
+            macro = not isinstance(realise(layer, one, accelerator), ExplicitSchedule)
+            rest.append((place, layer, one, macro, 0.0))
+        elif isinstance(one, DepthwiseSchedule):
+            packed = packed_layer(layer, one.packed)
+            rest.append((place, packed, one.mapping, False, expansion_cycles(packed)))
+        else:
+            rest.append((place, layer, one.mapping, False, 0.0))
+    if rest:
+        places, inner, mappings, macros, before = zip(*rest, strict=True)
+        predicted = latency(
+            LayerBatch.of(inner),
+            MappingBatch.of(mappings),
+            HardwareBatch.of([accelerator] * len(inner)),
+            torch.tensor(macros),
+        )
+        first = torch.tensor(before, dtype=predicted.cycles.dtype)
+        terms = predicted.terms.clone()
+        terms[TERMS.index("start")] += first
+        for at, place in enumerate(places):
+            one_more = slice(at, at + 1)
+            found[place] = InstructionLatency(
+                predicted.cycles[one_more] + first[one_more], terms[:, one_more]
+            )
+    return [found[place] for place in range(len(layers))]
