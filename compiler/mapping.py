@@ -125,6 +125,19 @@ class Mapping:
                 raise InputError(f"factors of {name} multiply to {padded}, less than its bound {bound}")
 
 
+def packed_groups(mapping: Mapping, problem: Problem) -> int:
+    """Groups of a problem that a mapping runs at once; 1 for most.
+
+    All channels of a group are in the array of a weight-stationary mapping, and lanes to spare: what would be padding
+    serves neighbouring groups, as many as have room in rows and columns, by weights on the diagonal of one matrix.
+    """
+    levels = range(4)
+    whole = all(mapping.factor(name, level) == 1 for name in "CK" for level in levels)
+    if problem.groups == 1 or mapping.dataflow != "WS" or not whole:
+        return 1
+    return max(1, min(mapping.rows // problem.C, mapping.columns // problem.K, problem.groups))
+
+
 def requirement(mapping: Mapping, problem: Problem) -> Requirement:
     """Least hardware for `mapping` (design: used by search and compiler alike).
 

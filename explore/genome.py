@@ -13,6 +13,7 @@ is macro form on an array of side 2^(n + 1).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -66,10 +67,15 @@ _DRAM_RANK = torch.tensor([[order.index(axis) for axis in AXES] for order in ORD
 
 
 class ProblemSet:
-    """The problems of a search as arrays: `bounds` (n, 7) in `AXES` order, and their shapes as tensors."""
+    """The problems of a search as arrays: `bounds` (n, 7) in `AXES` order, and their shapes as tensors.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    Args:
+        packs: (n,) whether neighbouring groups may share a pass (`compiler.mapping.packed_groups`); none may without.
+    """
+
+    def __init__(self, problems: Sequence[Problem], packs: NDArray[np.bool_] | None = None) -> None:
         self.problems = tuple(problems)
+        self.packs = np.zeros(len(problems), dtype=np.bool_) if packs is None else packs
         self.bounds = np.array(
             [[p.bounds[DIMS.index(axis)] for axis in AXES] for p in problems], dtype=np.int64
         )
@@ -78,6 +84,25 @@ class ProblemSet:
 
     def __len__(self) -> int:
         return len(self.problems)
+
+    def packed(self, task: NDArray[np.int64], genomes: Genomes) -> NDArray[np.int64]:
+        """Groups that each row runs at once, (B,), as `compiler.mapping.packed_groups` has it."""
+        found = np.ones(len(genomes), dtype=np.int64)
+        index = np.flatnonzero(self.packs[task] & (genomes[:, FLOW] == 0))
+        if len(index):
+            of, rows = task[index], genomes[index]
+            bounds = self.bounds[of]
+            temporal = rows[:, T1] * rows[:, T2] * rows[:, T3]
+            whole = (temporal[:, C_AXIS] == 1) & (temporal[:, K_AXIS] == 1)
+            lanes = np.minimum(rows[:, ROWS] // bounds[:, C_AXIS], rows[:, COLUMNS] // bounds[:, K_AXIS])
+            found[index] = np.where(whole, np.minimum(lanes, self.groups[of]), 1).clip(1)
+        return found
+
+    def packed_bounds(self, task: NDArray[np.int64], packed: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Loop bounds (B, 7) where so many groups run at once."""
+        bounds = self.bounds[task]
+        bounds[:, [C_AXIS, K_AXIS]] *= packed[:, None]
+        return np.asarray(bounds)
 
 
 def assemble(
@@ -156,7 +181,11 @@ def batch_of(shape: ProblemBatch, genomes: Genomes, double_buffer: bool) -> Mapp
 def count(problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, double_buffer: bool) -> Counts:
     """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row."""
     shape = problems.batch.take(torch.from_numpy(task))
-    return access_counts(shape, batch_of(shape, genomes, double_buffer))
+    mappings = batch_of(shape, genomes, double_buffer)
+    packed = problems.packed(task, genomes)
+    if (packed > 1).any():
+        shape = replace(shape, groups=torch.ceil(shape.groups / torch.from_numpy(packed)))
+    return access_counts(shape, mappings)
 
 
 def tighten(genomes: Genomes, bounds: NDArray[np.int64]) -> None:

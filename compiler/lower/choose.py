@@ -118,25 +118,27 @@ def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]
 def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
     """Groups that share a pass; the host writes their expanded weights first."""
     p = layer.problem
-    packed = min(p.groups, accelerator.dim // max(p.C, p.K))
-    if packed < 2:
-        return []
-    try:
-        inner = packed_layer(layer, packed)
-    except InfeasibleError:
-        return []
-    found = []
-    expansion = expansion_cycles(inner)
-    for cycles, mapping in explicit_mappings(inner, accelerator):
-        schedule = DepthwiseSchedule(mapping, packed)
+    most = min(p.groups, accelerator.dim // max(p.C, p.K))
+    found: list[Choice] = []
+    # few pixels do not pay for the expansion of large matrices
+    for packed in sorted({most, *(1 << n for n in range(1, most.bit_length()))} - {0, 1}):
         try:
-            packed_workspaces(layer, schedule, accelerator)
+            inner = packed_layer(layer, packed)
         except InfeasibleError:
             continue
-        found.append(Choice(schedule, cycles + expansion))
-        if len(found) == best:
-            break
-    return found
+        expansion = expansion_cycles(layer, packed)
+        usable = 0
+        for cycles, mapping in explicit_mappings(inner, accelerator):
+            schedule = DepthwiseSchedule(mapping, packed)
+            try:
+                packed_workspaces(layer, schedule, accelerator)
+            except InfeasibleError:
+                continue
+            found.append(Choice(schedule, cycles + expansion))
+            usable += 1
+            if usable == best:
+                break
+    return sorted(found, key=lambda one: one.cycles)[:best]
 
 
 # -------------------------------------------------------------------- LOOP_WS

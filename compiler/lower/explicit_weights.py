@@ -40,6 +40,8 @@ def emit_expanded(e: Emitter, layer: Layer, packed: int, weight: Number, to: Num
     """
     p = layer.problem
     rows, columns = packed * p.C, packed * p.K
+    # does nothing, but the layer's time counts from the first command, and this work is part of it
+    e.command("flush")
     with e.loop(expanded_bytes(layer, packed), step=_WORD) as at:
         e.store(e.add(to, at), 0)
     with (

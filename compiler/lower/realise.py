@@ -8,6 +8,8 @@ all others are carried out by explicit moves.
 
 What a mapping does not say, the macros' fastest way decides: operands that the loop order lets stay do stay in the
 scratchpad, first layers pack pixels, windows of one pixel and stride 2 are downsampled.
+
+Lanes of the array beyond the channels of one group serve its neighbours (`compiler.mapping.packed_groups`).
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.heuristic import downsamples
 from compiler.layer import Layer
+from compiler.lower.grouped import packed_layer
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import Product, as_product, check_loop_ws
 from compiler.lower.reuse import Trip, plan_reuse
-from compiler.mapping import Mapping
+from compiler.mapping import Mapping, packed_groups
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from workloads.problem import DIMS
 
@@ -43,6 +46,13 @@ def realise(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> Schedul
     not cover the layer's problem.
     """
     mapping.check(layer.problem)
+    packed = packed_groups(mapping, layer.problem)
+    if packed > 1:
+        try:
+            packed_layer(layer, packed)
+            return DepthwiseSchedule(mapping, packed)
+        except InfeasibleError:
+            pass
     schedule = macro_form(layer, mapping, accelerator)
     if schedule is not None:
         try:
@@ -92,10 +102,14 @@ def mapping_of(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> Ma
 
     `realise` makes the same schedule of it again, but for what mappings do not say (see above), and where products are
     concerned: their tiles are runs of neighbouring pixels, which only an image of one row has room for (take
-    `flat_layer`); the nearest tile of rows and columns stands for others. Products by LOOP_CONV_WS become LOOP_WS. The
-    mapping of a `DepthwiseSchedule` is that of its packed problem.
+    `flat_layer`); the nearest tile of rows and columns stands for others. Products by LOOP_CONV_WS become LOOP_WS.
+    Raises InfeasibleError where there is none: for groups packed otherwise than lanes say, and convolutions by LOOP_WS.
     """
-    if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule):
+    if isinstance(schedule, ExplicitSchedule):
+        return schedule.mapping
+    if isinstance(schedule, DepthwiseSchedule):
+        if packed_groups(schedule.mapping, layer.problem) != schedule.packed:
+            raise InfeasibleError(f"no mapping says that {schedule.packed} groups run at once in {schedule}")
         return schedule.mapping
     if isinstance(schedule, LoopWsSchedule):
         product = as_product(layer)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import torch
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping
+from compiler.mapping import Mapping, packed_groups
 from explore.candidate import LayerCost
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
 from workloads.problem import Problem
@@ -19,7 +20,11 @@ def layer_costs(
     """Predicted cost of one run of each problem under its mapping (method specification section 3)."""
     if not problems:
         return []
-    counts = access_counts(ProblemBatch.of(problems), MappingBatch.of(mappings))
+    shapes = [
+        dataclasses.replace(problem, groups=-(-problem.groups // packed_groups(mapping, problem)))
+        for problem, mapping in zip(problems, mappings, strict=True)
+    ]
+    counts = access_counts(ProblemBatch.of(shapes), MappingBatch.of(mappings))
     dim, accumulator_kib, scratchpad_kib = (
         torch.tensor(float(value), dtype=torch.float64)
         for value in (accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)

@@ -40,12 +40,14 @@ class CostModel(Protocol):
         kept: how many numbers `keep` gives for each mapping.
         macros: whether it tells macro code from explicit code, so that macro form is worth looking for.
         exact: whether the exact finish and the proof, which know the reference model alone, hold for it.
+        packs: (tasks,) whether groups may share a pass; None if none may.
     """
 
     name: CostModelName
     kept: int
     macros: bool
     exact: bool
+    packs: Bools | None
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
         """What `cycles` needs to know of evaluated mappings, (kept, B); `task[i]` is the task of row i."""
@@ -86,6 +88,7 @@ class ReferenceModel:
     kept = 2
     macros = False
     exact = True
+    packs: Bools | None = None
 
     def __init__(self, problems: Sequence[Problem], space: DesignSpace) -> None:
         self.problems = tuple(problems)

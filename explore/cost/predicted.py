@@ -21,6 +21,8 @@ from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.heuristic import downsamples
 from compiler.layer import Layer
+from compiler.lower.estimate import expansion_cycles
+from compiler.lower.grouped import packed_layer
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
 from compiler.lower.realise import macro_form, realise
@@ -72,6 +74,7 @@ class InstructionModel:
         sides: (S,) array sides of the space, ascending.
         accelerators: one with the largest memories for every side.
         able: (tasks, S) whether a macro can carry the layer out at all.
+        packs: (tasks,) whether groups of the layer may share a pass.
         product: (tasks,) whether that macro is LOOP_WS, else LOOP_CONV_WS.
     """
 
@@ -86,12 +89,24 @@ class InstructionModel:
         self.sides: Ints = np.unique(points.dim)
         self.accelerators = tuple(_largest(space, int(side)) for side in self.sides)
         self.kept = len(self.sides)
-        self.problems = ProblemSet([layer.problem for layer in layers])
+        most = int(self.sides[-1]) if "WS" in space.dataflows else 1
+        packed = [_packed_layers(layer, most) for layer in layers]
+        self.packs: Bools | None = np.array([len(ones) > 0 for ones in packed], dtype=np.bool_)
+        self.problems = ProblemSet([layer.problem for layer in layers], self.packs)
         self.product = np.array([as_product(layer) is not None for layer in layers])
         self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
         self._down = np.array([int(downsamples(layer)) for layer in layers])
         self._asked = np.ones(self.kept, dtype=np.bool_)
-        self._layers = LayerBatch.of(self.layers)
+        #: Place in `_layers` of each layer with two groups at once; those with more follow.
+        self._first: Ints = len(layers) + np.cumsum([0, *map(len, packed)])[:-1]
+        runs = [one for ones in packed for one in ones]
+        self._layers = LayerBatch.of([*self.layers, *runs])
+        before = [
+            expansion_cycles(layer, n)
+            for layer, ones in zip(layers, packed, strict=True)
+            for n in range(2, len(ones) + 2)
+        ]
+        self._before = np.array([0.0] * len(layers) + before)
         self._hardware = HardwareBatch.of(self.accelerators)
 
     def narrowed(self, sides: Ints) -> InstructionModel:
@@ -108,16 +123,18 @@ class InstructionModel:
         allowed, macro = self._meant(task, genomes)
         side, row = np.nonzero(allowed)
         batch = batch_of(self.problems.batch.take(torch.from_numpy(task)), genomes, self.space.double_buffer)
+        packed = self.problems.packed(task, genomes)
+        run = np.where(packed > 1, self._first[task] + packed - 2, task)
         for start in range(0, len(row), _CHUNK):
             s, b = side[start : start + _CHUNK], row[start : start + _CHUNK]
             index = torch.from_numpy(b)
             found = latency(
-                self._layers.take(torch.from_numpy(task[b])),
+                self._layers.take(torch.from_numpy(run[b])),
                 _take_mappings(batch, index),
                 self._hardware.take(torch.from_numpy(s)),
                 torch.from_numpy(macro[s, b]),
             )
-            cycles[s, b] = found.cycles.numpy()
+            cycles[s, b] = found.cycles.numpy() + self._before[run[b]]
         return cycles
 
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
@@ -201,7 +218,7 @@ class InstructionModel:
         for axis, place in ((C_AXIS, ROWS), (K_AXIS, COLUMNS)):
             tile = np.minimum(t1[:, axis] * genomes[:, place], bounds[:, axis])
             spread &= (genomes[:, place] <= side) & (t1[:, axis] <= -(-tile // side))
-        stationary = genomes[:, FLOW] != 1
+        stationary = (genomes[:, FLOW] != 1) & (self.problems.packed(task, genomes) == 1)
         return np.asarray(
             stationary & twice & spread & (genomes[:, T2] == 1).all(1) & self._ordered(task, genomes)
         )
@@ -291,6 +308,15 @@ def _largest(space: DesignSpace, side: int) -> Accelerator:
     mine = points.take(points.dim == side)
     best = int(np.lexsort((mine.accumulator_kib, mine.scratchpad_kib))[-1])
     return space.accelerator(side, int(mine.accumulator_kib[best]), int(mine.scratchpad_kib[best]))
+
+
+def _packed_layers(layer: Layer, side: int) -> list[Layer]:
+    """The layer with two groups at once, with three and so on, as many as an array has lanes for."""
+    p = layer.problem
+    try:
+        return [packed_layer(layer, n) for n in range(2, min(p.groups, side // max(p.C, p.K)) + 1)]
+    except InfeasibleError:
+        return []
 
 
 def _able(layer: Layer, accelerator: Accelerator) -> bool:

@@ -11,7 +11,7 @@ from compiler.layer import Layer
 from compiler.lower.grouped import packed_layer
 from compiler.lower.realise import flat_layer, mapping_of
 from compiler.mapping import ROW_DIM, Mapping
-from compiler.schedule import DepthwiseSchedule, LoopWsSchedule, Schedule
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CostModelName, LayerCost
 from explore.cost.instruction import predict_layers
 from explore.cost.layers import layer_costs
@@ -31,10 +31,10 @@ def schedule_costs(
     """
     problems, mappings = [], []
     for layer, schedule in zip(layers, schedules, strict=True):
-        if isinstance(schedule, LoopWsSchedule):
+        if isinstance(schedule, DepthwiseSchedule):
+            layer, schedule = packed_layer(layer, schedule.packed), ExplicitSchedule(schedule.mapping)
+        elif isinstance(schedule, LoopWsSchedule):
             layer = flat_layer(layer)
-        elif isinstance(schedule, DepthwiseSchedule):
-            layer = packed_layer(layer, schedule.packed)
         problems.append(layer.problem)
         mappings.append(even_tiles(mapping_of(layer, schedule, accelerator), layer.problem))
     words = layer_costs(problems, mappings, accelerator)

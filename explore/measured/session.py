@@ -189,9 +189,7 @@ def learned_prior() -> Prior | None:
             [one.style for one in ones],
         )
         found = learned.correct(features, predicted)
-        # predictions of the search's model are what is corrected, whatever the features' model rounds differently
-        own = np.array([one.cycles for one in ones])
-        return np.log(found.cycles / own), found.deviation
+        return np.log(found.cycles / predicted), found.deviation
 
     return prior
 

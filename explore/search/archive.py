@@ -83,11 +83,11 @@ class Archive:
 
     def __init__(self, tasks: Sequence[Task], space: DesignSpace, model: CostModel | None = None) -> None:
         self.tasks = tuple(tasks)
-        self.problems = ProblemSet([task.problem for task in tasks])
         self.counts = np.array([task.count for task in tasks], dtype=np.float64)
         self.space = space
         self.base: Accelerator = space.base
         self.model: CostModel = model or ReferenceModel([task.problem for task in tasks], space)
+        self.problems = ProblemSet([task.problem for task in tasks], self.model.packs)
         self._clear()
         self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
         self.networks = sorted({task.network for task in tasks})

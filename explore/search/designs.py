@@ -87,7 +87,7 @@ class Evaluator:
         self.tasks = tuple(tasks)
         self.space = space
         self.model: CostModel = model or ReferenceModel([task.problem for task in tasks], space)
-        self.problems = ProblemSet([task.problem for task in tasks])
+        self.problems = ProblemSet([task.problem for task in tasks], self.model.packs)
         self.counts = np.array([task.count for task in tasks], dtype=np.float64)
         self.networks = sorted({task.network for task in tasks})
         members = [[task.network == name for task in tasks] for name in self.networks]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.genome import FLOW, MACRO, Genomes, explicit
+from explore.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
 from explore.search.archive import Archive
 from explore.search.moves import Load, construct, mutate, neighbours
 from explore.search.tilings import construct_tilings, tiling_neighbours
@@ -26,6 +26,8 @@ Bools = NDArray[np.bool_]
 #: Where there are macros: share of tilings among mappings built anew, and chances that a neighbour of a tiling is one
 #: and that a neighbour of another mapping becomes one.
 _TILINGS, _STAY_MACRO, _BECOME_MACRO = 0.75, 0.92, 0.3
+#: Share of mappings with several groups at once among those built anew, where there are groups to pack.
+_PACKED = 0.85
 #: Attempts to find a neighbour that has not been tried.
 _ATTEMPTS = 4
 
@@ -54,16 +56,31 @@ class Proposals:
 
     def construct(self, task: Ints, limit: Floats) -> tuple[Genomes, Bools]:
         """New mappings that fill the hardware points `limit` (B, 3), and which of them fit."""
-        bounds, dim = self.archive.problems.bounds[task], limit[:, 0].astype(np.int64)
+        dim = limit[:, 0].astype(np.int64)
         every = np.arange(len(task))
+        packed = self._packed(task, dim)
+        bounds = self.archive.problems.packed_bounds(task, packed)
         rows, good = construct(bounds, dim, self.flows, self._load(task, limit, every), self.random)
+        good &= self.archive.problems.packed(task, rows) == packed
         if self.macros is not None:
-            chosen = self.macros.can(task, dim) & (self.random.random(len(task)) < _TILINGS)
+            chosen = self.macros.can(task, dim) & (self.random.random(len(task)) < _TILINGS) & (packed == 1)
             part = every[chosen]
             rows[part], good[part] = construct_tilings(
                 bounds[part], dim[part], self._load(task, limit, part), self.random
             )
         return rows, good
+
+    def _packed(self, task: Ints, dim: Ints) -> Ints:
+        """How many groups to run at once, at random: powers of two up to what arrays of sides `dim` have lanes for."""
+        problems = self.archive.problems
+        packed = np.ones(len(task), dtype=np.int64)
+        index = np.flatnonzero(problems.packs[task] & (self.random.random(len(task)) < _PACKED))
+        if len(index):
+            bounds = problems.bounds[task[index]][:, [C_AXIS, K_AXIS]].max(1)
+            most = np.minimum(dim[index] // bounds, problems.groups[task[index]]).clip(1)
+            steps = np.floor(np.log2(most)).astype(np.int64)
+            packed[index] = 1 << self.random.integers(np.minimum(1, steps), steps + 1)
+        return packed
 
     def neighbours(self, task: Ints, base: Genomes, limit: Floats) -> tuple[Ints, Genomes]:
         """Changed mappings that fit and have not been tried, with their tasks."""
@@ -81,7 +98,8 @@ class Proposals:
 
     def shaken(self, task: Ints, base: Genomes, limit: Floats) -> Genomes:
         """Neighbours of neighbours, fitting or not."""
-        bounds, rows = self.archive.problems.bounds[task], explicit(base)
+        rows = explicit(base)
+        bounds = self.archive.problems.packed_bounds(task, self.archive.problems.packed(task, rows))
         for _ in range(2):
             rows = mutate(rows, bounds, limit[:, 0].astype(np.int64), self.flows, self.random)
         return rows
@@ -89,12 +107,15 @@ class Proposals:
     def _changed(self, task: Ints, base: Genomes, limit: Floats, index: Ints) -> tuple[Genomes, Bools]:
         """A neighbour of each row at `index`, and which of them fit; macro tilings mostly stay such, and others may
         become some."""
-        bounds, dim = self.archive.problems.bounds[task], limit[:, 0].astype(np.int64)
+        problems, dim = self.archive.problems, limit[:, 0].astype(np.int64)
+        packed = problems.packed(task, base)
+        bounds = problems.packed_bounds(task, packed)
         rows, good = base[index], np.zeros(len(index), dtype=np.bool_)
         tiling = np.zeros(len(index), dtype=np.bool_)
         if self.macros is not None:
             stay = np.where(rows[:, FLOW] >= MACRO, _STAY_MACRO, _BECOME_MACRO)
             tiling = self.macros.can(task[index], dim[index]) & (self.random.random(len(index)) < stay)
+            tiling &= packed[index] == 1
         if tiling.any():
             part = index[tiling]
             rows[tiling], good[tiling] = tiling_neighbours(
@@ -110,6 +131,8 @@ class Proposals:
                 self._load(task, limit, part),
                 self.random,
             )
+            # groups that no longer fill the lanes would leave them to padding
+            good[~tiling] &= (problems.packed(task[part], rows[~tiling]) > 1) == (packed[part] > 1)
         return rows, good
 
     def _load(self, task: Ints, limit: Floats, part: Ints) -> Load:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import InfeasibleError
 from compiler.lower.choose import Style, choices
 from compiler.lower.realise import mapping_of
-from compiler.schedule import DepthwiseSchedule
 from explore.cost.predicted import InstructionModel
 from explore.genome import FLOW, MACRO, Genomes, from_mapping
 from explore.search.archive import Archive, Hardware
@@ -149,9 +149,10 @@ class TilingFinish:
             layer = self.model.layers[task]
             # explicit ones are slow to choose, and no beginning for a descent of tilings
             for choice in choices(layer, accelerator, style=style)[:_SCHEDULES]:
-                if isinstance(choice.schedule, DepthwiseSchedule):
-                    continue  # groups that share a pass are no mapping of the problem
-                mapping = mapping_of(layer, choice.schedule, accelerator)
+                try:
+                    mapping = mapping_of(layer, choice.schedule, accelerator)
+                except InfeasibleError:
+                    continue  # groups packed as no mapping says it
                 row = from_mapping(mapping, side, layer.problem.groups, self.archive.double_buffer)
                 if row is not None:
                     tasks.append(task)

@@ -12,14 +12,14 @@ from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.heuristic import gemmini_schedule
-from compiler.layer import Layer, Pooling
+from compiler.layer import Layer, Layout, Pooling
 from compiler.lower import requirement as least_hardware
 from compiler.lower.choose import choices
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
 from compiler.lower.realise import flat_layer, macro_form, mapping_of, realise
-from compiler.mapping import Mapping, requirement
-from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.mapping import Mapping, packed_groups, requirement
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
 from sim.bench.layer_shapes import layer_shapes
 from workloads.problem import DIMS, Problem
 
@@ -364,3 +364,55 @@ def test_checks_agree():
         with pytest.raises(InfeasibleError):
             check(layer, form, accelerator)
     assert refused
+
+
+# -------------------------------------------------------------------- groups that share a pass
+
+DEPTHWISE = Layer(Problem(R=3, S=3, P=11, Q=9, C=1, K=1, groups=21), (9, 11), (1, 1), scale=0.02)
+PAIRS = Layer(Problem(R=3, S=1, P=12, Q=5, C=3, K=2, groups=9), scale=0.01, bias=True)
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda one: one.name)
+@pytest.mark.parametrize("layer", [DEPTHWISE, PAIRS], ids=["depthwise", "grouped"])
+def test_packed_schedules_are_mappings_and_compute_the_layer(layer: Layer, accelerator: Accelerator) -> None:
+    packed = [
+        one.schedule for one in choices(layer, accelerator, 3) if isinstance(one.schedule, DepthwiseSchedule)
+    ]
+    assert packed
+    for schedule in packed:
+        mapping = mapping_of(layer, schedule, accelerator)
+        mapping.check(layer.problem)
+        assert realise(layer, mapping, accelerator) == schedule
+        assert schedule.packed * layer.problem.C <= mapping.rows
+        assert schedule.packed * layer.problem.K <= mapping.columns
+    assert not wrong_layers([Case(layer, one) for one in packed[:2]], accelerator)
+
+
+def test_which_mappings_run_several_groups_at_once() -> None:
+    def mapping(rows: int, columns: int, c: int = 1, dataflow: str = "WS") -> Mapping:
+        level1 = {"R": 3, "S": 3, "C": c}
+        level3 = {"P": 11, "Q": 9}
+        temporal = tuple(tuple(level.get(name, 1) for name in DIMS) for level in ({}, level1, {}, level3))
+        return Mapping(dataflow, rows, columns, temporal, ("RSCPQNK",) * 4)  # type: ignore[arg-type]
+
+    problem = DEPTHWISE.problem
+    assert packed_groups(mapping(1, 1), problem) == 1
+    assert packed_groups(mapping(8, 4), problem) == 4
+    assert packed_groups(mapping(64, 64), problem) == 21
+    assert packed_groups(mapping(8, 8, c=2), problem) == 1, "the depth is not all in the array"
+    assert packed_groups(mapping(8, 8, dataflow="OS"), problem) == 1, "rows are pixels"
+    assert packed_groups(mapping(8, 8), replace(problem, groups=1)) == 1
+    assert packed_groups(mapping(8, 8), replace(problem, C=3, K=2)) == 2
+    # channels of neighbouring groups that are not side by side
+    apart = replace(DEPTHWISE, input=Layout(pitch=42, group=2))
+    assert isinstance(realise(apart, mapping(8, 8), DEFAULT), ExplicitSchedule)
+    with pytest.raises(InfeasibleError, match="no mapping"):
+        mapping_of(DEPTHWISE, DepthwiseSchedule(mapping(8, 8), 4), DEFAULT)
+
+
+def test_few_pixels_take_few_groups_at_once() -> None:
+    """Large matrices are not worth expanding for a few pixels: no choice is worse than the one with most groups."""
+    few = Layer(Problem(R=3, S=3, P=7, Q=7, C=1, K=1, groups=64), (7, 7), (1, 1), scale=0.02)
+    chosen = choices(few, ACCELERATORS[2], style="explicit")[0].schedule
+    assert isinstance(chosen, DepthwiseSchedule)
+    assert 1 < chosen.packed < 32

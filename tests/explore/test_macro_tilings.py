@@ -9,7 +9,7 @@ from compiler.layer import Layer
 from compiler.lower.choose import choices
 from compiler.lower.realise import macro_form, mapping_of, realise
 from compiler.mapping import requirement
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule
+from compiler.schedule import ExplicitSchedule
 from explore.cost.predicted import InstructionModel
 from explore.genome import (
     FLOW,
@@ -152,8 +152,6 @@ def test_the_compilers_schedules_become_rows() -> None:
         accelerator = SPACE.accelerator(*point)
         for layer in LAYERS:
             for choice in choices(layer, accelerator):
-                if isinstance(choice.schedule, DepthwiseSchedule):
-                    continue
                 mapping = mapping_of(layer, choice.schedule, accelerator)
                 row = from_mapping(mapping, point[0], layer.problem.groups, True)
                 assert row is not None, mapping

@@ -330,14 +330,16 @@ def predict_layers(
     for place, (layer, one) in enumerate(zip(layers, how, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
             found[place] = InstructionLatency(*schedule_latency(layer, one, accelerator))
-        elif isinstance(one, Mapping):
-            macro = not isinstance(realise(layer, one, accelerator), ExplicitSchedule)
-            rest.append((place, layer, one, macro, 0.0))
-        elif isinstance(one, DepthwiseSchedule):
-            packed = packed_layer(layer, one.packed)
-            rest.append((place, packed, one.mapping, False, expansion_cycles(packed)))
+            continue
+        schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
+        if isinstance(schedule, DepthwiseSchedule):
+            packed = packed_layer(layer, schedule.packed)
+            rest.append((place, packed, schedule.mapping, False, expansion_cycles(layer, schedule.packed)))
+        elif isinstance(schedule, ExplicitSchedule):
+            rest.append((place, layer, schedule.mapping, False, 0.0))
         else:
-            rest.append((place, layer, one.mapping, False, 0.0))
+            assert isinstance(one, Mapping)
+            rest.append((place, layer, one, True, 0.0))
     if rest:
         places, inner, mappings, macros, before = zip(*rest, strict=True)
         predicted = latency(

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from compiler.layer import Layer
-from compiler.mapping import Mapping
+from compiler.lower.grouped import packed_layer
+from compiler.mapping import Mapping, packed_groups
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.features import program_features
 from explore.cost.learned.program_counts import counts_of_dataset
@@ -79,8 +80,13 @@ def described(
     """Features of B programs, and cycles (B,) of the analytical model.
 
     Args:
+        layers: of which several groups run at once where the style is packed.
         counts: of the compiled programs (`program_counts`); without them features follow from the mappings alone.
     """
+    layers = [
+        packed_layer(layer, packed_groups(mapping, layer.problem)) if style == "packed" else layer
+        for layer, mapping, style in zip(layers, mappings, styles, strict=True)
+    ]
     found = base(layers, mappings, accelerators, styles)
     terms = {**found.terms, **(counts or {})}
     features = program_features(layers, mappings, accelerators, styles, found.cycles, terms)
