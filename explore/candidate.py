@@ -10,7 +10,7 @@ from compiler.mapping import Mapping
 from workloads.network import Task
 
 Source = Literal["predicted", "measured"]
-CodeStyle = Literal["macro", "explicit"]
+CodeStyle = Literal["macro", "explicit", "packed"]
 CostModelName = Literal["instruction", "reference"]
 #: Resources that bound a latency in the reference model.
 REFERENCE_RESOURCES = ("compute", "accumulator", "scratchpad", "dram")
@@ -59,7 +59,8 @@ class LayerCost:
         resources: what may bound the latency. With the reference model the latency is the largest of the terms; the
             instruction-aware model has resources of its own, and a latency that can be above all terms, since transfers
             hide behind computation only in part.
-        style: code that runs the mapping, `macro` or `explicit`, where the cost model tells them apart.
+        style: code that runs the mapping, where the cost model tells: `macro`, `explicit`, or `packed`, which is explicit
+            code that runs several groups at once.
     """
 
     latency_cycles: float

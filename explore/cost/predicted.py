@@ -292,7 +292,11 @@ RESOURCES = ("compute", "load", "store", "issue")
 
 def by_instructions(words: LayerCost, latency: InstructionLatency, schedule: Schedule) -> LayerCost:
     """The energy of counted words with the predicted latency of a schedule."""
-    style: CodeStyle = "explicit" if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule) else "macro"
+    style: CodeStyle = "macro"
+    if isinstance(schedule, ExplicitSchedule):
+        style = "explicit"
+    elif isinstance(schedule, DepthwiseSchedule):
+        style = "packed"
     return replace(
         words,
         latency_cycles=float(latency.cycles),

@@ -173,9 +173,11 @@ def summary_text(data: ReportData) -> str:
     styles = [layer.style for layer in data.best_layers]
     if None not in styles:
         macros = styles.count("macro")
+        packed = styles.count("packed")
+        together = f" ({packed} with several groups at once)" if packed else ""
         sentences.append(
             f"Latencies are those of the instruction-aware model; {macros} of {len(styles)} layers run as loop macros"
-            f"{', the others' if macros else ', all'} as explicit moves and products."
+            f"{', the others' if macros else ', all'} as explicit moves and products{together}."
             if macros < len(styles)
             else f"Latencies are those of the instruction-aware model; all {len(styles)} layers run as loop macros."
         )

@@ -132,6 +132,8 @@ def test_a_search_packs_groups() -> None:
     # few pixels of few groups are hardly worth the expansion
     assert isinstance(schedules[0], DepthwiseSchedule)
     assert not isinstance(schedules[2], DepthwiseSchedule)
+    styles = [one.style for one in model().layer_costs(best.mappings, best.accelerator)]
+    assert (styles[0] == "packed", styles[2] == "packed") == (True, False)
     # far below what one group after the other takes: a pass of at least 14 pixels for each window position and line
     (cost,) = predict_layers(LAYERS[:1], schedules[:1], best.accelerator)
     assert float(cost.cycles) < 0.5 * 40 * 9 * 14 * 14
