@@ -8,7 +8,7 @@ the rows of the array (inside level 1) and K over its columns (inside level 2).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from common.errors import InputError
@@ -136,6 +136,14 @@ def packed_groups(mapping: Mapping, problem: Problem) -> int:
     if problem.groups == 1 or mapping.dataflow != "WS" or not whole:
         return 1
     return max(1, min(mapping.rows // problem.C, mapping.columns // problem.K, problem.groups))
+
+
+def packed_problem(problem: Problem, mapping: Mapping) -> Problem:
+    """The problem whose groups are those that a mapping runs at once (`packed_groups`)."""
+    packed = packed_groups(mapping, problem)
+    if packed == 1:
+        return problem
+    return replace(problem, C=packed * problem.C, K=packed * problem.K, groups=-(-problem.groups // packed))
 
 
 def requirement(mapping: Mapping, problem: Problem) -> Requirement:

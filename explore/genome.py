@@ -178,11 +178,25 @@ def batch_of(shape: ProblemBatch, genomes: Genomes, double_buffer: bool) -> Mapp
     )
 
 
-def count(problems: ProblemSet, task: NDArray[np.int64], genomes: Genomes, double_buffer: bool) -> Counts:
-    """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row."""
+def count(
+    problems: ProblemSet,
+    task: NDArray[np.int64],
+    genomes: Genomes,
+    double_buffer: bool,
+    *,
+    padded: bool = True,
+) -> Counts:
+    """Access counts of genome rows; `task[i]` is the problem of row i. One evaluation a row.
+
+    Args:
+        padded: as `explore.cost.layers.layer_costs` has it. Without, needs of capacity are not those of the rows.
+    """
     shape = problems.batch.take(torch.from_numpy(task))
-    mappings = batch_of(shape, genomes, double_buffer)
     packed = problems.packed(task, genomes)
+    if not padded:
+        genomes = genomes.copy()
+        tighten(genomes, problems.packed_bounds(task, packed))
+    mappings = batch_of(shape, genomes, double_buffer)
     if (packed > 1).any():
         shape = replace(shape, groups=torch.ceil(shape.groups / torch.from_numpy(packed)))
     return access_counts(shape, mappings)

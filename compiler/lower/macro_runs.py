@@ -81,6 +81,7 @@ class MacroCycles:
         total: from the first command to the end of the last store.
         compute, load, memory, store, host: what each resource needs for all runs.
         ends: before the first pass and after the last load or pass.
+        bytes: that the channel of main memory moves.
     """
 
     total: Values
@@ -90,6 +91,7 @@ class MacroCycles:
     store: Values
     host: Values
     ends: Values
+    bytes: Values
 
 
 def bias_loaded(a: Arrays, machine: Machine, commands: Values, rows: Values, moved: Values) -> Moved:
@@ -224,12 +226,14 @@ def overlapped(
     inner = a.larger(work.runs - work.outer, 0.0)
     body = work.groups * (inner * inner_time + work.outer * outer_time + work.fences * ends)
     everything = (work.loads + work.kept) * work.runs + work.addends * work.outer
+    moved = work.groups * (everything.bytes + work.written * work.outer)
     return MacroCycles(
         total=body + ends,
         compute=work.groups * work.runs * work.compute,
         load=work.groups * a.larger(everything.port, everything.rows),
-        memory=work.groups * (everything.bytes + work.written * work.outer) / machine.bandwidth,
+        memory=moved / machine.bandwidth,
         store=work.groups * work.outer * work.store_rows,
         host=work.groups * work.runs * host,
         ends=ends,
+        bytes=moved,
     )

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import torch
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping, packed_groups
+from compiler.mapping import ROW_DIM, Mapping, packed_problem
 from explore.candidate import LayerCost
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
-from workloads.problem import Problem
+from workloads.problem import DIMS, Problem
 
 
 def layer_costs(
-    problems: Sequence[Problem], mappings: Sequence[Mapping], accelerator: Accelerator
+    problems: Sequence[Problem], mappings: Sequence[Mapping], accelerator: Accelerator, *, padded: bool = True
 ) -> list[LayerCost]:
-    """Predicted cost of one run of each problem under its mapping (method specification section 3)."""
+    """Predicted cost of one run of each problem under its mapping (method specification section 3).
+
+    Args:
+        padded: factors that multiply to more than a bound are charged whole, as published; else tiles are made even
+            first (`even_tiles`), since code runs what is left of a dimension as a smaller tile.
+    """
     if not problems:
         return []
-    shapes = [
-        dataclasses.replace(problem, groups=-(-problem.groups // packed_groups(mapping, problem)))
-        for problem, mapping in zip(problems, mappings, strict=True)
-    ]
+    shapes = [packed_problem(problem, mapping) for problem, mapping in zip(problems, mappings, strict=True)]
+    if not padded:
+        mappings = [even_tiles(mapping, shape) for mapping, shape in zip(mappings, shapes, strict=True)]
     counts = access_counts(ProblemBatch.of(shapes), MappingBatch.of(mappings))
     dim, accumulator_kib, scratchpad_kib = (
         torch.tensor(float(value), dtype=torch.float64)
@@ -44,3 +49,26 @@ def layer_costs(
         )
         for cycles, picojoules, words, macs in rows
     ]
+
+
+def even_tiles(mapping: Mapping, problem: Problem) -> Mapping:
+    """The same number of tiles in every dimension, but all of one size, as small as covers the problem.
+
+    The reference model charges padded factors, while code runs what is left of a dimension as a smaller tile: with
+    tiles of one size it counts what that code does (56 as 3 tiles of 19, not of 23, which would be 69).
+    """
+    temporal = [list(level) for level in mapping.temporal]
+    spatial = {ROW_DIM[mapping.dataflow]: mapping.rows}
+    spatial["K"] = mapping.columns  # rows never take K
+    for d, (name, bound) in enumerate(zip(DIMS, problem.bounds, strict=True)):
+        for level in (3, 2, 1, 0):
+            others = spatial.get(name, 1) * math.prod(temporal[m][d] for m in range(4) if m != level)
+            temporal[level][d] = -(-bound // others)
+        if name in spatial:
+            spatial[name] = -(-bound // math.prod(level[d] for level in temporal))
+    return dataclasses.replace(
+        mapping,
+        temporal=tuple(tuple(level) for level in temporal),
+        rows=spatial[ROW_DIM[mapping.dataflow]],
+        columns=spatial["K"],
+    )

@@ -1,7 +1,8 @@
-"""The seam between a search and what predicts latency: one object that every searcher, scan and report asks.
+"""The seam between a search and what predicts its costs: one object that every searcher, scan and report asks.
 
-Energy is the same in every model: access counts of the reference model (`explore.cost.reference`) times the energy
-table. Models differ in the cycles they predict, and therefore in what a search must keep of an evaluated mapping.
+Energy is access counts times the energy table in every model. What is accessed inside the accelerator is what the
+reference model (`explore.cost.reference`) counts; models differ in the cycles and in the words of main memory that they
+predict, and therefore in what a search must keep of an evaluated mapping.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ COST_MODELS: tuple[CostModelName, ...] = get_args(CostModelName)
 
 
 class CostModel(Protocol):
-    """Latency of the mappings of a search's tasks.
+    """Latency and traffic of the mappings of a search's tasks.
 
     Attributes:
         name: one of `COST_MODELS`.
         kept: how many numbers `keep` gives for each mapping.
         macros: whether it tells macro code from explicit code, so that macro form is worth looking for.
         exact: whether the exact finish and the proof, which know the reference model alone, hold for it.
+        padded: whether factors that multiply to more than a bound are charged whole.
         packs: (tasks,) whether groups may share a pass; None if none may.
     """
 
@@ -47,14 +49,18 @@ class CostModel(Protocol):
     kept: int
     macros: bool
     exact: bool
+    padded: bool
     packs: Bools | None
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
-        """What `cycles` needs to know of evaluated mappings, (kept, B); `task[i]` is the task of row i."""
+        """What `cycles` and `words` need to know of evaluated mappings, (kept, B); `task[i]` is the task of row i."""
 
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
         """Latency on arrays of side `dim`; `kept` (kept, ...) without its first axis broadcasts with `dim`.
         Infinite where a mapping cannot run on the side."""
+
+    def words(self, kept: Floats, dim: Floats) -> Floats:
+        """Words that main memory moves, likewise; anything where a mapping cannot run."""
 
     def narrowed(self, sides: Ints) -> CostModel:
         """A model that need not predict other sides than these."""
@@ -73,9 +79,9 @@ class CostModel(Protocol):
 
     def relaxed(
         self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
-    ) -> Tensor:
-        """Latency of relaxed mappings, (B,), differentiable; `dim` (B,) are the sides of their arrays, and `macro` (B,)
-        says which are in macro form (None: none is)."""
+    ) -> tuple[Tensor, Tensor]:
+        """Latency of relaxed mappings and words that main memory moves, (B,) each, differentiable; `dim` (B,) are the
+        sides of their arrays, and `macro` (B,) says which are in macro form (None: none is)."""
 
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """Cost of one run of every task under its mapping."""
@@ -85,9 +91,10 @@ class ReferenceModel:
     """The published analytical model: the busiest of four resources (`explore.cost.reference`)."""
 
     name: CostModelName = "reference"
-    kept = 2
+    kept = 3
     macros = False
     exact = True
+    padded = True
     packs: Bools | None = None
 
     def __init__(self, problems: Sequence[Problem], space: DesignSpace) -> None:
@@ -95,17 +102,21 @@ class ReferenceModel:
         self.bytes_per_cycle = space.base.dram_bytes_per_cycle
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
-        """Cycles that do not depend on the accelerator, and words accessed at the scratchpad."""
+        """Cycles that do not depend on the accelerator, words accessed at the scratchpad and at main memory."""
         fixed = (
             (counts.macs / (counts.rows * counts.columns))
             .maximum(counts.a1 / (2 * counts.columns))
             .maximum(counts.a3 / self.bytes_per_cycle)
         )
-        return np.stack([fixed.numpy(), counts.a2.numpy()])
+        return np.stack([fixed.numpy(), counts.a2.numpy(), counts.a3.numpy()])
 
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
         """See `CostModel`."""
         return np.asarray(np.maximum(kept[0], kept[1] / (2 * dim)))
+
+    def words(self, kept: Floats, dim: Floats) -> Floats:
+        """As counted."""
+        return np.asarray(kept[2])
 
     def narrowed(self, sides: Ints) -> CostModel:
         """What is kept serves all sides."""
@@ -127,9 +138,9 @@ class ReferenceModel:
 
     def relaxed(
         self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         """See `CostModel`."""
-        return latency_terms(counts, dim, self.bytes_per_cycle).amax(0)
+        return latency_terms(counts, dim, self.bytes_per_cycle).amax(0), counts.a3
 
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """See `CostModel`."""

@@ -1,7 +1,8 @@
-"""The instruction-aware model as a search uses it: latencies by array side, and which mappings run as macros.
+"""The instruction-aware model as a search uses it: latencies and traffic by array side, and which mappings run as macros.
 
-Latency depends on the array's side and on what the space fixes (DMA, memory bandwidth, queues), but not on
-capacities: these only say whether a mapping fits. So one number a side serves all accelerators of a space.
+Latency and the bytes that main memory moves depend on the array's side and on what the space fixes (DMA, memory
+bandwidth, queues), but not on capacities: these only say whether a mapping fits. So a pair of numbers a side serves all
+accelerators of a space.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class InstructionModel:
     name: CostModelName = "instruction"
     macros = True
     exact = False
+    padded = False
 
     def __init__(self, layers: Sequence[Layer], space: DesignSpace) -> None:
         self.layers = tuple(layers)
@@ -88,7 +90,7 @@ class InstructionModel:
         points = space.rule_points()
         self.sides: Ints = np.unique(points.dim)
         self.accelerators = tuple(_largest(space, int(side)) for side in self.sides)
-        self.kept = len(self.sides)
+        self.kept = 2 * len(self.sides)
         most = int(self.sides[-1]) if "WS" in space.dataflows else 1
         packed = [_packed_layers(layer, most) for layer in layers]
         self.packs: Bools | None = np.array([len(ones) > 0 for ones in packed], dtype=np.bool_)
@@ -96,7 +98,7 @@ class InstructionModel:
         self.product = np.array([as_product(layer) is not None for layer in layers])
         self.able = np.array([[_able(layer, a) for a in self.accelerators] for layer in layers])
         self._down = np.array([int(downsamples(layer)) for layer in layers])
-        self._asked = np.ones(self.kept, dtype=np.bool_)
+        self._asked = np.ones(len(self.sides), dtype=np.bool_)
         #: Place in `_layers` of each layer with two groups at once; those with more follow.
         self._first: Ints = len(layers) + np.cumsum([0, *map(len, packed)])[:-1]
         runs = [one for ones in packed for one in ones]
@@ -118,8 +120,9 @@ class InstructionModel:
     # -- searching ---------------------------------------------------------------------------------------
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
-        """Latency on every side, (S, B); infinite where the mapping is not for that side."""
-        cycles = np.full((self.kept, len(task)), np.inf)
+        """Latency on every side, infinite where the mapping is not for that side, then bytes moved, (2 S, B)."""
+        cycles = np.full((len(self.sides), len(task)), np.inf)
+        moved = np.zeros_like(cycles)
         allowed, macro = self._meant(task, genomes)
         side, row = np.nonzero(allowed)
         batch = batch_of(self.problems.batch.take(torch.from_numpy(task)), genomes, self.space.double_buffer)
@@ -135,20 +138,26 @@ class InstructionModel:
                 torch.from_numpy(macro[s, b]),
             )
             cycles[s, b] = found.cycles.numpy() + self._before[run[b]]
-        return cycles
+            moved[s, b] = found.bytes.numpy()
+        return np.concatenate([cycles, moved])
 
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
         """See `CostModel`."""
-        place = np.searchsorted(self.sides, dim).clip(0, self.kept - 1)
-        known = self.sides[place] == dim
-        shape = np.broadcast_shapes(kept.shape[1:], np.shape(dim))
-        table = np.broadcast_to(kept, (self.kept, *shape))
-        found = np.take_along_axis(table, np.broadcast_to(place, shape)[None], 0)[0]
-        return np.asarray(np.where(known, found, np.inf))
+        place = self._place(dim)
+        found = _at(kept[: len(self.sides)], place)
+        return np.asarray(np.where(self.sides[place] == dim, found, np.inf))
+
+    def words(self, kept: Floats, dim: Floats) -> Floats:
+        """See `CostModel`; a word is a byte."""
+        return _at(kept[len(self.sides) :], self._place(dim))
+
+    def _place(self, dim: Floats | Ints) -> Ints:
+        """Where array sides are, or would be, in `sides`."""
+        return np.asarray(np.searchsorted(self.sides, dim).clip(0, len(self.sides) - 1))
 
     def groups(self, kept: Floats) -> list[Bools]:
         """Every side needs a mapping of its own."""
-        return list(np.isfinite(kept))
+        return list(np.isfinite(kept[: len(self.sides)]))
 
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
@@ -166,14 +175,14 @@ class InstructionModel:
 
     def can(self, task: Ints, dim: Ints) -> Bools:
         """Whether macros carry tasks out on arrays of the given sides."""
-        place = np.searchsorted(self.sides, dim).clip(0, self.kept - 1)
+        place = self._place(dim)
         return np.asarray(self.able[task, place] & (self.sides[place] == dim))
 
     def styled(self, task: Ints, genomes: Genomes, side: Ints | None = None) -> Genomes:
         """Rows whose flow says that they are in macro form where arrays of the given sides (None: the least that hold
         the rows) would run them so."""
         extent = genomes[:, [ROWS, COLUMNS]].max(1) if side is None else side
-        place = np.searchsorted(self.sides, extent).clip(0, self.kept - 1)
+        place = self._place(extent)
         dim = self.sides[place]
         macro = (genomes[:, FLOW] < MACRO) & self.able[task, place] & self.macro_shape(task, genomes, dim)
         if not macro.any():
@@ -261,25 +270,26 @@ class InstructionModel:
 
     def relaxed(
         self, task: Tensor, mappings: MappingBatch, counts: Counts, dim: Tensor, macro: Tensor | None = None
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         """See `CostModel`."""
-        place = torch.from_numpy(np.searchsorted(self.sides, dim.detach().numpy()).clip(0, self.kept - 1))
+        place = torch.from_numpy(self._place(dim.detach().numpy()))
         if macro is None:
             macro = torch.zeros(len(task), dtype=torch.bool)
         hardware = self._hardware.take(place)
-        cycles: Tensor = latency(self._layers.take(task), mappings, hardware, macro, relaxed=True).cycles
-        return cycles
+        found = latency(self._layers.take(task), mappings, hardware, macro, relaxed=True)
+        return found.cycles, found.bytes
 
     # -- reporting ---------------------------------------------------------------------------------------
 
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
-        """Latency by the instruction-aware model, energy by the access counts of the reference model."""
+        """Latency and bytes of main memory by the instruction-aware model, other accesses as the reference model counts
+        them."""
         return [
-            by_instructions(words, latency, realise(layer, mapping, accelerator))
+            by_instructions(words, latency, realise(layer, mapping, accelerator), accelerator)
             for layer, mapping, words, latency in zip(
                 self.layers,
                 mappings,
-                layer_costs(self.problems.problems, mappings, accelerator),
+                layer_costs(self.problems.problems, mappings, accelerator, padded=False),
                 predict_layers(self.layers, mappings, accelerator),
                 strict=True,
             )
@@ -290,15 +300,22 @@ class InstructionModel:
 RESOURCES = ("compute", "load", "store", "issue")
 
 
-def by_instructions(words: LayerCost, latency: InstructionLatency, schedule: Schedule) -> LayerCost:
-    """The energy of counted words with the predicted latency of a schedule."""
+def by_instructions(
+    words: LayerCost, latency: InstructionLatency, schedule: Schedule, accelerator: Accelerator
+) -> LayerCost:
+    """A cost of counted words with the predicted latency and traffic of main memory of a schedule."""
     style: CodeStyle = "macro"
     if isinstance(schedule, ExplicitSchedule):
         style = "explicit"
     elif isinstance(schedule, DepthwiseSchedule):
         style = "packed"
+    moved = float(latency.bytes)
+    energy = (*words.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
     return replace(
         words,
+        energy_pj=sum(energy),
+        energy_terms_pj=energy,
+        accesses=(*words.accesses[:3], moved),
         latency_cycles=float(latency.cycles),
         latency_terms=tuple(float(latency.terms[latency.names.index(name)]) for name in RESOURCES),
         resources=RESOURCES,
@@ -312,6 +329,13 @@ def _largest(space: DesignSpace, side: int) -> Accelerator:
     mine = points.take(points.dim == side)
     best = int(np.lexsort((mine.accumulator_kib, mine.scratchpad_kib))[-1])
     return space.accelerator(side, int(mine.accumulator_kib[best]), int(mine.scratchpad_kib[best]))
+
+
+def _at(table: Floats, place: Ints) -> Floats:
+    """Entries of a table (S, ...) at places that broadcast with the rest of it."""
+    shape = np.broadcast_shapes(table.shape[1:], np.shape(place))
+    whole = np.broadcast_to(table, (len(table), *shape))
+    return np.asarray(np.take_along_axis(whole, np.broadcast_to(place, shape)[None], 0)[0])
 
 
 def _packed_layers(layer: Layer, side: int) -> list[Layer]:

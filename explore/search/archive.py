@@ -150,19 +150,16 @@ class Archive:
 
     def add(self, task: NDArray[np.int64], genomes: Genomes) -> Counts:
         """Evaluate rows (one evaluation each) and keep them."""
-        counts = count(self.problems, task, genomes, self.double_buffer)
-        sp_need = counts.scratchpad_rows if self.space.rules == "gemmini" else counts.scratchpad_words
-        accumulator, scratchpad = self.model.needs(
-            task, genomes, counts.accumulator_words.numpy(), sp_need.numpy()
-        )
+        counts = count(self.problems, task, genomes, self.double_buffer, padded=self.model.padded)
+        side, accumulator, scratchpad = self.requirement(task, genomes)
         energy = self.base.energy
-        base = energy.mac_pj * counts.macs + energy.register_pj * counts.a0 + energy.dram_pj * counts.a3
+        base = energy.mac_pj * counts.macs + energy.register_pj * counts.a0
         table = np.stack(
             [
                 base.numpy(),
                 counts.a1.numpy(),
                 counts.a2.numpy(),
-                sides(genomes),
+                side,
                 accumulator,
                 scratchpad,
                 *self.model.keep(task, genomes, counts),
@@ -183,13 +180,15 @@ class Archive:
         accumulator_pj = np.asarray(energy.accumulator_pj(hardware.accumulator_kib, hardware.dim))[:, None]
         scratchpad_pj = np.asarray(energy.scratchpad_pj(hardware.scratchpad_kib))[:, None]
         latency = self.model.cycles(d[_KEPT:, None, :], dim)
+        dram_pj = energy.dram_pj * self.model.words(d[_KEPT:, None, :], dim)
         fits = (
             (d[SIDE] <= dim)
             & (d[ACCUMULATOR] * dim * 4 / 1024 <= hardware.accumulator_kib[:, None])
             & (self.scratchpad_kib(d[SCRATCHPAD], dim) <= hardware.scratchpad_kib[:, None])
             & np.isfinite(latency)
         )
-        pj = np.where(fits, d[_BASE] + accumulator_pj * d[_A1] + scratchpad_pj * d[_A2], np.inf)
+        own = d[_BASE] + accumulator_pj * d[_A1] + scratchpad_pj * d[_A2]
+        pj = np.where(fits, own + dram_pj, np.inf)
         cycles = np.where(fits, latency, np.inf)
         return pj, cycles
 

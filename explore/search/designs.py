@@ -36,9 +36,9 @@ class Measured:
     """Evaluated mappings, fields (B,) unless said: what they cost on any accelerator, and what they need of it.
 
     Attributes:
-        base_pj: energy that does not depend on the accelerator.
+        base_pj: energy in the array.
         a1, a2: words accessed at accumulator and scratchpad.
-        kept: (kept, B) what the cost model tells latencies from.
+        kept: (kept, B) what the cost model tells latencies and traffic from.
         side: array side.
         accumulator_words: a column.
         scratchpad: bytes, or rows with the `gemmini` rules.
@@ -110,17 +110,16 @@ class Evaluator:
 
     def measure(self, task: Ints, genomes: Genomes) -> Measured:
         """One evaluation a row."""
-        c = count(self.problems, task, genomes, self.space.double_buffer)
+        c = count(self.problems, task, genomes, self.space.double_buffer, padded=self.model.padded)
+        side, accumulator, scratchpad = self.needs(task, genomes)
         energy = self.space.base.energy
-        pj = energy.mac_pj * c.macs + energy.register_pj * c.a0 + energy.dram_pj * c.a3
-        need = c.scratchpad_rows if self.space.rules == "gemmini" else c.scratchpad_words
-        accumulator, scratchpad = self.model.needs(task, genomes, c.accumulator_words.numpy(), need.numpy())
+        pj = energy.mac_pj * c.macs + energy.register_pj * c.a0
         return Measured(
             base_pj=pj.numpy(),
             a1=c.a1.numpy(),
             a2=c.a2.numpy(),
             kept=self.model.keep(task, genomes, c),
-            side=sides(genomes),
+            side=side,
             accumulator_words=accumulator,
             scratchpad=scratchpad,
         )
@@ -149,6 +148,7 @@ class Evaluator:
         dim, acc, sp = point[..., 0], point[..., 1], point[..., 2]
         energy = self.space.base.energy
         pj = m.base_pj + energy.accumulator_pj(acc, dim) * m.a1 + energy.scratchpad_pj(sp) * m.a2
+        pj = pj + energy.dram_pj * self.model.words(m.kept, dim)
         cycles = self.model.cycles(m.kept, dim)
         fits = np.isfinite(cycles) & (m.side <= dim) & (m.accumulator_words * dim * 4 / 1024 <= acc)
         fits &= self.scratchpad_kib(m.scratchpad, dim) <= sp

@@ -9,6 +9,8 @@ for every layer, and descent goes on from there; the best rounded point is the r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -195,8 +197,11 @@ class DosaSearch(BaselineSearch):
         sp = most(c.scratchpad_rows) * dim if space.rules == "gemmini" else most(c.scratchpad_words)
         sp = (sp / 1024).clamp(min=float(space.scratchpad_kib[0]))
         each = [v.repeat_interleave(n) for v in (dim, acc, sp)]
-        latency = self.evaluator.model.relaxed(task, batch, c, each[0]).view(starts, n)
-        energy = energy_terms(c, each[0], each[1], each[2], base.energy).sum(0).view(starts, n)
+        cycles, words = self.evaluator.model.relaxed(task, batch, c, each[0])
+        latency = cycles.view(starts, n)
+        energy = (
+            energy_terms(replace(c, a3=words), each[0], each[1], each[2], base.energy).sum(0).view(starts, n)
+        )
         area = space.area_of(dim, acc, sp)
         total_e, total_l = energy @ self._counts, latency @ self._counts
         by_energy, by_latency, by_area = torch.from_numpy(self.exponents.T)

@@ -8,7 +8,7 @@ inferred from them: a fixed array side, and capacities that are the (smooth) max
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -173,10 +173,10 @@ class RelaxedStarts:
             return per_start.view(-1, 1).expand(starts, tasks).reshape(-1)
 
         base = self.space.base
-        latency = self.model.relaxed(self._task, batch, c, each(dim), macro).view(starts, tasks)
-        energy = (
-            energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0).view(starts, tasks)
-        )
+        cycles, words = self.model.relaxed(self._task, batch, c, each(dim), macro)
+        c = replace(c, a3=words)
+        energy = energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0)
+        latency, energy = cycles.view(starts, tasks), energy.view(starts, tasks)
         log_e = (energy @ self.counts).log()
         log_l = (latency @ self.counts).log()
         area = self.space.area_of(dim, acc_kib, sp_kib)

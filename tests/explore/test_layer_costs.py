@@ -3,8 +3,9 @@
 import pytest
 
 from accel.presets import load_accelerator
+from compiler.mapping import Mapping
 from compiler.mapping_text import parse_mapping
-from explore.cost.layers import layer_costs
+from explore.cost.layers import even_tiles, layer_costs
 from workloads.problem import Problem
 
 
@@ -39,3 +40,21 @@ def test_order_and_the_empty_case() -> None:
     twice = layer_costs([one, Problem(P=16, C=8, K=8, groups=3)], [mapping, mapping], accelerator)
     assert twice[1].macs == 3 * twice[0].macs
     assert twice[1].energy_pj == pytest.approx(3 * twice[0].energy_pj)
+
+
+def test_even_tiles_keep_their_number_and_lose_their_padding():
+    """56 rows in tiles of 23 are three tiles; evenly, of 19."""
+    problem = Problem(P=56, C=250, K=20)
+    ones = dict.fromkeys("RSPQCKN", 1)
+    temporal = tuple(
+        tuple({**ones, **level}[name] for name in "RSPQCKN")
+        for level in ({"P": 23}, {"C": 15, "K": 2}, {}, {"P": 3, "C": 2})
+    )
+    orders = ("RSPQCKN",) * 4
+    mapping = Mapping("WS", rows=16, columns=16, temporal=temporal, order=orders, buffering=(2, 2, 2))
+    even = even_tiles(mapping, problem)
+    assert [even.factor("P", level) for level in range(4)] == [19, 1, 1, 3]
+    assert [even.factor("C", level) for level in range(4)] == [1, 8, 1, 2]  # 250 = 2 x (8 x 16 - 3)
+    assert (even.rows, even.columns, even.factor("K", 1)) == (16, 10, 2)
+    assert dict(zip("RSPQCKN", even.padded_bounds, strict=True)) == {**ones, "P": 57, "C": 256, "K": 20}
+    even.check(problem)

@@ -11,7 +11,6 @@ from compiler.layer import Layer
 from compiler.lower.realise import realise
 from compiler.schedule import DepthwiseSchedule
 from explore.cost.instruction import predict_layers
-from explore.cost.layers import layer_costs
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
 from explore.genome import to_mapping
@@ -78,8 +77,8 @@ def test_rows_are_counted_and_predicted_as_they_run() -> None:
                 mapping = to_mapping(archive.genomes[n][k], layer.problem.groups, True)
                 (predicted,) = predict_layers([layer], [mapping], accelerator)
                 assert cycles[0, k] == pytest.approx(float(predicted.cycles), rel=1e-6)
-                (words,) = layer_costs([layer.problem], [mapping], accelerator)
-                assert energy[0, k] == pytest.approx(words.energy_pj)
+                (cost,) = InstructionModel([layer], SPACE).layer_costs([mapping], accelerator)
+                assert energy[0, k] == pytest.approx(cost.energy_pj)
                 compared += isinstance(realise(layer, mapping, accelerator), DepthwiseSchedule)
     assert compared > 60
 

@@ -7,9 +7,8 @@ import pytest
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.layer import Layer
-from compiler.mapping import Mapping
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from explore.cost.schedules import even_tiles, schedule_costs
+from explore.cost.schedules import schedule_costs
 from explore.measure.layer import measure_layer
 from workloads.problem import Problem
 
@@ -37,9 +36,9 @@ def test_leftovers_and_kept_operands_cost_what_they_cost(layer: Layer, schedule:
     measured = measure_layer(layer, schedule, SMALL)
     assert measured.status == "measured"
     assert cost.latency_cycles == pytest.approx(measured.cycles, rel=0.2)
-    # an operand that could stay and is loaded again is counted once
-    lowest = 0.55 if "1,1,40" in str(schedule) else 0.75
-    assert lowest < cost.energy_pj / measured.energy_pj < 1.15
+    moved = measured.activity["dram_read_bytes"] + measured.activity["dram_write_bytes"]
+    assert cost.accesses[3] == pytest.approx(moved, rel=0.04)
+    assert cost.energy_pj == pytest.approx(measured.energy_pj, rel=0.06)
 
 
 def test_an_operand_that_is_not_kept_is_loaded_again() -> None:
@@ -56,21 +55,3 @@ def test_the_reference_model_and_what_cannot_be_carried_out() -> None:
     assert cost.latency_cycles == max(cost.latency_terms)
     with pytest.raises(InfeasibleError):
         schedule_costs([CONV], [LoopWsSchedule(1, 1, 1)], SMALL, "instruction")
-
-
-def test_even_tiles_keep_their_number_and_lose_their_padding():
-    """56 rows in tiles of 23 are three tiles; evenly, of 19."""
-    problem = Problem(P=56, C=250, K=20)
-    ones = dict.fromkeys("RSPQCKN", 1)
-    temporal = tuple(
-        tuple({**ones, **level}[name] for name in "RSPQCKN")
-        for level in ({"P": 23}, {"C": 15, "K": 2}, {}, {"P": 3, "C": 2})
-    )
-    orders = ("RSPQCKN",) * 4
-    mapping = Mapping("WS", rows=16, columns=16, temporal=temporal, order=orders, buffering=(2, 2, 2))
-    even = even_tiles(mapping, problem)
-    assert [even.factor("P", level) for level in range(4)] == [19, 1, 1, 3]
-    assert [even.factor("C", level) for level in range(4)] == [1, 8, 1, 2]  # 250 = 2 x (8 x 16 - 3)
-    assert (even.rows, even.columns, even.factor("K", 1)) == (16, 10, 2)
-    assert dict(zip("RSPQCKN", even.padded_bounds, strict=True)) == {**ones, "P": 57, "C": 256, "K": 20}
-    even.check(problem)

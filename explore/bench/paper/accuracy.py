@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from explore.cost.instruction import predict_layers
+from explore.cost.layers import layer_costs
 from explore.cost.learned.scores import scores
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.predicted import by_instructions
 from explore.measure.dataset import Dataset
 
 Floats = NDArray[np.float64]
@@ -42,52 +43,38 @@ class AccuracyRow:
     bias_percent: float
 
 
-def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, Floats]:
-    """Cycles of every row by every model, (rows,)."""
+def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, dict[str, Floats]]:
+    """What every model predicts of every row, (rows,), by quantity and model: cycles, and energy in pJ.
+
+    The instruction-aware model knows schedules as they were run.
+    """
     macs = np.array([p.macs / a.dim**2 for p, a in zip(data.problems, data.accelerators, strict=True)])
-    found = {"macs": macs, "reference": reference_cycles(data)}
-    found["instruction"] = instruction_cycles(data)
-    for name, values in found.items():
-        note(f"accuracy: {name} on {len(values):,} rows")
-    return found
-
-
-def instruction_cycles(data: Dataset) -> Floats:
-    """Cycles by the instruction-aware model, (rows,); schedules are known as they were run."""
-    from explore.cost.instruction import predict_layers
-
-    cycles = np.zeros(len(data))
+    found = {
+        "cycles": {"macs": macs, "reference": np.zeros(len(data)), "instruction": np.zeros(len(data))},
+        "energy": {"reference": np.zeros(len(data)), "instruction": np.zeros(len(data))},
+    }
     order = sorted(range(len(data)), key=lambda i: data.rows[i].accelerator)
-    for _, members in groupby(order, key=lambda i: data.rows[i].accelerator):
+    for name, members in groupby(order, key=lambda i: data.rows[i].accelerator):
         index = list(members)
-        costs = predict_layers(
-            [data.layers[i] for i in index], [data.schedules[i] for i in index], data.accelerators[index[0]]
-        )
-        cycles[index] = [float(cost.cycles[0]) for cost in costs]
-    return cycles
-
-
-def reference_cycles(data: Dataset) -> Floats:
-    """Cycles of every row by the reference model, (rows,)."""
-    counts = access_counts(ProblemBatch.of(data.problems), MappingBatch.of(data.mappings))
-    dims = torch.tensor([float(a.dim) for a in data.accelerators], dtype=torch.float64)
-    # Of its four resources only DRAM depends on more of the accelerator than its side.
-    terms = latency_terms(counts, dims, 1.0).numpy()
-    terms[3] /= np.array([a.dram_bytes_per_cycle for a in data.accelerators])
-    return np.asarray(terms.max(0))
-
-
-def reference_energy(data: Dataset) -> Floats:
-    """Energy of every row by the reference model in pJ, (rows,)."""
-    counts = access_counts(ProblemBatch.of(data.problems), MappingBatch.of(data.mappings))
-    found = np.zeros(len(data))
-    names = np.array([row.accelerator for row in data.rows])
-    for name, a in data.configurations.items():
-        dim, acc, sp = (
-            torch.tensor(float(v), dtype=torch.float64) for v in (a.dim, a.accumulator_kib, a.scratchpad_kib)
-        )
-        mine = names == name
-        found[mine] = energy_terms(counts, dim, acc, sp, a.energy).sum(0).numpy()[mine]
+        accelerator = data.accelerators[index[0]]
+        layers, schedules = [data.layers[i] for i in index], [data.schedules[i] for i in index]
+        mappings, problems = [data.mappings[i] for i in index], [layer.problem for layer in layers]
+        costs = {
+            "reference": layer_costs(problems, mappings, accelerator),
+            "instruction": [
+                by_instructions(words, latency, schedule, accelerator)
+                for words, latency, schedule in zip(
+                    layer_costs(problems, mappings, accelerator, padded=False),
+                    predict_layers(layers, schedules, accelerator),
+                    schedules,
+                    strict=True,
+                )
+            ],
+        }
+        for model, ones in costs.items():
+            found["cycles"][model][index] = [one.latency_cycles for one in ones]
+            found["energy"][model][index] = [one.energy_pj for one in ones]
+        note(f"accuracy: {len(index):,} rows of {name}")
     return found
 
 

@@ -296,8 +296,9 @@ def accuracy_page(rows: Sequence[AccuracyRow], name: str) -> str:
                 f"Published, on 200 held-out samples of another implementation: correlation {ACCURACY['analytical']:.2f} "
                 f"for the analytical model, {ACCURACY['learned']:.2f} with a learned encoder on top. "
                 "`baco model evaluate` adds the learned residuals to this table.",
-                "## Energy\n\nCounted activity of the RTL against the reference model's accesses, both with the same energy "
-                "table.",
+                "## Energy\n\nCounted activity of the RTL against predicted accesses, both with the same energy table. The "
+                "instruction-aware model predicts what main memory moves, and takes the reference model's counts inside "
+                "the accelerator.",
                 _accuracy_table([row for row in rows if row.quantity == "energy"]),
             ]
         )

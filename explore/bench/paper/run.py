@@ -13,7 +13,7 @@ from typing import Any
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.bench.paper import charts, report
-from explore.bench.paper.accuracy import predictions, reference_energy, score_table
+from explore.bench.paper.accuracy import predictions, score_table
 from explore.bench.paper.cache import Cache
 from explore.bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from explore.bench.paper.efficiency import SEEDS, run_efficiency
@@ -182,11 +182,10 @@ def _efficiency(folder: Path, kept: Path, options: PaperOptions, note: Note) -> 
 def _accuracy(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     data = read_dataset(options.dataset)
     predicted = predictions(data, note)
-    rows = score_table(predicted, data.cycles, data.strata)
-    energy = {"reference": reference_energy(data)}
-    rows += score_table(energy, data.numbers("energy_pj"), data.strata, "energy")
+    rows = score_table(predicted["cycles"], data.cycles, data.strata)
+    rows += score_table(predicted["energy"], data.numbers("energy_pj"), data.strata, "energy")
     atomic_write(folder / "accuracy.md", report.accuracy_page(rows, Path(options.dataset).name))
-    atomic_write(folder / "accuracy.png", charts.accuracy_chart(predicted, data.cycles))
+    atomic_write(folder / "accuracy.png", charts.accuracy_chart(predicted["cycles"], data.cycles))
     return _plain(rows)
 
 

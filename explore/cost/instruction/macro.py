@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -93,6 +94,15 @@ def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:
     return a, b if isinstance(b, Tensor) else torch.full_like(a, b)
 
 
+class MacroLatency(NamedTuple):
+    """Of a batch: cycles (B,), terms (5, B) (compute, load, store, issue, start, of which all but the last overlap), and
+    bytes (B,) that the channel of main memory moves."""
+
+    cycles: Tensor
+    terms: Tensor
+    bytes: Tensor
+
+
 @dataclass(frozen=True)
 class _Shape:
     """A batch's tiles: by dimension extents of a full tile and of the layer, times the tile is changed, loop ranks."""
@@ -120,11 +130,8 @@ def macro_latency(
     hardware: HardwareBatch,
     rounding: Rounding,
     constants: MacroConstants = CONSTANTS,
-) -> tuple[Tensor, Tensor]:
-    """Cycles (B,) and terms (5, B) of a batch of mappings in macro form: compute, load, store, issue, start.
-
-    All but the last term overlap. Rows that have no macro form get numbers that mean nothing.
-    """
+) -> MacroLatency:
+    """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
     product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
     if bool(product.all()):
         return _cycles(_product, layers, mappings, hardware, rounding, constants)
@@ -134,17 +141,17 @@ def macro_latency(
         found = [
             _cycles(one, layers, mappings, hardware, rounding, constants) for one in (_product, _convolution)
         ]
-        return torch.where(product, found[0][0], found[1][0]), torch.where(product, found[0][1], found[1][1])
-    cycles = torch.zeros_like(mappings.rows)
-    terms = cycles.expand(5, -1)
+        return MacroLatency(*(torch.where(product, a, b) for a, b in zip(*found, strict=True)))
+    parts = []
     for one, chosen in ((_product, product), (_convolution, ~product)):
         index = chosen.nonzero().squeeze(1)
         part = _cycles(
             one, layers.take(index), _take(mappings, index), hardware.take(index), rounding, constants
         )
-        cycles = cycles.index_copy(0, index, part[0])
-        terms = terms.index_copy(1, index, part[1])
-    return cycles, terms
+        parts.append((index, part))
+    place = torch.argsort(torch.cat([index for index, _ in parts]))
+    found = [part for _, part in parts]
+    return MacroLatency(*(torch.cat(pair, dim=-1)[..., place] for pair in zip(*found, strict=True)))
 
 
 def _take(mappings: MappingBatch, index: Tensor) -> MappingBatch:
@@ -168,7 +175,7 @@ def _cycles(
     hardware: HardwareBatch,
     rounding: Rounding,
     constants: MacroConstants,
-) -> tuple[Tensor, Tensor]:
+) -> MacroLatency:
     machine = Machine(
         hardware.dim, hardware.beat, hardware.request, hardware.requests, hardware.bandwidth, hardware.load_entries,
         hardware.execute_entries,
@@ -178,7 +185,7 @@ def _cycles(
     )
 
 
-def _terms(found: MacroCycles) -> tuple[Tensor, Tensor]:
+def _terms(found: MacroCycles) -> MacroLatency:
     parts = (
         found.compute,
         found.load,
@@ -187,12 +194,12 @@ def _terms(found: MacroCycles) -> tuple[Tensor, Tensor]:
         found.ends,
     )
     same = torch.broadcast_tensors(*parts)  # type: ignore[no-untyped-call]
-    return found.total, torch.stack(same)
+    return MacroLatency(found.total, torch.stack(same), found.bytes)
 
 
 def schedule_latency(
     layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
-) -> tuple[Tensor, Tensor]:
+) -> MacroLatency:
     """As `macro_latency`, of one schedule: what its tiles, order and kept operands say, which need not be what a mapping
     would be realised by. Raises InfeasibleError if it cannot be carried out."""
     found = macro_cycles(layer, schedule, accelerator)

@@ -48,10 +48,12 @@ class InstructionLatency:
         cycles: (B,).
         terms: (5, B) cycles by `TERMS`: in which the array, loads, stores and the host core are busy, and what start,
             end and waits in between take. All but the last overlap.
+        bytes: (B,) that the channel of main memory moves, unused parts of its bursts included.
     """
 
     cycles: Tensor
     terms: Tensor
+    bytes: Tensor
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,17 +135,20 @@ def latency(
     if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
         # fields that broadcast cannot be picked from: both kinds for all rows
         one = _explicit(layers, mappings, hardware, rounding, found)
-        cycles, terms = macro_latency(layers, mappings, hardware, rounding)
+        other = macro_latency(layers, mappings, hardware, rounding)
         return InstructionLatency(
-            torch.where(macro, cycles, one.cycles), torch.where(macro, terms, one.terms)
+            torch.where(macro, other.cycles, one.cycles),
+            torch.where(macro, other.terms, one.terms),
+            torch.where(macro, other.bytes, one.bytes),
         )
     rows, others = macro.nonzero().flatten(), (~macro).nonzero().flatten()
     by_macro = macro_latency(layers.take(rows), _take(mappings, rows), hardware.take(rows), rounding)
     by_moves = _explicit(layers.take(others), _take(mappings, others), hardware.take(others), rounding, found)
     place = torch.argsort(torch.cat([rows, others]))
     return InstructionLatency(
-        torch.cat([by_macro[0], by_moves.cycles])[place],
-        torch.cat([by_macro[1], by_moves.terms], dim=1)[:, place],
+        torch.cat([by_macro.cycles, by_moves.cycles])[place],
+        torch.cat([by_macro.terms, by_moves.terms], dim=1)[:, place],
+        torch.cat([by_macro.bytes, by_moves.bytes])[place],
     )
 
 
@@ -177,6 +182,7 @@ class Work:
         beside: memory, moves that passes hide.
         waves: the array.
         read, written: all reads, all writes.
+        bytes: that memory moves, not cycles.
     """
 
     host_loads: Tensor
@@ -188,6 +194,7 @@ class Work:
     waves: Tensor
     read: Tensor
     written: Tensor
+    bytes: Tensor
 
 
 def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLatency:
@@ -219,7 +226,7 @@ def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Ins
     start = k["start"] + zero
     cycles = together + k["phases"] * (apart - together) + fences + start
     terms = torch.stack([waves, work.read, work.written, host, start + waits])
-    return InstructionLatency(cycles, terms)
+    return InstructionLatency(cycles, terms, work.bytes)
 
 
 def _join(power: float, *times: Tensor) -> Tensor:
@@ -315,6 +322,13 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
         waves=c.waves,
         read=weight_cycles + input_cycles + opening_cycles,
         written=store_cycles,
+        bytes=weights.bytes
+        + inputs.bytes
+        + bias.bytes
+        + residual.bytes
+        + sums_in.bytes
+        + results.bytes
+        + sums_out.bytes,
     )
 
 
@@ -354,6 +368,6 @@ def predict_layers(
         for at, place in enumerate(places):
             one_more = slice(at, at + 1)
             found[place] = InstructionLatency(
-                predicted.cycles[one_more] + first[one_more], terms[:, one_more]
+                predicted.cycles[one_more] + first[one_more], terms[:, one_more], predicted.bytes[one_more]
             )
     return [found[place] for place in range(len(layers))]
