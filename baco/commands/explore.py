@@ -53,7 +53,7 @@ def explore(
         typer.Option(
             "--cost-model",
             metavar="NAME",
-            help="What predicts latency: instruction (cycles of the compiled program on the generated hardware; the "
+            help="What predicts: instruction (cycles and traffic of the compiled program on the generated hardware; the "
             "default) or reference (the published analytical model; the default in spaces with reference rules).",
         ),
     ] = None,

@@ -241,6 +241,22 @@ def test_the_model_predicts_micro_benchmarks() -> None:
     assert abs(one.bias) < 0.04
 
 
+@pytest.mark.parametrize("name", ["micro", "test"])
+def test_bytes_of_main_memory_are_those_that_the_rtl_moved(name: str) -> None:
+    """Nothing is fitted here: `test` is as good a set as any."""
+    data = read_dataset(name)
+    found = latency(
+        LayerBatch.of(data.layers), MappingBatch.of(data.mappings), HardwareBatch.of(data.accelerators)
+    )
+    moved = data.numbers("dram_read_bytes") + data.numbers("dram_write_bytes")
+    one = accuracy(found.bytes.numpy(), moved)
+    assert one.spearman is not None
+    assert one.spearman > 0.999
+    assert one.mean_absolute_error < 0.02
+    assert one.median_absolute_error < 0.001
+    assert abs(one.bias) < 0.005
+
+
 def test_other_constants_change_the_prediction() -> None:
     own = constants()
     slower = Constants({name: 2 * cost for name, cost in own.host.items()}, own.timing)

@@ -283,6 +283,19 @@ def test_counts_of_the_functional_model_are_those_that_the_rtl_executed() -> Non
         assert counted[name].tolist() == kept[name].tolist()
 
 
+def test_shipped_weights_belong_to_this_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """They were trained on the features that programs have now, and know shapes and accelerators they never saw."""
+    assert run("baco", ["model", "evaluate", "--set", "test", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["predictors"]
+    assert {"analytical", "blend, mappings", "blend, mappings and compiled programs"} <= set(found)
+    analytical, mappings = found["analytical"], found["blend, mappings"]
+    programs = found["blend, mappings and compiled programs"]
+    assert programs["mean_percent"] < mappings["mean_percent"] < analytical["mean_percent"]
+    assert programs["spearman"] > 0.99
+    assert programs["mean_percent"] < 6.0
+    assert abs(programs["bias_percent"]) < 2.0
+
+
 def test_evaluate_asks_for_one_thing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("baco", ["model", "evaluate"]) == 2
     assert "--set" in capsys.readouterr().err

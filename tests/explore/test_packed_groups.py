@@ -114,6 +114,8 @@ def test_packed_predictions_against_the_rtl() -> None:
         assert measured.status == "measured", measured.reason
         (predicted,) = predict_layers([LAYERS[n]], [mapping], accelerator)
         assert float(predicted.cycles) == pytest.approx(measured.cycles, rel=0.35)
+        moved = measured.activity["dram_read_bytes"] + measured.activity["dram_write_bytes"]
+        assert float(predicted.bytes) == pytest.approx(moved, rel=0.05)
 
 
 def test_a_search_packs_groups() -> None:

@@ -130,7 +130,7 @@ def networks_page(rows: Sequence[NetworkRow]) -> str:
     parts = [
         "# Networks",
         "Batch 1. EDP of one run, µJ·cycles: sum of energies times sum of latencies. Latency by the reference model, by "
-        "the instruction-aware model (energies are the reference model's there), or measured on the RTL (then energy is "
+        "the instruction-aware model, or measured on the RTL (then energy is "
         "counted activity times the same table).",
         _SETUP,
     ]

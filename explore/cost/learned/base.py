@@ -103,7 +103,9 @@ def instruction_base(
     work = measure_work(tiling, counts, constants())
     terms = dict(zip(found.names, found.terms, strict=True))
     for part in (counts, work):
-        terms |= {one.name.replace("_", " "): getattr(part, one.name) for one in fields(part)}
+        # the bytes of all operands together are no news: those of each are among the counts
+        names = [one.name for one in fields(part) if one.name != "bytes"]
+        terms |= {name.replace("_", " "): getattr(part, name) for name in names}
     host = host_features(tiling, counts)
     terms |= {
         f"host {name}".replace("_", " "): count for name, count in zip(HOST_FEATURES, host, strict=True)
