@@ -15,8 +15,12 @@ from compiler.mapping import Mapping
 from explore.cost.model import CostModel
 from explore.measure.pool import MeasurementJob
 from explore.measure.text import parse_schedule, schedule_text, style_of
+from explore.measured.buffers import Roomier
 
 __all__ = ["Alternative", "Machine"]
+
+#: Of a picojoule and of a cycle.
+Weights = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Machine:
     model: CostModel
     found: list[list[Alternative]] = field(default_factory=list)
     _asked: list[int] = field(default_factory=list)
+    _roomier: Roomier | None = None
 
     @classmethod
     def of(
@@ -106,8 +111,16 @@ class Machine:
                     self.found[place].append(Alternative(*usable[rank], cost.latency_cycles, cost.energy_pj))
         return sum(map(len, fresh))
 
-    def widen(self, shares: Sequence[int]) -> int:
-        """Ask the compiler for more of its best schedules: `shares[i]` more of layer i. How many are new."""
+    def widen(
+        self, shares: Sequence[int], near: Sequence[Alternative] = (), weights: Weights = (1.0, 1.0)
+    ) -> int:
+        """More alternatives: `shares[i]` more of the compiler's best schedules of layer i, and as many mappings that hold
+        tiles once (`explore.measured.buffers`). How many are new.
+
+        Args:
+            near: an alternative of each layer that these begin with; none for the compiler's schedules alone.
+            weights: of a picojoule and of a cycle, by which they are ranked.
+        """
         more: list[list[Mapping]] = []
         for place, (layer, share) in enumerate(zip(self.layers, shares, strict=True)):
             ones: list[Mapping] = []
@@ -118,5 +131,9 @@ class Machine:
                         ones.append(mapping_of(layer, choice.schedule, self.accelerator))
                     except BacoError:  # no mapping says what the schedule does
                         continue
+                if near:
+                    if self._roomier is None:
+                        self._roomier = Roomier(self.accelerator, self.layers)
+                    ones += self._roomier.best(place, near[place].mapping, int(share), *weights)
             more.append(ones)
         return self.add(more)

@@ -1,10 +1,10 @@
 """Search, measure, learn, search again: the best design by measurements, for a budget of simulated cycles.
 
 The predicted best design is measured first, so the result is never worse than that of a search without measurements;
-then the best designs of a few other accelerators. After that every round asks the compiler for more schedules of the layers that importance estimation points at, believes
-what measurements say about predictions (`explore.measured.belief`), combines the alternatives of every accelerator
-exactly, and measures what promises most per simulated cycle: single layers of accelerators that were measured, whole
-designs of others. The winner is measured whole; what that simulates beyond the budget is counted apart.
+then the best designs of a few other accelerators. After that every round asks for more schedules of the layers that
+importance estimation points at (the compiler's, and some that hold tiles once), believes what measurements say about
+predictions (`explore.measured.belief`), combines the alternatives of every accelerator exactly, and measures what
+promises most per simulated cycle: single layers of accelerators that were measured, whole designs of others. The winner is measured whole; what that simulates beyond the budget is counted apart.
 
 Everything follows from the study, the budget and the measurements, and these are kept: a run that was killed is
 repeated up to where it stood without simulating anything again.
@@ -229,7 +229,10 @@ class MeasuredSearch:
             if not shares.any():
                 estimator.revive()
                 shares = estimator.shares(units)
-            fresh += self.machines[design.place].widen(shares.tolist())
+            machine = self.machines[design.place]
+            energy, cycles = self._totals(design.chosen)
+            by_energy, by_cycles = self._elasticity(energy, cycles, machine.accelerator.area_mm2)
+            fresh += machine.widen(shares.tolist(), design.chosen, (by_energy / energy, by_cycles / cycles))
         if fresh:
             self._beliefs.clear()
         return fresh
