@@ -18,7 +18,7 @@ from workloads.problem import Problem
 ACCELERATOR = Accelerator(name="small", dim=8, scratchpad_kib=16, accumulator_kib=2)
 #: A product whose depth does not fit: sums go to main memory and back as often as it is cut.
 LAYER = Layer(Problem(P=32, C=768, K=96), scale=2.0**-8)
-TWICE = parse_mapping_text("L3[WIO] K12 C8 - L2[WI] N1 K8X - L1[O] C12 C8X - L0[W] P32 buffers 2,2,2")
+TWICE = parse_mapping_text("L3[WIO] C8 K12 - L2[WI] N1 K8X - L1[O] C12 C8X - L0[W] P32 buffers 2,2,2")
 
 
 @pytest.fixture(scope="module")
