@@ -30,7 +30,7 @@ from compiler.lower.realise import macro_form, realise
 from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CodeStyle, CostModelName, LayerCost
-from explore.cost.instruction import HardwareBatch, InstructionLatency, LayerBatch, latency, predict_layers
+from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
 from explore.cost.layers import layer_costs
 from explore.cost.reference import AXES, Counts, MappingBatch
 from explore.genome import (
@@ -133,7 +133,7 @@ class InstructionModel:
             index = torch.from_numpy(b)
             found = latency(
                 self._layers.take(torch.from_numpy(run[b])),
-                _take_mappings(batch, index),
+                batch.take(index),
                 self._hardware.take(torch.from_numpy(s)),
                 torch.from_numpy(macro[s, b]),
             )
@@ -284,16 +284,8 @@ class InstructionModel:
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """Latency and bytes of main memory by the instruction-aware model, other accesses as the reference model counts
         them."""
-        return [
-            by_instructions(words, latency, realise(layer, mapping, accelerator), accelerator)
-            for layer, mapping, words, latency in zip(
-                self.layers,
-                mappings,
-                layer_costs(self.problems.problems, mappings, accelerator, padded=False),
-                predict_layers(self.layers, mappings, accelerator),
-                strict=True,
-            )
-        ]
+        words = layer_costs(self.problems.problems, mappings, accelerator, padded=False)
+        return by_instructions(words, self.layers, mappings, accelerator)
 
 
 #: What bounds a latency here, of the terms that the model reports.
@@ -301,26 +293,37 @@ RESOURCES = ("compute", "load", "store", "issue")
 
 
 def by_instructions(
-    words: LayerCost, latency: InstructionLatency, schedule: Schedule, accelerator: Accelerator
-) -> LayerCost:
-    """A cost of counted words with the predicted latency and traffic of main memory of a schedule."""
-    style: CodeStyle = "macro"
-    if isinstance(schedule, ExplicitSchedule):
-        style = "explicit"
-    elif isinstance(schedule, DepthwiseSchedule):
-        style = "packed"
-    moved = float(latency.bytes)
-    energy = (*words.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
-    return replace(
-        words,
-        energy_pj=sum(energy),
-        energy_terms_pj=energy,
-        accesses=(*words.accesses[:3], moved),
-        latency_cycles=float(latency.cycles),
-        latency_terms=tuple(float(latency.terms[latency.names.index(name)]) for name in RESOURCES),
-        resources=RESOURCES,
-        style=style,
-    )
+    words: Sequence[LayerCost],
+    layers: Sequence[Layer],
+    how: Sequence[Mapping | Schedule],
+    accelerator: Accelerator,
+) -> list[LayerCost]:
+    """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
+    mapping or schedule says. Raises as `explore.cost.instruction.predict_layers`."""
+    predicted = predict_layers(layers, how, accelerator)
+    found = []
+    for one, cost, layer, own in zip(how, words, layers, predicted, strict=True):
+        schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
+        style: CodeStyle = "macro"
+        if isinstance(schedule, ExplicitSchedule):
+            style = "explicit"
+        elif isinstance(schedule, DepthwiseSchedule):
+            style = "packed"
+        moved = float(own.bytes)
+        energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
+        found.append(
+            replace(
+                cost,
+                energy_pj=sum(energy),
+                energy_terms_pj=energy,
+                accesses=(*cost.accesses[:3], moved),
+                latency_cycles=float(own.cycles),
+                latency_terms=tuple(float(own.terms[own.names.index(name)]) for name in RESOURCES),
+                resources=RESOURCES,
+                style=style,
+            )
+        )
+    return found
 
 
 def _largest(space: DesignSpace, side: int) -> Accelerator:
@@ -386,15 +389,3 @@ def _order_fits(order: int, busy: int, product: bool) -> bool:
         buffering=(2, 2, 2),
     )
     return macro_form(layer, mapping, load_accelerator("gemmini-default")) is not None
-
-
-def _take_mappings(batch: MappingBatch, index: Tensor) -> MappingBatch:
-    stationary, copies = batch.output_stationary, batch.copies
-    return MappingBatch(
-        temporal=batch.temporal[..., index],
-        rows=batch.rows[index],
-        columns=batch.columns[index],
-        rank=batch.rank[..., index],
-        output_stationary=None if stationary is None else stationary[index],
-        copies=None if copies is None else copies[..., index],
-    )

@@ -100,6 +100,18 @@ class MappingBatch:
             copies=torch.tensor([m.buffering for m in mappings], dtype=dtype).reshape(-1, 3).T.contiguous(),
         )
 
+    def take(self, index: Tensor) -> MappingBatch:
+        """The mappings at `index`."""
+        stationary, copies = self.output_stationary, self.copies
+        return MappingBatch(
+            self.temporal[..., index],
+            self.rows[index],
+            self.columns[index],
+            self.rank[..., index],
+            None if stationary is None else stationary[index],
+            None if copies is None else copies[..., index],
+        )
+
 
 @dataclass(frozen=True)
 class Counts:

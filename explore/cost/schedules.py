@@ -10,7 +10,6 @@ from compiler.lower.grouped import packed_layer
 from compiler.lower.realise import flat_layer, mapping_of
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CostModelName, LayerCost
-from explore.cost.instruction import predict_layers
 from explore.cost.layers import layer_costs
 from explore.cost.predicted import by_instructions
 
@@ -37,9 +36,4 @@ def schedule_costs(
     words = layer_costs(problems, mappings, accelerator, padded=False)
     if model == "reference":
         return words
-    return [
-        by_instructions(one, latency, schedule, accelerator)
-        for one, latency, schedule in zip(
-            words, predict_layers(layers, schedules, accelerator), schedules, strict=True
-        )
-    ]
+    return by_instructions(words, layers, schedules, accelerator)

@@ -16,9 +16,7 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layer import Layer
-from compiler.lower.realise import realise
 from compiler.mapping import Mapping, packed_problem, requirement
-from explore.cost.instruction import predict_layers
 from explore.cost.layers import even_tiles, layer_costs
 from explore.cost.predicted import by_instructions
 from workloads.problem import DIMS
@@ -87,13 +85,9 @@ class Roomier:
             return []
         try:
             words = layer_costs([layer.problem] * len(ones), ones, self.accelerator, padded=False)
-            found = predict_layers([layer] * len(ones), ones, self.accelerator)
+            costs = by_instructions(words, [layer] * len(ones), ones, self.accelerator)
         except BacoError:
             return [float("inf")] * len(ones)
-        costs = [
-            by_instructions(word, latency, realise(layer, one, self.accelerator), self.accelerator)
-            for word, latency, one in zip(words, found, ones, strict=True)
-        ]
         return [energy * cost.energy_pj + cycles * cost.latency_cycles for cost in costs]
 
 

@@ -4,7 +4,8 @@ The predicted best design is measured first, so the result is never worse than t
 then the best designs of a few other accelerators. After that every round asks for more schedules of the layers that
 importance estimation points at (the compiler's, and some that hold tiles once), believes what measurements say about
 predictions (`explore.measured.belief`), combines the alternatives of every accelerator exactly, and measures what
-promises most per simulated cycle: single layers of accelerators that were measured, whole designs of others. The winner is measured whole; what that simulates beyond the budget is counted apart.
+promises most per simulated cycle: single layers of accelerators that were measured, whole designs of others. The winner
+is measured whole; what that simulates beyond the budget is counted apart.
 
 Everything follows from the study, the budget and the measurements, and these are kept: a run that was killed is
 repeated up to where it stood without simulating anything again.

@@ -59,7 +59,8 @@ def baseline_design(
     """The reference machine with what Gemmini's library would run on it (`compiler.heuristic`).
 
     Convolutions of one pixel are matrix products, as in the ResNet-50 that comes with Gemmini; as convolutions they would
-    take up to three times as long. Layers that the library's macros cannot express run as this compiler chooses, which the design's name tells.
+    take up to three times as long. Layers that the library's macros cannot express run as this compiler chooses, which the
+    design's name tells.
     """
     machine = reference_machine(space)
     schedules: list[Schedule] = []

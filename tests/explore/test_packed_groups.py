@@ -10,6 +10,7 @@ from accel.presets import load_accelerator
 from compiler.layer import Layer
 from compiler.lower.realise import realise
 from compiler.schedule import DepthwiseSchedule
+from explore.bench.paper.systems import best_candidate
 from explore.cost.instruction import predict_layers
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
@@ -120,15 +121,7 @@ def test_packed_predictions_against_the_rtl() -> None:
 
 def test_a_search_packs_groups() -> None:
     setup = SearchSetup(TASKS, SPACE, Objective.parse("edp"), 1200, 0, model())
-    searcher, best = make_searcher("gradient", setup), None
-    while True:
-        result = searcher.step()
-        for one in result.candidates:
-            if best is None or one.objective < best.objective:
-                best = one
-        if result.done:
-            break
-    assert best is not None
+    best = best_candidate(make_searcher("gradient", setup))
     schedules = [realise(*pair, best.accelerator) for pair in zip(LAYERS, best.mappings, strict=True)]
     # few pixels of few groups are hardly worth the expansion
     assert isinstance(schedules[0], DepthwiseSchedule)

@@ -9,7 +9,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.cost.instruction import predict_layers
 from explore.cost.layers import layer_costs
 from explore.cost.learned.scores import scores
 from explore.cost.predicted import by_instructions
@@ -61,15 +60,9 @@ def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, dict[st
         mappings, problems = [data.mappings[i] for i in index], [layer.problem for layer in layers]
         costs = {
             "reference": layer_costs(problems, mappings, accelerator),
-            "instruction": [
-                by_instructions(words, latency, schedule, accelerator)
-                for words, latency, schedule in zip(
-                    layer_costs(problems, mappings, accelerator, padded=False),
-                    predict_layers(layers, schedules, accelerator),
-                    schedules,
-                    strict=True,
-                )
-            ],
+            "instruction": by_instructions(
+                layer_costs(problems, mappings, accelerator, padded=False), layers, schedules, accelerator
+            ),
         }
         for model, ones in costs.items():
             found["cycles"][model][index] = [one.latency_cycles for one in ones]

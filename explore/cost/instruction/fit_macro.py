@@ -73,19 +73,15 @@ def samples_of(data: Dataset) -> dict[str, MacroSample]:
     """The rows of a set that macros carried out, by macro."""
     found = {}
     for kind, name in ((LoopWsSchedule, "loop_ws"), (LoopConvSchedule, "loop_conv")):
-        chosen = [n for n, schedule in enumerate(data.schedules) if isinstance(schedule, kind)]
-        if not chosen:
+        rows = {n: schedule for n, schedule in enumerate(data.schedules) if isinstance(schedule, kind)}
+        if not rows:
             continue
-        pairs = [
-            macro_numbers(data.layers[n], schedule, data.accelerators[n])
-            for n, schedule in enumerate(data.schedules)
-            if isinstance(schedule, kind)
-        ]
+        pairs = [macro_numbers(data.layers[n], one, data.accelerators[n]) for n, one in rows.items()]
         found[name] = MacroSample(
-            _stacked([Machine.of(data.accelerators[n]) for n in chosen]),
+            _stacked([Machine.of(data.accelerators[n]) for n in rows]),
             _stacked([pair[0] for pair in pairs]),  # type: ignore[type-var]
             _stacked([pair[1] for pair in pairs]),  # type: ignore[type-var]
-            np.asarray(data.cycles)[chosen],
+            np.asarray(data.cycles)[list(rows)],
         )
     return found
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +31,7 @@ from compiler.lower.macro_cycles import (
 from compiler.lower.traffic import Machine
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
+from explore.cost.instruction.prediction import InstructionLatency
 from explore.cost.instruction.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
 from explore.cost.reference import MappingBatch
 
@@ -94,15 +94,6 @@ def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:
     return a, b if isinstance(b, Tensor) else torch.full_like(a, b)
 
 
-class MacroLatency(NamedTuple):
-    """Of a batch: cycles (B,), terms (5, B) (compute, load, store, issue, start, of which all but the last overlap), and
-    bytes (B,) that the channel of main memory moves."""
-
-    cycles: Tensor
-    terms: Tensor
-    bytes: Tensor
-
-
 @dataclass(frozen=True)
 class _Shape:
     """A batch's tiles: by dimension extents of a full tile and of the layer, times the tile is changed, loop ranks."""
@@ -130,7 +121,7 @@ def macro_latency(
     hardware: HardwareBatch,
     rounding: Rounding,
     constants: MacroConstants = CONSTANTS,
-) -> MacroLatency:
+) -> InstructionLatency:
     """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
     product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
     if bool(product.all()):
@@ -141,31 +132,15 @@ def macro_latency(
         found = [
             _cycles(one, layers, mappings, hardware, rounding, constants) for one in (_product, _convolution)
         ]
-        return MacroLatency(*(torch.where(product, a, b) for a, b in zip(*found, strict=True)))
+        return found[0].where(product, found[1])
     parts = []
     for one, chosen in ((_product, product), (_convolution, ~product)):
         index = chosen.nonzero().squeeze(1)
         part = _cycles(
-            one, layers.take(index), _take(mappings, index), hardware.take(index), rounding, constants
+            one, layers.take(index), mappings.take(index), hardware.take(index), rounding, constants
         )
         parts.append((index, part))
-    place = torch.argsort(torch.cat([index for index, _ in parts]))
-    found = [part for _, part in parts]
-    return MacroLatency(*(torch.cat(pair, dim=-1)[..., place] for pair in zip(*found, strict=True)))
-
-
-def _take(mappings: MappingBatch, index: Tensor) -> MappingBatch:
-    def taken(field: Tensor | None) -> Tensor | None:
-        return None if field is None else field[..., index]
-
-    return MappingBatch(
-        mappings.temporal[..., index],
-        mappings.rows[index],
-        mappings.columns[index],
-        mappings.rank[..., index],
-        taken(mappings.output_stationary),
-        taken(mappings.copies),
-    )
+    return InstructionLatency.merged(parts)
 
 
 def _cycles(
@@ -175,7 +150,7 @@ def _cycles(
     hardware: HardwareBatch,
     rounding: Rounding,
     constants: MacroConstants,
-) -> MacroLatency:
+) -> InstructionLatency:
     machine = Machine(
         hardware.dim, hardware.beat, hardware.request, hardware.requests, hardware.bandwidth, hardware.load_entries,
         hardware.execute_entries,
@@ -185,7 +160,7 @@ def _cycles(
     )
 
 
-def _terms(found: MacroCycles) -> MacroLatency:
+def _terms(found: MacroCycles) -> InstructionLatency:
     parts = (
         found.compute,
         found.load,
@@ -194,12 +169,12 @@ def _terms(found: MacroCycles) -> MacroLatency:
         found.ends,
     )
     same = torch.broadcast_tensors(*parts)  # type: ignore[no-untyped-call]
-    return MacroLatency(found.total, torch.stack(same), found.bytes)
+    return InstructionLatency(found.total, torch.stack(same), found.bytes)
 
 
 def schedule_latency(
     layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
-) -> MacroLatency:
+) -> InstructionLatency:
     """As `macro_latency`, of one schedule: what its tiles, order and kept operands say, which need not be what a mapping
     would be realised by. Raises InfeasibleError if it cannot be carried out."""
     found = macro_cycles(layer, schedule, accelerator)

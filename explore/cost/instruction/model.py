@@ -30,35 +30,12 @@ from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.instruction.commands import Commands, count_commands
 from explore.cost.instruction.host import HOST_FEATURES, host_features
 from explore.cost.instruction.macro import is_macro, macro_latency, schedule_latency
+from explore.cost.instruction.prediction import TERMS, InstructionLatency
 from explore.cost.instruction.tiling import LOOP, Rounding, Tiling, make_tiling
 from explore.cost.instruction.transfers import Transfer, lowest_bit, read, write
 from explore.cost.reference import MappingBatch
 
 __all__ = ["TERMS", "Constants", "InstructionLatency", "constants", "latency", "predict_layers"]
-
-#: What `InstructionLatency.terms` has, in order.
-TERMS = ("compute", "load", "store", "issue", "start")
-
-
-@dataclass(frozen=True)
-class InstructionLatency:
-    """Predicted latency of a batch.
-
-    Attributes:
-        cycles: (B,).
-        terms: (5, B) cycles by `TERMS`: in which the array, loads, stores and the host core are busy, and what start,
-            end and waits in between take. All but the last overlap.
-        bytes: (B,) that the channel of main memory moves, unused parts of its bursts included.
-    """
-
-    cycles: Tensor
-    terms: Tensor
-    bytes: Tensor
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the terms."""
-        return TERMS
 
 
 @dataclass(frozen=True)
@@ -127,7 +104,7 @@ def latency(
     if macro is None:
         macro = is_macro(layers, mappings, hardware)
     if bool(macro.all()):
-        return InstructionLatency(*macro_latency(layers, mappings, hardware, rounding))
+        return macro_latency(layers, mappings, hardware, rounding)
     found = fitted or constants()
     if not bool(macro.any()):
         return _explicit(layers, mappings, hardware, rounding, found)
@@ -135,21 +112,11 @@ def latency(
     if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
         # fields that broadcast cannot be picked from: both kinds for all rows
         one = _explicit(layers, mappings, hardware, rounding, found)
-        other = macro_latency(layers, mappings, hardware, rounding)
-        return InstructionLatency(
-            torch.where(macro, other.cycles, one.cycles),
-            torch.where(macro, other.terms, one.terms),
-            torch.where(macro, other.bytes, one.bytes),
-        )
+        return macro_latency(layers, mappings, hardware, rounding).where(macro, one)
     rows, others = macro.nonzero().flatten(), (~macro).nonzero().flatten()
-    by_macro = macro_latency(layers.take(rows), _take(mappings, rows), hardware.take(rows), rounding)
-    by_moves = _explicit(layers.take(others), _take(mappings, others), hardware.take(others), rounding, found)
-    place = torch.argsort(torch.cat([rows, others]))
-    return InstructionLatency(
-        torch.cat([by_macro.cycles, by_moves.cycles])[place],
-        torch.cat([by_macro.terms, by_moves.terms], dim=1)[:, place],
-        torch.cat([by_macro.bytes, by_moves.bytes])[place],
-    )
+    by_macro = macro_latency(layers.take(rows), mappings.take(rows), hardware.take(rows), rounding)
+    by_moves = _explicit(layers.take(others), mappings.take(others), hardware.take(others), rounding, found)
+    return InstructionLatency.merged([(rows, by_macro), (others, by_moves)])
 
 
 def _explicit(
@@ -157,19 +124,6 @@ def _explicit(
 ) -> InstructionLatency:
     tiling = make_tiling(layers, mappings, hardware, rounding)
     return explicit_latency(tiling, count_commands(tiling), fitted)
-
-
-def _take(mappings: MappingBatch, index: Tensor) -> MappingBatch:
-    """The mappings at `index`."""
-    stationary, copies = mappings.output_stationary, mappings.copies
-    return MappingBatch(
-        mappings.temporal[..., index],
-        mappings.rows[index],
-        mappings.columns[index],
-        mappings.rank[..., index],
-        None if stationary is None else stationary[index],
-        None if copies is None else copies[..., index],
-    )
 
 
 @dataclass(frozen=True)
@@ -343,7 +297,7 @@ def predict_layers(
     found: dict[int, InstructionLatency] = {}
     for place, (layer, one) in enumerate(zip(layers, how, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
-            found[place] = InstructionLatency(*schedule_latency(layer, one, accelerator))
+            found[place] = schedule_latency(layer, one, accelerator)
             continue
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         if isinstance(schedule, DepthwiseSchedule):
@@ -365,9 +319,6 @@ def predict_layers(
         first = torch.tensor(before, dtype=predicted.cycles.dtype)
         terms = predicted.terms.clone()
         terms[TERMS.index("start")] += first
-        for at, place in enumerate(places):
-            one_more = slice(at, at + 1)
-            found[place] = InstructionLatency(
-                predicted.cycles[one_more] + first[one_more], terms[:, one_more], predicted.bytes[one_more]
-            )
+        whole = InstructionLatency(predicted.cycles + first, terms, predicted.bytes)
+        found |= {place: whole.take(slice(at, at + 1)) for at, place in enumerate(places)}
     return [found[place] for place in range(len(layers))]
