@@ -282,14 +282,22 @@ class InstructionModel:
     # -- reporting ---------------------------------------------------------------------------------------
 
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
-        """Latency and bytes of main memory by the instruction-aware model, other accesses as the reference model counts
-        them."""
-        words = layer_costs(self.problems.problems, mappings, accelerator, padded=False)
-        return by_instructions(words, self.layers, mappings, accelerator)
+        """See `instruction_costs`."""
+        return instruction_costs(self.layers, mappings, accelerator)
 
 
 #: What bounds a latency here, of the terms that the model reports.
 RESOURCES = ("compute", "load", "store", "issue")
+
+
+def instruction_costs(
+    layers: Sequence[Layer], mappings: Sequence[Mapping], accelerator: Accelerator
+) -> list[LayerCost]:
+    """Cost of one run of each layer under its mapping: latency and bytes of main memory by the instruction-aware model,
+    other accesses as the reference model counts them. Raises as `by_instructions`."""
+    problems = [layer.problem for layer in layers]
+    words = layer_costs(problems, mappings, accelerator, padded=False)
+    return by_instructions(words, layers, mappings, accelerator)
 
 
 def by_instructions(

@@ -12,7 +12,7 @@ from compiler.lower import check_schedule
 from compiler.lower.choose import choices
 from compiler.lower.realise import mapping_of, realise
 from compiler.mapping import Mapping
-from explore.cost.model import CostModel
+from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.text import parse_schedule, schedule_text, style_of
 from explore.measured.buffers import Roomier
@@ -50,17 +50,18 @@ class Machine:
         accelerator: the hardware.
         layers: one for each task.
         names: of the tasks, for people.
-        model: predicts.
         found: alternatives by layer.
     """
 
     accelerator: Accelerator
     layers: Sequence[Layer]
     names: Sequence[str]
-    model: CostModel
     found: list[list[Alternative]] = field(default_factory=list)
     _asked: list[int] = field(default_factory=list)
-    _roomier: Roomier | None = None
+    _roomier: Roomier = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._roomier = Roomier(self.accelerator, self.layers)
 
     @classmethod
     def of(
@@ -69,16 +70,15 @@ class Machine:
         mappings: Sequence[Mapping],
         layers: Sequence[Layer],
         names: Sequence[str],
-        model: CostModel,
     ) -> Machine | None:
         """With one design's mappings; None where one of them cannot be compiled."""
-        machine = cls(accelerator, layers, names, model, [[] for _ in layers], [0] * len(layers))
+        machine = cls(accelerator, layers, names, [[] for _ in layers], [0] * len(layers))
         machine.add([[mapping] for mapping in mappings])
         return machine if all(machine.found) else None
 
     def add(self, mappings: Sequence[Sequence[Mapping]]) -> int:
         """Take up more mappings, by layer; those that cannot be compiled or are known are left out. How many are new."""
-        fresh: list[list[tuple[Mapping, MeasurementJob, str, str]]] = []
+        new = 0
         for layer, name, ones, known in zip(self.layers, self.names, mappings, self.found, strict=True):
             keys = {one.key for one in known}
             usable: list[tuple[Mapping, MeasurementJob, str, str]] = []
@@ -96,20 +96,13 @@ class Machine:
                 if key not in keys:
                     keys.add(key)
                     usable.append((mapping, job, key, style_of(schedule)))
-            fresh.append(usable)
-        for rank in range(max(map(len, fresh), default=0)):
-            row = [
-                usable[rank][0] if rank < len(usable) else (known[0].mapping if known else None)
-                for usable, known in zip(fresh, self.found, strict=True)
+            costs = instruction_costs([layer] * len(usable), [one[0] for one in usable], self.accelerator)
+            known += [
+                Alternative(*one, cost.latency_cycles, cost.energy_pj)
+                for one, cost in zip(usable, costs, strict=True)
             ]
-            if any(one is None for one in row):
-                # a layer without any mapping: nothing can be predicted of the whole
-                return 0
-            costs = self.model.layer_costs([one for one in row if one is not None], self.accelerator)
-            for place, (usable, cost) in enumerate(zip(fresh, costs, strict=True)):
-                if rank < len(usable):
-                    self.found[place].append(Alternative(*usable[rank], cost.latency_cycles, cost.energy_pj))
-        return sum(map(len, fresh))
+            new += len(usable)
+        return new
 
     def widen(
         self, shares: Sequence[int], near: Sequence[Alternative] = (), weights: Weights = (1.0, 1.0)
@@ -132,8 +125,6 @@ class Machine:
                     except BacoError:  # no mapping says what the schedule does
                         continue
                 if near:
-                    if self._roomier is None:
-                        self._roomier = Roomier(self.accelerator, self.layers)
                     ones += self._roomier.best(place, near[place].mapping, int(share), *weights)
             more.append(ones)
         return self.add(more)

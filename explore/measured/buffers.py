@@ -17,8 +17,8 @@ from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layer import Layer
 from compiler.mapping import Mapping, packed_problem, requirement
-from explore.cost.layers import even_tiles, layer_costs
-from explore.cost.predicted import by_instructions
+from explore.cost.layers import even_tiles
+from explore.cost.predicted import instruction_costs
 from workloads.problem import DIMS
 
 __all__ = ["Roomier"]
@@ -81,11 +81,8 @@ class Roomier:
 
     def _weigh(self, layer: Layer, ones: Sequence[Mapping], energy: float, cycles: float) -> list[float]:
         """Predicted cost of each; infinite where it cannot be predicted."""
-        if not ones:
-            return []
         try:
-            words = layer_costs([layer.problem] * len(ones), ones, self.accelerator, padded=False)
-            costs = by_instructions(words, [layer] * len(ones), ones, self.accelerator)
+            costs = instruction_costs([layer] * len(ones), ones, self.accelerator)
         except BacoError:
             return [float("inf")] * len(ones)
         return [energy * cost.energy_pj + cycles * cost.latency_cycles for cost in costs]

@@ -114,7 +114,7 @@ def measure_study(
         contenders = []
         best_of_each, _ = by_accelerator(candidates, study.objective)
         for one in (candidates[i] for i in best_of_each[:machines]):
-            machine = Machine.of(one.accelerator, one.mappings, layers, names, model)
+            machine = Machine.of(one.accelerator, one.mappings, layers, names)
             if machine is not None:
                 contenders.append(machine)
         if not contenders:

@@ -16,14 +16,12 @@ from common.errors import InputError
 from compiler.layer import Layer
 from compiler.lower.choose import choices
 from compiler.lower.realise import mapping_of
-from explore.cost.model import make_cost_model
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine
 from explore.measured.belief import Belief, Program
 from explore.measured.search import Expected, Found, MeasuredSearch, Round
 from explore.objective import Objective
-from explore.space import load_space
 from workloads.network import Task
 from workloads.problem import Problem
 
@@ -41,12 +39,11 @@ def machine(dim: int) -> Machine:
     accelerator = load_accelerator("gemmini-default").replace(
         name=f"dim{dim}", dim=dim, scratchpad_kib=16, accumulator_kib=8
     )
-    model = make_cost_model("instruction", LAYERS, load_space("gemmini"))
     mappings = [
         mapping_of(layer, choices(layer, accelerator, style="macro")[0].schedule, accelerator)
         for layer in LAYERS
     ]
-    found = Machine.of(accelerator, mappings, LAYERS, NAMES, model)
+    found = Machine.of(accelerator, mappings, LAYERS, NAMES)
     assert found is not None
     return found
 
