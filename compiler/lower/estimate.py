@@ -21,6 +21,7 @@ from compiler.lower.macro_cycles import (
     ProductLayer,
     ProductTile,
     conv_macro,
+    macro_runs,
     product_macro,
 )
 from compiler.lower.traffic import Machine
@@ -60,13 +61,7 @@ def macro_cycles(
     layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
 ) -> MacroCycles:
     """What the resources need for a macro schedule. Raises InfeasibleError if it cannot be carried out."""
-    machine = Machine.of(accelerator)
-    numbers, tile = macro_numbers(layer, schedule, accelerator)
-    if isinstance(numbers, ProductLayer):
-        assert isinstance(tile, ProductTile)
-        return product_macro(NUMPY, machine, numbers, tile)
-    assert isinstance(tile, ConvTile)
-    return conv_macro(NUMPY, machine, numbers, tile)
+    return macro_runs(NUMPY, Machine.of(accelerator), *macro_numbers(layer, schedule, accelerator))
 
 
 def macro_numbers(

@@ -38,6 +38,7 @@ __all__ = [
     "ProductLayer",
     "ProductTile",
     "conv_macro",
+    "macro_runs",
     "product_macro",
 ]
 
@@ -399,3 +400,21 @@ def _window(
         count = a.smaller(parts, a.up(beyond / shift))
         lost = lost + count * beyond - shift * count * (count - 1.0) / 2.0
     return taken, a.larger(taken - lost, 1.0)
+
+
+# -------------------------------------------------------------------- either
+
+
+def macro_runs(
+    a: Arrays,
+    machine: Machine,
+    layer: ProductLayer | ConvLayer,
+    tile: ProductTile | ConvTile,
+    constants: MacroConstants = CONSTANTS,
+) -> MacroCycles:
+    """Cycles of the macro that a layer is for."""
+    if isinstance(layer, ProductLayer):
+        assert isinstance(tile, ProductTile)
+        return product_macro(a, machine, layer, tile, constants)
+    assert isinstance(tile, ConvTile)
+    return conv_macro(a, machine, layer, tile, constants)

@@ -26,8 +26,7 @@ from compiler.lower.macro_cycles import (
     MacroConstants,
     ProductLayer,
     ProductTile,
-    conv_macro,
-    product_macro,
+    macro_runs,
 )
 from compiler.lower.traffic import Machine
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
@@ -60,12 +59,7 @@ class MacroSample:
 
     def errors(self, constants: MacroConstants) -> Floats:
         """Relative errors of the predicted cycles."""
-        if isinstance(self.layer, ProductLayer):
-            assert isinstance(self.tile, ProductTile)
-            found = product_macro(NUMPY, self.machine, self.layer, self.tile, constants)
-        else:
-            assert isinstance(self.tile, ConvTile)
-            found = conv_macro(NUMPY, self.machine, self.layer, self.tile, constants)
+        found = macro_runs(NUMPY, self.machine, self.layer, self.tile, constants)
         return np.asarray(found.total / self.cycles - 1)
 
 
