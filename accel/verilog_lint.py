@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
-from pathlib import Path
 
 from accel.generate import TOP
 from common.errors import BacoError
+from common.scratch import scratch_folder
 
 __all__ = ["lint"]
 
@@ -25,10 +24,10 @@ def lint(verilog: str, verilator: str, verilator_root: str, top: str = TOP) -> l
 
     Raises BacoError when Verilator takes too long or fails without saying why.
     """
-    with tempfile.TemporaryDirectory(prefix="baco-lint-") as folder:
+    with scratch_folder() as folder:
         # named after its top, as Verilator likes it
         file = f"{top}.v"
-        Path(folder, file).write_text(verilog, encoding="utf-8")
+        (folder / file).write_text(verilog, encoding="utf-8")
         command = [verilator, "--lint-only", "-Wall", "--top-module", top, file]
         try:
             done = subprocess.run(

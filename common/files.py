@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +16,10 @@ from common.errors import InputError, Location, StorageError
 
 #: Largest user file read whole; layer tables and mapping tables stay far below it.
 MAX_INPUT_BYTES = 1 << 30
+#: Names of what this process has open; opened anew, a file that standard output goes to would be overwritten.
+_OWN_STREAM = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/(\d{1,9})", re.ASCII)
+#: How long a pipe may lack a reader.
+_PIPE_SECONDS = 2.0
 
 
 def read_input(path: str | Path, *, limit_bytes: int = MAX_INPUT_BYTES) -> bytes:
@@ -72,13 +79,18 @@ def decode_text(data: bytes, name: str) -> str:
 def atomic_write(path: str | Path, data: bytes | str) -> None:
     """Write a file so that readers see either the old content or the whole new one, even after a crash.
 
-    Text is written as UTF-8. Raises StorageError when the disk is full or the place cannot be written; the
-    old content is then untouched.
+    What is no file is written in place instead: see `open_in_place`. Text is written as UTF-8. Raises StorageError
+    as `check_output`, and when the disk is full or the place cannot be written; the old content is then untouched.
     """
     path = Path(path)
     content = data.encode("utf-8") if isinstance(data, str) else data
     temporary: str | None = None
     try:
+        stream = open_in_place(path)
+        if stream is not None:
+            with os.fdopen(stream, "wb") as file:
+                file.write(content)
+            return
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -87,7 +99,7 @@ def atomic_write(path: str | Path, data: bytes | str) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         temporary = None
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except (OSError, ValueError) as error:
         raise storage_error(error, path) from error
     finally:
@@ -96,14 +108,119 @@ def atomic_write(path: str | Path, data: bytes | str) -> None:
                 os.unlink(temporary)
 
 
-def output_folder(path: str | Path) -> Path:
+def check_output(path: str | Path) -> None:
+    """The rule for everything that is written: a new file, or a file that may be written, or a stream (see
+    `open_in_place`).
+
+    Links are refused. Most that users name would be harmless, but a folder that somebody else made may hold one
+    under the name of a result, and what it points to would be overwritten. Raises StorageError for links, for
+    files that are write-protected, and for what is no file: folders, sockets, disks.
+    """
+    path = Path(path)
+    if _own_stream(path) is not None:
+        return
+    here = Location(str(path))
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise storage_error(error, path) from error
+    kind = status.st_mode
+    if stat.S_ISLNK(kind):
+        raise StorageError(
+            f"cannot be written: this is a link to {os.readlink(path)}",
+            location=here,
+            hint="name the file itself, or remove the link",
+        )
+    if stat.S_ISDIR(kind):
+        raise StorageError("cannot be written: is a directory", location=here, hint="name a file inside it")
+    if not (stat.S_ISREG(kind) or stat.S_ISCHR(kind) or stat.S_ISFIFO(kind)):
+        what = "a disk" if stat.S_ISBLK(kind) else "a socket"
+        raise StorageError(f"cannot be written: this is {what}", location=here, hint="name a file")
+    # the permission bits as well, since nothing is denied to the superuser
+    if not os.access(path, os.W_OK) or not stat.S_IMODE(kind) & 0o222:
+        raise StorageError(
+            "cannot be written: the file is write-protected",
+            location=here,
+            hint="choose another name, or make it writable",
+        )
+
+
+def open_in_place(path: str | Path) -> int | None:
+    """A descriptor to write to if `path` is a stream, None where it is a file or nothing yet.
+
+    Streams are character devices (`/dev/null`), pipes, and what this process has open already (`/dev/stdout`, the
+    `/dev/fd/63` of a shell's `>(...)`). Raises StorageError as `check_output` and for a pipe that nobody reads.
+    """
+    path = Path(path)
+    check_output(path)
+    number = _own_stream(path)
+    try:
+        if number is not None:
+            sys.stdout.flush()  # what was printed before comes before
+            return os.dup(number)
+        try:
+            kind = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return None
+        if stat.S_ISREG(kind):
+            return None
+        # not blocking, since a pipe that nobody reads would hold us up for ever
+        descriptor = _open_pipe(path) if stat.S_ISFIFO(kind) else os.open(path, os.O_WRONLY | os.O_NOCTTY)
+        os.set_blocking(descriptor, True)
+        return descriptor
+    except (OSError, ValueError) as error:
+        raise storage_error(error, path) from error
+
+
+def _own_stream(path: Path) -> int | None:
+    """Number of this process's descriptor that a path names."""
+    found = _OWN_STREAM.fullmatch(os.path.normpath(path))
+    if not found:
+        return None
+    return {"stdout": 1, "stderr": 2}[found[1]] if found[1] else int(found[2])
+
+
+def _open_pipe(path: Path) -> int:
+    """Wait a moment for the reader of a pipe. Raises StorageError when there is none."""
+    end = time.monotonic() + _PIPE_SECONDS
+    while True:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > end:
+                raise StorageError(
+                    "cannot be written: nobody reads this pipe",
+                    location=Location(str(path)),
+                    hint="start its reader first, or name a file",
+                ) from None
+            time.sleep(0.05)
+
+
+def output_folder(path: str | Path, *inside: str) -> Path:
     """The folder at `path`, created with its parents when missing, checked to be writable.
+
+    Args:
+        path: as the user names it; may be a link to a folder.
+        inside: names of folders below it, which must be no links (see `check_output`); the last one is returned.
 
     Raises StorageError when it is a file, cannot be created, cannot be written, or its disk is full.
     """
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for name in inside:
+            folder = folder / name
+            folder.mkdir(exist_ok=True)
+            if folder.is_symlink():
+                raise StorageError(
+                    f"this folder is a link to {os.readlink(folder)}",
+                    location=Location(str(folder)),
+                    hint="remove the link, or choose another --out",
+                )
         # permission bits lie for the superuser and on network file systems: only writing proves it
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"baco")
@@ -150,7 +267,7 @@ def _file_mode(path: Path) -> int:
         return 0o666 & ~mask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the renaming itself durable, where the file system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)

@@ -64,7 +64,7 @@ def functional_simulator(tools: Toolchain, report: Report | None = None, cache_:
 
     Raises BuildError or StorageError.
     """
-    return _Builder(tools, report, cache_ or Cache()).functional()
+    return _Builder(tools, report, cache_ or Cache(note=report)).functional()
 
 
 def rtl_simulator(
@@ -84,7 +84,7 @@ def rtl_simulator(
     Raises InputError when Verilator is missing, BuildError or StorageError.
     """
     tools.need_verilator()
-    return _Builder(tools, report, cache_ or Cache()).rtl(verilog, waves)
+    return _Builder(tools, report, cache_ or Cache(note=report)).rtl(verilog, waves)
 
 
 class _Builder:
@@ -123,7 +123,7 @@ class _Builder:
             common = self._common_objects()
             runtime = self._runtime_objects(waves)
             source = self._unpack(folder)
-            include = ["-I", str(source), *self._include(waves), "-I", str(model)]
+            include = ["-I", source.name, *self._include(waves), "-I", os.path.relpath(model, folder)]
             self._compile(source / "rtl.cpp", folder, [*_FAST, *include])
             objects = [*common, *runtime, *sorted(model.glob("*.o")), folder / "rtl.o"]
             self._link(objects, folder, libraries)
@@ -142,7 +142,7 @@ class _Builder:
             sources = self._verilate(verilog, waves, folder)
             self.report(f"compiling the accelerator ({len(sources)} files)")
             model = folder / "model"
-            include = [*self._include(waves), "-I", str(model)]
+            include = [*self._include(waves), "-I", model.name]
             # the longest first, so that none is left over at the end
             sources.sort(key=lambda path: -path.stat().st_size)
             jobs = [(path, _SLOW if _runs_once(path) else _FAST) for path in sources]
@@ -179,7 +179,7 @@ class _Builder:
             def make(folder: Path) -> None:
                 source = self._unpack(folder)
                 (source / name).write_text(texts[name], encoding="utf-8")
-                self._compile(source / name, folder, ["-I", str(source), *flags])
+                self._compile(source / name, folder, ["-I", source.name, *flags])
                 shutil.rmtree(source)
 
             return self.cache.entry(keys[name], make) / f"{Path(name).stem}.o"
@@ -208,21 +208,22 @@ class _Builder:
         model = folder / "model"
         old = self.tools.verilator_version < _FIRST_WITH_LOOPS
         loops = _LOOPS_OLD if old else _LOOPS
-        command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", str(model)]
+        command = [self.tools.verilator, *_VERILATOR_FLAGS, *loops, "--Mdir", model.name]
         if waves:
             command += ["--trace-fst" if waves == "fst" else "--trace"]
-        self._run([*command, str(source)], "Verilator", {"VERILATOR_ROOT": self.tools.verilator_root})
+        root = {"VERILATOR_ROOT": self.tools.verilator_root}
+        self._run([*command, source.name], "Verilator", folder, root)
         return sorted(model.glob("*.cpp"))
 
     def _compile(self, source: Path, folder: Path, flags: Sequence[str]) -> None:
-        """Compile one file to `folder`."""
-        target = folder / f"{source.stem}.o"
-        command = [*self.tools.compiler, *self.flags, *flags]
-        self._run([*command, "-c", str(source), "-o", str(target)], f"compiling {source.name}")
+        """Compile one file of `folder` to an object there."""
+        command = [*self.tools.compiler, *self.flags, *flags, "-c", str(source.relative_to(folder))]
+        self._run([*command, "-o", f"{source.stem}.o"], f"compiling {source.name}", folder)
 
     def _link(self, objects: Sequence[Path], folder: Path, libraries: Sequence[str] = ()) -> None:
-        command = [*self.tools.compiler, *self.flags, "-o", str(folder / "simulator")]
-        self._run([*command, *map(str, objects), *libraries, "-lpthread"], "linking the simulator")
+        command = [*self.tools.compiler, *self.flags, "-o", "simulator"]
+        names = [os.path.relpath(path, folder) for path in objects]
+        self._run([*command, *names, *libraries, "-lpthread"], "linking the simulator", folder)
         for path in objects:  # those made here; shared ones have their own entries
             if path.parent == folder:
                 path.unlink()
@@ -237,9 +238,8 @@ class _Builder:
         probe.write_text(headers + "int main() { return 0; }\n", encoding="ascii")
         libraries = [f"-l{name}" for name in names]
         try:
-            self._run(
-                [*self.tools.compiler, str(probe), "-o", str(program), *libraries], "looking for libraries"
-            )
+            command = [*self.tools.compiler, probe.name, "-o", program.name, *libraries]
+            self._run(command, "looking for libraries", folder)
         except BuildError:
             raise BuildError(
                 f"FST waveforms need the development files of {' and '.join(names).replace('z', 'zlib', 1)},"
@@ -250,7 +250,11 @@ class _Builder:
         program.unlink()
         return libraries
 
-    def _run(self, command: Sequence[str], what: str, environment: dict[str, str] | None = None) -> None:
+    def _run(
+        self, command: Sequence[str], what: str, folder: Path, environment: dict[str, str] | None = None
+    ) -> None:
+        """Run a tool in `folder`, seen from where nothing has a strange name: Verilator expands `$(...)` and the like in
+        the names of folders, Clang cannot read lines that such names break, and both look around where they start."""
         try:
             done = subprocess.run(
                 command,
@@ -259,6 +263,7 @@ class _Builder:
                 errors="replace",
                 stdin=subprocess.DEVNULL,
                 timeout=_STEP_SECONDS,
+                cwd=folder,
                 env={**os.environ, **(environment or {})},
                 check=False,
             )

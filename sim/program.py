@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
-from common.files import storage_error
+from common.scratch import scratch_folder
 from sim.job import Job, Limits, Memory, Recording, Result, Watch
 from sim.run import run_job
 
@@ -89,25 +87,22 @@ def run_program(
     needed = -(-program.memory_bytes // _STEP_BYTES) * _STEP_BYTES
     if needed > room.size_bytes:
         room = replace(room, size_bytes=needed)
-    try:
-        with tempfile.TemporaryDirectory(prefix="baco-program-") as scratch:
-            path = Path(scratch, "program.elf")
-            path.write_bytes(program.elf)
-            job = Job(
-                accelerator=program.accelerator,
-                program=path,
-                memory=room,
-                limits=limits or Limits(),
-                recording=recording or Recording(),
-                images=tuple(images),
-                dumps=tuple((program.symbols[one.name], one.nbytes) for one in read),
-                watches=tuple(watches),
-                report=report,
-                console=console,
-            )
-            result = run_job(job, engine=engine)
-    except OSError as error:
-        raise storage_error(error, tempfile.gettempdir()) from error
+    with scratch_folder() as folder:
+        path = folder / "program.elf"
+        path.write_bytes(program.elf)
+        job = Job(
+            accelerator=program.accelerator,
+            program=path,
+            memory=room,
+            limits=limits or Limits(),
+            recording=recording or Recording(),
+            images=tuple(images),
+            dumps=tuple((program.symbols[one.name], one.nbytes) for one in read),
+            watches=tuple(watches),
+            report=report,
+            console=console,
+        )
+        result = run_job(job, engine=engine)
     outputs = {
         one.name: np.frombuffer(data, dtype=np.dtype(one.dtype)).reshape(one.shape).copy()
         for one, data in zip(read, result.memory_dumps, strict=True)

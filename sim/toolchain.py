@@ -80,7 +80,7 @@ def _find(kind: str, cxx: str) -> Toolchain:
         version_command = [str(zig), "version"]
     else:
         program = shutil.which(cxx or "c++")
-        compiler = (program,) if program else ()
+        compiler = (os.path.abspath(program),) if program else ()
         verilator, root = _system_verilator()
         version_command = [str(program), "--version"]
     if not compiler:
@@ -93,9 +93,10 @@ def _find(kind: str, cxx: str) -> Toolchain:
 
 def _system_verilator() -> tuple[str, str]:
     """The system's `verilator_bin` and its root; empty texts if there is none."""
-    binary = shutil.which("verilator_bin")
-    if not binary:
+    found = shutil.which("verilator_bin")
+    if not found:
         return "", ""
+    binary = os.path.abspath(found)
     root = os.environ.get("VERILATOR_ROOT", "")
     if not root:
         answer = _first_line([binary, "--getenv", "VERILATOR_ROOT"], {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from accel.config import Accelerator
 from accel.elf_note import SECTION, note_bytes
 from common.errors import InfeasibleError, InputError
-from common.files import storage_error
+from common.scratch import scratch_folder
 from compiler.codegen.buffer import Buffer, Role
 from compiler.codegen.data_object import DataSection, data_object
 from compiler.codegen.elf_symbols import elf_symbols
@@ -158,13 +157,8 @@ def build_program(
     text = lower_to_ir(module, observe)
     checked = [one for one in buffers if check and one.expected is not None]
     text += "\n" + entry_ir(entry, buffers, checked)
-    try:
-        with tempfile.TemporaryDirectory(prefix="baco-compile-") as scratch:
-            elf = _build(
-                Path(scratch), text, sources or {}, _sections(buffers, checked, accelerator, slack_bytes)
-            )
-    except OSError as error:
-        raise storage_error(error, tempfile.gettempdir()) from error
+    with scratch_folder() as folder:
+        elf = _build(folder, text, sources or {}, _sections(buffers, checked, accelerator, slack_bytes))
     addresses = elf_symbols(elf)
     return Program(
         name=name or entry,
@@ -181,8 +175,8 @@ def build_program(
 
 def program_assembly(ir: str) -> str:
     """RISC-V assembly of LLVM IR text. Raises CompileError when Clang refuses it."""
-    with tempfile.TemporaryDirectory(prefix="baco-compile-") as scratch:
-        source, target = Path(scratch, "program.ll"), Path(scratch, "program.s")
+    with scratch_folder() as folder:
+        source, target = folder / "program.ll", folder / "program.s"
         source.write_text(ir, encoding="utf-8")
         compile_source(source, target, assembly=True)
         return target.read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from common.cache import cache_folder
+from common.cache import own_folder
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.dataset import Row, write_dataset
 from explore.measure.layer import LayerMeasurement
@@ -23,8 +23,8 @@ _LIMITS = Limits(max_cycles=40_000_000)
 
 
 def store_path() -> Path:
-    """Where measurements are kept between runs, in the folder of built simulators."""
-    return cache_folder() / "measurements.sqlite"
+    """Where measurements are kept between runs, beside the simulators built. Raises StorageError."""
+    return own_folder() / "measurements.sqlite"
 
 
 def collect(

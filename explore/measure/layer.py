@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
+from common.scratch import scratch_folder
 from compiler.codegen.program import Program
 from compiler.layer import Layer
 from compiler.layer_program import layer_program
@@ -129,8 +128,8 @@ def measure_layer(
 
 def _written_by(program: Program, address: int, memory: Memory | None, limits: Limits | None) -> str:
     """Which command wrote an address: found by running the program once more, with a log."""
-    with tempfile.TemporaryDirectory(prefix="baco-measure-") as scratch:
-        log = Path(scratch, "log")
+    with scratch_folder() as scratch:
+        log = scratch / "log"
         run_program(
             program, engine="rtl", memory=memory, limits=limits or Limits(), recording=Recording(log=log)
         )

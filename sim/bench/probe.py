@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from accel.config import Accelerator
 from accel.generate import check_rtl, verilog
+from common.scratch import scratch_folder
 from sim.bench.stream import StreamText
 from sim.build import Report, rtl_simulator
 from sim.engines.native import run_simulator
@@ -88,8 +88,8 @@ class Probe:
 
     def run(self, stream: StreamText, memory: Memory = FAST_MEMORY) -> Timeline:
         """Run with the command log. Raises as `sim.engines.base.Engine.run`."""
-        with tempfile.TemporaryDirectory(prefix="baco-bench-") as scratch:
-            log = Path(scratch, "log.csv")
+        with scratch_folder() as scratch:
+            log = scratch / "log.csv"
             result = self.result(stream, memory, Recording(log=log))
             entries = sorted(read_log(log).entries, key=lambda e: e.allocated)
         units = ("front", "load", "execute", "store")
@@ -100,10 +100,10 @@ class Probe:
         self, stream: StreamText, memory: Memory = FAST_MEMORY, recording: Recording | None = None
     ) -> Result:
         """Run for the totals only."""
-        with tempfile.TemporaryDirectory(prefix="baco-bench-") as scratch:
+        with scratch_folder() as scratch:
             job = Job(
                 self.accelerator,
-                stream=stream.save(Path(scratch, "stream.txt")),
+                stream=stream.save(scratch / "stream.txt"),
                 memory=memory,
                 recording=recording or Recording(),
             )

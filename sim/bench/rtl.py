@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InputError
 from common.files import atomic_write, storage_error
+from common.scratch import scratch_folder
 from compiler.heuristic import gemmini_matmul_tile
 from sim.bench.execute_facts import EXECUTE_FACTS
 from sim.bench.facts import measure
@@ -66,11 +66,11 @@ def bench_rtl(
     result: dict[str, Any] = {"processor": platform.machine(), "arrays": []}
     for dim in dims:
         accelerator = benchmark_accelerator(dim)
-        with tempfile.TemporaryDirectory(prefix="baco-bench-") as scratch:
+        with scratch_folder() as scratch:
             seconds, program = None, None
             if build:
                 progress(f"dim {dim}: building")
-                program, seconds = timed_build(accelerator, Path(scratch), progress)
+                program, seconds = timed_build(accelerator, scratch, progress)
             probe = Probe(accelerator, progress, program)
             result["tools"] = probe.tools.versions
             result["arrays"].append(_array(probe, seconds, progress))

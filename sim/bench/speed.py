@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from accel.generate import verilog
 from accel.isa import GARBAGE
 from common.cache import Cache
 from common.errors import BacoError
+from common.scratch import scratch_folder
 from sim.bench.hollow import hollow_verilog
 from sim.bench.layers import Layer, Matmul
 from sim.bench.probe import FAST_MEMORY, Probe
@@ -87,8 +87,8 @@ def timed_layer(probe: Probe, layer: Layer, memory: Memory, repeats: int = 1) ->
 
 def timed_program(probe: Probe, matmul: Matmul, memory: Memory) -> Timed:
     """Run the product as a program of the host core."""
-    with tempfile.TemporaryDirectory(prefix="baco-bench-") as scratch:
-        program = matmul_program(matmul, probe.accelerator.dim, Path(scratch))
+    with scratch_folder() as scratch:
+        program = matmul_program(matmul, probe.accelerator.dim, scratch)
         return timed(lambda: RtlEngine().run(Job(probe.accelerator, program=program, memory=memory)), 1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from accel.config import Accelerator
 from accel.generate import config_lines, verilog
 from common.errors import BacoError
-from common.files import storage_error
+from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator
 from sim.cosim.macros import MacroGenerator
 from sim.cosim.stream import BASE, MEMORY_BYTES, Stream
@@ -105,18 +104,14 @@ class Simulator:
         return outcomes
 
     def _process(self, streams: Sequence[Stream]) -> tuple[list[Outcome], str]:
-        try:
-            with tempfile.TemporaryDirectory(prefix="baco-cosim-") as scratch:
-                config, text = Path(scratch, "config"), Path(scratch, "streams")
-                config.write_text(config_lines(self.accelerator), encoding="ascii")
-                text.write_text("".join(stream.text() for stream in streams), encoding="ascii")
-                arguments = [str(self.program), "--config", str(config), "--cosim", str(text)]
-                arguments += ["--memory-base", str(BASE), "--memory-bytes", str(MEMORY_BYTES)]
-                arguments += ["--stall-cycles", str(_STALL_CYCLES)]
-                limit = _SECONDS + _SECONDS_A_STREAM * len(streams)
-                return _run(arguments, limit)
-        except OSError as error:
-            raise storage_error(error, tempfile.gettempdir()) from error
+        with scratch_folder() as folder:
+            config, text = folder / "config", folder / "streams"
+            config.write_text(config_lines(self.accelerator), encoding="ascii")
+            text.write_text("".join(stream.text() for stream in streams), encoding="ascii")
+            arguments = [str(self.program), "--config", str(config), "--cosim", str(text)]
+            arguments += ["--memory-base", str(BASE), "--memory-bytes", str(MEMORY_BYTES)]
+            arguments += ["--stall-cycles", str(_STALL_CYCLES)]
+            return _run(arguments, _SECONDS + _SECONDS_A_STREAM * len(streams))
 
 
 def _run(arguments: list[str], limit: float) -> tuple[list[Outcome], str]:

@@ -6,13 +6,15 @@ import codecs
 import contextlib
 import io
 import json
+import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,10 +22,11 @@ from accel.config import Accelerator
 from accel.generate import config_lines
 from accel.isa import find_command_type
 from common.errors import BacoError, InputError, Location
-from common.files import read_input, storage_error
+from common.files import open_in_place, read_input, storage_error
+from common.scratch import scratch_folder
 from sim.elf import Program, load_elf
 from sim.failure import describe
-from sim.job import Job, Mark, Result, SimulationError
+from sim.job import Job, Mark, Recording, Result, SimulationError
 from sim.toolchain import Toolchain
 
 #: What the simulator may map beyond main memory: the model, buffers, the system's libraries.
@@ -62,45 +65,36 @@ def run_simulator(
 
     Raises as `sim.engines.base.Engine.run`.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix="baco-run-") as scratch:
-            folder = Path(scratch)
-            (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
-            arguments = [
-                *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
-                *_memory_arguments(job),
-                *_limit_arguments(job),
-                *_recording_arguments(job),
-            ]
-            if elf is None:
-                arguments += ["--stream", str(job.stream)]
-            else:
-                with open(folder / "image", "wb") as image:
-                    image.write(elf.image())
-                    for address, data in job.images:
-                        image.write(struct.pack("<QQ", address, len(data)) + data)
-                arguments += ["--image", str(folder / "image"), "--entry", hex(elf.entry)]
-                arguments += ["--tohost", hex(elf.tohost), "--fromhost", hex(elf.fromhost)]
-            if job.dumps:
-                ranges = "".join(f"{address} {count}\n" for address, count in job.dumps)
-                (folder / "ranges").write_text(ranges, encoding="ascii")
-                arguments += ["--dump-ranges", str(folder / "ranges"), "--dump-file", str(folder / "dump")]
-            if job.watches:
-                (folder / "marks").write_text(_mark_lines(job), encoding="ascii")
-                arguments += ["--marks", str(folder / "marks"), "--mark-file", str(folder / "copies")]
-            output, errors, code = _execute([str(simulator), *arguments], job)
-            report = folder / "result"
-            record = json.loads(report.read_text(encoding="ascii")) if code == 0 and report.exists() else None
-            dumps = (
-                _read_dumps(folder / "dump", job) if record is not None and "failure" not in record else ()
-            )
-            marks = (
-                _read_marks(folder / "copies", job, record)
-                if record is not None and "failure" not in record
-                else ()
-            )
-    except OSError as error:
-        raise storage_error(error, tempfile.gettempdir()) from error
+    with scratch_folder() as folder, _recordings(job.recording, folder) as recording_arguments:
+        (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
+        arguments = [
+            *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
+            *_memory_arguments(job),
+            *_limit_arguments(job),
+            *recording_arguments,
+        ]
+        if elf is None:
+            arguments += ["--stream", str(job.stream)]
+        else:
+            with open(folder / "image", "wb") as image:
+                image.write(elf.image())
+                for address, data in job.images:
+                    image.write(struct.pack("<QQ", address, len(data)) + data)
+            arguments += ["--image", str(folder / "image"), "--entry", hex(elf.entry)]
+            arguments += ["--tohost", hex(elf.tohost), "--fromhost", hex(elf.fromhost)]
+        if job.dumps:
+            ranges = "".join(f"{address} {count}\n" for address, count in job.dumps)
+            (folder / "ranges").write_text(ranges, encoding="ascii")
+            arguments += ["--dump-ranges", str(folder / "ranges"), "--dump-file", str(folder / "dump")]
+        if job.watches:
+            (folder / "marks").write_text(_mark_lines(job), encoding="ascii")
+            arguments += ["--marks", str(folder / "marks"), "--mark-file", str(folder / "copies")]
+        output, errors, code = _execute([str(simulator), *arguments], job)
+        report = folder / "result"
+        record = json.loads(report.read_text(encoding="ascii")) if code == 0 and report.exists() else None
+        finished = record if record is not None and "failure" not in record else None
+        dumps = _read_dumps(folder / "dump", job) if finished else ()
+        marks = _read_marks(folder / "copies", job, finished) if finished else ()
     if record is None:
         raise _broken(code, errors, output, job)
     if "failure" in record:
@@ -196,20 +190,43 @@ def _limit_arguments(job: Job) -> list[str]:
     ]
 
 
-def _recording_arguments(job: Job) -> list[str]:
-    recording, arguments = job.recording, []
-    for name, path in (("--trace", recording.waves), ("--log", recording.log)):
-        if path is not None:
-            try:
-                path.open("wb").close()  # a place that cannot be written is better known before a long run
-            except OSError as error:
-                raise storage_error(error, path) from error
-            arguments += [name, str(path)]
-    if recording.waves is not None:
-        arguments += ["--trace-from", str(recording.waves_from)]
-        if recording.waves_until is not None:
-            arguments += ["--trace-until", str(recording.waves_until)]
-    return arguments
+@contextmanager
+def _recordings(recording: Recording, folder: Path) -> Iterator[list[str]]:
+    """The simulator's arguments for what it records. Files it writes itself; what goes to a stream (see
+    `common.files.open_in_place`) is written to `folder` and copied at the end, whatever that is."""
+    arguments: list[str] = []
+    with ExitStack() as copies:
+        for name, path in (("--trace", recording.waves), ("--log", recording.log)):
+            if path is None:
+                continue
+            stream = open_in_place(path)
+            if stream is None:
+                try:
+                    path.open(
+                        "wb"
+                    ).close()  # a place that cannot be written is better known before a long run
+                except OSError as error:
+                    raise storage_error(error, path) from error
+                arguments += [name, str(path)]
+            else:
+                beside = folder / f"{name.strip('-')}{path.suffix}"
+                copies.callback(_copy, beside, stream, path)
+                arguments += [name, str(beside)]
+        if recording.waves is not None:
+            arguments += ["--trace-from", str(recording.waves_from)]
+            if recording.waves_until is not None:
+                arguments += ["--trace-until", str(recording.waves_until)]
+        yield arguments
+
+
+def _copy(source: Path, stream: int, name: Path) -> None:
+    try:
+        with os.fdopen(stream, "wb") as target:
+            if source.exists():  # not if the simulator did not start
+                with open(source, "rb") as file:
+                    shutil.copyfileobj(file, target)
+    except OSError as error:
+        raise storage_error(error, name) from error
 
 
 def _check_hash(program: Program, accelerator: Accelerator) -> None:

@@ -2,7 +2,11 @@
 
 import errno
 import os
+import socket
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,3 +125,97 @@ def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path) -> None:
         read_input(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a regular file"):
         read_input("/dev/zero")
+
+
+@pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="this system has no /dev/null")
+def test_devices_are_written_in_place(tmp_path: Path) -> None:
+    """As the superuser as well, to whom nothing is denied."""
+    atomic_write("/dev/null", "gone")
+    assert Path("/dev/null").is_char_device()
+    if Path("/dev/full").is_char_device():
+        with pytest.raises(StorageError, match="the disk is full"):
+            atomic_write("/dev/full", "x")
+        assert Path("/dev/full").is_char_device()
+
+
+def test_a_pipe_is_written_in_place(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = b"x" * 1_000_000  # more than a pipe holds
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(pipe.read_bytes)
+        atomic_write(pipe, data)
+        assert reader.result(20) == data
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_pipe_that_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(files, "_PIPE_SECONDS", 0.1)
+    with pytest.raises(StorageError, match="nobody reads this pipe"):
+        atomic_write(tmp_path / "pipe", "x")
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/./stdout"])
+@pytest.mark.parametrize("where", ["file", "pipe"])
+def test_standard_output_is_written_after_what_was_printed(tmp_path: Path, name: str, where: str) -> None:
+    """Also where it is a file: opened anew, that would lose its beginning."""
+    if not os.path.lexists(os.path.normpath(name)):
+        pytest.skip(f"this system has no {name}")
+    script = (
+        "from common.files import atomic_write\n"
+        f"print('before'); atomic_write({name!r}, 'content\\n'); print('after')\n"
+    )
+    root = Path(files.__file__).parents[1]
+    command = [sys.executable, "-c", script]
+    if where == "file":
+        with open(tmp_path / "out", "wb") as out:
+            subprocess.run(command, stdout=out, check=True, cwd=root)
+        text = (tmp_path / "out").read_text()
+    else:
+        text = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=root, text=True).stdout
+    assert text == "before\ncontent\nafter\n"
+
+
+def test_links_are_refused(tmp_path: Path) -> None:
+    letter = tmp_path / "letter"
+    letter.write_text("kept")
+    for name, target in (("file", letter), ("nothing", tmp_path / "new"), ("device", Path("/dev/null"))):
+        link = tmp_path / name
+        link.symlink_to(target)
+        with pytest.raises(StorageError, match=f"this is a link to {target}"):
+            atomic_write(link, "x")
+        assert link.is_symlink()
+    assert letter.read_text() == "kept"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_write_protected_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    file.chmod(0o444)
+    with pytest.raises(StorageError, match="write-protected"):
+        atomic_write(file, "x")
+    assert file.read_text() == "kept"
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as endpoint:
+        endpoint.bind("socket")
+        with pytest.raises(StorageError, match="this is a socket"):
+            atomic_write("socket", "x")
+
+
+def test_folders_of_ours_are_no_links(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "named").symlink_to(elsewhere)
+    assert output_folder(tmp_path / "named").is_symlink()  # the user's own choice
+    assert output_folder(tmp_path / "named", "best", "programs") == tmp_path / "named/best/programs"
+    (tmp_path / "best").symlink_to(elsewhere)
+    with pytest.raises(StorageError, match="this folder is a link"):
+        output_folder(tmp_path, "best")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="existing file"):
+        output_folder(tmp_path, "file")
