@@ -150,7 +150,7 @@ def _use(folder: Path) -> None:
     with _uses_guard:
         if folder in _uses:
             return
-        users = open_lock(folder / "users")
+        users = open_lock(folder / "users", may_be_read_only=True)
         if try_lock(users):
             _drop_old(folder)
         while not try_lock(

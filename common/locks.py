@@ -15,22 +15,25 @@ from common.errors import Location, StorageError
 __all__ = ["hold", "open_lock", "try_lock"]
 
 
-def open_lock(path: Path) -> int:
+def open_lock(path: Path, *, may_be_read_only: bool = False) -> int:
     """A descriptor of the lock file at `path`, made when missing.
 
     Nothing but a regular file of a single name is opened: a folder that somebody else made may hold a link of that
-    name, through which the text of a lock would land in a file of the user's. Raises StorageError for one, OSError
-    where the place cannot be written.
+    name, through which the text of a lock would land in a file of the user's.
+
+    Args:
+        may_be_read_only: a lock that exists and may only be read will do, to see whether somebody holds it.
+
+    Raises StorageError for something else than a file, OSError where the place cannot be written.
     """
-    flags = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         try:
-            descriptor = os.open(path, os.O_RDWR | flags, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
         except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EROFS):
+            if not may_be_read_only or error.errno not in (errno.EACCES, errno.EROFS) or not path.exists():
                 raise
-            # a lock that others may only read still tells whether somebody holds it
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | flags)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO):
             raise _no_file(path) from None

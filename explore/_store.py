@@ -8,109 +8,65 @@ checkpoints happen here only, under a copy of the log that `_restore_log` puts b
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
 import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from common.errors import Location, StorageError
+from common.files import sync_folder
+from common.locks import open_lock, try_lock
+from explore._database import Format, bounded_time, check_files, prepare
 
-#: Marks the file as a study ("baco" in ASCII), see `PRAGMA application_id`.
-APPLICATION_ID = 0x6261636F
-#: Version of the schema; an older one is read, and brought up to date by who writes it; a later one is refused.
-SCHEMA_VERSION = 2
 #: The log is folded into the database when it has grown beyond this, so that it stays small on disk.
 CHECKPOINT_BYTES = 16 << 20
 _WAL_HEADER_BYTES = 32
-_NEW_COPY = "explore again into another folder (--out), or restore a copy of this file"
+STUDY = Format(
+    name="the study",
+    application_id=0x6261636F,  # "baco" in ASCII
+    version=3,
+    schema="""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE sessions (number INTEGER PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE batches (batch INTEGER PRIMARY KEY, evaluations INTEGER NOT NULL, seconds REAL NOT NULL,
+    best_objective REAL, phase TEXT NOT NULL, details TEXT NOT NULL, done INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE candidates (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, config_hash TEXT NOT NULL,
+    accelerator TEXT NOT NULL, mappings TEXT NOT NULL, latency_cycles REAL NOT NULL, energy_pj REAL NOT NULL,
+    area_mm2 REAL NOT NULL, source TEXT NOT NULL, samples INTEGER NOT NULL, objective REAL NOT NULL,
+    improved INTEGER NOT NULL, front INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), batch INTEGER NOT NULL, arrays BLOB NOT NULL,
+    digest TEXT NOT NULL);
+CREATE TABLE measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE validations (design TEXT PRIMARY KEY, number INTEGER NOT NULL, record TEXT NOT NULL,
+    digest TEXT NOT NULL);
+""",
+    remedy="explore again into another folder (--out), or restore a copy of this file",
+    going_on="continue with --resume",
+)
 
 
-def damaged(path: Path, what: str) -> StorageError:
-    """The error for a study whose content cannot be trusted; `what` names the damaged part."""
-    return StorageError(f"the study is damaged: {what}", location=Location(str(path)), hint=_NEW_COPY)
-
-
-@contextmanager
-def storage_errors(path: Path, doing: str) -> Iterator[None]:
-    """Turn errors of SQLite and of the operating system into a StorageError that says what to do."""
-    where = Location(str(path))
-    try:
-        yield
-    except sqlite3.Error as error:
-        # Errors that Python's binding finds itself (undecodable text) carry no code: they are damage.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
-            raise StorageError(
-                f"the disk is full ({doing})",
-                location=where,
-                hint="what was recorded before is intact: free some space and continue with --resume",
-            ) from error
-        if code == sqlite3.SQLITE_IOERR:
-            raise StorageError(
-                f"reading or writing failed ({doing}): {error}",
-                location=where,
-                hint="check free space, quotas and file size limits; what was recorded before is intact "
-                "(continue with --resume)",
-            ) from error
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StorageError(
-                f"another program holds the study ({doing})", location=where, hint="close that program"
-            ) from error
-        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            raise StorageError(
-                f"no access to the study ({doing}): {error}",
-                location=where,
-                hint="check the permissions of the file and of its folder, or choose another --out",
-            ) from error
-        if code == sqlite3.SQLITE_NOTADB:
-            raise damaged(path, "its header is not that of a study (not an SQLite file)") from error
-        raise damaged(path, str(error)) from error
-    except UnicodeDecodeError as error:  # SQLite's message quotes bytes of a damaged file
-        raise damaged(path, "its schema is no text") from error
-    except OSError as error:
-        raise StorageError(
-            f"{error.strerror or error} ({doing})",
-            location=where,
-            hint="check free space and permissions, or choose another --out",
-        ) from error
-
-
-def row_digest(*values: object) -> str:
-    """Checksum of a row: SQLite notices a torn page, but not a changed digit."""
-    digest = hashlib.sha256()
-    for value in values:
-        digest.update(value if isinstance(value, bytes) else repr(value).encode())
-        digest.update(b"|")
-    return digest.hexdigest()[:16]
-
-
-def dump(data: object) -> str:
-    """Plain values as JSON, short."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=True)
-
-
-def marks(values: Sequence[object]) -> str:
-    """Placeholders for `values` in an SQL statement."""
-    return ", ".join("?" * len(values))
+class HeldError(StorageError):
+    """Another process is writing the study."""
 
 
 class WriterLock:
     """Exclusive right to write one study, held by a process until it ends in whatever way.
 
-    Raises StorageError naming the holder's process, host and command when it is taken.
+    Raises HeldError naming the holder's process, host and command when it is taken, StorageError where there can be
+    no lock.
     """
 
     def __init__(self, study: Path) -> None:
         self.path = study.with_name(study.name + ".lock")
-        with storage_errors(study, "locking it"):
+        check_files(study)
+        with STUDY.errors(study, "locking it"):
             self._descriptor = self._acquire(study)
             holder = {"pid": os.getpid(), "host": platform.node(), "command": " ".join(sys.argv) or "python"}
             os.ftruncate(self._descriptor, 0)
@@ -122,20 +78,20 @@ class WriterLock:
 
     def _acquire(self, study: Path) -> int:
         while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = open_lock(self.path)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                text = os.pread(descriptor, 4096, 0)
-                os.close(descriptor)
-                raise StorageError(
-                    f"{self._holder(text)} is writing this study",
-                    location=Location(str(study)),
-                    hint="wait for it, stop it, or choose another --out",
-                ) from None
+                free = try_lock(descriptor)
             except OSError:
                 os.close(descriptor)
                 raise
+            if not free:
+                text = os.pread(descriptor, 4096, 0)
+                os.close(descriptor)
+                raise HeldError(
+                    f"{self._holder(text)} is writing this study",
+                    location=Location(str(study)),
+                    hint="wait for it, stop it, or choose another --out",
+                )
             try:
                 if os.fstat(descriptor).st_ino == os.stat(self.path).st_ino:
                     return descriptor
@@ -148,7 +104,7 @@ class WriterLock:
         try:
             holder = json.loads(text)
             return f"process {holder['pid']} on {holder['host']} ({holder['command']})"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return "another process"
 
     def release(self) -> None:
@@ -159,14 +115,6 @@ class WriterLock:
             self._descriptor = -1
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class Store:
     """A connection to a study's file.
 
@@ -174,11 +122,7 @@ class Store:
         path: the database; it must exist (see `create`).
         read_only: never writes, needs no lock, and may be used while another process explores.
 
-    Attributes:
-        version: of the file's schema, at most `SCHEMA_VERSION`.
-
-    Raises:
-        StorageError: missing, damaged, of another version, locked, or without access.
+    Raises StorageError when it is missing, damaged, of another version, locked, or without access.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, lock: WriterLock | None = None) -> None:
@@ -190,15 +134,18 @@ class Store:
             raise StorageError(
                 "there is no study here", location=Location(str(path)), hint="check --out, or explore first"
             )
+        check_files(path)
         self._lock = lock
         if not read_only and lock is None:
             self._lock = WriterLock(path)
         try:
-            with storage_errors(path, "opening it"):
+            with STUDY.errors(path, "opening it"):
+                STUDY.check_header(path)
                 self._restore_log()
                 self.connection = self._connect()
                 try:
-                    self._check_header()
+                    with self.bounded_time():
+                        STUDY.check(self.connection, path)
                 except BaseException:
                     self.connection.close()
                     raise
@@ -207,8 +154,8 @@ class Store:
             raise
 
     @classmethod
-    def create(cls, path: Path, schema: str, rows: list[tuple[str, tuple[object, ...]]]) -> Store:
-        """A new database with `schema` and the `rows` (statement, values), complete or not there at all.
+    def create(cls, path: Path, rows: list[tuple[str, tuple[object, ...]]]) -> Store:
+        """A new database with the `rows` (statement, values), complete or not there at all.
 
         Raises StorageError when a file is already there or the folder cannot be written.
         """
@@ -219,7 +166,7 @@ class Store:
                 raise StorageError(
                     "a study is already here", location=Location(str(path)), hint="use --resume"
                 )
-            with storage_errors(path, "creating it"):
+            with STUDY.errors(path, "creating it"):
                 # What an interrupted creation left must not be taken for the log of the new file.
                 for name in (path.name, new.name):
                     for end in ("-wal", "-shm", "-wal.kept", "-journal"):
@@ -227,10 +174,7 @@ class Store:
                 new.unlink(missing_ok=True)
                 connection = sqlite3.connect(new, isolation_level=None)
                 try:
-                    connection.executescript(
-                        f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION};"
-                        f"PRAGMA synchronous=FULL; BEGIN; {schema}"
-                    )
+                    connection.executescript(f"PRAGMA synchronous=FULL; BEGIN; {STUDY.creation}")
                     for statement, values in rows:
                         connection.execute(statement, values)
                     connection.execute("COMMIT")
@@ -238,7 +182,7 @@ class Store:
                 finally:
                     connection.close()
                 os.replace(new, path)
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except BaseException:
             new.unlink(missing_ok=True)
             lock.release()
@@ -252,30 +196,29 @@ class Store:
                 connection = sqlite3.connect(":memory:", isolation_level=None)
                 if image:
                     # Memory has no room for a log: the header must not ask for one (file format, 1.3.3).
-                    connection.deserialize(image[:18] + b"\x01\x01" + image[20:])
+                    image[18:20] = b"\x01\x01"
+                    connection.deserialize(image)
                 connection.execute("PRAGMA query_only=ON")
                 return self._prepared(connection)
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self.read_only else 'rw'}"
         return self._prepared(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0))
 
-    @staticmethod
-    def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _prepared(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        prepare(connection)
         try:
-            # FULL: a commit is on the disk before it is acknowledged, so a power cut loses nothing either.
-            for pragma in (
-                "trusted_schema=OFF",
-                "cell_size_check=ON",
-                "synchronous=FULL",
-                "wal_autocheckpoint=0",
-            ):
-                connection.execute(f"PRAGMA {pragma}")
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            with self.bounded_time(connection):
+                connection.execute("PRAGMA wal_autocheckpoint=0")
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
         return connection
 
-    def _image(self) -> bytes | None:
+    def bounded_time(self, connection: sqlite3.Connection | None = None) -> AbstractContextManager[None]:
+        """For reading what nobody has checked yet; see `explore._database.bounded_time`."""
+        return bounded_time(connection or self.connection, self.path.stat().st_size)
+
+    def _image(self) -> bytearray | None:
         """The whole study as bytes, if nobody is writing it and nothing waits in a log; else None.
 
         SQLite's own way of reading would leave its index and an empty log beside the study, and needs the
@@ -283,30 +226,19 @@ class Store:
         """
         try:
             lock = WriterLock(self.path)
+        except HeldError:
+            return None
         except StorageError as error:
             if not isinstance(error.__cause__, OSError):
-                return None  # somebody is writing
-            lock = None  # a folder without write access: nobody can
+                raise
+            lock = None  # a folder without write access: nobody can write
         try:
             if self._log.exists() and self._log.stat().st_size:
                 return None
-            return self.path.read_bytes()
+            return bytearray(self.path.read_bytes())
         finally:
             if lock is not None:
                 lock.release()
-
-    def _check_header(self) -> None:
-        application = self.connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self.connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID:
-            raise damaged(self.path, "its header is not that of a study")
-        if not 1 <= version <= SCHEMA_VERSION:
-            raise StorageError(
-                f"the study has format version {version}, this baco reads versions up to {SCHEMA_VERSION}",
-                location=Location(str(self.path)),
-                hint="use the version of baco that made it, or explore again into another folder (--out)",
-            )
-        self.version = int(version)
 
     def _restore_log(self) -> None:
         if not self._kept.exists():
@@ -336,7 +268,7 @@ class Store:
     @contextmanager
     def transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
         """All or nothing: committed and on the disk when the block ends, undone when it raises."""
-        with storage_errors(self.path, doing):
+        with STUDY.errors(self.path, doing):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection
@@ -346,18 +278,10 @@ class Store:
                     self.connection.execute("ROLLBACK")
                 raise
 
-    def migrate(self, schema: str) -> None:
-        """Bring a study of an earlier version up to date: statements of `schema`, all or none."""
-        with self.transaction("bringing it up to date") as connection:
-            for statement in filter(str.strip, schema.split(";")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        self.version = SCHEMA_VERSION
-
     @contextmanager
     def snapshot(self, doing: str) -> Iterator[sqlite3.Connection]:
         """A consistent view for several reads while another process writes."""
-        with storage_errors(self.path, doing):
+        with STUDY.errors(self.path, doing):
             if self.connection.in_transaction:
                 yield self.connection
                 return
@@ -385,7 +309,7 @@ class Store:
             finally:
                 os.close(descriptor)
             os.replace(temporary, self._kept)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
             busy = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             if not busy:
                 self._kept.unlink()

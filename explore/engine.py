@@ -12,7 +12,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -27,11 +27,12 @@ from explore.infeasible import infeasible_error
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND, PHASE, provable, prove
+from explore.records import SessionRecord, SetupRecord, provenance_record
 from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
-from explore.serialize import Json, task_to_json, workload_to_json
+from explore.serialize import workload_to_json
 from explore.space import DesignSpace
 from explore.study import FILE_NAME, Study
-from workloads.network import Workload
+from workloads.network import Task, Workload
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
 #: model's, and the search is done sooner, since most of what it changes are the sizes of macro tiles.
@@ -136,15 +137,14 @@ def describe_setup(
     objective: Objective,
     searcher: str,
     seed: int,
-    cost_model: str = "reference",
-) -> Json:
+    cost_model: CostModelName = "reference",
+) -> SetupRecord:
     """What determines a study's result, budget and versions apart, as plain JSON.
 
     The space is kept as YAML and the networks as whole graphs, so that a report needs no other file.
     """
     return {
         "workload": workload_to_json(workload),
-        "tasks": [task_to_json(task) for task in workload.tasks],
         "space": space.to_yaml(),
         "space_name": space.name,
         "space_hash": space.space_hash,
@@ -213,8 +213,9 @@ def run_exploration(
     model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
     record = describe_setup(workload, space, objective, searcher, seed, model_name)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
+    made = provenance_record(provenance)
     path = output_folder(out) / FILE_NAME
-    study = _study_to_resume(path, record, resume, note)
+    study = _study_to_resume(path, record, workload.tasks, resume, note)
     with contextlib.ExitStack() as stack:
         if study is not None:
             stack.enter_context(study)
@@ -233,10 +234,8 @@ def run_exploration(
         # The searcher comes before the study, so that settings it refuses leave nothing behind.
         engine = make_searcher(searcher, setup)
         if study is None:
-            study = stack.enter_context(Study.create(path, record, provenance.to_dict()))
-        study.begin_session(
-            {**provenance.to_dict(), "samples": budget.samples, "time_limit": budget.time_limit}
-        )
+            study = stack.enter_context(Study.create(path, record, workload.tasks, made))
+        study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         stopped = _search(study, engine, budget, stop, progress, start)
         if proof and stopped != "interrupted":
             _prove(study, space, stop, budget, progress)
@@ -253,7 +252,9 @@ def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> Cos
         return earlier.cost_model
 
 
-def _study_to_resume(path: Path, record: Json, resume: bool, note: Callable[[str], None]) -> Study | None:
+def _study_to_resume(
+    path: Path, record: SetupRecord, tasks: Sequence[Task], resume: bool, note: Callable[[str], None]
+) -> Study | None:
     """The study at `path` if it is to be resumed with the settings it was made with; None if there is none."""
     if not path.exists():
         if resume:
@@ -267,7 +268,7 @@ def _study_to_resume(path: Path, record: Json, resume: bool, note: Callable[[str
         )
     study = Study.open(path)
     try:
-        differences = _differences(study, record)
+        differences = _differences(study, record, tasks)
         if differences:
             raise InputError(
                 "the study was made with other settings: " + "; ".join(differences),
@@ -292,10 +293,10 @@ def _study_to_resume(path: Path, record: Json, resume: bool, note: Callable[[str
     return study
 
 
-def _differences(study: Study, record: Json) -> list[str]:
+def _differences(study: Study, record: SetupRecord, tasks: Sequence[Task]) -> list[str]:
     """What keeps a study from being resumed with the settings of `record`, in words."""
     found = []
-    if [task_to_json(task) for task in study.tasks] != record["tasks"]:
+    if study.tasks != tuple(tasks):
         theirs, ours = (
             ", ".join(f"{network['name']} x{weight:g}" for network, weight in zip(*pair, strict=True))
             for pair in ((w["networks"], w["weights"]) for w in (study.setup["workload"], record["workload"]))
@@ -305,16 +306,15 @@ def _differences(study: Study, record: Json) -> list[str]:
     if study.setup["space_hash"] != record["space_hash"]:
         theirs, ours = (f"{r['space_name']} ({r['space_hash']})" for r in (study.setup, record))
         found.append(f"space is {theirs} in the study, {ours} now")
-    for name in ("objective", "searcher", "seed"):
-        if study.setup[name] != record[name]:
-            found.append(f"{name} is {study.setup[name]} in the study, {record[name]} now")
-    if study.cost_model != record["cost_model"]:
-        found.append(f"cost model is {study.cost_model} in the study, {record['cost_model']} now")
+    for name in ("objective", "searcher", "seed", "cost_model"):
+        before, now = dict(study.setup)[name], dict(record)[name]
+        if before != now:
+            found.append(f"{name.replace('_', ' ')} is {before} in the study, {now} now")
     return found
 
 
 def _budget(
-    sessions: list[Json], samples: int | None, time_limit: float | None, tasks: int, default: int
+    sessions: list[SessionRecord], samples: int | None, time_limit: float | None, tasks: int, default: int
 ) -> Budget:
     """The budget asked for, else that of the study's last session, else the default."""
     if samples is None and time_limit is None:
@@ -325,7 +325,7 @@ def _budget(
     return Budget(samples, None if samples is None else samples * tasks, time_limit)
 
 
-def _larger(budget: Budget, sessions: list[Json]) -> bool:
+def _larger(budget: Budget, sessions: list[SessionRecord]) -> bool:
     """Whether a search that said it was done within its last budget may go on."""
     before = sessions[-1]["samples"] if sessions else None
     return before is not None and (budget.samples is None or budget.samples > before)

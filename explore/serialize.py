@@ -6,46 +6,19 @@ the inverse: equal objects, floats bit for bit. Malformed input raises InputErro
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+import math
 from dataclasses import fields
-from typing import Any, ParamSpec, TypeVar
-
-from pydantic import ValidationError
 
 from accel.config import Accelerator
-from common.errors import InputError
 from compiler.mapping import Mapping
+from explore._json import Json, flag, listed, number, reader, text, whole
 from explore.candidate import BatchSummary, Candidate, Cost
 from explore.layers import layer_facts
 from workloads.network import LayerFacts, Network, Operator, Task, Tensor, Unsupported, Workload
 from workloads.problem import Problem
 
-Json = dict[str, Any]
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def _reader(what: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Make a `*_from_json` function raise InputError, and nothing else, for malformed input."""
-
-    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        @functools.wraps(function)
-        def read(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            try:
-                return function(*args, **kwargs)
-            except KeyError as error:
-                raise InputError(f"the record of {what} has no {error}") from error
-            except ValidationError as error:
-                first = error.errors()[0]
-                at = ".".join(str(part) for part in first["loc"])
-                raise InputError(f"the record of {what} is malformed: {at}: {first['msg']}") from error
-            except (TypeError, ValueError, AttributeError, IndexError) as error:
-                raise InputError(f"the record of {what} is malformed: {error}") from error
-
-        return read
-
-    return decorate
+#: Most multiply-accumulates a mapping may execute, padding included.
+_MOST_MACS = 2**62
 
 
 def problem_to_json(problem: Problem) -> Json:
@@ -54,7 +27,7 @@ def problem_to_json(problem: Problem) -> Json:
     return {name: value for name, value in values.items() if value != 1}
 
 
-@_reader("a problem")
+@reader("a problem")
 def problem_from_json(data: Json) -> Problem:
     """Inverse of `problem_to_json`."""
     return Problem(**data)
@@ -71,15 +44,15 @@ def task_to_json(task: Task) -> Json:
     }
 
 
-@_reader("a task")
+@reader("a task")
 def task_from_json(data: Json) -> Task:
     """Inverse of `task_to_json`."""
     return Task(
-        str(data["network"]),
+        text(data["network"]),
         problem_from_json(data["problem"]),
-        float(data["count"]),
-        tuple(data["operators"]),
-        float(data["weight"]),
+        _positive(data["count"]),
+        _texts(data["operators"]),
+        _positive(data["weight"]),
     )
 
 
@@ -95,24 +68,20 @@ def mapping_to_json(mapping: Mapping) -> Json:
     }
 
 
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is not a whole number")
-    return value
-
-
-@_reader("a mapping")
+@reader("a mapping")
 def mapping_from_json(data: Json) -> Mapping:
     """Inverse of `mapping_to_json`."""
-    order = tuple(str(part) for part in data["order"])
-    buffering = tuple(_whole(copies) for copies in data["buffering"])
+    order = _texts(data["order"])
+    buffering = tuple(whole(copies) for copies in listed(data["buffering"]))
     if len(order) != 4 or len(buffering) != 3:
         raise ValueError("a mapping has 4 loop orders and 3 counts of copies")
     return Mapping(
-        dataflow=data["dataflow"],
-        rows=_whole(data["rows"]),
-        columns=_whole(data["columns"]),
-        temporal=tuple(tuple(_whole(factor) for factor in level) for level in data["temporal"]),
+        dataflow=text(data["dataflow"]),  # type: ignore[arg-type]  # checked by Mapping
+        rows=whole(data["rows"]),
+        columns=whole(data["columns"]),
+        temporal=tuple(
+            tuple(whole(factor) for factor in listed(level)) for level in listed(data["temporal"])
+        ),
         order=(order[0], order[1], order[2], order[3]),
         buffering=(buffering[0], buffering[1], buffering[2]),
     )
@@ -124,7 +93,7 @@ def accelerator_to_json(accelerator: Accelerator) -> Json:
     return record
 
 
-@_reader("an accelerator")
+@reader("an accelerator")
 def accelerator_from_json(data: Json) -> Accelerator:
     """Inverse of `accelerator_to_json`, validated like a user's file."""
     return Accelerator.model_validate(data)
@@ -140,13 +109,16 @@ def cost_to_json(cost: Cost) -> Json:
     }
 
 
-@_reader("a cost")
+@reader("a cost")
 def cost_from_json(data: Json) -> Cost:
     """Inverse of `cost_to_json`."""
     if data["source"] not in ("predicted", "measured"):
         raise ValueError(f"source {data['source']!r} is neither predicted nor measured")
     return Cost(
-        float(data["latency_cycles"]), float(data["energy_pj"]), float(data["area_mm2"]), data["source"]
+        number(data["latency_cycles"], 0),
+        number(data["energy_pj"], 0),
+        number(data["area_mm2"], 0),
+        data["source"],
     )
 
 
@@ -162,20 +134,24 @@ def candidate_to_json(candidate: Candidate) -> Json:
     }
 
 
-@_reader("a candidate")
+@reader("a candidate")
 def candidate_from_json(data: Json, tasks: tuple[Task, ...]) -> Candidate:
-    """Inverse of `candidate_to_json`; needs one mapping for each of `tasks`."""
-    mappings = tuple(mapping_from_json(mapping) for mapping in data["mappings"])
+    """Inverse of `candidate_to_json`; needs a mapping for each of `tasks` that covers it."""
+    mappings = tuple(mapping_from_json(mapping) for mapping in listed(data["mappings"]))
     if len(mappings) != len(tasks):
         raise ValueError(f"{len(mappings)} mappings for {len(tasks)} tasks")
+    for mapping, task in zip(mappings, tasks, strict=True):
+        mapping.check(task.problem)
+        if math.prod(mapping.padded_bounds) * task.problem.groups > _MOST_MACS:
+            raise ValueError(f"factors far beyond the bounds of {task.name}")
     return Candidate(
         accelerator=accelerator_from_json(data["accelerator"]),
         tasks=tasks,
         mappings=mappings,
         cost=cost_from_json(data["cost"]),
-        samples=int(data["samples"]),
-        objective=float(data["objective"]),
-        front=bool(data["front"]),
+        samples=whole(data["samples"], 0),
+        objective=number(data["objective"]),
+        front=flag(data["front"]),
     )
 
 
@@ -192,17 +168,17 @@ def summary_to_json(summary: BatchSummary) -> Json:
     }
 
 
-@_reader("a batch")
+@reader("a batch")
 def summary_from_json(data: Json) -> BatchSummary:
     """Inverse of `summary_to_json`."""
     best = data["best_objective"]
     return BatchSummary(
-        batch=_whole(data["batch"]),
-        evaluations=_whole(data["evaluations"]),
-        seconds=float(data["seconds"]),
-        best_objective=None if best is None else float(best),
-        phase=str(data["phase"]),
-        details={str(name): float(value) for name, value in data["details"].items()},
+        batch=whole(data["batch"], 0),
+        evaluations=whole(data["evaluations"], 0),
+        seconds=number(data["seconds"], 0),
+        best_objective=None if best is None else number(best),
+        phase=text(data["phase"]),
+        details={text(name): number(value) for name, value in data["details"].items()},
     )
 
 
@@ -211,7 +187,7 @@ def _tensor_to_json(tensor: Tensor) -> Json:
 
 
 def _tensor_from_json(data: Json) -> Tensor:
-    return Tensor(str(data["name"]), tuple(_whole(size) for size in data["shape"]))
+    return Tensor(text(data["name"]), tuple(whole(size, 0) for size in listed(data["shape"])))
 
 
 def _facts_to_json(operator: Operator) -> Json:
@@ -227,12 +203,23 @@ def _facts_from_json(data: Json | None) -> LayerFacts | None:
     if data is None:
         return None
     image = None if data["image"] is None else _pair(data["image"])
-    return LayerFacts(image, _pair(data["padding"]), bool(data["bias"]))
+    return LayerFacts(image, _pair(data["padding"]), flag(data["bias"]))
 
 
-def _pair(data: Sequence[object]) -> tuple[int, int]:
-    first, second = (_whole(value) for value in data)
+def _pair(data: object) -> tuple[int, int]:
+    first, second = (whole(value) for value in listed(data))
     return first, second
+
+
+def _texts(data: object) -> tuple[str, ...]:
+    return tuple(text(one) for one in listed(data))
+
+
+def _positive(value: object) -> float:
+    found = number(value)
+    if found <= 0:
+        raise ValueError(f"{found:g} where more than 0 is expected")
+    return found
 
 
 def _operator_to_json(operator: Operator) -> Json:
@@ -251,14 +238,14 @@ def _operator_to_json(operator: Operator) -> Json:
 
 def _operator_from_json(data: Json) -> Operator:
     return Operator(
-        name=str(data["name"]),
-        kind=str(data["kind"]),
-        inputs=tuple(str(name) for name in data["inputs"]),
+        name=text(data["name"]),
+        kind=text(data["kind"]),
+        inputs=_texts(data["inputs"]),
         output=_tensor_from_json(data["output"]),
         problem=None if data["problem"] is None else problem_from_json(data["problem"]),
-        weight_words=_whole(data["weight_words"]),
-        fused=bool(data["fused"]),
-        repeat=_whole(data["repeat"]),
+        weight_words=whole(data["weight_words"], 0),
+        fused=flag(data["fused"]),
+        repeat=whole(data["repeat"], 1),
         facts=_facts_from_json(data.get("facts")),
     )
 
@@ -284,21 +271,28 @@ def workload_to_json(workload: Workload) -> Json:
     }
 
 
-@_reader("a workload")
+@reader("a workload")
 def workload_from_json(data: Json) -> Workload:
     """Inverse of `workload_to_json`."""
     networks = [
         Network(
-            name=str(item["name"]),
-            inputs=tuple(_tensor_from_json(tensor) for tensor in item["inputs"]),
-            operators=tuple(_operator_from_json(operator) for operator in item["operators"]),
-            unsupported=tuple(Unsupported(**entry) for entry in item["unsupported"]),
-            source=str(item["source"]),
-            options=dict(item["options"]),
+            name=text(item["name"]),
+            inputs=tuple(_tensor_from_json(tensor) for tensor in listed(item["inputs"])),
+            operators=tuple(_operator_from_json(operator) for operator in listed(item["operators"])),
+            unsupported=tuple(
+                Unsupported(text(one["operator"]), text(one["node"]), text(one["reason"]))
+                for one in listed(item["unsupported"])
+            ),
+            source=text(item["source"]),
+            options={name: _option(value) for name, value in item["options"].items()},
         )
-        for item in data["networks"]
+        for item in listed(data["networks"])
     ]
-    weights = tuple(float(weight) for weight in data["weights"])
+    weights = tuple(_positive(weight) for weight in listed(data["weights"]))
     if len(weights) != len(networks):
         raise ValueError(f"{len(weights)} weights for {len(networks)} networks")
     return Workload(tuple(networks), weights)
+
+
+def _option(value: object) -> int | str:
+    return value if isinstance(value, str) else whole(value)

@@ -11,7 +11,6 @@ best in each metric and in the objective always staying. So a study stays small 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,19 +22,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import BacoError, StorageError
+from explore._database import marks, row_digest
+from explore._json import Json, dump, load
 from explore._snapshot import pack_state, unpack_state
-from explore._store import CHECKPOINT_BYTES, Store, damaged, dump, marks, row_digest, storage_errors
+from explore._store import CHECKPOINT_BYTES, STUDY, Store
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
+from explore.records import (
+    ProvenanceRecord,
+    SessionRecord,
+    SetupRecord,
+    provenance_from_json,
+    session_from_json,
+    setup_from_json,
+)
 from explore.search.base import State
 from explore.serialize import (
-    Json,
     candidate_from_json,
     candidate_to_json,
     summary_from_json,
     summary_to_json,
     task_from_json,
+    task_to_json,
     workload_from_json,
 )
 from workloads.network import Task, Workload
@@ -47,25 +56,6 @@ FRONT_LIMIT = 512
 #: Name of the study's file in an output folder.
 FILE_NAME = "study.sqlite"
 
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE sessions (number INTEGER PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE batches (batch INTEGER PRIMARY KEY, evaluations INTEGER NOT NULL, seconds REAL NOT NULL,
-    best_objective REAL, phase TEXT NOT NULL, details TEXT NOT NULL, done INTEGER NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE candidates (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, config_hash TEXT NOT NULL,
-    accelerator TEXT NOT NULL, mappings TEXT NOT NULL, latency_cycles REAL NOT NULL, energy_pj REAL NOT NULL,
-    area_mm2 REAL NOT NULL, source TEXT NOT NULL, samples INTEGER NOT NULL, objective REAL NOT NULL,
-    improved INTEGER NOT NULL, front INTEGER NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), batch INTEGER NOT NULL, arrays BLOB NOT NULL,
-    digest TEXT NOT NULL);
-"""
-#: What version 2 added: layers measured on the RTL, and the designs they belong to (`explore.validate`).
-_SCHEMA_2 = """
-CREATE TABLE measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE validations (design TEXT PRIMARY KEY, number INTEGER NOT NULL, record TEXT NOT NULL,
-    digest TEXT NOT NULL);
-"""
 _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
     "objective, improved, front"
@@ -105,9 +95,7 @@ class Study:
         self._best_id: int | None = None
         self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
-            if store.version == 1 and not store.read_only:
-                store.migrate(_SCHEMA_2)
-            with store.snapshot("opening it"):
+            with store.snapshot("opening it"), store.bounded_time():
                 self.verify()
                 self._trusted("its set-up", self._load_setup)
                 self._trusted("its front", self._load_front)
@@ -116,23 +104,23 @@ class Study:
             raise
 
     @classmethod
-    def create(cls, path: Path, setup_record: Json, provenance: Json) -> Study:
+    def create(
+        cls, path: Path, setup: SetupRecord, tasks: Sequence[Task], provenance: ProvenanceRecord
+    ) -> Study:
         """A new, empty study in the (existing) folder of `path`; complete or not there at all.
 
         Args:
-            setup_record: plain JSON with at least `tasks` (see `task_to_json`) and `objective` (text).
-            provenance: plain JSON.
+            tasks: of the networks in `setup`.
 
         Raises StorageError when a study is already there or the folder cannot be written.
         """
-        setup = {key: value for key, value in setup_record.items() if key != "tasks"}
         rows: list[tuple[str, tuple[object, ...]]] = []
         for key, value in (("setup", dump(setup)), ("provenance", dump(provenance))):
             rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, row_digest(key, value))))
-        for position, task in enumerate(setup_record["tasks"]):
-            text = dump(task)
+        for position, task in enumerate(tasks):
+            text = dump(task_to_json(task))
             rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
-        return cls(Store.create(Path(path), _SCHEMA + _SCHEMA_2, rows))
+        return cls(Store.create(Path(path), rows))
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Study:
@@ -231,7 +219,7 @@ class Study:
         self.batches, self.done = summary.batch + 1, done
         self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
 
-    def begin_session(self, record: Json) -> None:
+    def begin_session(self, record: SessionRecord) -> None:
         """Note that a process starts to work on the study (command, budget, versions)."""
         text = dump(record)
         with self._store.transaction("starting a session") as connection:
@@ -254,9 +242,8 @@ class Study:
 
     def measurements(self) -> dict[str, Json]:
         """Everything measured, by key."""
-        if self._store.version == 1:
-            return {}
-        return {key: json.loads(text) for key, text in self._rows("SELECT key, record FROM measurements")}
+        rows = self._rows("SELECT key, record FROM measurements")
+        return {key: self._trusted(f"measurement {key!r}", partial(load, record)) for key, record in rows}
 
     def keep_validation(self, design: str, record: Json) -> None:
         """Keep which layers stand for a design (plain JSON), in place of what was kept of it before.
@@ -272,10 +259,8 @@ class Study:
 
     def validations(self) -> list[Json]:
         """The designs chosen to be measured, in the order they were kept."""
-        if self._store.version == 1:
-            return []
         rows = self._rows("SELECT record FROM validations ORDER BY number")
-        return [json.loads(text) for (text,) in rows]
+        return [self._trusted("a validated design", partial(load, record)) for (record,) in rows]
 
     def _points(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         names = self.objective.front_metrics
@@ -311,7 +296,7 @@ class Study:
             batch,
             candidate.accelerator.config_hash,
             dump(record["accelerator"]),
-            dump(record["mappings"]),
+            dump({"mappings": record["mappings"]}),
             cost["latency_cycles"],
             cost["energy_pj"],
             cost["area_mm2"],
@@ -353,8 +338,9 @@ class Study:
         names = ("batch", "evaluations", "seconds", "best_objective", "phase", "details")
         found = []
         for *values, details in self._rows(f"SELECT {', '.join(names)} FROM batches ORDER BY batch"):
-            data = dict(zip(names, [*values, json.loads(details)], strict=True))
-            found.append(self._trusted(f"batch {values[0]}", partial(summary_from_json, data)))
+            what = f"batch {values[0]!r}"
+            data = dict(zip(names, [*values, self._trusted(what, partial(load, details))], strict=True))
+            found.append(self._trusted(what, partial(summary_from_json, data)))
         return found
 
     def state(self) -> State | None:
@@ -362,19 +348,19 @@ class Study:
         rows = self._rows("SELECT arrays FROM snapshot")
         return self._trusted("the searcher's snapshot", lambda: unpack_state(rows[0][0])) if rows else None
 
-    def sessions(self) -> list[Json]:
+    def sessions(self) -> list[SessionRecord]:
         """The record of every process that worked on the study, in order."""
-        return [json.loads(text) for (text,) in self._rows("SELECT record FROM sessions ORDER BY number")]
+        rows = self._rows("SELECT record FROM sessions ORDER BY number")
+        return [self._trusted("a session", partial(session_from_json, record)) for (record,) in rows]
 
     @property
     def cost_model(self) -> CostModelName:
-        """The model whose costs the study holds; studies from before there was a choice have the reference model's."""
-        name: CostModelName = self.setup.get("cost_model", "reference")
-        return name
+        """The model whose costs the study holds."""
+        return self.setup["cost_model"]
 
     def workload(self) -> Workload:
         """The networks explored, as whole graphs."""
-        return self._trusted("the networks", lambda: workload_from_json(self.setup["workload"]))
+        return self._workload
 
     def verify(self) -> None:
         """Check the whole file: pages, checksums of all rows, and that the parts fit together.
@@ -383,7 +369,7 @@ class Study:
         """
         problem = self._rows("PRAGMA quick_check(1)")[0][0]
         if problem != "ok":
-            raise damaged(self.path, str(problem))
+            raise STUDY.damaged(self.path, str(problem))
         columns = {
             "meta": ("key", "value"),
             "tasks": ("position", "task"),
@@ -391,39 +377,41 @@ class Study:
             "batches": tuple(_BATCH.split(", ")),
             "candidates": tuple(_CANDIDATE.split(", ")),
             "snapshot": ("batch", "arrays"),
+            "measurements": ("key", "record"),
+            "validations": ("design", "number", "record"),
         }
-        if self._rows("SELECT 1 FROM sqlite_schema WHERE name = 'measurements'") and self._store.version == 1:
-            raise damaged(self.path, "its version does not match its tables")
-        if self._store.version > 1:
-            columns["measurements"] = ("key", "record")
-            columns["validations"] = ("design", "number", "record")
         with self._store.snapshot("verifying it"):
             for table, names in columns.items():
                 for *values, stored in self._rows(
                     f"SELECT {', '.join(names)}, digest FROM {table} ORDER BY 1"
                 ):
                     if row_digest(*values) != stored:
-                        raise damaged(self.path, f"the checksum of {table} row {values[0]!r} does not match")
+                        raise STUDY.damaged(
+                            self.path, f"the checksum of {table} row {values[0]!r} does not match"
+                        )
             keys = {key for (key,) in self._rows("SELECT key FROM meta")}
             if keys != {"setup", "provenance"}:
-                raise damaged(self.path, "its set-up or provenance is missing")
+                raise STUDY.damaged(self.path, "its set-up or provenance is missing")
             numbers = [number for (number,) in self._rows("SELECT batch FROM batches ORDER BY batch")]
             if numbers != list(range(len(numbers))):
-                raise damaged(self.path, "batches are missing from its history")
+                raise STUDY.damaged(self.path, "batches are missing from its history")
             snapshots = [number for (number,) in self._rows("SELECT batch FROM snapshot")]
             if snapshots != numbers[-1:]:
-                raise damaged(self.path, "the searcher's snapshot is not that of the last batch")
+                raise STUDY.damaged(self.path, "the searcher's snapshot is not that of the last batch")
             later = self._rows("SELECT id FROM candidates WHERE batch NOT IN (SELECT batch FROM batches)")
             if later:
-                raise damaged(self.path, f"candidate {later[0][0]} belongs to no recorded batch")
+                raise STUDY.damaged(self.path, f"candidate {later[0][0]} belongs to no recorded batch")
 
     def _load_setup(self) -> None:
-        meta = {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM meta")}
-        self.provenance: Json = meta["provenance"]
-        self.setup: Json = meta["setup"]
+        meta = dict(self._rows("SELECT key, value FROM meta"))
+        self.provenance = provenance_from_json(meta["provenance"])
+        self.setup = setup_from_json(meta["setup"])
         rows = self._rows("SELECT task FROM tasks ORDER BY position")
-        self.tasks: tuple[Task, ...] = tuple(task_from_json(json.loads(text)) for (text,) in rows)
+        self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
         self.objective = Objective.parse(self.setup["objective"])
+        self._workload = workload_from_json(self.setup["workload"])
+        if self.tasks != self._workload.tasks:
+            raise ValueError("its tasks are not those of its networks")
 
     def _load_front(self) -> None:
         """Read what `record` needs to know of the batches before."""
@@ -453,8 +441,8 @@ class Study:
     def _candidate(self, row: tuple[Any, ...]) -> Candidate:
         named = dict(zip(_CANDIDATE.split(", "), row, strict=True))
         data = {
-            "accelerator": json.loads(named["accelerator"]),
-            "mappings": json.loads(named["mappings"]),
+            "accelerator": load(named["accelerator"]),
+            "mappings": load(named["mappings"])["mappings"],
             "cost": {key: named[key] for key in ("latency_cycles", "energy_pj", "area_mm2", "source")},
             "samples": named["samples"],
             "objective": named["objective"],
@@ -467,7 +455,7 @@ class Study:
         return candidate
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        with storage_errors(self.path, "reading it"):
+        with STUDY.errors(self.path, "reading it"):
             return self._store.connection.execute(query).fetchall()
 
     def _trusted(self, what: str, read: Callable[[], _T]) -> _T:
@@ -477,9 +465,9 @@ class Study:
         except StorageError:
             raise
         except BacoError as error:
-            raise damaged(self.path, f"{what}: {error.message}") from error
-        except (KeyError, ValueError, TypeError) as error:
-            raise damaged(self.path, f"{what}: {error}") from error
+            raise STUDY.damaged(self.path, f"{what}: {error.message}") from error
+        except (KeyError, ValueError, TypeError, OverflowError) as error:
+            raise STUDY.damaged(self.path, f"{what}: {error}") from error
 
     def close(self) -> None:
         """Give the file back; harmless when repeated."""

@@ -84,7 +84,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         layers=[model.layer_costs(c.mappings, c.accelerator) for c in candidates],
         summaries=summaries,
         search=record,
-        provenance=provenance,
+        provenance={**provenance},
         command=provenance["command"],
         bounds=_bounds(best, space, summaries, exact=model.exact),
         host=_host(workload, best.accelerator),

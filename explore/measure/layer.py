@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError
+from common.errors import InfeasibleError, InputError
 from common.scratch import scratch_folder
 from compiler.codegen.program import Program
 from compiler.layer import Layer
@@ -30,6 +32,8 @@ __all__ = ["LayerMeasurement", "Status", "first_difference", "measure_layer", "s
 
 Status = Literal["measured", "failed", "infeasible"]
 Array: TypeAlias = "np.ndarray[Any, Any]"
+_Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+_Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -54,22 +58,42 @@ class LayerMeasurement:
         seconds: wall time, builds included.
     """
 
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
     status: Status
     reason: str = ""
-    cycles: int = 0
-    program_cycles: int = 0
-    counters: dict[str, int] = field(default_factory=dict)
-    activity: dict[str, int] = field(default_factory=dict)
-    energy_pj: float = 0.0
-    energy_terms_pj: dict[str, float] = field(default_factory=dict)
+    cycles: _Count = 0
+    program_cycles: _Count = 0
+    counters: dict[str, _Count] = field(default_factory=dict)
+    activity: dict[str, _Count] = field(default_factory=dict)
+    energy_pj: _Amount = 0.0
+    energy_terms_pj: dict[str, _Amount] = field(default_factory=dict)
     style: str = ""
     schedule: str = ""
     config_hash: str = ""
-    seconds: float = 0.0
+    seconds: _Amount = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; `LayerMeasurement(**values)` is the way back."""
+        """Plain values, for JSON; `from_dict` is the way back."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LayerMeasurement:
+        """Inverse of `to_dict`. Raises InputError for anything else."""
+        try:
+            found = _measurement_type().validate_python(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            at = ".".join(map(str, first["loc"]))
+            raise InputError(f"this is no measurement: {at}: {first['msg'].lower()}") from error
+        if found.status == "measured" and not (found.cycles and found.energy_pj):
+            raise InputError("this is no measurement: it took neither cycles nor energy")
+        return found
+
+
+@cache
+def _measurement_type() -> TypeAdapter[LayerMeasurement]:
+    return TypeAdapter(LayerMeasurement)
 
 
 def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -15,17 +14,26 @@ from types import TracebackType
 from typing import Any
 
 from accel.config import Accelerator
-from common.errors import Location, StorageError
+from common.errors import BacoError
 from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.schedule import Schedule
+from explore._database import Format, bounded_time, check_files, prepare, row_digest
+from explore._json import dump, load
 from explore.measure.layer import LayerMeasurement
 from explore.measure.text import layer_text, schedule_text
 from sim.job import Memory
 
 __all__ = ["MeasurementStore", "measurement_key", "source_hash"]
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID"
+_FORMAT = Format(
+    name="the store of measurements",
+    application_id=0x6261636D,  # "bacm" in ASCII
+    version=1,
+    schema="CREATE TABLE measurements (key TEXT PRIMARY KEY, record TEXT NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID",
+    remedy="remove the file, or name another one: what it held will be measured again",
+    going_on="start the same command again",
+)
 #: Other processes write in between, each for a moment.
 _WAIT_SECONDS = 60.0
 #: What a measurement depends on beside the accelerator: Verilog, harness, compiler, and the runtime of programs.
@@ -78,40 +86,74 @@ def measurement_key(
 class MeasurementStore:
     """Measurements by key, in one SQLite file; several processes may have it open and write.
 
-    `put` returns when the measurement is on disk: whoever is killed afterwards loses nothing. Raises StorageError
-    for a file that cannot be read or written, or is something else.
+    `put` returns when the measurement is on disk: whoever is killed afterwards loses nothing. A row that does not match
+    its checksum is as good as not there: what it held is measured again.
+
+    Args:
+        path: of the file, made when missing.
+        note: gets a sentence for each damaged row; default: standard error.
+
+    Raises StorageError for a file that cannot be read or written, or is something else.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, note: Callable[[str], None] | None = None) -> None:
         self.path = Path(path)
-        with self._errors("opening"):
+        self._note = note or _to_standard_error
+        with _FORMAT.errors(self.path, "opening it"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            check_files(self.path)
+            if self.path.exists() and self.path.stat().st_size:
+                _FORMAT.check_header(self.path)
             self._connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
+            try:
+                self._open()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _open(self) -> None:
+        with bounded_time(self._connection, self.path.stat().st_size):
+            prepare(self._connection)
+            self._connection.execute("BEGIN IMMEDIATE")  # of two processes that make the file, one waits
+            try:
+                if not self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                    for statement in filter(str.strip, _FORMAT.creation.split(";")):
+                        self._connection.execute(statement)
+                _FORMAT.check(self._connection, self.path)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
             self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=FULL")
-            self._connection.execute(_SCHEMA)
 
     def get(self, key: str) -> LayerMeasurement | None:
         """The measurement of that key, None if there is none."""
-        with self._errors("reading"):
-            row = self._connection.execute("SELECT record FROM measurements WHERE key = ?", (key,)).fetchone()
-        return None if row is None else self._read(row[0])
+        with _FORMAT.errors(self.path, "reading it"):
+            row = self._connection.execute(
+                "SELECT record, digest FROM measurements WHERE key = ?", (key,)
+            ).fetchone()
+        return None if row is None else self._read(key, *row)
 
     def put(self, key: str, measurement: LayerMeasurement) -> LayerMeasurement:
         """Keep a measurement unless there is one of that key, and give back what is kept.
 
         The first counts: a worker whose parent was killed may finish what a later run has measured meanwhile.
         """
-        record = json.dumps(measurement.to_dict(), separators=(",", ":"))
-        with self._errors("writing"):
-            self._connection.execute("INSERT OR IGNORE INTO measurements VALUES (?, ?)", (key, record))
+        record = dump(measurement.to_dict())
+        row = (key, record, row_digest(key, record))
+        how = "IGNORE" if self.get(key) else "REPLACE"  # a damaged one is replaced
+        with _FORMAT.errors(self.path, "writing it"):
+            self._connection.execute(f"INSERT OR {how} INTO measurements VALUES (?, ?, ?)", row)
         return self.get(key) or measurement
 
     def all(self) -> dict[str, LayerMeasurement]:
         """Everything by key."""
-        with self._errors("reading"):
-            rows = self._connection.execute("SELECT key, record FROM measurements ORDER BY key").fetchall()
-        return {key: self._read(record) for key, record in rows}
+        with _FORMAT.errors(self.path, "reading it"):
+            rows = self._connection.execute(
+                "SELECT key, record, digest FROM measurements ORDER BY key"
+            ).fetchall()
+        found = {key: self._read(key, record, digest) for key, record, digest in rows}
+        return {key: one for key, one in found.items() if one is not None}
 
     def close(self) -> None:
         """Close the file; a closed store cannot be used."""
@@ -125,24 +167,15 @@ class MeasurementStore:
     ) -> None:
         self.close()
 
-    def _read(self, record: str) -> LayerMeasurement:
+    def _read(self, key: str, record: str, digest: str) -> LayerMeasurement | None:
         try:
-            return LayerMeasurement(**json.loads(record))
-        except (TypeError, ValueError) as error:
-            raise self._error("it holds something else than measurements") from error
+            if row_digest(key, record) == digest:
+                return LayerMeasurement.from_dict(load(record))
+        except (BacoError, ValueError):
+            pass
+        self._note(f"note: the measurement {key} in {self.path} is damaged: it is made again")
+        return None
 
-    @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise self._error(f"{doing} failed: {error}") from error
-        except OSError as error:
-            raise self._error(f"{doing} failed: {error.strerror or error}") from error
 
-    def _error(self, what: str) -> StorageError:
-        return StorageError(
-            f"the store of measurements cannot be used: {what}",
-            location=Location(str(self.path)),
-            hint="free disk space, check permissions, or name another file; finished measurements are kept",
-        )
+def _to_standard_error(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

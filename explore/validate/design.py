@@ -15,13 +15,13 @@ from compiler.lower import check_schedule
 from compiler.lower.realise import realise
 from compiler.mapping import Mapping
 from compiler.schedule import Schedule
+from explore._json import Json
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.text import layer_text, parse_layer, parse_schedule, schedule_text
 from explore.serialize import (
-    Json,
     accelerator_from_json,
     accelerator_to_json,
     cost_from_json,

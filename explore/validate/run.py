@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
+from explore._store import STUDY
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
@@ -156,7 +157,7 @@ def validate_designs(
         ):
             for key in jobs.keys() & known:  # the file beside the study may be gone
                 if store.get(key) is None:
-                    store.put(key, LayerMeasurement(**kept[key]))
+                    store.put(key, LayerMeasurement.from_dict(kept[key]))
             workers = options.workers or os.cpu_count() or 1
             measure_many([jobs[key] for key in keys], min(workers, max(1, len(keys))), store, finished)
     except Stop as stop:
@@ -186,14 +187,12 @@ def validated_designs(study: Study) -> list[ValidatedDesign]:
 
     Raises StorageError for records that are damaged.
     """
-    from explore._store import damaged
-
     try:
-        measurements = {key: LayerMeasurement(**record) for key, record in study.measurements().items()}
+        measurements = {key: LayerMeasurement.from_dict(one) for key, one in study.measurements().items()}
         designs = [Design.from_json(record) for record in study.validations()]
         return [ValidatedDesign.of(design, study.tasks, measurements) for design in designs]
     except (InputError, TypeError, ValueError) as error:
-        raise damaged(study.path, f"its validated designs: {error}") from error
+        raise STUDY.damaged(study.path, f"its validated designs: {error}") from error
 
 
 def _within(design: Design, tasks: Sequence[Task], limit: float | None) -> set[str]:

@@ -11,10 +11,13 @@ import numpy as np
 from accel.presets import load_accelerator
 from explore.candidate import BatchSummary, Candidate
 from explore.constraints import Constraints
+from explore.engine import describe_setup
 from explore.objective import Objective
+from explore.records import ProvenanceRecord
 from explore.search import base
 from explore.search.base import SearchSetup
 from explore.space import DesignSpace
+from explore.study import Study
 from tests.explore.fake_searcher import FakeSearch
 from workloads.network import Network, Operator, Tensor, Workload
 from workloads.problem import Problem
@@ -61,6 +64,23 @@ def setup(
     tasks = small_workload().tasks
     budget = None if samples is None else samples * len(tasks)
     return SearchSetup(tasks, small_space(**constraints), Objective.parse(objective), budget, seed)
+
+
+PROVENANCE: ProvenanceRecord = {
+    "command": "explore --network tiny",
+    "seed": 0,
+    "versions": {"baco": "0"},
+    "configuration_hash": "00",
+    "started": "2026-01-01T00:00:00+00:00",
+    "platform": {"system": "Linux", "processors": 2},
+}
+
+
+def new_study(path: Path, objective: str = "edp") -> Study:
+    """An empty study of the small workload."""
+    workload = small_workload()
+    setup = describe_setup(workload, small_space(), Objective.parse(objective), "fake", 0)
+    return Study.create(path, setup, workload.tasks, PROVENANCE)
 
 
 def batches(

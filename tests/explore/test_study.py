@@ -19,31 +19,18 @@ import pytest
 
 from common.errors import StorageError
 from explore import study as study_module
+from explore._database import row_digest
 from explore._snapshot import pack_state, unpack_state
-from explore._store import row_digest
 from explore.candidate import Candidate
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
-from explore.serialize import task_to_json, workload_to_json
 from explore.study import Study
-from tests.explore.study_helpers import batches, content, equal_states, small_workload
-
-PROVENANCE = {"command": "explore --network tiny", "seed": 0, "versions": {"baco": "0"}}
-
-
-def record_of(objective: str = "edp") -> dict:
-    """A set-up as the engine writes it, as far as the study reads it."""
-    workload = small_workload()
-    return {
-        "workload": workload_to_json(workload),
-        "tasks": [task_to_json(task) for task in workload.tasks],
-        "objective": objective,
-    }
+from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 
 
 def filled(path: Path, count: int = 8, objective: str = "edp", seed: int = 0) -> Path:
     """A closed study of `count` batches."""
-    with Study.create(path, record_of(objective), PROVENANCE) as study:
+    with new_study(path, objective) as study:
         for batch in batches(count, seed, objective):
             study.record(*batch)
     return path
@@ -79,7 +66,7 @@ def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
 
 
 def test_an_empty_study_has_nothing(tmp_path: Path) -> None:
-    with Study.create(tmp_path / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(tmp_path / "s.sqlite") as study:
         assert study.best() is None
         assert study.front() == study.candidates() == study.summaries() == []
         assert study.state() is None
@@ -151,7 +138,7 @@ def test_a_large_front_is_thinned_alike_with_and_without_reopening(
     recorded = batches(40)
     straight = filled(tmp_path / "straight.sqlite", 40)
     broken = tmp_path / "broken.sqlite"
-    Study.create(broken, record_of(), PROVENANCE).close()
+    new_study(broken).close()
     for batch in recorded:
         with Study.open(broken) as study:
             study.record(*batch)
@@ -169,7 +156,7 @@ def test_a_large_front_is_thinned_alike_with_and_without_reopening(
 
 def test_batches_come_in_order(tmp_path: Path) -> None:
     first, second, third = batches(3)
-    with Study.create(tmp_path / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(tmp_path / "s.sqlite") as study:
         study.record(*first)
         with pytest.raises(ValueError, match="batch 2 recorded where 1 was expected"):
             study.record(*third)
@@ -183,7 +170,7 @@ def test_broken_candidates_are_refused_whole(tmp_path: Path) -> None:
     summary, found, state = batches(1)[0]
     bad_cost = dataclasses.replace(found[0], cost=dataclasses.replace(found[0].cost, energy_pj=float("nan")))
     bad_tasks = dataclasses.replace(found[0], tasks=found[0].tasks[:1])
-    with Study.create(tmp_path / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(tmp_path / "s.sqlite") as study:
         for bad in (bad_cost, bad_tasks):
             with pytest.raises(ValueError, match=r"finite|tasks"):
                 study.record(summary, [*found, bad], state)
@@ -199,7 +186,7 @@ def test_negative_zero_and_extreme_floats_survive(tmp_path: Path) -> None:
     odd = dataclasses.replace(found[0], objective=-0.0)
     tiny = dataclasses.replace(found[0], cost=dataclasses.replace(found[0].cost, latency_cycles=5e-324))
     huge = dataclasses.replace(found[0], cost=dataclasses.replace(found[0].cost, area_mm2=0.1 + 0.2))
-    with Study.create(tmp_path / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(tmp_path / "s.sqlite") as study:
         study.record(summary, [odd, tiny, huge], state)
     with Study.open(tmp_path / "s.sqlite") as study:
         assert tiny.cost in [candidate.cost for candidate in study.candidates()]
@@ -240,7 +227,7 @@ def test_snapshots_hold_no_objects() -> None:
 
 def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     path = tmp_path / "study.sqlite"
-    with Study.create(path, record_of(), PROVENANCE) as study:
+    with new_study(path) as study:
         code = (
             "import sys; from pathlib import Path; from explore.study import Study; from common.errors import *\n"
             "try: Study.open(Path(sys.argv[1]))\n"
@@ -260,7 +247,7 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
                 study.record(*batch)
             assert len(reader.summaries()) == 3
             with pytest.raises(StorageError):
-                reader.begin_session({})
+                reader.begin_session({**PROVENANCE, "samples": 1, "time_limit": None})
     Study.open(path).close()
     assert sorted(os.listdir(tmp_path)) == ["study.sqlite"]
 
@@ -269,7 +256,7 @@ def test_an_existing_study_is_not_overwritten(tmp_path: Path) -> None:
     path = filled(tmp_path / "s.sqlite", 2)
     before = path.read_bytes()
     with pytest.raises(StorageError, match="already here"):
-        Study.create(path, record_of(), PROVENANCE)
+        new_study(path)
     assert path.read_bytes() == before
 
 
@@ -305,7 +292,7 @@ def test_reading_in_a_folder_without_write_access() -> None:
             with pytest.raises(StorageError, match=r"[Pp]ermission denied"):
                 Study.open(path)
             with pytest.raises(StorageError, match=r"[Pp]ermission denied"):
-                Study.create(folder / "other.sqlite", record_of(), PROVENANCE)
+                new_study(folder / "other.sqlite")
         finally:
             if superuser:
                 os.seteuid(0)
@@ -358,10 +345,10 @@ def truncate(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (overwrite(b""), "not that of a study"),
+        (overwrite(b""), "not that of the study"),
         (overwrite(b"PK\x03\x04 something else entirely" * 500), "not an SQLite file"),
         (truncate, "damaged"),
-        (change("PRAGMA application_id = 7"), "not that of a study"),
+        (change("PRAGMA application_id = 7"), "not that of the study"),
         (change("PRAGMA user_version = 99"), "format version 99"),
         (change("UPDATE meta SET value = '{}' WHERE key = 'setup'"), "checksum of meta row 'setup'"),
         (change("DELETE FROM meta"), "set-up or provenance is missing"),
@@ -375,8 +362,8 @@ def truncate(path: Path) -> None:
         (change("DELETE FROM snapshot"), "snapshot is not that of the last batch"),
         (change("DELETE FROM batches WHERE batch = 3"), "batches are missing"),
         (change("DELETE FROM batches WHERE batch = 7"), "snapshot is not that of the last batch"),
-        (change("DROP TABLE candidates"), "no such table: candidates"),
-        (change("ALTER TABLE batches DROP COLUMN phase"), "no such column: phase"),
+        (change("DROP TABLE candidates"), "its tables are not those of the study: candidates"),
+        (change("ALTER TABLE batches DROP COLUMN phase"), "its tables are not those of the study: batches"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
@@ -413,7 +400,7 @@ def test_a_missing_study_is_an_error_with_a_hint(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="no study here"):
             Study.open(path)
     with pytest.raises(StorageError):
-        Study.create(tmp_path / "no" / "folder" / "s.sqlite", record_of(), PROVENANCE)
+        new_study(tmp_path / "no" / "folder" / "s.sqlite")
 
 
 def test_flipped_bytes_never_pass_unnoticed(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ import pytest
 from common.errors import StorageError
 from explore import study as study_module
 from explore.study import Study
-from tests.explore.study_helpers import batches, content
-from tests.explore.test_study import PROVENANCE, record_of
+from tests.explore.study_helpers import batches, content, new_study
 
 
 def copy_study(source: Path, folder: Path) -> Path:
@@ -33,7 +32,7 @@ def prefixes(folder: Path, count: int) -> list[dict[str, list[tuple[object, ...]
     """Content after 0, 1, ... `count` batches, from a study that nothing ever happened to."""
     path = folder / "reference.sqlite"
     found = []
-    with Study.create(path, record_of(), PROVENANCE) as study:
+    with new_study(path) as study:
         found.append(content(path))
         for batch in batches(count):
             study.record(*batch)
@@ -64,7 +63,7 @@ def test_log_cut_anywhere_loses_only_its_tail(tmp_path: Path) -> None:
     expected = prefixes(tmp_path, 10)
     live = tmp_path / "live"
     live.mkdir()
-    with Study.create(live / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(live / "s.sqlite") as study:
         for batch in batches(10):
             study.record(*batch)
         log = (live / "s.sqlite-wal").read_bytes()
@@ -83,7 +82,7 @@ def test_log_overwritten_with_garbage_loses_only_its_tail(tmp_path: Path) -> Non
     expected = prefixes(tmp_path, 6)
     live = tmp_path / "live"
     live.mkdir()
-    with Study.create(live / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(live / "s.sqlite") as study:
         for batch in batches(6):
             study.record(*batch)
         log = (live / "s.sqlite-wal").read_bytes()
@@ -100,7 +99,7 @@ def test_log_cut_while_it_is_folded_in(tmp_path: Path, moment: str) -> None:
     live = tmp_path / "live"
     live.mkdir()
     states: dict[str, Path] = {}
-    with Study.create(live / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(live / "s.sqlite") as study:
         store = study._store
         for batch in batches(8):
             if batch[0].batch == 3:
@@ -139,7 +138,7 @@ def test_the_log_is_folded_in_when_it_grows(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(study_module, "CHECKPOINT_BYTES", 40_000)
     path = tmp_path / "s.sqlite"
     lengths = []
-    with Study.create(path, record_of(), PROVENANCE) as study:
+    with new_study(path) as study:
         for batch in batches(12):
             study.record(*batch)
             lengths.append((tmp_path / "s.sqlite-wal").stat().st_size)
@@ -153,7 +152,7 @@ def test_a_copy_of_the_log_from_before_is_not_used_again(tmp_path: Path) -> None
     expected = prefixes(tmp_path, 8)
     live = tmp_path / "live"
     live.mkdir()
-    with Study.create(live / "s.sqlite", record_of(), PROVENANCE) as study:
+    with new_study(live / "s.sqlite") as study:
         for batch in batches(8)[:4]:
             study.record(*batch)
         old_log = (live / "s.sqlite-wal").read_bytes()
@@ -174,7 +173,7 @@ def test_a_reader_in_the_way_delays_folding_and_loses_nothing(tmp_path: Path) ->
     live = tmp_path / "live"
     live.mkdir()
     path = live / "s.sqlite"
-    study = Study.create(path, record_of(), PROVENANCE)
+    study = new_study(path)
     study._store.connection.execute("PRAGMA busy_timeout=50")
     for batch in batches(6)[:3]:
         study.record(*batch)
@@ -203,7 +202,7 @@ def test_a_reader_in_the_way_delays_folding_and_loses_nothing(tmp_path: Path) ->
 def test_full_disk_is_a_clear_error_and_leaves_the_study_intact(tmp_path: Path) -> None:
     expected = prefixes(tmp_path, 8)
     path = tmp_path / "s.sqlite"
-    with Study.create(path, record_of(), PROVENANCE) as study:
+    with new_study(path) as study:
         recorded = batches(8)
         for batch in recorded[:5]:
             study.record(*batch)
@@ -256,7 +255,7 @@ def test_really_full_disk(tmp_path: Path, tiny_disk: Callable[[int], Path]) -> N
         acknowledged = 0
         with (  # noqa: PT012 - which batch the disk takes last is what is measured
             pytest.raises(StorageError, match=r"full|failed") as caught,
-            Study.create(path, record_of(), PROVENANCE) as study,
+            new_study(path) as study,
         ):
             for batch in batches(200):
                 study.record(*batch)

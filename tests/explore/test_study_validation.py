@@ -1,4 +1,4 @@
-"""Measurements and validated designs in a study, and studies made before there were any."""
+"""Measurements and validated designs in a study."""
 
 from __future__ import annotations
 
@@ -8,40 +8,18 @@ from pathlib import Path
 import pytest
 
 from common.errors import StorageError
-from explore._store import SCHEMA_VERSION
-from explore.serialize import task_to_json, workload_to_json
 from explore.study import FILE_NAME, Study
-from tests.explore.study_helpers import batches, content, small_workload
+from tests.explore.study_helpers import batches, new_study
 
 RECORD = {"status": "measured", "cycles": 123, "reason": "", "activity": {"macs": 5}}
 
 
 def _study(folder: Path) -> Path:
-    workload = small_workload()
-    setup = {
-        "workload": workload_to_json(workload),
-        "tasks": [task_to_json(task) for task in workload.tasks],
-        "objective": "edp",
-    }
     path = folder / FILE_NAME
-    with Study.create(path, setup, {"command": "explore"}) as study:
+    with new_study(path) as study:
         for summary, candidates, state in batches(3):
             study.record(summary, candidates, state)
     return path
-
-
-def _as_version_1(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript("DROP TABLE measurements; DROP TABLE validations; PRAGMA user_version=1;")
-    connection.close()
-
-
-def _version(path: Path) -> int:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
-        return int(connection.execute("PRAGMA user_version").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def test_what_was_measured_is_there_after_reopening(tmp_path: Path) -> None:
@@ -63,24 +41,6 @@ def test_a_design_kept_again_takes_the_place_of_the_first(tmp_path: Path) -> Non
         for layers in (["a"], ["a", "b"]):
             study.keep_validation("one", {"layers": layers})
         assert study.validations() == [{"layers": ["a", "b"]}]
-
-
-def test_a_study_of_version_1_is_read_as_it_is_and_brought_up_to_date_by_a_writer(tmp_path: Path) -> None:
-    path = _study(tmp_path)
-    before = content(path)
-    _as_version_1(path)
-    image = path.read_bytes()
-    with Study.open(path, read_only=True) as study:
-        assert study.measurements() == {}
-        assert study.validations() == []
-        assert study.best() is not None
-    assert path.read_bytes() == image
-    with Study.open(path) as study:
-        study.keep_measurement("a", RECORD)
-    assert _version(path) == SCHEMA_VERSION
-    assert content(path) == before
-    with Study.open(path, read_only=True) as study:
-        assert study.measurements() == {"a": RECORD}
 
 
 @pytest.mark.parametrize(

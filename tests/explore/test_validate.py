@@ -30,6 +30,7 @@ from explore.validate.result import ValidatedDesign, model_error
 from explore.validate.run import STORE_NAME, ValidationOptions, validated_designs
 from explore.validate.session import validate_file
 from tests.explore.report_helpers import report_data as random_report
+from tests.explore.study_helpers import new_study
 from tests.explore.test_report_page import Engine
 from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
 from workloads.network import Network, Operator, Tensor, Workload
@@ -448,21 +449,10 @@ def test_names_from_users_are_shown_as_text(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_study_without_designs_and_one_that_is_missing(tmp_path: Path) -> None:
-    from explore.serialize import task_to_json, workload_to_json
-    from tests.explore.validate_helpers import small_space
-
     with pytest.raises(StorageError, match="no study here"):
         validate_file(tmp_path / "none.sqlite", ValidationOptions())
-    workload = products(1)
-    setup = {
-        "workload": workload_to_json(workload),
-        "tasks": [task_to_json(task) for task in workload.tasks],
-        "objective": "edp",
-        "space": small_space().to_yaml(),
-        "cost_model": "reference",
-    }
     path = tmp_path / "study.sqlite"
-    Study.create(path, setup, {"command": "explore"}).close()
+    new_study(path).close()
     with pytest.raises(InfeasibleError, match="no feasible design"):
         validate_file(path, ValidationOptions())
 

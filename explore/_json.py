@@ -1,0 +1,132 @@
+"""JSON that may come from anybody: only finite numbers, bounded depth, and values of the kind that is expected."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from pydantic import ValidationError
+
+from common.errors import InputError
+
+__all__ = ["Json", "dump", "flag", "listed", "load", "number", "reader", "text", "whole"]
+
+Json = dict[str, Any]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+#: Real records are at most eight levels deep.
+_MAX_DEPTH = 32
+#: Whole numbers beyond this are exact neither in floating point nor in SQLite.
+_MAX_WHOLE = 2**53
+
+
+def dump(data: object) -> str:
+    """Plain values as JSON, short. Raises ValueError for numbers that are not finite."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def load(data: str) -> Json:
+    """A JSON object. Raises ValueError for anything else, also for numbers beyond floating point and deep nesting."""
+    if not isinstance(data, str):
+        raise ValueError("it is no text")
+    try:
+        found = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("its lists are nested too deeply") from None
+    level = [found]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for one in level if isinstance(one, (dict, list)) for inner in _children(one)]
+    if level:
+        raise ValueError("its lists are nested too deeply")
+    if not isinstance(found, dict):
+        raise ValueError(f"{_shown(found)} is no object")
+    return found
+
+
+def _children(one: Any) -> Any:
+    return one.values() if isinstance(one, dict) else one
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:40]} is beyond the range of numbers")
+    return value
+
+
+def _shown(value: object) -> str:
+    """A value in messages: numbers and short texts as they are."""
+    names: dict[type, str] = {dict: "an object", list: "a list", type(None): "null"}
+    if type(value) in names:
+        return names[type(value)]
+    shown = f"{value:g}" if isinstance(value, int) and abs(value) > _MAX_WHOLE else repr(value)
+    return shown if len(shown) <= 40 else "a long text"
+
+
+def whole(value: object, least: int = -_MAX_WHOLE) -> int:
+    """A whole number of at least `least` and at most 2^53. Raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{_shown(value)} is not a whole number")
+    if not least <= value <= _MAX_WHOLE:
+        raise ValueError(f"{_shown(value)} is not from {least} to 2^53")
+    return value
+
+
+def number(value: object, least: float = -math.inf) -> float:
+    """A finite number of at least `least`. Raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{_shown(value)} is not a number")
+    found = float(value)
+    if not math.isfinite(found) or found < least:
+        raise ValueError(f"{found:g} is not a finite number of at least {least:g}")
+    return found
+
+
+def text(value: object) -> str:
+    """A text. Raises ValueError for anything else."""
+    if not isinstance(value, str):
+        raise ValueError(f"{_shown(value)} is not a text")
+    return value
+
+
+def flag(value: object) -> bool:
+    """True or false. Raises ValueError for anything else."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{_shown(value)} is neither true nor false")
+    return value
+
+
+def listed(value: object) -> Sequence[Any]:
+    """A list. Raises ValueError for anything else (a text would pass for a list of letters)."""
+    if not isinstance(value, list):
+        raise ValueError(f"{_shown(value)} is not a list")
+    return value
+
+
+def reader(what: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Make a `*_from_json` function raise InputError, and nothing else, for malformed input."""
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        @functools.wraps(function)
+        def read(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            try:
+                return function(*args, **kwargs)
+            except KeyError as error:
+                raise InputError(f"the record of {what} has no {error}") from error
+            except ValidationError as error:
+                first = error.errors()[0]
+                at = ".".join(str(part) for part in first["loc"])
+                raise InputError(f"the record of {what} is malformed: {at}: {first['msg']}") from error
+            except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+                raise InputError(f"the record of {what} is malformed: {error}") from error
+
+        return read
+
+    return decorate

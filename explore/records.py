@@ -1,0 +1,81 @@
+"""What a study says of itself beside designs: its set-up, where it comes from, and who worked on it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from common.provenance import Provenance
+from explore._json import load, reader
+from explore.candidate import CostModelName
+
+__all__ = [
+    "ProvenanceRecord",
+    "SessionRecord",
+    "SetupRecord",
+    "provenance_from_json",
+    "provenance_record",
+    "session_from_json",
+    "setup_from_json",
+]
+
+
+class SetupRecord(TypedDict):
+    """What determines a study's result, budget and versions apart (see `explore.engine.describe_setup`)."""
+
+    workload: dict[str, Any]
+    space: str
+    space_name: str
+    space_hash: str
+    objective: str
+    searcher: str
+    seed: int
+    cost_model: CostModelName
+
+
+class ProvenanceRecord(TypedDict):
+    """`common.provenance.Provenance` as plain values."""
+
+    versions: dict[str, str]
+    seed: int
+    configuration_hash: str
+    command: str
+    started: str
+    platform: dict[str, str | int]
+
+
+class SessionRecord(ProvenanceRecord):
+    """A process that worked on the study, and what it was allowed to spend."""
+
+    samples: Annotated[int, Field(ge=1, le=2**53)] | None
+    time_limit: Annotated[float, Field(gt=0)] | None
+
+
+_SETUP = TypeAdapter(SetupRecord)
+_PROVENANCE = TypeAdapter(ProvenanceRecord)
+_SESSION = TypeAdapter(SessionRecord)
+
+
+def provenance_record(provenance: Provenance) -> ProvenanceRecord:
+    """As it is kept."""
+    return _PROVENANCE.validate_python(provenance.to_dict(), strict=True)
+
+
+@reader("the set-up")
+def setup_from_json(record: str) -> SetupRecord:
+    """Raises InputError for malformed text."""
+    return _SETUP.validate_python(load(record), strict=True)
+
+
+@reader("the provenance")
+def provenance_from_json(record: str) -> ProvenanceRecord:
+    """Raises InputError for malformed text."""
+    return _PROVENANCE.validate_python(load(record), strict=True)
+
+
+@reader("a session")
+def session_from_json(record: str) -> SessionRecord:
+    """Raises InputError for malformed text."""
+    return _SESSION.validate_python(load(record), strict=True)
