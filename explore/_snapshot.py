@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
+import zlib
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explore.search.base import State
+
+#: Snapshots have some MiB at most; what inflates to more is not one.
+_MAX_BYTES = 512 << 20
 
 
 def pack_state(state: State) -> bytes:
@@ -30,9 +37,35 @@ def pack_state(state: State) -> bytes:
 
 
 def unpack_state(data: bytes) -> State:
-    """Inverse of `pack_state`. Raises ValueError for malformed data."""
+    """Inverse of `pack_state`. Raises ValueError for malformed data, and for more than any searcher keeps."""
+    if not isinstance(data, bytes):
+        raise ValueError("no snapshot of a searcher: it is no array of bytes")
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > _MAX_BYTES:
+                raise ValueError("no snapshot of a searcher: it is far too large")
+            return {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
+    except (
+        OSError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise ValueError(f"no snapshot of a searcher: {error}") from error
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """The array of a member, whose header must not claim more than is there."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("no snapshot of a searcher: arrays in an unknown format")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError("no snapshot of a searcher: an array whose size is not what it says")
+    file.seek(0)
+    found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return found

@@ -341,9 +341,8 @@ def _search(
 ) -> Stopped:
     """Step the searcher until something ends the search; `start` is when this session's clock began."""
     evaluations, seconds_before = 0, 0.0
-    state = study.state()
-    if state is not None:
-        searcher.restore(state)
+    if study.batches:
+        study.restore(searcher)
         last = study.summaries()[-1]
         evaluations, seconds_before = last.evaluations, last.seconds
     idle = 0

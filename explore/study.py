@@ -37,7 +37,7 @@ from explore.records import (
     session_from_json,
     setup_from_json,
 )
-from explore.search.base import State
+from explore.search.base import Searcher, State
 from explore.serialize import (
     candidate_from_json,
     candidate_to_json,
@@ -347,6 +347,19 @@ class Study:
         """The searcher's snapshot after the last batch; None before the first."""
         rows = self._rows("SELECT arrays FROM snapshot")
         return self._trusted("the searcher's snapshot", lambda: unpack_state(rows[0][0])) if rows else None
+
+    def restore(self, searcher: Searcher) -> None:
+        """Put a searcher into the state after the last batch. Raises StorageError for a snapshot that is not its own."""
+        state = self.state()
+        assert state is not None
+        try:
+            searcher.restore(state)
+            same = pack_state(searcher.state()) == pack_state(state)
+        except Exception as error:  # whatever a searcher trips over in arrays that it did not write
+            reason = f"{type(error).__name__} {error}"
+            raise STUDY.damaged(self.path, f"the searcher's snapshot cannot be restored: {reason}") from error
+        if not same:
+            raise STUDY.damaged(self.path, "the searcher's snapshot is not of this search")
 
     def sessions(self) -> list[SessionRecord]:
         """The record of every process that worked on the study, in order."""

@@ -8,14 +8,14 @@ from typing import Literal
 
 from accel.config import Accelerator
 from accel.generate import check_rtl
-from common.errors import BacoError, InfeasibleError, InputError
+from common.errors import BacoError, InfeasibleError
 from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.lower.realise import realise
 from compiler.mapping import Mapping
 from compiler.schedule import Schedule
-from explore._json import Json
+from explore._json import Json, listed, number, reader, text, whole
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
@@ -104,24 +104,34 @@ class Design:
         }
 
     @classmethod
+    @reader("a validated design")
     def from_json(cls, data: Json) -> Design:
         """Inverse of `to_json`. Raises InputError for anything else."""
-        try:
-            if data["role"] not in ("candidate", "baseline", "mappings"):
-                raise ValueError(f"role {data['role']!r}")
-            return cls(
-                str(data["name"]),
-                data["role"],
-                accelerator_from_json(data["accelerator"]),
-                tuple(mapping_from_json(one) for one in data["mappings"]),
-                None if data["predicted"] is None else cost_from_json(data["predicted"]),
-                tuple(PlannedLayer(**one) for one in data["layers"]),
-                str(data["reason"]),
-                str(data["cost_model"]),
-                int(data["samples"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the record of a validated design is malformed: {error}") from error
+        if data["role"] not in ("candidate", "baseline", "mappings"):
+            raise ValueError(f"role {data['role']!r}")
+        return cls(
+            text(data["name"]),
+            data["role"],
+            accelerator_from_json(data["accelerator"]),
+            tuple(mapping_from_json(one) for one in listed(data["mappings"])),
+            None if data["predicted"] is None else cost_from_json(data["predicted"]),
+            tuple(_planned_from_json(one) for one in listed(data["layers"])),
+            text(data["reason"]),
+            text(data["cost_model"]),
+            whole(data["samples"], 0),
+        )
+
+
+def _planned_from_json(data: Json) -> PlannedLayer:
+    cycles, energy = data["predicted_cycles"], data["predicted_energy_pj"]
+    return PlannedLayer(
+        text(data["key"]),
+        text(data["layer"]),
+        text(data["schedule"]),
+        text(data["reason"]),
+        None if cycles is None else number(cycles, 0),
+        None if energy is None else number(energy, 0),
+    )
 
 
 def design_identity(accelerator: Accelerator, how: object) -> str:
