@@ -117,7 +117,7 @@ def _record(result: ConfigurationResult) -> dict[str, Any]:
 
 def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
     """The failing stream, as short as it could be made, and its configuration."""
-    from common.files import atomic_write
+    from common.files import atomic_write, output_folder
 
     small = failure.minimised
     stream = small.stream if small else failure.stream
@@ -126,20 +126,11 @@ def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callab
         text = small.divergence.describe() if small.divergence else small.outcome.describe()
     path, configuration = out / f"{failure.stream.name}.stream", out / f"{accelerator.config_hash}.yaml"
     again = f"baco cosim --accelerator {configuration} --stream {path}"
-    _make_folder(out)
+    output_folder(out)
     head = "".join(f"# {line}\n" for line in (*text.splitlines(), f"again: {again}"))
     atomic_write(path, head + stream.text(comments=True))
     atomic_write(configuration, accelerator.to_yaml())
     report(f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {path}; again: {again}")
-
-
-def _make_folder(out: Path) -> None:
-    from common.files import storage_error
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, out) from error
 
 
 def _play(

@@ -111,7 +111,7 @@ def _write_programs(path: Path) -> None:
             location=Location(str(path)),
             hint="validate without limits first",
         )
-    write_programs(best.design, tasks, path.parent / "best" / "programs")
+    write_programs(best.design, tasks, path.parent)
 
 
 def run_validation(

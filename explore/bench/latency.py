@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from common.files import atomic_write
+from common.files import atomic_write, output_folder
 from explore.cost.instruction import HardwareBatch, LayerBatch, latency
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms
 from explore.measure.dataset import Dataset, read_dataset
@@ -219,8 +219,7 @@ def _number(value: float | None) -> str:
 
 def write_report(result: dict[str, Any], folder: str | Path) -> list[Path]:
     """Write `latency-model.md` and `.json`. Raises StorageError where that is not possible."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = output_folder(folder)
     paths = [folder / "latency-model.md", folder / "latency-model.json"]
     atomic_write(paths[0], report_text(result))
     atomic_write(paths[1], json.dumps(result, indent=1) + "\n")

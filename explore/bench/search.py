@@ -18,6 +18,7 @@ from typing import Any
 
 from common.errors import BacoError, InputError, did_you_mean
 from common.files import atomic_write, output_folder
+from common.processes import python_children
 from explore.bench.curves import figure
 from explore.bench.runs import Run, RunKey, execute, setup_of
 from explore.search.base import SEARCHERS
@@ -163,7 +164,7 @@ def bench_search(
     for network, space in dict.fromkeys((key.network, key.space) for key in keys):
         setup_of(RunKey(network, space, MAIN, 0, 1))
     folder = output_folder(out)
-    runs = _run_all(keys, output_folder(folder / "runs"), jobs, progress)
+    runs = _run_all(keys, output_folder(folder, "runs"), jobs, progress)
     result = compare([runs[key] for key in keys], str(folder))
     atomic_write(folder / "search.json", json.dumps(result.to_dict(), indent=2) + "\n")
     atomic_write(folder / "search.csv", _comparisons_csv(result))
@@ -188,7 +189,10 @@ def _run_all(keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress
         return runs
     # Not forked: a fork copies the locks of PyTorch's threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_parent) as pool:
+    with (
+        python_children(),
+        ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_parent) as pool,
+    ):
         pending = [pool.submit(execute, key, folder) for key in keys]
         try:
             for future in as_completed(pending):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from common.cache import own_folder
+from common.files import output_folder
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.dataset import Row, write_dataset
 from explore.measure.layer import LayerMeasurement
@@ -77,7 +78,7 @@ def collect(
         if finished % _WRITE_EVERY == 0:
             write()
 
-    out.mkdir(parents=True, exist_ok=True)
+    output_folder(out)
     with MeasurementStore(store or store_path()) as measurements:
         measure_many(jobs(), workers, measurements, progress, total=wanted)
     write()

@@ -8,7 +8,6 @@ finds the pipe closed and gives the job to another one, once.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 
 from accel.config import Accelerator
 from common.errors import BacoError, StorageError
+from common.processes import python_children
 from compiler.layer import Layer
 from compiler.schedule import Schedule
 from explore.measure.layer import LayerMeasurement, measure_layer
@@ -30,8 +30,6 @@ from sim.job import Limits, Memory
 
 __all__ = ["MeasurementJob", "Progress", "measure_many"]
 
-#: Libraries that start a thread a core unless told otherwise.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: How often a job is given out when workers die of it.
 _ATTEMPTS = 2
 
@@ -189,7 +187,7 @@ def _start(path: Path) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, path), daemon=False)
-    with _single_threads(), _interrupts_held():
+    with python_children(single_threads=True), _interrupts_held():
         process.start()
     theirs.close()  # so that the worker's end is the only one, and its death shows
     return _Worker(process, ours)
@@ -200,18 +198,6 @@ def _send(worker: _Worker, job: MeasurementJob) -> None:
         worker.pipe.send(job)
     except ConnectionError:  # it has died; waiting for its answer finds out
         return
-
-
-@contextmanager
-def _single_threads() -> Iterator[None]:
-    """For processes started inside: numpy with one thread, unless the user decided."""
-    added = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "1"))
-    try:
-        yield
-    finally:
-        for name in added:
-            del os.environ[name]
 
 
 @contextmanager

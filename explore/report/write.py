@@ -30,7 +30,7 @@ def write_report(data: ReportData, out: str | Path) -> list[Path]:
     none is left half written.
     """
     folder = output_folder(out)
-    output_folder(folder / "best")
+    output_folder(folder, "best")
     paths = []
     for name, make in _FILES.items():
         atomic_write(folder / name, make(data))

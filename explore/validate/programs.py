@@ -16,16 +16,20 @@ from workloads.network import Task
 
 __all__ = ["write_programs"]
 
+#: Names of programs.
+_NAME = r"\d{3,}-[A-Za-z0-9._-]{1,60}\.elf"
 
-def write_programs(design: Design, tasks: Sequence[Task], folder: Path) -> list[Path]:
-    """Compile every layer of a design into `folder`, as it is measured; programs of other designs there are removed.
+
+def write_programs(design: Design, tasks: Sequence[Task], out: Path) -> list[Path]:
+    """Compile every layer of a design into `out`/best/programs, as it is measured; what an earlier call wrote there goes.
 
     Each program checks its own result: it ends with exit code 1 where an element is wrong. `README.txt` says how to run
     them. Raises InfeasibleError for a design that cannot be compiled, StorageError.
     """
-    output_folder(folder)
-    for old in folder.glob("*.elf"):
-        old.unlink(missing_ok=True)
+    folder = output_folder(out, "best", "programs")
+    for old in folder.iterdir():
+        if re.fullmatch(_NAME, old.name):  # and nothing else that the user keeps there
+            old.unlink(missing_ok=True)
     paths = []
     lines = []
     for number, (planned, task) in enumerate(zip(design.layers, tasks, strict=True)):
@@ -36,8 +40,8 @@ def write_programs(design: Design, tasks: Sequence[Task], folder: Path) -> list[
         program = layer_program(
             layer, schedule, design.accelerator, tensors, expected=layer_result(layer, tensors)
         )
-        label = re.sub(r"[^A-Za-z0-9._-]+", "_", task.operators[0] if task.operators else "layer")
-        path = folder / f"{number:03d}-{label[:60]}.elf"
+        label = re.sub(r"[^A-Za-z0-9._-]+", "_", task.operators[0] if task.operators else "layer")[:60]
+        path = folder / f"{number:03d}-{label}.elf"
         atomic_write(path, program.elf)
         paths.append(path)
         lines.append(f"{path.name}: {task.count:g} runs of {planned.layer}\n    {planned.schedule}\n")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from common.errors import BacoError
+from common.files import output_folder
 from common.yaml import parse_yaml
 from compiler.layer import Layer
 from explore.cost.model import CostModel, make_cost_model
@@ -85,7 +86,7 @@ def _baselines(
             study.setup["searcher"],
             budget,
             seed=study.setup["seed"],
-            out=study.path.parent / BASELINE_FOLDER,
+            out=output_folder(study.path.parent, BASELINE_FOLDER),
             resume=True,
             cost_model=study.cost_model,
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from accel.config import Accelerator
 from common.errors import BacoError, InfeasibleError, InputError
-from common.files import atomic_write, storage_error
+from common.files import atomic_write, output_folder
 from compiler.codegen.program import Buffer, Program, build_program
 from compiler.emit import Emitter
 from compiler.heuristic import gemmini_schedule
@@ -283,10 +283,7 @@ def report_text(result: dict[str, Any]) -> str:
 
 def write_report(result: dict[str, Any], folder: Path) -> None:
     """Write `compiler-quality.md` and `compiler-quality.json`. Raises StorageError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, folder) from error
+    output_folder(folder)
     atomic_write(
         folder / "compiler-quality.md", f"# Programs of the compiler on the RTL\n\n{report_text(result)}"
     )

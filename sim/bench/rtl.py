@@ -12,7 +12,7 @@ from typing import Any
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InputError
-from common.files import atomic_write, storage_error
+from common.files import atomic_write, output_folder
 from common.scratch import scratch_folder
 from compiler.heuristic import gemmini_matmul_tile
 from sim.bench.execute_facts import EXECUTE_FACTS
@@ -171,10 +171,7 @@ def report_text(result: dict[str, Any]) -> str:
 
 def write_report(result: dict[str, Any], folder: Path) -> None:
     """Write `rtl-timing.md` and `rtl-bench.json`. Raises StorageError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, folder) from error
+    output_folder(folder)
     atomic_write(folder / "rtl-timing.md", f"# Speed and timing of the RTL\n\n{report_text(result)}")
     atomic_write(folder / "rtl-bench.json", json.dumps(result, indent=2, allow_nan=False) + "\n")
 

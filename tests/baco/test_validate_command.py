@@ -75,11 +75,16 @@ def test_explore_and_validate_on_rtl(capsys: pytest.CaptureFixture[str], tmp_pat
     assert f"module {TOP}" in verilog
 
     # again, from the command of its own: nothing new to measure, and programs that check themselves
+    (folder / "best/programs").mkdir(parents=True)
+    (folder / "best/programs/mine.elf").write_text("kept")
+    (folder / "best/programs/002-earlier.elf").write_text("of another design")
     code, out, err = call(capsys, "validate", str(folder), "--best", "2", "--programs", "--json")
     assert code == 0, err
     assert json.loads(out)["validation"]["designs"] == designs
-    programs = sorted((folder / "best" / "programs").glob("*.elf"))
+    programs = sorted((folder / "best" / "programs").glob("0*.elf"))
     assert [path.name for path in programs] == ["000-window.elf", "001-product.elf"]
+    assert (folder / "best/programs/mine.elf").read_text() == "kept"
+    assert not (folder / "best/programs/002-earlier.elf").exists()
     for path in programs:
         machine = str(folder / "best" / "accelerator.yaml")
         code, _, err = call(capsys, "simulate", str(path), "--accelerator", machine, "--engine", "functional")

@@ -22,6 +22,7 @@ from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.measure.text import parse_mapping_text
+from tests.hostile import hostile_folder
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
@@ -125,6 +126,24 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_told(
         with pytest.raises(BacoError, match=r"job 1 ended its process 2 times \(code -9\)"):
             measure_many(jobs(2), 1, store)
     assert all(not worker.process.is_alive() for worker in started)
+
+
+def test_workers_run_nothing_of_the_current_folder(tmp_path: Path) -> None:
+    """From their first import on, and in their simulators and compilers."""
+    folder, trace = hostile_folder(tmp_path)
+    script = tmp_path / "run.py"
+    script.write_text(_SCRIPT.format(tests=str(Path(__file__).parent)).replace("jobs(10), 2", "jobs(2), 2"))
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "store")],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr, trace.read_text()) == (0, "", "")
+    assert set(done.stdout.split()) == {job.key for job in jobs(2)}
 
 
 def _killed_runs(folder: Path, kills: int, seed: int) -> None:

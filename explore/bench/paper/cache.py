@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import StorageError
-from common.files import output_folder, storage_error
+from common.files import check_output, output_folder, storage_error
 from common.provenance import stable_hash
 
 Json = dict[str, Any]
@@ -59,6 +59,7 @@ class Cache:
     def put(self, key: str, record: Json) -> None:
         """Keep a record. Raises StorageError."""
         output_folder(self.path.parent)
+        check_output(self.path)
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 if self._torn:

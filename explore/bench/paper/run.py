@@ -89,7 +89,7 @@ def bench_paper(out: str | Path, options: PaperOptions, note: Note = lambda _: N
             raise InputError(f"unknown cost model '{model}'", hint=did_you_mean(model, COST_MODELS))
     _check_networks([*options.networks, *options.measure])
     folder = output_folder(out)
-    kept = output_folder(folder / "parts")
+    kept = output_folder(folder, "parts")
     result: dict[str, Any] = {}
     for part in options.parts:
         start = time.monotonic()
@@ -166,7 +166,7 @@ def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
 def _efficiency(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     seeds = 1 if options.quick else SEEDS
     rows = run_efficiency(
-        output_folder(kept / "efficiency"),
+        output_folder(kept, "efficiency"),
         options.chosen_networks,
         samples=_QUICK_SAMPLES if options.quick else EFFICIENCY_SAMPLES,
         seeds=seeds,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.files import atomic_write
+from common.files import atomic_write, output_folder
 from explore.cost.learned.base import fingerprint
 from explore.cost.learned.compare import SPLITS, Comparison, coverage, cross_validated, stratum_scores
 from explore.cost.learned.measured import MeasuredSet, measured_set
@@ -103,7 +103,7 @@ def train_model(
     about = {"sets": ", ".join(map(str, sets)), "features": _kind(programs), "base": fingerprint()}
     model = LearnedModel.train(residual, data, seed, **about)
     path = Path(out or SHIPPED[programs])
-    path.parent.mkdir(parents=True, exist_ok=True)
+    output_folder(path.parent)
     model.store(path)
     return model
 

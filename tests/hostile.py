@@ -1,0 +1,18 @@
+"""A current folder that somebody else filled."""
+
+import sys
+from pathlib import Path
+
+
+def hostile_folder(place: Path) -> tuple[Path, Path]:
+    """A folder with a file for every module of the standard library, and the file in which each of them that is run
+    leaves its name."""
+    folder, trace = place / "hostile", place / "executed"
+    folder.mkdir()
+    trace.write_text("")
+    for name in sorted(sys.stdlib_module_names - set(sys.builtin_module_names)):
+        (folder / f"{name}.py").write_text(
+            f"open({str(trace)!r}, 'a').write({name!r} + ' ')\nraise SystemExit('executed')\n"
+        )
+    (folder / "sitecustomize.py").write_text(f"open({str(trace)!r}, 'a').write('sitecustomize ')\n")
+    return folder, trace
