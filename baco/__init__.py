@@ -15,9 +15,7 @@ _own_folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and os.path.realpath(sys.path[0]) != _own_folder:
     del sys.path[0]
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers know the name without an import
 if TYPE_CHECKING:
     from baco.language import (
         Config,
@@ -88,8 +86,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Loads the block language when one of its names is asked for."""
+    import importlib
+
     if name not in __all__:
         raise AttributeError(f"module 'baco' has no attribute '{name}'")
     value = getattr(importlib.import_module("baco.language"), name)

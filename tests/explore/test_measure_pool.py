@@ -22,7 +22,6 @@ from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.measure.text import parse_mapping_text
-from tests.hostile import hostile_folder
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
@@ -130,6 +129,8 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_told(
 
 def test_workers_run_nothing_of_the_current_folder(tmp_path: Path) -> None:
     """From their first import on, and in their simulators and compilers."""
+    from tests.hostile import hostile_folder  # the scripts of this file, which import it, lack the folder of tests
+
     folder, trace = hostile_folder(tmp_path)
     script = tmp_path / "run.py"
     script.write_text(_SCRIPT.format(tests=str(Path(__file__).parent)).replace("jobs(10), 2", "jobs(2), 2"))
