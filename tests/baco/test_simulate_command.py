@@ -1,7 +1,9 @@
 """`baco simulate` and `baco trace` as commands: what they print, where, and with which exit code."""
 
 import json
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,47 @@ def test_streams(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "simulate", "--stream", stream, "-e", "functional", "--json")
     assert code == 0
     assert json.loads(out)["memory_dumps"] == ["0102ff"]
+
+
+def test_a_log_goes_into_a_pipe_and_never_through_a_link(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, small: Path, product: Path
+) -> None:
+    options = ("-e", "functional", "--quiet", "--log")
+    assert call(capsys, "simulate", product, "-a", small, *options, tmp_path / "log.csv")[0] == 0
+    pipe, letter, link = tmp_path / "pipe", tmp_path / "letter", tmp_path / "link"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        assert call(capsys, "simulate", product, "-a", small, *options, pipe)[0] == 0
+        assert read.result(20) == (tmp_path / "log.csv").read_bytes()
+    letter.write_text("kept")
+    link.symlink_to(letter)
+    code, _, err = call(capsys, "simulate", product, "-a", small, *options, link)
+    assert code == 2
+    assert "this is a link" in err
+    assert letter.read_text() == "kept"
+
+
+@pytest.mark.parametrize("command", [("rtl", "-o"), ("trace", "-o")])
+def test_outputs_keep_to_one_rule(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, small: Path, product: Path, command: tuple[str, str]
+) -> None:
+    """A device stays one; links and write-protected files are refused and untouched."""
+    name, option = command
+    subject = small
+    if name == "trace":
+        subject = tmp_path / "log.csv"
+        call(capsys, "simulate", product, "-a", small, "-e", "functional", "--quiet", "--log", subject)
+    else:
+        assert call(capsys, name, subject, option, "/dev/null")[0] == 0
+        assert Path("/dev/null").is_char_device()
+    letter, link = tmp_path / "letter.html", tmp_path / "link.html"
+    letter.write_text("kept")
+    letter.chmod(0o444)
+    link.symlink_to(letter)
+    for path, words in ((letter, "write-protected"), (link, "this is a link")):
+        code, _, err = call(capsys, name, subject, option, path)
+        assert code == 2
+        assert words in err
+        assert letter.read_text() == "kept"
+        assert link.is_symlink()
