@@ -139,9 +139,8 @@ class ExactMappings:
             return (_mixed(genes[index, group], slot) % np.uint64(ways)).astype(np.int64)
 
         rows = self._make(task, dim, pick)
-        sequence = np.stack([_mixed(genes.sum(1), -1 - place) for place in range(14)], 1)
-        sequence = sequence.argsort(1, kind="stable")
-        return self._shrink(rows, fits, sequence)
+        mixed = np.stack([_mixed(genes.sum(1), -1 - place) for place in range(14)], 1)
+        return self._shrink(rows, fits, mixed.argsort(1, kind="stable"))
 
     def _make(self, task: Ints, dim: Ints, pick: Pick) -> Genomes:
         rows = trivial(len(task))

@@ -476,9 +476,7 @@ class GradientSearch:
         self.importance.restore(state)
         numbers = json.loads(bytes(state["numbers"]).decode())
         self.spent, self.spent_descending = numbers["spent"], numbers["spent_descending"]
-        # Studies from before there were two kinds of finish have its numbers among the others.
-        old = {"spent": numbers.get("spent_finishing"), "solved": numbers.get("solved")}
-        self.finish.restore(numbers.get("finish", old))
+        self.finish.restore(numbers["finish"])
         self.batches, self.last_front = numbers["batches"], numbers["last_front"]
         self.best = np.inf if numbers["best"] is None else numbers["best"]
         self.selector.ratio, self.selector.scans = numbers["ratio"], numbers["scans"]

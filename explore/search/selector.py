@@ -366,4 +366,4 @@ class Selector:
 
 
 def _octaves(low: float, high: float) -> Floats:
-    return np.asarray(low * 2.0 ** np.arange(0, float(portable.log2(high / low)) + 1))
+    return low * portable.exp2(np.arange(int(portable.log2(high / low)) + 1))
