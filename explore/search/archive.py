@@ -224,7 +224,7 @@ class Archive:
                         used[of[np.lexsort((data[ACCUMULATOR, of], data[SCRATCHPAD, of]))[0]]] = True
                 self.genomes[layer] = self.genomes[layer][used]
                 self.data[layer] = data[:, used]
-        return Scan(network_e.sum(2), network_l.sum(2), network_e, network_l)
+        return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
 
     def chain(self, point: tuple[float, float, float], latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.
