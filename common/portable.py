@@ -95,7 +95,9 @@ def power(x: Any, exponent: float) -> Any:
 
 def total(values: ArrayLike, axis: int = -1) -> Floats:
     """Sum along an axis, from the first element to the last. For axes of which a loop can be made."""
-    rows = np.moveaxis(np.asarray(values, dtype=np.float64), axis, 0)
+    rows = np.asarray(values, dtype=np.float64)
+    if axis:
+        rows = np.moveaxis(rows, axis, 0)
     result = np.zeros(rows.shape[1:])
     for row in rows:
         result += row
@@ -214,6 +216,8 @@ def _in_blocks(function: Callable[[Floats], Floats], x: ArrayLike) -> Floats:
     """A function of arrays, applied to blocks."""
     values = np.asarray(x, dtype=np.float64)
     flat = np.ascontiguousarray(values).reshape(-1)
+    if len(flat) <= _BLOCK:
+        return function(flat).reshape(values.shape)
     result = np.empty(len(flat))
     for start in range(0, len(flat), _BLOCK):
         result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])

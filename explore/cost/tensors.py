@@ -1,7 +1,6 @@
 """What `common.portable` is for arrays, for tensors that carry gradients: the same bits on every processor, backwards too.
 
-That holds for float64 on the CPU, in which searches compute. In other types and on other devices exp, log and powers are
-PyTorch's own.
+That holds for float64 on the CPU, in which searches compute; other types and devices get PyTorch's own functions.
 
 PyTorch sums gradients up wherever an operand was broadcast, in as many lanes as a register has. So whatever has a
 gradient is broadcast by `spread`.
@@ -36,15 +35,12 @@ def power(x: Tensor, exponent: float) -> Tensor:
 
 def total(values: Tensor, axis: int = 0) -> Tensor:
     """Sum along an axis, from the first element to the last."""
-    first, *others = values.unbind(axis)
-    for other in others:
-        first = first + other
-    return first
+    return _applied(_Total, values, axis) if _portable(values) else values.sum(axis)
 
 
 def spread(x: Tensor, size: int, axis: int = 0) -> Tensor:
     """The tensor `size` times along a new axis; gradients are summed up in order."""
-    return _applied(_Spread, x, size, axis)
+    return _applied(_Spread, x, size, axis) if _portable(x) else torch.stack([x] * size, axis)
 
 
 def _portable(x: Tensor) -> bool:
@@ -95,12 +91,28 @@ class _Power(torch.autograd.Function):
         return gradient * slope * ctx.exponent, None
 
 
+class _Total(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, axis: int) -> Tensor:
+        ctx.shape, ctx.axis = values.shape, axis
+        return _summed(values, axis)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient.unsqueeze(ctx.axis).expand(ctx.shape), None
+
+
 class _Spread(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, size: int, axis: int) -> Tensor:
         ctx.axis = axis
-        return torch.stack([x] * size, axis)
+        shape = [*x.shape[:axis], size, *x.shape[axis:]]
+        return x.unsqueeze(axis).expand(shape).contiguous()
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return total(gradient, ctx.axis), None, None
+        return _summed(gradient, ctx.axis), None, None
+
+
+def _summed(values: Tensor, axis: int) -> Tensor:
+    return torch.from_numpy(portable.total(values.detach().numpy(), axis))

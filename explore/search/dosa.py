@@ -155,8 +155,7 @@ class DosaSearch(BaselineSearch):
     def _descend(self) -> None:
         """One step of Adam; factors inside stay at least 1."""
         x = torch.from_numpy(self.x).requires_grad_()
-        losses = self._loss(x)
-        (slope,) = torch.autograd.grad(losses, x, torch.ones_like(losses))
+        (slope,) = torch.autograd.grad(tensors.total(self._loss(x)), x)
         gradient = slope.numpy()
         self.adam_steps += 1
         self.first = 0.9 * self.first + 0.1 * gradient
@@ -205,9 +204,8 @@ class DosaSearch(BaselineSearch):
 
         area = space.area_of(dim, acc, sp)
         total_e, total_l = (sum_up(one, self.evaluator.counts) for one in (energy, latency))
-        by_energy, by_latency, by_area = torch.from_numpy(self.exponents.T)
-        loss = by_energy * tensors.log(total_e) + by_latency * tensors.log(total_l)
-        loss = loss + by_area * tensors.log(area)
+        exponents = torch.from_numpy(np.ascontiguousarray(self.exponents.T))
+        loss = tensors.total(exponents * tensors.log(torch.stack([total_e, total_l, area])))
         limits = space.constraints
         pairs: list[tuple[Tensor, float | None]] = [
             (area, limits.area_mm2),
@@ -226,9 +224,8 @@ class DosaSearch(BaselineSearch):
                     (sum_up(energy, runs) * 1e-6, own.energy_uj),
                 ]
         excess = -tensors.total(tensors.total(log_dram.clamp(max=0.0)).view(starts, n), 1)
-        for value, bound in pairs:
-            if bound is not None:
-                excess = excess + tensors.log(value / bound).clamp(min=0.0)
+        ratios = torch.stack([value / bound for value, bound in pairs if bound is not None])
+        excess = excess + tensors.total(tensors.log(ratios).clamp(min=0.0))
         result: Tensor = loss + _PENALTY * excess
         return result
 

@@ -172,27 +172,23 @@ class RelaxedStarts:
         cycles, words = self.model.relaxed(self._task, batch, c, each(dim), macro)
         c = replace(c, a3=words)
         energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy)
-        log_e, log_l = (
-            tensors.log(tensors.total(one.view(starts, tasks).T * self.counts)) for one in (energy, cycles)
-        )
+        totals = [tensors.total(one.view(starts, tasks).T * self.counts) for one in (energy, cycles)]
         area = self.space.area_of(dim, acc_kib, sp_kib)
         w = self.weights
-        loss = torch.from_numpy(w.energy) * log_e + torch.from_numpy(w.latency) * log_l
-        log_area = tensors.log(area)
-        loss = loss + torch.from_numpy(w.area) * log_area
-        limit = self.space.constraints.area_mm2
-        if limit is not None:
-            loss = loss + 3.0 * (log_area - float(portable.log(limit))).clamp(min=0.0)
-        over_acc = tensors.log(acc_kib / self.space.accumulator_kib[-1]).clamp(min=0.0)
-        over_sp = tensors.log(sp_kib / self.space.scratchpad_kib[-1]).clamp(min=0.0)
-        result: Tensor = loss + 3.0 * (over_acc + over_sp)
+        exponents = torch.from_numpy(np.stack([w.energy, w.latency, w.area]))
+        loss = tensors.total(exponents * tensors.log(torch.stack([*totals, area])))
+        ratios = [acc_kib / self.space.accumulator_kib[-1], sp_kib / self.space.scratchpad_kib[-1]]
+        if self.space.constraints.area_mm2 is not None:
+            ratios.append(area / self.space.constraints.area_mm2)
+        excess = tensors.total(tensors.log(torch.stack(ratios)).clamp(min=0.0))
+        result: Tensor = loss + 3.0 * excess
         return result
 
     def descend(self, rate: float) -> Floats:
         """One projected Adam step of every start; costs three evaluations a mapping. Returns losses (S,)."""
         x = self.x.detach().requires_grad_()
         losses = self.loss(x)
-        (gradient,) = torch.autograd.grad(losses, x, torch.ones_like(losses))
+        (gradient,) = torch.autograd.grad(tensors.total(losses), x)
         # Layers differ in their share of the objective by orders of magnitude; Adam's scaling lets all move.
         self.steps += 1
         # a product and a sum in one call may be one operation, with other bits, on some processors
@@ -261,12 +257,10 @@ def log_spatial(factors: Tensor, flow: NDArray[np.int64]) -> Tensor:
         factors: (16, B) logarithms: rows, columns, others.
         flow: dataflow of each mapping, B in all.
     """
-    rows, columns = factors[0], factors[1]
-    none = torch.zeros_like(rows)
-    row_axis = torch.from_numpy(ROW_AXIS[flow.reshape(-1)])
-    along = [torch.where(row_axis == axis, rows, none) for axis in range(len(AXES))]
-    along[K_AXIS] = along[K_AXIS] + columns
-    return torch.stack(along)
+    row_axis = ROW_AXIS[flow.reshape(-1)]
+    # rows are never spread over K
+    axis = torch.from_numpy(np.stack([row_axis, np.full_like(row_axis, K_AXIS)]))
+    return torch.zeros((len(AXES), len(row_axis)), dtype=factors.dtype).scatter(0, axis, factors[:2])
 
 
 def _smooth_max(values: Tensor) -> Tensor:

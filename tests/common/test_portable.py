@@ -80,7 +80,9 @@ def test_powers(exponent: float) -> None:
     values = RNG.uniform(1e-3, 50, 300)
     for value, found in zip(values.tolist(), portable.power(values, exponent).tolist(), strict=True):
         true = (Decimal(value).ln() * Decimal(exponent)).exp()
-        assert abs(Decimal(found) / true - 1) < Decimal("2e-15") * max(1, abs(int(exponent * math.log(value))))
+        assert abs(Decimal(found) / true - 1) < Decimal("2e-15") * max(
+            1, abs(int(exponent * math.log(value)))
+        )
 
 
 def test_exact_where_it_says_so() -> None:

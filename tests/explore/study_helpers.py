@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -12,7 +16,7 @@ from accel.presets import load_accelerator
 from explore.candidate import BatchSummary, Candidate
 from explore.constraints import Constraints
 from explore.objective import Objective
-from explore.search import base
+from explore.search import base, finish, gradient, tiling_finish
 from explore.search.base import SearchSetup
 from explore.space import DesignSpace
 from tests.explore.fake_searcher import FakeSearch
@@ -25,6 +29,22 @@ FAKE = ("tests.explore.fake_searcher", "FakeSearch", "for tests")
 def register_fake() -> None:
     """Make `fake` a searcher of this process."""
     base.SEARCHERS["fake"] = FAKE
+
+
+@contextmanager
+def early_phases() -> Iterator[None]:
+    """Searches come to every phase within some 300 samples."""
+    with contextlib.ExitStack() as stack:
+        for module, name, samples in (
+            (gradient, "_WARM_UP", 20),
+            (gradient, "_STARTS", 2),
+            (tiling_finish, "_AFTER", 80),
+            (tiling_finish, "_LEAST", 40),
+            (finish, "_AFTER", 200),
+            (finish, "_LEAST", 40),
+        ):
+            stack.enter_context(mock.patch.object(module, name, samples))
+        yield
 
 
 def small_workload(width: int = 64) -> Workload:

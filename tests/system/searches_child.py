@@ -5,6 +5,7 @@ Arguments: `quick`, `all`, or `libraries`, which leaves searches out
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -33,7 +34,7 @@ from explore.measured.session import learned_prior
 from explore.objective import Objective
 from explore.search.base import SEARCHERS
 from explore.space import DesignSpace
-from tests.explore.study_helpers import content, small_space, small_workload
+from tests.explore.study_helpers import content, early_phases, small_space, small_workload
 from workloads.network import Network, Operator, Task, Tensor, Workload
 from workloads.problem import Problem
 
@@ -89,7 +90,7 @@ def searches(which: str) -> Iterator[tuple[str, str, str, str, bool]]:
 def searched(searcher: str, objective: str, model: str, proof: bool, folder: Path, quick: bool) -> str:
     space, cost_model, samples = MODELS[model]
     if quick:
-        samples = 420 if searcher == "gradient" and not proof else 200
+        samples = {"instruction": 200, "reference": 400}[cost_model] if searcher == "gradient" else 60
     network = workload() if cost_model == "instruction" else small_workload()
     found = run_exploration(
         network,
@@ -171,11 +172,11 @@ def digests(which: str) -> dict[str, str]:
     """Of every case."""
     if which == "libraries":
         return {"libraries": libraries()}
-    result = {}
-    with tempfile.TemporaryDirectory() as folder:
+    result, quick = {}, which == "quick"
+    with early_phases() if quick else contextlib.nullcontext(), tempfile.TemporaryDirectory() as folder:
         for number, (case, *search) in enumerate(searches(which)):
-            result[case] = searched(*search, Path(folder) / str(number), which == "quick")  # type: ignore[arg-type]
-    result["measured"] = measured(2e5 if which == "quick" else 1e6)
+            result[case] = searched(*search, Path(folder) / str(number), quick)  # type: ignore[arg-type]
+    result["measured"] = measured(2e5 if quick else 1e6)
     result["libraries"] = libraries()
     return result
 
