@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from explore.measure.store import MeasurementStore
 from explore.study import FILE_NAME, Study
+from explore.validate.run import STORE_NAME
+from tests.baco.test_validate_command import SPACE, TABLE
 from tests.explore.study_helpers import content
 from tests.system import searches_child
 from tests.system.processors import PROCESSORS, on, start
@@ -179,3 +183,37 @@ def test_a_search_stopped_at_one_batch(batch: int, tmp_path_factory: pytest.Temp
     broken = tmp_path_factory.mktemp("stopped") / str(batch)
     interrupt(broken, "stop", batch, 0.0, settings)
     assert_same(explored(broken, *settings), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_measured_search_killed_or_on_another_processor(tmp_path: Path) -> None:
+    (tmp_path / "table.yaml").write_text(TABLE)
+    (tmp_path / "space.yaml").write_text(SPACE)
+    settings = ("--network", str(tmp_path / "table.yaml"), "--space", str(tmp_path / "space.yaml"))
+    settings += ("--samples", "150", "--seed", "2", "--measure", "150k")
+    expected = explored(tmp_path / "straight", *settings)
+    summary = result(expected)["summary"]
+    assert summary["best"]["cost"]["source"] == "measured"
+    known = measurements(expected)
+    assert known > 8
+    assert_same(explored(tmp_path / "another", *settings, processor="no vectors"), expected)
+    broken = tmp_path / "broken"
+    for count in (1, known // 3, 2 * known // 3):
+        child = start("this one", EXPLORE, "never", "0", "0", *_arguments(broken, settings))
+        deadline = time.monotonic() + 600
+        while measurements(broken) < count:
+            assert child.poll() is None, "it ended before it was killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        child.kill()
+        child.communicate(timeout=60)
+    assert_same(explored(broken, *settings), expected)
+
+
+def measurements(folder: Path) -> int:
+    """How many layers were measured and kept."""
+    if not (folder / STORE_NAME).exists():
+        return 0
+    with MeasurementStore(folder / STORE_NAME) as store:
+        return len(store.all())
