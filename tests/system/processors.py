@@ -67,7 +67,10 @@ PROCESSORS: dict[str, dict[str, str]] = {
 def on(processor: str, program: Path, *arguments: str, timeout: float = 280) -> str:
     """What a Python program prints on a processor. Raises AssertionError if it fails."""
     done = start(processor, program, *arguments)
-    text, _ = done.communicate(timeout=timeout)
+    try:
+        text, _ = done.communicate(timeout=timeout)
+    finally:
+        done.kill()
     assert done.returncode == 0, text
     return text
 

@@ -5,7 +5,6 @@ Arguments: `quick`, `all`, or `libraries`, which leaves searches out
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -49,12 +48,14 @@ REFERENCE = DesignSpace(
     dataflows=("WS",),
     double_buffer=False,
 )
-#: By name: space, cost model, samples.
+#: By name: space, cost model, samples of searchers that have phases.
 MODELS = {
-    "instruction": (GEMMINI, "instruction", 1500),
-    "reference": (REFERENCE, "reference", 1500),
-    "reference, gemmini": (GEMMINI, "reference", 6500),
+    "instruction": (GEMMINI, "instruction", 200),
+    "reference": (REFERENCE, "reference", 400),
+    "reference, gemmini": (GEMMINI, "reference", 400),
 }
+#: Samples of the others.
+FEW = 60
 
 
 def workload() -> Workload:
@@ -87,17 +88,15 @@ def searches(which: str) -> Iterator[tuple[str, str, str, str, bool]]:
                 yield f"{searcher}, {objective}, reference", searcher, objective, "reference", False
 
 
-def searched(searcher: str, objective: str, model: str, proof: bool, folder: Path, quick: bool) -> str:
+def searched(searcher: str, objective: str, model: str, proof: bool, folder: Path) -> str:
     space, cost_model, samples = MODELS[model]
-    if quick:
-        samples = {"instruction": 200, "reference": 400}[cost_model] if searcher == "gradient" else 60
     network = workload() if cost_model == "instruction" else small_workload()
     found = run_exploration(
         network,
         space,
         Objective.parse(objective),
         searcher,
-        samples,
+        samples if searcher in ("gradient", "local") else FEW,
         seed=3,
         out=folder,
         cost_model=cost_model,
@@ -172,11 +171,11 @@ def digests(which: str) -> dict[str, str]:
     """Of every case."""
     if which == "libraries":
         return {"libraries": libraries()}
-    result, quick = {}, which == "quick"
-    with early_phases() if quick else contextlib.nullcontext(), tempfile.TemporaryDirectory() as folder:
+    result = {}
+    with early_phases(), tempfile.TemporaryDirectory() as folder:
         for number, (case, *search) in enumerate(searches(which)):
-            result[case] = searched(*search, Path(folder) / str(number), quick)  # type: ignore[arg-type]
-    result["measured"] = measured(2e5 if quick else 1e6)
+            result[case] = searched(*search, Path(folder) / str(number))  # type: ignore[arg-type]
+    result["measured"] = measured(2e5 if which == "quick" else 1e6)
     result["libraries"] = libraries()
     return result
 
