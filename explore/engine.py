@@ -228,17 +228,16 @@ def run_exploration(
         stop = stack.enter_context(_StopRequest())
         start = time.monotonic()
         if study is not None and study.done and not _larger(budget, sessions):
-            if proof:
-                _prove(study, space, stop, budget, progress)
-            return _outcome(study, setup, "converged", resumed=True, notes=notes)
+            whole = not proof or _prove(study, space, stop, budget, progress)
+            return _outcome(study, setup, "converged" if whole else "interrupted", resumed=True, notes=notes)
         # The searcher comes before the study, so that settings it refuses leave nothing behind.
         engine = make_searcher(searcher, setup)
         if study is None:
             study = stack.enter_context(Study.create(path, record, workload.tasks, made))
         study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         stopped = _search(study, engine, budget, stop, progress, start)
-        if proof and stopped != "interrupted":
-            _prove(study, space, stop, budget, progress)
+        if proof and stopped != "interrupted" and not _prove(study, space, stop, budget, progress):
+            stopped = "interrupted"
         return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes)
 
 
@@ -374,22 +373,26 @@ def _prove(
     stop: _StopRequest,
     budget: Budget,
     progress: Progress | None,
-) -> None:
-    """Record a proof as the study's last batch, unless it is there; a signal ends it early with a weaker bound."""
+) -> bool:
+    """Record a proof as the study's last batch, unless it is there. False if a signal ended it before: it is done again
+    when the study is resumed, so that what it finds does not depend on when that was."""
     best, state = study.best(), study.state()
     if best is None or state is None:
-        return
+        return True
     last = study.summaries()[-1]
     if last.phase == PHASE:
-        return
+        return True
     begun = time.monotonic()
     found = prove(best, space, study.objective, lambda: stop.requested)
+    if found is None:
+        return False
     better = [] if found.better is None else [found.better]
     result = BatchResult(better, last.evaluations, PHASE, True, found.details)
     summary = _summary(study, result, last.seconds + time.monotonic() - begun)
     study.record(summary, better, state, done=study.done)
     if progress is not None:
         progress.update(summary, budget)
+    return True
 
 
 def _summary(study: Study, result: BatchResult, seconds: float) -> BatchSummary:

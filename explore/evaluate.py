@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from accel.energy import EnergyTable
 from common.errors import Location, StorageError
 from common.files import atomic_write
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, total_energy
 from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
 
 Floats = NDArray[np.float64]
@@ -169,9 +169,9 @@ def predict(table: MappingTable) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         part = slice(start, start + _CHUNK)
         counts = access_counts(ProblemBatch.of(table.problems[part]), MappingBatch.of(table.mappings[part]))
         dim, words, scratchpad = torch.from_numpy(table.arch[part].T.copy())
-        terms = energy_terms(counts, dim, words * dim * 4 / 1024, scratchpad / 1024, energy)
+        picojoules = total_energy(counts, dim, words * dim * 4 / 1024, scratchpad / 1024, energy)
         cycles[part] = latency_terms(counts, dim, DRAM_BYTES_PER_CYCLE).amax(0).numpy()
-        microjoules[part] = (terms.sum(0) * 1e-6).numpy()
+        microjoules[part] = (picojoules * 1e-6).numpy()
         holds = (torch.maximum(counts.rows, counts.columns) <= dim) & (counts.accumulator_words <= words)
         fits[part] = (holds & (counts.scratchpad_words <= scratchpad)).numpy()
     return cycles, microjoules, fits

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
+
 Floats = NDArray[np.float64]
 
 
@@ -46,15 +48,15 @@ def farthest(points: Floats, count: int, chosen: Sequence[int]) -> list[int]:
 
     Distances are in logarithms, each metric scaled to its range; ties go to the first.
     """
-    scaled = np.log(np.maximum(points, np.finfo(np.float64).tiny))
+    scaled = portable.log(np.maximum(points, np.finfo(np.float64).tiny))
     low, high = scaled.min(axis=0), scaled.max(axis=0)
     scaled = (scaled - low) / np.where(high > low, high - low, 1.0)
     distance = np.full(len(points), np.inf)
     for index in chosen:
-        distance = np.minimum(distance, ((scaled - scaled[index]) ** 2).sum(axis=1))
+        distance = np.minimum(distance, portable.total((scaled - scaled[index]) ** 2))
     found: list[int] = []
     while len(found) < count:
         index = int(distance.argmax())
         found.append(index)
-        distance = np.minimum(distance, ((scaled - scaled[index]) ** 2).sum(axis=1))
+        distance = np.minimum(distance, portable.total((scaled - scaled[index]) ** 2))
     return found

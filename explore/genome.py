@@ -284,7 +284,7 @@ def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
 
 def macro_flow(side: NDArray[np.int64]) -> NDArray[np.int64]:
     """Flow of macro form on arrays of the given sides, which are powers of two."""
-    return np.asarray(MACRO - 1 + np.rint(np.log2(side)).astype(np.int64))
+    return np.asarray(MACRO - 2 + np.frexp(side)[1], dtype=np.int64)
 
 
 def macro_side(flow: NDArray[np.int64]) -> NDArray[np.int64]:

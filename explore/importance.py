@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
+
 Floats = NDArray[np.float64]
 ALPHA = 0.2
 BETA = 2.0
@@ -69,8 +71,8 @@ class ImportanceEstimator:
         fresh = self.units == 0
         if fresh.any():
             return np.where(fresh, -np.inf, 0.0)
-        total_energy = float(self.counts @ self.energy)
-        total_latency = float(self.counts @ self.latency)
+        total_energy = float(portable.dot(self.energy, self.counts))
+        total_latency = float(portable.dot(self.latency, self.counts))
         change_e = self._forecast(self.energy, self.previous_energy)
         change_l = self._forecast(self.latency, self.previous_latency)
         gain = self.counts * (total_latency * change_e + total_energy * change_l)

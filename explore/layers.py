@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from common import portable
 from common.errors import InputError
 from compiler.layer import Layer
 from workloads.network import LayerFacts, Network, Operator, Task, Workload
@@ -74,7 +75,7 @@ def layer_facts(operator: Operator) -> LayerFacts:
 def result_scale(problem: Problem) -> float:
     """A power of two by which sums of random int8 products become numbers that seldom saturate."""
     spread = _PRODUCT_SPREAD * math.sqrt(problem.R * problem.S * problem.C)
-    return 2.0 ** -round(math.log2(spread / _RESULT_SPREAD))
+    return math.ldexp(1.0, -round(portable.log2(spread / _RESULT_SPREAD)))
 
 
 def _plain(problem: Problem) -> Layer:

@@ -32,13 +32,22 @@ def provable(space: DesignSpace, objective: Objective) -> bool:
 
 def prove(
     best: Candidate, space: DesignSpace, objective: Objective, stop: Callable[[], bool] | None = None
-) -> Proof:
+) -> Proof | None:
     """Bound the EDP of a space from below, starting from the best design found.
 
     The bound holds with or without constraints on latency, energy or power; a better design is only
-    given where the space has none of these, since the proof does not look at them.
+    given where the space has none of these, since the proof does not look at them. None when `stop` ended it early.
     """
-    certificate = certify(best.tasks, space, best.cost.edp, TOLERANCE, stop=stop, max_regions=_MOST_REGIONS)
+    stopped = False
+
+    def asked() -> bool:
+        nonlocal stopped
+        stopped = stop is not None and stop()
+        return stopped
+
+    certificate = certify(best.tasks, space, best.cost.edp, TOLERANCE, stop=asked, max_regions=_MOST_REGIONS)
+    if stopped:
+        return None
     details = {
         BOUND: certificate.bound,
         "proof.regions": float(certificate.regions),

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
+
 __all__ = ["NUMPY", "Arrays", "Values"]
 
 #: A number or an array of numbers of whatever kind an `Arrays` works on; they broadcast with each other.
@@ -36,7 +38,10 @@ class Arrays(Protocol):
         """The largest power of two that divides a whole number, at most 128; 128 for 0."""
 
     def log2(self, x: Values) -> Values:
-        """Of a power of two."""
+        """Of a power of two, exactly."""
+
+    def raised(self, x: Values, exponent: float) -> Values:
+        """x to a power; x is not negative."""
 
     def some(self, condition: Values) -> bool:
         """Whether the condition holds anywhere."""
@@ -70,7 +75,10 @@ class _Numpy:
         return np.where(low == 0, 128, np.minimum(low, 128)).astype(np.float64)
 
     def log2(self, x: Values) -> Values:
-        return np.log2(x)
+        return np.frexp(x)[1] - 1.0
+
+    def raised(self, x: Values, exponent: float) -> Values:
+        return portable.power(x, exponent)
 
     def some(self, condition: Values) -> bool:
         return bool(np.any(condition))

@@ -205,7 +205,7 @@ def overlapped(
             a.larger(channel, stored),
         )
         larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
-        both = larger * (1.0 + join[0] * (smaller / larger) ** join[1]) + change
+        both = larger * (1.0 + join[0] * a.raised(smaller / larger, join[1])) + change
         alone = slot + constants.slot_side * machine.dim + work.compute + load.port + written
         return a.larger(a.larger(both, host), alone / 2.0), memory
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from explore.cost.reference import energy_terms, latency_terms
+from explore.cost.reference import latency_terms, total_energy
 from explore.cost.tiles import Floats, Ints, Point
 from explore.genome import (
     COLUMNS,
@@ -120,7 +120,7 @@ def enumerate_all(
                     torch.tensor(float(v), dtype=torch.float64)
                     for v in (dim, point.accumulator_kib, point.scratchpad_kib)
                 )
-                pj = energy_terms(counts, side, acc_kib, sp_kib, space.base.energy).sum(0).numpy()[fits]
+                pj = total_energy(counts, side, acc_kib, sp_kib, space.base.energy).numpy()[fits]
                 cycles = latency_terms(counts, side, space.base.dram_bytes_per_cycle).amax(0).numpy()[fits]
                 edp[i] = min(edp[i], float((pj * 1e-6 * cycles).min()))
                 for g, weighing in enumerate(weighings):

@@ -15,7 +15,7 @@ import torch
 
 from accel.energy import EnergyTable
 from common.errors import InputError, did_you_mean
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, total_energy
 from explore.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from explore.search.exact_factors import ExactMappings
 from workloads.load import load_network
@@ -149,7 +149,7 @@ def _costs(problem: ProblemBatch, mapping: MappingBatch) -> tuple[torch.Tensor, 
         for v in (_DIM, _ACCUMULATOR_KIB, _SCRATCHPAD_KIB)
     )
     latency = latency_terms(counts, dim).amax(0)
-    return latency, energy_terms(counts, dim, accumulator, scratchpad, EnergyTable()).sum(0)
+    return latency, total_energy(counts, dim, accumulator, scratchpad, EnergyTable())
 
 
 def _forward(problem: ProblemBatch, mapping: MappingBatch) -> None:

@@ -40,7 +40,7 @@ import torch
 from numpy.typing import NDArray
 
 from compiler.mapping import Dataflow
-from explore.cost.reference import AXES, energy_terms, latency_terms
+from explore.cost.reference import AXES, latency_terms, total_energy
 from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
 from explore.genome import (
     C_AXIS,
@@ -200,7 +200,7 @@ class LayerSolver:
         dim = torch.tensor(float(point.dim), dtype=torch.float64)
         acc = torch.tensor(point.accumulator_kib, dtype=torch.float64)
         sp = torch.tensor(point.scratchpad_kib, dtype=torch.float64)
-        pj = energy_terms(counts, dim, acc, sp, self.space.base.energy).sum(0).numpy()
+        pj = total_energy(counts, dim, acc, sp, self.space.base.energy).numpy()
         cycles = latency_terms(counts, dim, self.space.base.dram_bytes_per_cycle).amax(0).numpy()
         return pj if np.isinf(weighing) else weighing * pj + cycles, pj, cycles
 
@@ -304,5 +304,7 @@ def _cheapest(bounds: Floats, below: float, amount: int) -> Ints:
     """Indices of the `amount` least bounds under `below`, ascending."""
     index = np.flatnonzero(bounds < below)
     if len(index) > amount:
-        index = index[np.argpartition(bounds[index], amount)[:amount]]
-    return index[np.argsort(bounds[index], kind="stable")]
+        # of equal ones those that come first: which of them a partition takes depends on the processor
+        last = np.partition(bounds[index], amount - 1)[amount - 1]
+        index = index[bounds[index] <= last]
+    return index[np.argsort(bounds[index], kind="stable")][:amount]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from compiler.mapping import Mapping
+from explore.cost import tensors
 from workloads.problem import Problem
 
 #: Order of loop dimensions inside batches: W is indexed by the first four, O by the last four.
@@ -298,3 +299,10 @@ def energy_terms(
             energy.dram_pj * counts.a3,
         ]
     )
+
+
+def total_energy(
+    counts: Counts, dim: Tensor, accumulator_kib: Tensor, scratchpad_kib: Tensor, energy: EnergyLaw
+) -> Tensor:
+    """`energy_terms` summed up, (B,)."""
+    return tensors.total(energy_terms(counts, dim, accumulator_kib, scratchpad_kib, energy))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
+
 __all__ = ["Belief", "Program"]
 
 Floats = NDArray[np.float64]
@@ -65,25 +67,30 @@ class Belief:
         if self._solved is None:
             known = _shared(self._programs, self._programs)
             known[np.diag_indices_from(known)] += [one.deviation**2 + _NOISE**2 for one in self._programs]
-            inverse: Floats = np.linalg.inv(known).astype(np.float64)
-            self._solved = (inverse, np.asarray(inverse @ np.array(self._errors)))
+            inverse = portable.inverse(known)
+            self._solved = (inverse, portable.dot(inverse, self._errors))
         inverse, weighted = self._solved
         across = _shared(programs, self._programs)
-        left = np.maximum(variance - ((across @ inverse) * across).sum(1), own**2)
-        return prior + across @ weighted, np.sqrt(left)
+        told = portable.total(portable.matmul(across, inverse) * across)
+        return prior + portable.dot(across, weighted), np.sqrt(np.maximum(variance - told, own**2))
 
     def spread(self, programs: Sequence[Program], weights: Floats) -> float:
         """Standard deviation of the sum of weights times log(measured / predicted): errors of like programs add up."""
         if not programs:
             return 0.0
         own = np.array([one.deviation for one in programs], dtype=np.float64)
-        variance = float(weights @ _shared(programs, programs) @ weights + ((weights * own) ** 2).sum())
+        variance = _quadratic(_shared(programs, programs), weights) + _quadratic(np.diag(own**2), weights)
         if self._programs:
             self.predict(programs[:1])  # solves
             assert self._solved is not None
-            towards = weights @ _shared(programs, self._programs)
-            variance -= float(towards @ self._solved[0] @ towards)
+            towards = portable.dot(_shared(self._programs, programs), weights)
+            variance -= _quadratic(self._solved[0], towards)
         return float(np.sqrt(max(variance, 0.0)))
+
+
+def _quadratic(matrix: Floats, vector: Floats) -> float:
+    """Vector times matrix times vector."""
+    return float(portable.dot(portable.dot(matrix, vector), vector))
 
 
 def _shared(one: Sequence[Program], other: Sequence[Program]) -> Floats:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from common import portable
 from common.errors import InputError
 from compiler.mapping import Mapping
 from explore.candidate import Cost
@@ -243,12 +244,12 @@ class MeasuredSearch:
         choices: list[Choice] = []
         wanted: list[list[Alternative]] = []
         best = self.best()
-        known = math.log(self.objective.scalar(best.measured)) if best else math.inf
+        known = portable.log(self.objective.scalar(best.measured)) if best else math.inf
         for design in self._contenders():
             missing = {one.key: one for one in design.chosen if one.key not in self._known}
             if missing:
                 cycles = sum(map(self._bound, missing.values()))
-                log = math.log(design.objective)
+                log = portable.log(design.objective)
                 choices.append(Choice(log, design.deviation, cycles, _DESIGNS, known))
                 wanted.append(list(missing.values()))
             self._layer_choices(design, choices, wanted)
@@ -277,7 +278,7 @@ class MeasuredSearch:
                 spread = self._believed(one).deviation * cycles / part + _OWN_ENERGY * (1 - cycles / part)
                 group = design.place * len(self.tasks) + layer
                 choices.append(
-                    Choice(math.log(part), spread, self._bound(one), group, math.log(least), least)
+                    Choice(portable.log(part), spread, self._bound(one), group, portable.log(least), least)
                 )
                 wanted.append([one])
 
@@ -286,7 +287,8 @@ class MeasuredSearch:
         here = self.objective.scalar(Cost(cycles, energy, area))
         step = 1e-4
         found = [
-            math.log(self.objective.scalar(Cost(cycles * b, energy * a, area)) / here) / math.log1p(step)
+            portable.log(self.objective.scalar(Cost(cycles * b, energy * a, area)) / here)
+            / portable.log(1 + step)
             for a, b in ((1 + step, 1.0), (1.0, 1 + step))
         ]
         return found[0], found[1]
@@ -319,8 +321,8 @@ class MeasuredSearch:
             found = self._known.get(key)
             if found is None:
                 self._beliefs[key] = Expected(
-                    a.energy_pj * math.exp(energy[place]),
-                    a.cycles * math.exp(cycles[place]),
+                    a.energy_pj * portable.exp(energy[place]),
+                    a.cycles * portable.exp(cycles[place]),
                     float(deviation[place]),
                 )
             elif found.status == "measured":
@@ -331,7 +333,7 @@ class MeasuredSearch:
     def _bound(self, one: Alternative) -> float:
         """Cycles that measuring an alternative will hardly exceed."""
         at = self._believed(one)
-        return at.cycles * math.exp(2 * at.deviation)
+        return at.cycles * portable.exp(2 * at.deviation)
 
     # -- designs -----------------------------------------------------------------------------------------
 
@@ -344,7 +346,7 @@ class MeasuredSearch:
         least = min(one.objective for one in designs)
         if not math.isfinite(least):
             return []
-        return [one for one in designs if one.objective <= least * math.exp(_BEHIND)]
+        return [one for one in designs if one.objective <= least * portable.exp(_BEHIND)]
 
     def _design(self, place: int) -> _Design:
         """The best combination of a machine's alternatives as they are believed."""
@@ -384,8 +386,8 @@ class MeasuredSearch:
         """Energy (pJ) and cycles of the workload."""
         believed = [self._believed(one) for one in chosen]
         return (
-            float(self._counts @ [one.energy_pj for one in believed]),
-            float(self._counts @ [one.cycles for one in believed]),
+            float(portable.dot([one.energy_pj for one in believed], self._counts)),
+            float(portable.dot([one.cycles for one in believed], self._counts)),
         )
 
     def _found(self, machine: Machine, chosen: Sequence[Alternative]) -> Found | None:
@@ -396,8 +398,8 @@ class MeasuredSearch:
         energy, cycles = self._totals(chosen)
         area = machine.accelerator.area_mm2
         predicted = Cost(
-            float(self._counts @ [one.cycles for one in chosen]),
-            float(self._counts @ [one.energy_pj for one in chosen]),
+            float(portable.dot([one.cycles for one in chosen], self._counts)),
+            float(portable.dot([one.energy_pj for one in chosen], self._counts)),
             area,
         )
         mappings = tuple(one.mapping for one in chosen)
@@ -433,9 +435,9 @@ class MeasuredSearch:
             if found.status != "measured":
                 self.failures.append(f"{one.job.name}: {found.reason}")
                 continue
-            self._cycles.learn(program, math.log(found.cycles / one.cycles))
+            self._cycles.learn(program, portable.log(found.cycles / one.cycles))
             if found.energy_pj > 0 and one.energy_pj > 0:
-                self._energy.learn(_energy_program(program), math.log(found.energy_pj / one.energy_pj))
+                self._energy.learn(_energy_program(program), portable.log(found.energy_pj / one.energy_pj))
         self._beliefs.clear()
 
     def _tell(self, number: int, measured: int) -> None:

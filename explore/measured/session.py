@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from accel.config import Accelerator
+from common import portable
 from common.errors import InfeasibleError, InputError, Location
 from common.yaml import parse_yaml
 from explore.candidate import Candidate, Cost
@@ -189,7 +190,7 @@ def learned_prior() -> Prior | None:
             [one.style for one in ones],
         )
         found = learned.correct(features, predicted)
-        return np.log(found.cycles / predicted), found.deviation
+        return portable.log(found.cycles / predicted), found.deviation
 
     return prior
 

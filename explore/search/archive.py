@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from common import portable
 from explore.combine import Chain, chain
 from explore.cost.model import CostModel, ReferenceModel
 from explore.cost.reference import Counts
@@ -223,7 +224,7 @@ class Archive:
                         used[of[np.lexsort((data[ACCUMULATOR, of], data[SCRATCHPAD, of]))[0]]] = True
                 self.genomes[layer] = self.genomes[layer][used]
                 self.data[layer] = data[:, used]
-        return Scan(network_e.sum(2), network_l.sum(2), network_e, network_l)
+        return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
 
     def chain(self, point: tuple[float, float, float], latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.
@@ -260,7 +261,8 @@ class Archive:
     def totals(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Energy and latency of each network for one choice, (networks,) each."""
         energy, latency = self.chosen(point, choice)
-        return self._member @ (energy * self.counts), self._member @ (latency * self.counts)
+        members, counts = self._member, self.counts
+        return portable.dot(members, energy * counts), portable.dot(members, latency * counts)
 
     def state(self) -> State:
         """Snapshot of the entries and of what was tried."""

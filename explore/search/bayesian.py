@@ -8,14 +8,18 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, TPESampler
-from optuna.trial import create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from common import portable
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup, State
+from explore.search.baseline import Floats
 from explore.search.two_loop import MAPPINGS, InnerSearch
 
 #: Hardware points drawn at random before the model is used, and points of one batch at most.
 _WARM_UP, _TRIALS = 10, 4
+#: What logarithms of base 2 are rounded to, and how far trials on the same point of this grid are apart.
+_GRID, _APART = 2.0**-14, 2.0**-38
 _NAMES = ("dim", "accumulator_kib", "scratchpad_kib")
 
 
@@ -37,7 +41,8 @@ class BayesianSearch(InnerSearch):
         self.asked = np.zeros((0, 3))
         self.told = np.zeros((0, len(setup.objective.metrics)))
         self._space: dict[str, BaseDistribution] = {
-            name: FloatDistribution(float(low), float(high))
+            # room for what rounding adds
+            name: FloatDistribution(float(low) - _GRID, float(high) + 2 * _GRID)
             for name, low, high in zip(_NAMES, self.hardware.low, self.hardware.high, strict=True)
         }
         self._study = self._new_study()
@@ -49,18 +54,15 @@ class BayesianSearch(InnerSearch):
         try:
             study = optuna.create_study(directions=["minimize"] * self.told.shape[1])
             study.add_trials(
-                [
-                    create_trial(
-                        params=dict(zip(_NAMES, asked, strict=True)),
-                        distributions=self._space,
-                        values=told,
-                    )
-                    for asked, told in zip(self.asked.tolist(), self.told.tolist(), strict=True)
-                ]
+                [self._trial_of(asked, told) for asked, told in zip(self.asked, self.told, strict=True)]
             )
         finally:
             optuna.logging.set_verbosity(verbosity)
         return study
+
+    def _trial_of(self, asked: Floats, told: Floats) -> FrozenTrial:
+        params = dict(zip(_NAMES, asked.tolist(), strict=True))
+        return create_trial(params=params, distributions=self._space, values=told.tolist())
 
     def _sampler(self) -> BaseSampler:
         # The sampler keeps nothing between batches, so that one made afresh goes on where another stopped.
@@ -80,14 +82,18 @@ class BayesianSearch(InnerSearch):
 
     def _trial(self, mappings: int, rng: np.random.Generator) -> list[Candidate]:
         trial = self._study.ask(self._space)
-        asked = np.array([trial.params[name] for name in _NAMES])
+        # The estimator computes with functions whose last bits depend on the processor. On a grid, these vanish; and no
+        # two trials may be alike, since the estimator sorts them.
+        steps = np.rint(np.array([trial.params[name] for name in _NAMES]) / _GRID)
+        asked = steps * _GRID + len(self.asked) * _APART
         designs, samples = self._map(self.hardware.nearest(asked[None]), mappings, rng)
         values = self.evaluator.metrics(designs, self.setup.objective.metrics)
-        penalty = 10 * np.log1p(self.evaluator.violation(designs))
+        penalty = 10 * portable.log(1 + self.evaluator.violation(designs))
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.nan_to_num(np.log(values) + penalty[:, None], nan=1e3, posinf=1e3)
-        told = score[score.sum(1).argmin()]
-        self._study.tell(trial, told.tolist())
+            score = np.nan_to_num(portable.log(values) + penalty[:, None], nan=1e3, posinf=1e3)
+        told = score[portable.total(score).argmin()]
+        self._study.tell(trial, state=TrialState.FAIL)
+        self._study.add_trial(self._trial_of(asked, told))
         self.asked = np.concatenate([self.asked, asked[None]])
         self.told = np.concatenate([self.told, told[None]])
         return self.keeper.offer(designs, samples)

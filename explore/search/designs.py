@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.candidate import Candidate, Cost
 from explore.cost.model import CostModel, ReferenceModel
 from explore.front import nondominated, thin
@@ -188,7 +189,7 @@ class Evaluator:
         """Of every bound of the space that is set: (values reached (D,), bound), by path."""
         c = self.space.constraints
         dim, acc, sp = d.point.T
-        energy, latency = d.energy @ self.counts, d.latency @ self.counts
+        energy, latency = portable.dot(d.energy, self.counts), portable.dot(d.latency, self.counts)
         with np.errstate(invalid="ignore"):
             power = (
                 np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
@@ -205,8 +206,12 @@ class Evaluator:
                 runs = self.runs[self.networks.index(name)]
                 mine = runs > 0
                 path = f"networks.{name}"
-                reached[f"{path}.latency_cycles"] = (d.latency[:, mine] @ runs[mine], own.latency_cycles)
-                reached[f"{path}.energy_uj"] = (d.energy[:, mine] @ runs[mine] * 1e-6, own.energy_uj)
+                reached[f"{path}.latency_cycles"] = (
+                    portable.dot(d.latency[:, mine], runs[mine]),
+                    own.latency_cycles,
+                )
+                energy_uj = portable.dot(d.energy[:, mine], runs[mine]) * 1e-6
+                reached[f"{path}.energy_uj"] = (energy_uj, own.energy_uj)
         return {path: (value, bound) for path, (value, bound) in reached.items() if bound is not None}
 
     def violation(self, d: Designs) -> Floats:
@@ -218,7 +223,7 @@ class Evaluator:
 
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `explore.objective`), (D, names)."""
-        energy, latency = d.energy @ self.counts, d.latency @ self.counts
+        energy, latency = portable.dot(d.energy, self.counts), portable.dot(d.latency, self.counts)
         area = np.asarray(self.space.area_of(*d.point.T))
         edp = energy * 1e-6 * latency
         known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
@@ -228,8 +233,8 @@ class Evaluator:
         """Design i as a candidate."""
         point = d.point[i]
         cost = Cost(
-            float(d.latency[i] @ self.counts),
-            float(d.energy[i] @ self.counts),
+            float(portable.dot(d.latency[i], self.counts)),
+            float(portable.dot(d.energy[i], self.counts)),
             float(self.space.area_of(*point.tolist())),
         )
         mappings = tuple(

@@ -9,6 +9,7 @@ for every layer, and descent goes on from there; the best rounded point is the r
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from common import portable
 from explore.candidate import Candidate
-from explore.cost.reference import access_counts, energy_terms
+from explore.cost import tensors
+from explore.cost.reference import access_counts, total_energy
 from explore.genome import (
     COLUMNS,
     FLOW,
@@ -37,6 +40,7 @@ from explore.search.base import SearchSetup, State
 from explore.search.baseline import BaselineSearch
 from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
 from explore.search.focus import EXPONENTS
+from explore.search.relaxed import log_spatial
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,9 +78,7 @@ class DosaSearch(BaselineSearch):
         #: (S, n) dataflow and loop order; (S, 3) exponents of energy, latency and area in the objective.
         self.flow, self.order = np.zeros((2, 0, n), dtype=np.int64)
         self.exponents = np.zeros((0, 3))
-        self._log_bounds = np.log(self.evaluator.problems.bounds.astype(np.float64))
-        self._counts = torch.from_numpy(self.evaluator.counts)
-        self._runs = torch.from_numpy(self.evaluator.runs)
+        self._log_bounds = portable.log(self.evaluator.problems.bounds)
 
     # -- batches -----------------------------------------------------------------------------------------
 
@@ -122,11 +124,11 @@ class DosaSearch(BaselineSearch):
         energy, latency = energy.reshape(shape), latency.reshape(shape)
         layer_best = self._score(energy, latency).argmin(3)[..., None]
         totals = (
-            np.take_along_axis(values, layer_best, 3)[..., 0] @ self.evaluator.counts
+            portable.dot(np.take_along_axis(values, layer_best, 3)[..., 0], self.evaluator.counts)
             for values in (energy, latency)
         )
         area = np.asarray(self.setup.space.area_of(*point.T)).reshape(starts, points)
-        point_best = (self._score(*totals) + self.exponents[:, 2:] * np.log(area)).argmin(1)
+        point_best = (self._score(*totals) + self.exponents[:, 2:] * portable.log(area)).argmin(1)
         chosen = np.arange(starts), point_best
         rows = genomes.reshape(*shape, WIDTH)[chosen].reshape(-1, WIDTH)
         return self._adopt_best(rows, energy[chosen], latency[chosen], mappings)
@@ -135,7 +137,7 @@ class DosaSearch(BaselineSearch):
         """Logarithm of each start's objective without its area, for costs whose first axis are the starts."""
         shape = (-1,) + (1,) * (energy.ndim - 1)
         by_energy, by_latency = (self.exponents[:, i].reshape(shape) for i in (0, 1))
-        return np.asarray(by_energy * np.log(energy) + by_latency * np.log(latency))
+        return np.asarray(by_energy * portable.log(energy) + by_latency * portable.log(latency))
 
     def _adopt_best(self, genomes: Genomes, energy: Floats, latency: Floats, ways: int) -> list[Candidate]:
         """Report the best of `ways` mappings of every layer of every start (S·n·ways rows), go on from there."""
@@ -143,7 +145,7 @@ class DosaSearch(BaselineSearch):
         best = self._score(*(v.reshape(starts, n, ways) for v in (energy, latency))).argmin(2)
         chosen = genomes[np.arange(starts * n) * ways + best.ravel()].reshape(starts, n, WIDTH)
         self.flow, self.order = chosen[..., FLOW].copy(), chosen[..., ORDER].copy()
-        self.x = np.log(chosen[..., _PLACES].astype(np.float64))
+        self.x = portable.log(chosen[..., _PLACES])
         self.first, self.second = np.zeros((2, *self.x.shape))
         self.adam_steps = 0
         return self.keeper.offer(self.evaluator.infer(chosen), np.full(starts, self.spent))
@@ -153,37 +155,34 @@ class DosaSearch(BaselineSearch):
     def _descend(self) -> None:
         """One step of Adam; factors inside stay at least 1."""
         x = torch.from_numpy(self.x).requires_grad_()
-        (slope,) = torch.autograd.grad(self._loss(x).sum(), x)
+        (slope,) = torch.autograd.grad(tensors.total(self._loss(x)), x)
         gradient = slope.numpy()
         self.adam_steps += 1
         self.first = 0.9 * self.first + 0.1 * gradient
-        self.second = 0.999 * self.second + 0.001 * gradient**2
-        mean = self.first / (1 - 0.9**self.adam_steps)
-        spread = self.second / (1 - 0.999**self.adam_steps)
+        self.second = 0.999 * self.second + 0.001 * (gradient * gradient)
+        mean = self.first / (1 - math.prod([0.9] * self.adam_steps))
+        spread = self.second / (1 - math.prod([0.999] * self.adam_steps))
         self.x = np.maximum(self.x - _RATE * mean / (np.sqrt(spread) + 1e-12), 0.0)
-        self.x[..., :2] = np.minimum(self.x[..., :2], np.log(self.setup.space.dim[-1]))
+        self.x[..., :2] = np.minimum(self.x[..., :2], portable.log(self.setup.space.dim[-1]))
 
     def _loss(self, x: Tensor) -> Tensor:
         """Logarithm of the objective plus penalties, (S,); the accelerator is the maximum of the layers' needs."""
         space, base = self.setup.space, self.setup.space.base
         starts, n = self.flow.shape
         flat = x.reshape(starts * n, len(_PLACES)).T
-        spatial = np.zeros((2, 7, starts * n))
-        spatial[0, ROW_AXIS[self.flow.ravel()], np.arange(starts * n)] = 1.0
-        spatial[1, K_AXIS] = 1.0
-        inside = flat[2:9] + flat[9:16] + (torch.from_numpy(spatial) * flat[:2, None]).sum(0)
+        inside = flat[2:9] + flat[9:16] + log_spatial(flat, self.flow)
         log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
         flow = torch.from_numpy(self.flow.ravel() == 1)
         task = torch.arange(n).repeat(starts)
         shape = self.evaluator.problems.batch.take(task)
-        factors = flat.exp()
+        factors = tensors.exp(flat)
         batch = assemble(
             flow if bool(flow.any()) else None,
             factors[0],
             factors[1],
             factors[2:9],
             factors[9:16],
-            log_dram.clamp(min=0.0).exp(),
+            tensors.exp(log_dram.clamp(min=0.0)),
             torch.from_numpy(self.order.ravel()),
             shape.groups if space.double_buffer else None,
         )
@@ -196,16 +195,17 @@ class DosaSearch(BaselineSearch):
         acc = (most(c.accumulator_words) * dim * 4 / 1024).clamp(min=float(space.accumulator_kib[0]))
         sp = most(c.scratchpad_rows) * dim if space.rules == "gemmini" else most(c.scratchpad_words)
         sp = (sp / 1024).clamp(min=float(space.scratchpad_kib[0]))
-        each = [v.repeat_interleave(n) for v in (dim, acc, sp)]
-        cycles, words = self.evaluator.model.relaxed(task, batch, c, each[0])
-        latency = cycles.view(starts, n)
-        energy = (
-            energy_terms(replace(c, a3=words), each[0], each[1], each[2], base.energy).sum(0).view(starts, n)
-        )
+        each = [tensors.spread(v, n, 1).reshape(-1) for v in (dim, acc, sp)]
+        latency, words = self.evaluator.model.relaxed(task, batch, c, each[0])
+        energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], base.energy)
+
+        def sum_up(layers: Tensor, counts: Floats) -> Tensor:
+            return tensors.total(layers.view(starts, n).T * torch.from_numpy(counts).view(-1, 1))
+
         area = space.area_of(dim, acc, sp)
-        total_e, total_l = energy @ self._counts, latency @ self._counts
-        by_energy, by_latency, by_area = torch.from_numpy(self.exponents.T)
-        loss = by_energy * total_e.log() + by_latency * total_l.log() + by_area * area.log()
+        total_e, total_l = (sum_up(one, self.evaluator.counts) for one in (energy, latency))
+        exponents = torch.from_numpy(np.ascontiguousarray(self.exponents.T))
+        loss = tensors.total(exponents * tensors.log(torch.stack([total_e, total_l, area])))
         limits = space.constraints
         pairs: list[tuple[Tensor, float | None]] = [
             (area, limits.area_mm2),
@@ -218,12 +218,14 @@ class DosaSearch(BaselineSearch):
         ]
         for name, own in limits.networks.items():
             if name in self.evaluator.networks:
-                runs = self._runs[self.evaluator.networks.index(name)]
-                pairs += [(latency @ runs, own.latency_cycles), (energy @ runs * 1e-6, own.energy_uj)]
-        excess = -log_dram.clamp(max=0.0).sum(0).view(starts, n).sum(1)
-        for value, bound in pairs:
-            if bound is not None:
-                excess = excess + (value / bound).log().clamp(min=0.0)
+                runs = self.evaluator.runs[self.evaluator.networks.index(name)]
+                pairs += [
+                    (sum_up(latency, runs), own.latency_cycles),
+                    (sum_up(energy, runs) * 1e-6, own.energy_uj),
+                ]
+        excess = -tensors.total(tensors.total(log_dram.clamp(max=0.0)).view(starts, n), 1)
+        ratios = torch.stack([value / bound for value, bound in pairs if bound is not None])
+        excess = excess + tensors.total(tensors.log(ratios).clamp(min=0.0))
         result: Tensor = loss + _PENALTY * excess
         return result
 
@@ -256,7 +258,7 @@ class DosaSearch(BaselineSearch):
             return genomes
         dim = max(2.0, float(side.max()))
         sp_kib = float(self.evaluator.scratchpad_kib(sp.max(), np.array(dim)))
-        point = self.hardware.nearest(np.log2([[dim, acc.max() * dim * 4 / 1024, sp_kib]]))
+        point = self.hardware.nearest(portable.log2([[dim, acc.max() * dim * 4 / 1024, sp_kib]]))
         genomes = self._snap(start, x, int(point[0, 0]))
         smaller = x.copy()
         for _ in range(60):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.genome import (
     COLUMNS,
     FLOW,
@@ -71,7 +72,7 @@ def nearest_divisor(log_value: Floats, number: Ints, limit: Ints) -> Ints:
     result = np.ones_like(number)
     for n in np.unique(number):
         mine = np.flatnonzero(number == n)
-        distance = np.abs(np.log(divisors(int(n)))[None, :] - log_value[mine][:, None])
+        distance = np.abs(portable.log(divisors(int(n)))[None, :] - log_value[mine][:, None])
         distance[divisors(int(n))[None, :] > limit[mine][:, None]] = np.inf
         result[mine] = divisors(int(n))[distance.argmin(1)]
     return result
@@ -138,8 +139,8 @@ class ExactMappings:
             return (_mixed(genes[index, group], slot) % np.uint64(ways)).astype(np.int64)
 
         rows = self._make(task, dim, pick)
-        sequence = np.stack([_mixed(genes.sum(1), -1 - place) for place in range(14)], 1).argsort(1)
-        return self._shrink(rows, fits, sequence)
+        mixed = np.stack([_mixed(genes.sum(1), -1 - place) for place in range(14)], 1)
+        return self._shrink(rows, fits, mixed.argsort(1, kind="stable"))
 
     def _make(self, task: Ints, dim: Ints, pick: Pick) -> Genomes:
         rows = trivial(len(task))
@@ -195,7 +196,7 @@ class ExactMappings:
             good[open_] = fits(open_, rows[open_])
         open_ = np.flatnonzero(~good)
         if len(open_):
-            sequence = np.argsort(rng.random((len(open_), 14)), axis=1)
+            sequence = np.argsort(rng.random((len(open_), 14)), axis=1, kind="stable")
             rows[open_], good[open_] = self._shrink(rows[open_], lambda i, r: fits(open_[i], r), sequence)
         return rows, good
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.objective import Objective
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,8 @@ class Focus:
     def value(self, energy: Floats, latency: Floats, area: Floats) -> Floats:
         """Logarithm of the scalarised objective; infinite where energy or latency is."""
         with np.errstate(invalid="ignore"):
-            value = self.energy * np.log(energy) + self.latency * np.log(latency) + self.area * np.log(area)
+            value = self.energy * portable.log(energy) + self.latency * portable.log(latency)
+            value = value + self.area * portable.log(area)
         return np.where(np.isfinite(energy) & np.isfinite(latency), value, np.inf)
 
 

@@ -9,6 +9,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.samplers import NSGAIISampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from common import portable
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup, State
 from explore.search.baseline import BaselineSearch
@@ -72,9 +73,11 @@ class GeneticSearch(BaselineSearch):
         )
         designs = self.evaluator.infer(genomes.reshape(size, n, -1))
         before, self.spent = self.spent, self.spent + size * n
-        penalty = 10 * np.log1p(self.evaluator.violation(designs))
+        penalty = 10 * portable.log(1 + self.evaluator.violation(designs))
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.log(self.evaluator.metrics(designs, self.setup.objective.metrics)) + penalty[:, None]
+            score = (
+                portable.log(self.evaluator.metrics(designs, self.setup.objective.metrics)) + penalty[:, None]
+            )
         self.children, self.child_values = asked, np.nan_to_num(score, nan=1e3, posinf=1e3)
         return self._offer(designs, before)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.candidate import Candidate, Cost
 from explore.cost.reference import Counts
 from explore.genome import (
@@ -233,7 +234,7 @@ class GradientSearch:
             np.array([elite.point[0] for _, elite in chosen]),
             genomes[..., FLOW],
             self._best_orders(genomes),
-            np.log(genomes[..., [ROWS, COLUMNS, *range(T1.start, T2.stop)]].astype(np.float64)),
+            portable.log(genomes[..., [ROWS, COLUMNS, *range(T1.start, T2.stop)]].astype(np.float64)),
             Weights(*np.array([[f.energy, f.latency, f.area] for f, _ in chosen]).T),
         )
         for i in range(_STEPS):
@@ -276,7 +277,7 @@ class GradientSearch:
     def _nearest_sides(self, wanted: Floats) -> Floats:
         """The array sides of the space nearest in ratio to the wanted ones."""
         dims = np.array(self.setup.space.dim, dtype=np.float64)
-        return np.asarray(dims[np.abs(np.log(dims)[None, :] - np.log(wanted)[:, None]).argmin(1)])
+        return np.asarray(dims[np.abs(portable.log(dims)[None, :] - portable.log(wanted)[:, None]).argmin(1)])
 
     # -- local search ------------------------------------------------------------------------------------
 
@@ -335,7 +336,9 @@ class GradientSearch:
     def _bases(self, focus: int, task: NDArray[np.int64]) -> tuple[Genomes, Floats]:
         """Mappings to change, chosen on an elite of the focus, and the hardware (B, 3) they should fit."""
         elites = self.elites[focus]
-        which = np.minimum(self.random.geometric(_GREED, len(task)) - 1, len(elites) - 1)
+        # the chance that a neighbour is for none of the first n
+        beyond = np.cumprod(np.full(len(elites) - 1, 1.0 - _GREED))
+        which = (self.random.random(len(task))[:, None] < beyond).sum(1)
         base = np.empty((len(task), WIDTH), dtype=np.int64)
         limit = np.empty((len(task), 3))
         for i, elite in enumerate(elites):
@@ -473,9 +476,7 @@ class GradientSearch:
         self.importance.restore(state)
         numbers = json.loads(bytes(state["numbers"]).decode())
         self.spent, self.spent_descending = numbers["spent"], numbers["spent_descending"]
-        # Studies from before there were two kinds of finish have its numbers among the others.
-        old = {"spent": numbers.get("spent_finishing"), "solved": numbers.get("solved")}
-        self.finish.restore(numbers.get("finish", old))
+        self.finish.restore(numbers["finish"])
         self.batches, self.last_front = numbers["batches"], numbers["last_front"]
         self.best = np.inf if numbers["best"] is None else numbers["best"]
         self.selector.ratio, self.selector.scans = numbers["ratio"], numbers["scans"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.space import DesignSpace
 
 Floats = NDArray[np.float64]
@@ -26,8 +27,8 @@ class HardwareChoice:
         self._choices = [
             np.array(v, dtype=np.float64) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)
         ]
-        self.low = np.log2([v[0] for v in self._choices])
-        self.high = np.log2([v[-1] for v in self._choices])
+        self.low = portable.log2([v[0] for v in self._choices])
+        self.high = portable.log2([v[-1] for v in self._choices])
         self._listed: Floats | None = None
         if len(space.dim) * len(space.accumulator_kib) * len(space.scratchpad_kib) <= _LISTED:
             p = space.hardware()
@@ -44,9 +45,9 @@ class HardwareChoice:
         """The allowed points nearest to (B, 3) logarithms; where area or SRAM is too large, capacities shrink
         together until it is not, and then the array."""
         if self._listed is not None:
-            distance = ((log2[:, None, :] - np.log2(self._listed)[None, :, :]) ** 2).sum(2)
+            distance = portable.total((log2[:, None, :] - portable.log2(self._listed)[None, :, :]) ** 2)
             return np.asarray(self._listed[distance.argmin(1)])
-        value = 2.0**log2
+        value = portable.exp2(log2)
         for _ in range(400):
             point = np.stack([_nearest(c, value[:, i]) for i, c in enumerate(self._choices)], 1)
             broken = ~self.space.allowed(point[:, 0], point[:, 1], point[:, 2])
@@ -64,7 +65,7 @@ class HardwareChoice:
         """Least memories around the nearest of the sides that they are allowed with."""
         sides, acc, sp = self._choices
         open_ = sides[self.space.allowed(sides, acc[0], sp[0])]
-        nearest = np.abs(np.log2(open_)[None, :] - log2_side[:, None]).argmin(1)
+        nearest = np.abs(portable.log2(open_)[None, :] - log2_side[:, None]).argmin(1)
         return np.stack([open_[nearest], *(np.full(len(nearest), v[0]) for v in (acc, sp))], 1)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.genome import (
     COLUMNS,
     DRAM_ORDERS,
@@ -168,10 +169,11 @@ def mutate(
     rows = genomes.copy()
     size = len(rows)
     moves = 1 + (rng.random(size) < 0.55) + (rng.random(size) < 0.3)
-    axis_weight = np.where(bounds > 1, np.log2(bounds) + 1.0, 0.0)
-    idle = axis_weight.sum(1) == 0
+    axis_weight = np.where(bounds > 1, portable.log2(bounds) + 1.0, 0.0)
+    idle = (axis_weight == 0).all(1)
     axis_weight[idle, K_AXIS] = 1.0
-    chance = np.cumsum(axis_weight, 1) / axis_weight.sum(1, keepdims=True)
+    chance = np.cumsum(axis_weight, 1)
+    chance /= chance[:, -1:]
     for turn in range(3):
         active = moves > turn
         axis = (rng.random(size)[:, None] > chance).sum(1).clip(0, 6)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
 from explore.search.archive import Archive
 from explore.search.moves import Load, construct, mutate, neighbours
@@ -78,7 +79,7 @@ class Proposals:
         if len(index):
             bounds = problems.bounds[task[index]][:, [C_AXIS, K_AXIS]].max(1)
             most = np.minimum(dim[index] // bounds, problems.groups[task[index]]).clip(1)
-            steps = np.floor(np.log2(most)).astype(np.int64)
+            steps = np.floor(portable.log2(most)).astype(np.int64)
             packed[index] = 1 << self.random.integers(np.minimum(1, steps), steps + 1)
         return packed
 

@@ -15,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from common import portable
+from explore.cost import tensors
 from explore.cost.model import CostModel
-from explore.cost.reference import access_counts, energy_terms
+from explore.cost.reference import AXES, access_counts, total_energy
 from explore.genome import (
     C_AXIS,
     COLUMNS,
@@ -84,7 +86,7 @@ class RelaxedStarts:
         self.problems = problems
         self.model = model
         self.space = space
-        self.counts = torch.from_numpy(counts)
+        self.counts = torch.from_numpy(counts).view(-1, 1)
         self.dim = dim
         self.flow = flow
         self.order = order
@@ -94,20 +96,16 @@ class RelaxedStarts:
         self.second = torch.zeros_like(self.x)
         self.steps = 0
         starts, tasks = flow.shape
-        self._bounds = torch.from_numpy(np.log(problems.bounds.astype(np.float64)))
+        self._bounds = torch.from_numpy(portable.log(problems.bounds))
         self._task = torch.arange(tasks).repeat(starts)
         self._shape = problems.batch.take(self._task)
-        self._side = torch.from_numpy(np.log(dim)).view(-1, 1).expand(starts, tasks)
+        self._side = torch.from_numpy(portable.log(dim)).view(-1, 1).expand(starts, tasks)
         self.project()
 
     @property
     def size(self) -> int:
         """Problem-mapping evaluations in one forward pass."""
         return int(self.flow.size)
-
-    def _row_mask(self) -> Tensor:
-        axes = torch.from_numpy(ROW_AXIS[self.flow])
-        return torch.nn.functional.one_hot(axes, 7).to(torch.float64)
 
     def project(self) -> None:
         """Back to the feasible box: factors at least 1, array factors within the side, products within the
@@ -123,7 +121,8 @@ class RelaxedStarts:
                     x[..., place] = torch.where(macro, self._bounds[:, axis], x[..., place])
             x[..., 0] = torch.minimum(x[..., 0], self._side)
             x[..., 1] = torch.minimum(x[..., 1], self._side)
-            mask = self._row_mask()
+            axes = torch.from_numpy(ROW_AXIS[self.flow])
+            mask = torch.nn.functional.one_hot(axes, len(AXES)).to(torch.float64)
             spatial = x[..., 0:1] * mask
             spatial[..., K_AXIS] += x[..., 1]
             if some_macro:
@@ -131,7 +130,7 @@ class RelaxedStarts:
                 x[..., 2:9] = torch.where(macro[..., None], inside, x[..., 2:9])
             total = spatial + x[..., 2:9] + x[..., 9:16]
             scale = torch.where(total > self._bounds, self._bounds / total.clamp(min=1e-9), 1.0)
-            x[..., 0] *= (scale * mask).sum(-1)
+            x[..., 0] *= scale.gather(-1, axes[..., None])[..., 0]
             x[..., 1] *= scale[..., K_AXIS]
             x[..., 2:9] *= scale
             x[..., 9:16] *= scale
@@ -140,13 +139,10 @@ class RelaxedStarts:
         """Logarithm of the scalarised objective of each start, (S,). Constraint on area as a penalty."""
         starts, tasks = self.flow.shape
         flat = x.reshape(starts * tasks, 16).T
-        rows, columns = flat[0].exp(), flat[1].exp()
-        t1, t2 = flat[2:9].exp(), flat[9:16].exp()
-        mask = self._row_mask().reshape(-1, 7).T
-        log_spatial = flat[0] * mask
-        log_spatial = log_spatial + flat[1] * torch.nn.functional.one_hot(torch.tensor(K_AXIS), 7).view(7, 1)
+        factors = tensors.exp(flat)
+        rows, columns, t1, t2 = factors[0], factors[1], factors[2:9], factors[9:16]
         bounds = self._bounds.repeat(starts, 1).T
-        t3 = (bounds - log_spatial - flat[2:9] - flat[9:16]).clamp(min=0.0).exp()
+        t3 = tensors.exp((bounds - log_spatial(flat, self.flow) - flat[2:9] - flat[9:16]).clamp(min=0.0))
         flow = torch.from_numpy(self.flow.reshape(-1) == OS)
         macro = torch.from_numpy(self.flow.reshape(-1) >= MACRO)
         batch = assemble(
@@ -170,38 +166,36 @@ class RelaxedStarts:
         sp_kib = sp_kib.clamp(min=float(self.space.scratchpad_kib[0]))
 
         def each(per_start: Tensor) -> Tensor:
-            return per_start.view(-1, 1).expand(starts, tasks).reshape(-1)
+            return tensors.spread(per_start, tasks, 1).reshape(-1)
 
         base = self.space.base
         cycles, words = self.model.relaxed(self._task, batch, c, each(dim), macro)
         c = replace(c, a3=words)
-        energy = energy_terms(c, each(dim), each(acc_kib), each(sp_kib), base.energy).sum(0)
-        latency, energy = cycles.view(starts, tasks), energy.view(starts, tasks)
-        log_e = (energy @ self.counts).log()
-        log_l = (latency @ self.counts).log()
+        energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy)
+        totals = [tensors.total(one.view(starts, tasks).T * self.counts) for one in (energy, cycles)]
         area = self.space.area_of(dim, acc_kib, sp_kib)
         w = self.weights
-        loss = torch.from_numpy(w.energy) * log_e + torch.from_numpy(w.latency) * log_l
-        loss = loss + torch.from_numpy(w.area) * area.log()
-        limit = self.space.constraints.area_mm2
-        if limit is not None:
-            loss = loss + 3.0 * (area.log() - math.log(limit)).clamp(min=0.0)
-        over_acc = (acc_kib / self.space.accumulator_kib[-1]).log().clamp(min=0.0)
-        over_sp = (sp_kib / self.space.scratchpad_kib[-1]).log().clamp(min=0.0)
-        result: Tensor = loss + 3.0 * (over_acc + over_sp)
+        exponents = torch.from_numpy(np.stack([w.energy, w.latency, w.area]))
+        loss = tensors.total(exponents * tensors.log(torch.stack([*totals, area])))
+        ratios = [acc_kib / self.space.accumulator_kib[-1], sp_kib / self.space.scratchpad_kib[-1]]
+        if self.space.constraints.area_mm2 is not None:
+            ratios.append(area / self.space.constraints.area_mm2)
+        excess = tensors.total(tensors.log(torch.stack(ratios)).clamp(min=0.0))
+        result: Tensor = loss + 3.0 * excess
         return result
 
     def descend(self, rate: float) -> Floats:
         """One projected Adam step of every start; costs three evaluations a mapping. Returns losses (S,)."""
         x = self.x.detach().requires_grad_()
         losses = self.loss(x)
-        (gradient,) = torch.autograd.grad(losses.sum(), x)
+        (gradient,) = torch.autograd.grad(tensors.total(losses), x)
         # Layers differ in their share of the objective by orders of magnitude; Adam's scaling lets all move.
         self.steps += 1
-        self.first.mul_(0.9).add_(gradient, alpha=0.1)
-        self.second.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
-        m = self.first / (1 - 0.9**self.steps)
-        v = self.second / (1 - 0.99**self.steps)
+        # a product and a sum in one call may be one operation, with other bits, on some processors
+        self.first = self.first * 0.9 + gradient * 0.1
+        self.second = self.second * 0.99 + gradient * gradient * 0.01
+        m = self.first / (1 - math.prod([0.9] * self.steps))
+        v = self.second / (1 - math.prod([0.99] * self.steps))
         with torch.no_grad():
             self.x = self.x - rate * m / (v.sqrt() + 1e-12)
         self.project()
@@ -224,7 +218,7 @@ class RelaxedStarts:
         task = np.tile(np.arange(tasks), starts)
         bounds = self.problems.bounds[task]
         side = np.repeat(self.dim, tasks)
-        factors = np.exp(self.x.reshape(-1, 16).numpy())
+        factors = portable.exp(self.x.reshape(-1, 16).numpy())
         index = np.arange(len(genomes))
         row_axis = ROW_AXIS[genomes[:, FLOW]]
         left = bounds.copy()
@@ -232,7 +226,7 @@ class RelaxedStarts:
         def settle(value: Floats, axis_left: NDArray[np.int64], limit: Floats) -> NDArray[np.int64]:
             most = np.minimum(axis_left, limit.astype(np.int64))
             if variant:
-                return nearest_divisor(np.log(value), axis_left, most)
+                return nearest_divisor(portable.log(value), axis_left, most)
             return np.clip(np.rint(value).astype(np.int64), 1, most)
 
         macro = genomes[:, FLOW] >= MACRO
@@ -256,10 +250,23 @@ class RelaxedStarts:
         return task, genomes
 
 
+def log_spatial(factors: Tensor, flow: NDArray[np.int64]) -> Tensor:
+    """Logarithms (7, B) of what mappings spread over the array along each axis.
+
+    Args:
+        factors: (16, B) logarithms: rows, columns, others.
+        flow: dataflow of each mapping, B in all.
+    """
+    row_axis = ROW_AXIS[flow.reshape(-1)]
+    # rows are never spread over K
+    axis = torch.from_numpy(np.stack([row_axis, np.full_like(row_axis, K_AXIS)]))
+    return torch.zeros((len(AXES), len(row_axis)), dtype=factors.dtype).scatter(0, axis, factors[:2])
+
+
 def _smooth_max(values: Tensor) -> Tensor:
     """Maximum over the last axis, smoothed so that all near-maximal entries get a gradient; (S,).
 
     A weighted mean with weights v^p, so never above the true maximum."""
     scaled = values / values.detach().amax(-1, keepdim=True)
-    weight = scaled**_MAX_POWER
-    return (values * weight).sum(-1) / weight.sum(-1)
+    weight = tensors.power(scaled, _MAX_POWER)
+    return tensors.total(values * weight, -1) / tensors.total(weight, -1)

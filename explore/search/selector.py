@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
 from explore.front import nondominated, thin
@@ -126,7 +127,7 @@ class Selector:
         self.scans += 1
         steps = _FINE if self.scans % 2 else _COARSE
         for dim, acc, sp in sorted({e.point for e in around}):
-            near = self._dims[np.abs(np.log(self._dims / dim)) < 0.3]
+            near = self._dims[np.abs(portable.log(self._dims / dim)) < 0.3]
             dims = (
                 np.unique(np.concatenate([[dim], near[[0, -1]]])) if self.scans % 4 == 0 else np.array([dim])
             )
@@ -156,8 +157,9 @@ class Selector:
     def sample(self, number: int, rng: np.random.Generator) -> Floats:
         """Random hardware points, (number, 3), the larger ones preferred as small ones hold little of use."""
         points = self.points if self.points is not None else self._legal_points(self._grid)
-        size = np.log(points.dim) + 0.5 * np.log(points.accumulator_kib) + 0.5 * np.log(points.scratchpad_kib)
-        chance = np.exp(0.5 * (size - size.max()))
+        memories = portable.log(points.accumulator_kib) + portable.log(points.scratchpad_kib)
+        size = portable.log(points.dim) + 0.5 * memories
+        chance = portable.exp(0.5 * (size - size.max()))
         index = rng.choice(len(points), min(number, len(points)), replace=False, p=chance / chance.sum())
         return np.stack([points.dim, points.accumulator_kib, points.scratchpad_kib], 1)[index]
 
@@ -217,7 +219,7 @@ class Selector:
             worst = excess.max(1).clip(min=0.0)
             k = int(np.lexsort((value, worst))[0])
             name = names[int(excess[k].argmax())] if worst[k] > 0 else ""
-            penalised = value[k] + 10 * np.log1p(worst[k]) + (1e3 if worst[k] > 0 else 0.0)
+            penalised = value[k] + 10 * float(portable.log(1 + worst[k])) + (1e3 if worst[k] > 0 else 0.0)
             found = self._elite(
                 point, chain.choice[k], chain.energy[k], chain.latency[k], penalised, float(worst[k]), name
             )
@@ -263,7 +265,7 @@ class Selector:
         penalty = np.zeros(scan.energy.shape)
         if excess.shape[-1]:
             worst = np.nan_to_num(excess.max(-1), posinf=1e6).clip(min=0.0)
-            penalty = 10 * np.log1p(worst) + np.where(worst > 0, 1e3, 0.0)
+            penalty = 10 * portable.log(1 + worst) + np.where(worst > 0, 1e3, 0.0)
         result: list[list[Elite]] = []
         for focus, number in zip(self.focuses, keep, strict=True):
             value = (
@@ -297,9 +299,9 @@ class Selector:
         order = np.argsort(value, kind="stable")
         cells = np.stack(
             [
-                np.floor(3 * np.log2(hardware.dim[order])),
-                np.floor(np.log2(hardware.accumulator_kib[order])),
-                np.floor(np.log2(hardware.scratchpad_kib[order])),
+                np.floor(3 * portable.log2(hardware.dim[order])),
+                np.floor(portable.log2(hardware.accumulator_kib[order])),
+                np.floor(portable.log2(hardware.scratchpad_kib[order])),
             ]
         )
         _, first = np.unique(cells, axis=1, return_index=True)
@@ -364,4 +366,4 @@ class Selector:
 
 
 def _octaves(low: float, high: float) -> Floats:
-    return np.asarray(low * 2.0 ** np.arange(0, np.floor(np.log2(high / low)) + 1))
+    return low * portable.exp2(np.arange(int(portable.log2(high / low)) + 1))

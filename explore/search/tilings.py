@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.cost.reference import AXES
 from explore.genome import (
     C_AXIS,
@@ -98,9 +99,10 @@ def tiling_neighbours(
     the other loop order. Returns the rows and which of them fit."""
     rows = in_macro_form(base, bounds, dim)
     size = len(rows)
-    weight = np.where(bounds > 1, np.log2(bounds) + 1.0, 0.0)
-    weight[weight.sum(1) == 0, K_AXIS] = 1.0
-    chance = np.cumsum(weight, 1) / weight.sum(1, keepdims=True)
+    weight = np.where(bounds > 1, portable.log2(bounds) + 1.0, 0.0)
+    weight[(weight == 0).all(1), K_AXIS] = 1.0
+    chance = np.cumsum(weight, 1)
+    chance /= chance[:, -1:]
     moves = 1 + (rng.random(size) < 0.6) + (rng.random(size) < 0.3)
     flip = rng.random(size) < 0.12
     for turn in range(3):
@@ -133,7 +135,7 @@ def _shrink(rows: Genomes, bounds: Ints, load: Load, rng: np.random.Generator) -
         able = part[:, T1] > 1
         # axes that take nothing of what is short are left alone
         able[:, : C_AXIS + 1] &= (sp[broken] > 1)[:, None]
-        axis = np.where(able, rng.random(able.shape) * np.log2(part[:, T1] + 1.0), -1.0).argmax(1)
+        axis = np.where(able, rng.random(able.shape) * portable.log2(part[:, T1] + 1.0), -1.0).argmax(1)
         part[one, T1.start + axis] = -(-part[one, T1.start + axis] // 2)
         part[:, T3] = 1
         tighten(part, bounds[broken])

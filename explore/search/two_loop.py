@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup
 from explore.search.baseline import BaselineSearch
@@ -53,7 +54,9 @@ class InnerSearch(BaselineSearch):
         chosen = []
         for by_energy, by_latency in self.rankings:
             # A trace of the other breaks ties: latencies often tie at a full array.
-            score = max(by_energy, 1e-6) * np.log(energy) + max(by_latency, 1e-6) * np.log(latency)
+            score = max(by_energy, 1e-6) * portable.log(energy) + max(by_latency, 1e-6) * portable.log(
+                latency
+            )
             chosen.append(score.argmin(2))
         pick = np.stack(chosen, 1)  # (H, rankings, n)
         every = pick.shape[1]

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from common import portable
 from explore.candidate import Cost
 from explore.measure.layer import LayerMeasurement
 from explore.validate.design import Design, PlannedLayer
@@ -173,11 +174,11 @@ def _estimate(layers: Sequence[LayerResult], what: str) -> tuple[float, float | 
     share = predicted_known / (predicted_known + sum(rest))
     if len(ratios) < 3:
         return total, None, share
-    spread = float(np.std(np.log(ratios), ddof=1))
+    spread = float(np.std(portable.log(ratios), ddof=1))
     # of each layer on its own, and of the scale that all share
     own = math.sqrt(sum((scale * one * spread) ** 2 for one in rest))
     common = scale * sum(rest) * spread / math.sqrt(len(ratios))
-    return total, 2 * math.hypot(own, common) / total, share
+    return total, 2 * math.sqrt(own * own + common * common) / total, share
 
 
 @dataclass(frozen=True)
@@ -212,5 +213,5 @@ def model_error(designs: Sequence[ValidatedDesign]) -> ModelError | None:
         layers=len(found),
         mean_absolute=float(np.abs(found - 1).mean()),
         bias=float((found - 1).mean()),
-        worst=float(found[np.abs(np.log(found)).argmax()]),
+        worst=float(found[np.abs(portable.log(found)).argmax()]),
     )

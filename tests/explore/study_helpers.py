@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -14,7 +18,7 @@ from explore.constraints import Constraints
 from explore.engine import describe_setup
 from explore.objective import Objective
 from explore.records import ProvenanceRecord
-from explore.search import base
+from explore.search import base, finish, gradient, tiling_finish
 from explore.search.base import SearchSetup
 from explore.space import DesignSpace
 from explore.study import Study
@@ -28,6 +32,22 @@ FAKE = ("tests.explore.fake_searcher", "FakeSearch", "for tests")
 def register_fake() -> None:
     """Make `fake` a searcher of this process."""
     base.SEARCHERS["fake"] = FAKE
+
+
+@contextmanager
+def early_phases() -> Iterator[None]:
+    """Searches come to every phase within some 300 samples."""
+    with contextlib.ExitStack() as stack:
+        for module, name, samples in (
+            (gradient, "_WARM_UP", 20),
+            (gradient, "_STARTS", 2),
+            (tiling_finish, "_AFTER", 80),
+            (tiling_finish, "_LEAST", 40),
+            (finish, "_AFTER", 200),
+            (finish, "_LEAST", 40),
+        ):
+            stack.enter_context(mock.patch.object(module, name, samples))
+        yield
 
 
 def small_workload(width: int = 64) -> Workload:

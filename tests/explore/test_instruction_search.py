@@ -216,7 +216,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
 
     def explore(out: Path, **changes: object) -> Path:
         return run_exploration(
-            WORKLOAD, SPACE, EDP, "gradient", 1500, seed=5, out=out, cost_model="instruction",
+            WORKLOAD, SPACE, EDP, "gradient", 1500, seed=6, out=out, cost_model="instruction",
             **changes,  # type: ignore[arg-type]
         ).path  # fmt: skip
 

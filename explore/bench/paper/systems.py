@@ -31,7 +31,7 @@ from compiler.mapping import Mapping
 from explore.candidate import Candidate
 from explore.cost.certificate import certify
 from explore.cost.nest_search import search_nests, search_network
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, total_energy
 from explore.cost.schedules import schedule_costs
 from explore.objective import Objective
 from explore.search.base import Searcher, SearchSetup, make_searcher
@@ -184,7 +184,7 @@ def reference_cost(
         for v in (accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)
     ]
     cycles = latency_terms(counts, sizes[0], accelerator.dram_bytes_per_cycle).amax(0)
-    energy = energy_terms(counts, sizes[0], sizes[1], sizes[2], accelerator.energy).sum(0)
+    energy = total_energy(counts, sizes[0], sizes[1], sizes[2], accelerator.energy)
     runs = torch.tensor([task.count for task in tasks], dtype=torch.float64)
     return float(runs @ energy), float(runs @ cycles)
 

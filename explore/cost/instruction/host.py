@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from compiler.lower.explicit import LOADS_TOGETHER, RESULTS_TOGETHER
+from explore.cost import tensors
 from explore.cost.instruction.commands import Commands
 from explore.cost.instruction.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
 
@@ -223,4 +224,4 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(t.os, c.weight_blocks),
         ]
     )
-    return counts * alive**_POWER
+    return counts * tensors.power(alive, _POWER)

@@ -30,6 +30,7 @@ from compiler.lower.macro_cycles import (
 )
 from compiler.lower.traffic import Machine
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+from explore.cost import tensors
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.instruction.prediction import InstructionLatency
 from explore.cost.instruction.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
@@ -68,7 +69,10 @@ class TensorArrays:
         return torch.where(low == 0, 128, low.clamp_max(128)).to(x.dtype)
 
     def log2(self, x: Tensor) -> Tensor:
-        return torch.log2(x)
+        return (torch.frexp(x.detach()).exponent - 1).to(x.dtype)
+
+    def raised(self, x: Tensor, exponent: float) -> Tensor:
+        return tensors.power(x, exponent)
 
     def some(self, condition: Tensor) -> bool:
         return bool(condition.any())
@@ -84,7 +88,8 @@ class TensorArrays:
         first = flat * width + below.long()
         beyond = (first + 1).minimum(flat * width + width - 1)
         share = last - below
-        return [torch.lerp(one[first], one[beyond], share) for one in found]
+        parts = [(one[first], one[beyond]) for one in found]
+        return [low + (high - low) * share for low, high in parts]
 
 
 def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:

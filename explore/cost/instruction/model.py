@@ -26,6 +26,7 @@ from compiler.lower.realise import realise
 from compiler.lower.traffic import MEMORY_LATENCY
 from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from explore.cost import tensors
 from explore.cost.instruction.batch import HardwareBatch, LayerBatch
 from explore.cost.instruction.commands import Commands, count_commands
 from explore.cost.instruction.host import HOST_FEATURES, host_features
@@ -183,11 +184,11 @@ def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Ins
     return InstructionLatency(cycles, terms, work.bytes)
 
 
-def _join(power: float, *times: Tensor) -> Tensor:
-    """What takes several times at once takes: a little more than the longest."""
-    stacked = torch.stack(times)
-    most = stacked.amax(0).clamp_min(1e-9)
-    return most * ((stacked / most) ** power).sum(0) ** (1 / power)
+def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
+    """What takes two times at once takes: a little more than the longer one."""
+    most = torch.maximum(one, other).clamp_min(1e-9)
+    share = torch.minimum(one, other) / most
+    return most * tensors.power(1.0 + tensors.power(share, power), 1 / power)
 
 
 def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:

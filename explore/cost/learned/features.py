@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from accel.config import Accelerator
+from common import portable
 from compiler.layer import Layer
 from compiler.mapping import RELEVANT, Mapping, requirement
 from explore.cost.learned.protocol import Features, Floats
@@ -88,8 +89,10 @@ def program_features(
     counts = access_counts(ProblemBatch.of(problems), MappingBatch.of(mappings))
     accesses = torch.stack([counts.a0, counts.a1, counts.a2, counts.a3]).T.numpy()
     names = tuple(sorted(terms))
-    shares = np.log(np.maximum(np.stack([terms[name] for name in names], axis=1), 1e-6 * cycles[:, None]))
-    shares = (shares - np.log(cycles)[:, None]).reshape(len(layers), len(names))
+    shares = portable.log(
+        np.maximum(np.stack([terms[name] for name in names], axis=1), 1e-6 * cycles[:, None])
+    )
+    shares = (shares - portable.log(cycles)[:, None]).reshape(len(layers), len(names))
     flat, tokens, masks = [], [], []
     for i, (layer, mapping, accelerator, style) in enumerate(
         zip(layers, mappings, accelerators, styles, strict=True)
@@ -101,7 +104,7 @@ def program_features(
                 *_accelerator_row(accelerator),
                 *_mapping_row(layer.problem, mapping, accelerator, style),
                 *stream.row(accesses[i]),
-                math.log(cycles[i]),
+                portable.log(float(cycles[i])),
                 *shares[i],
             ]
         )
@@ -118,7 +121,7 @@ def program_features(
 
 
 def _log(*values: float) -> list[float]:
-    return [math.log(max(value, 1e-9)) for value in values]
+    return [portable.log(max(float(value), 1e-9)) for value in values]
 
 
 def _problem_row(layer: Layer) -> list[float]:

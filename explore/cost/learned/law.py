@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
 from explore.cost.learned.resource_law import ResourceLaw
 
@@ -65,7 +66,7 @@ class LawResidual:
         log = np.full(len(features), self.factor)
         if self.law and explicit.any():
             rows = features.take(explicit)
-            log[explicit] = np.log(self.law.predict(_counts(rows, self.law.events))) - _column(
+            log[explicit] = portable.log(self.law.predict(_counts(rows, self.law.events))) - _column(
                 rows, _PREDICTED
             )
         return Correction(log, np.where(explicit, *self.deviations))
@@ -78,7 +79,7 @@ class LawResidual:
         if self.law and explicit.any():
             counts = _counts(features.take(explicit), self.law.events)
             busy = self.law.busy(counts) / self.law.predict(counts)
-            extra[explicit, 1:] = np.log(np.maximum(busy.T, _NONE))
+            extra[explicit, 1:] = portable.log(np.maximum(busy.T, _NONE))
         names = (*features.names, "share law", *(f"share law {name}" for name in ("host", *_RESOURCES)))
         return Features(names, np.hstack([features.flat, extra]), features.tokens, features.mask)
 
@@ -130,12 +131,12 @@ def _resources(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _counts(features: Features, events: Sequence[str]) -> Floats:
     """(B, events) from the shares; what a share cannot tell from none is none."""
-    predicted = np.exp(_column(features, _PREDICTED))
+    predicted = portable.exp(_column(features, _PREDICTED))
     counts = []
     for event in events:
         if event == "one":
             counts.append(np.ones(len(features)))
             continue
-        share = np.exp(_column(features, _SHARE + event))
+        share = portable.exp(_column(features, _SHARE + event))
         counts.append(np.where(share > _NONE, share * predicted, 0.0))
     return np.stack(counts, axis=1)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from common import portable
 from compiler.layer import Layer
 from compiler.lower.grouped import packed_layer
 from compiler.mapping import Mapping, packed_groups
@@ -52,8 +53,7 @@ class MeasuredSet:
     @property
     def log_ratio(self) -> Floats:
         """(B,) log(measured / predicted)."""
-        found: Floats = np.log(self.cycles / self.predicted)
-        return found
+        return portable.log(self.cycles / self.predicted)
 
     def take(self, rows: NDArray[Any]) -> MeasuredSet:
         """The rows at indices, or where a boolean array holds."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from common import portable
 from common.errors import InputError, Location
 from explore.cost.learned.measured import MeasuredSet
 from explore.cost.learned.protocol import Features, Floats, Residual, load_arrays, store_arrays
@@ -70,7 +71,7 @@ class LearnedModel:
                 hint="train it again: baco model train",
             )
         found = self.residual.predict(features)
-        return Corrected(predicted * np.exp(found.log), found.deviation)
+        return Corrected(predicted * portable.exp(found.log), found.deviation)
 
     def store(self, path: str | Path) -> None:
         """Write it as one small file. Raises StorageError."""

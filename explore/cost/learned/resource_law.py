@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.cost.learned.protocol import Arrays, Floats
 
 __all__ = ["ResourceLaw"]
@@ -47,13 +48,14 @@ class ResourceLaw:
         """Cycles each resource is busy, (resources, B), from counts (B, events)."""
         weighted = np.maximum(counts, _NONE) * self.costs
         ends = np.cumsum([len(events) for events in self.resources.values()])
-        return np.stack([part.sum(1) for part in np.split(weighted, ends[:-1], axis=1)])
+        return np.stack([portable.total(part, 1) for part in np.split(weighted, ends[:-1], axis=1)])
 
     def predict(self, counts: Floats) -> Floats:
         """Cycles (B,) of counts (B, events)."""
         busy = self.busy(counts)
         most = busy.max(0)
-        result: Floats = most * ((busy / most) ** self.power).sum(0) ** (1 / self.power)
+        shares = portable.total(portable.power(busy / most, self.power), 0)
+        result: Floats = most * portable.power(shares, 1 / self.power)
         return result
 
     def fit(self, counts: Floats, cycles: Floats, steps: int = 700) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common import portable
 from explore.cost.learned.boosting import Booster, BoostingOptions
 from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
 
 __all__ = ["TreeResidual"]
 
 #: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
-_LOG_NORMAL_GAP = (0.5772156649015329 + np.log(2)) / 2
+_LOG_NORMAL_GAP = (0.5772156649015329 + portable.log(2)) / 2
 _LEAST_ERROR, _LEAST_DEVIATION = 1e-3, 5e-3
 _ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, least=20, columns=0.7, penalty=10.0)
 
@@ -54,8 +55,10 @@ class TreeResidual:
     def predict(self, features: Features) -> Correction:
         """As `Residual.predict`: the members' mean, and learned error and disagreement as deviation."""
         each = np.stack([member.predict(features.flat) for member in self.members])
-        size = np.exp(self.error.predict(features.flat) + _LOG_NORMAL_GAP)
-        return Correction(each.mean(0), np.maximum(np.hypot(size, each.std(0)), _LEAST_DEVIATION))
+        mean = portable.total(each, 0) / len(each)
+        variance = portable.total((each - mean) ** 2, 0) / len(each)
+        size = portable.exp(self.error.predict(features.flat) + _LOG_NORMAL_GAP)
+        return Correction(mean, np.maximum(np.sqrt(size * size + variance), _LEAST_DEVIATION))
 
     def arrays(self) -> tuple[dict[str, Any], Arrays]:
         """As `Residual.arrays`."""
