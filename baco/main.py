@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import tempfile
@@ -52,6 +53,10 @@ def run(program: str, arguments: list[str]) -> int:
     from common.errors import BacoError
     from common.provenance import command_line
 
+    for stream in (sys.stdout, sys.stderr):
+        # names of files need not be UTF-8, and terminals not know our signs: they are shown as escapes
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     command = command_line([program, *arguments])
     try:
         code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
@@ -150,11 +155,13 @@ def _exit_code(error: Exception, command: str) -> int:
 
 def _usage(error: Exception) -> int:
     """A mistake in the command line itself, as the parser found it."""
+    from common.text import one_line
+
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "baco"
     text = text[:1].lower() + text[1:].rstrip(".") if not text.startswith("'") else text
-    return _fail(f"{text}\n  hint: see '{path} --help'")
+    return _fail(f"{one_line(text, 1000)}\n  hint: see '{path} --help'")
 
 
 def _fail(message: str, code: int = USER_ERROR) -> int:
@@ -164,7 +171,9 @@ def _fail(message: str, code: int = USER_ERROR) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["(no message)"])[0][:300]
+    from common.text import one_line
+
+    return one_line((str(error).strip().splitlines() or ["(no message)"])[0], 300)
 
 
 def _log(error: Exception, command: str) -> str:

@@ -92,8 +92,9 @@ def _check(configuration: Accelerator, text: str) -> dict[str, int]:
     problems += discrepancies(hierarchy, configuration)
     if problems:
         raise BacoError(
-            "the Verilog is not what the configuration says:\n  " + "\n  ".join(problems),
+            "the Verilog is not what the configuration says:",
             hint="this is a mistake in baco; please report it with the configuration",
+            details=problems,
         )
     return hierarchy.modules
 

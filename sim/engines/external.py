@@ -191,17 +191,21 @@ def run_external(
     return outcome
 
 
-def failed(kind: str, message: str, outcome: Outcome, *, hint: str | None = None) -> SimulationError:
+def failed(
+    kind: str, message: str, outcome: Outcome, *, hint: str | None = None, details: Sequence[str] = ()
+) -> SimulationError:
     """An error that carries what is known of the run."""
     record = {"exit_code": outcome.code, "stderr": "\n".join(outcome.errors)}
-    return SimulationError(message, kind=kind, console=outcome.console, record=record, hint=hint)
+    return SimulationError(
+        message, kind=kind, console=outcome.console, record=record, hint=hint, details=details
+    )
 
 
 def unsaid(outcome: Outcome, hint: str) -> SimulationError:
     """The error for a simulator that ended without telling how the program did."""
     said = [line for line in outcome.errors if line.strip()][-6:]
     message = f"the simulator ended with {outcome.ending} and did not tell how the program ended"
-    return failed("crash", "\n".join([message, *(f"  {line}" for line in said)]), outcome, hint=hint)
+    return failed("crash", message, outcome, hint=hint, details=said)
 
 
 def result_of(

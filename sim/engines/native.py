@@ -104,9 +104,14 @@ def run_simulator(
     if record is None:
         raise _broken(code, errors, output, job)
     if "failure" in record:
-        message, hint = describe(record, elf)
+        message, details, hint = describe(record, elf)
         raise SimulationError(
-            message, kind=record["failure"]["kind"], console=output, record=record, hint=hint
+            message,
+            kind=record["failure"]["kind"],
+            console=output,
+            record=record,
+            hint=hint,
+            details=details,
         )
     return _result(record, job, elf, output, tools, build_seconds, dumps, marks)
 
