@@ -77,9 +77,8 @@ def run(program: str, arguments: list[str]) -> int:
 
 
 def _app(program: str) -> Callable[..., Any]:
-    import typer
-
     from baco.commands.bench import bench
+    from baco.commands.checked import Commands
     from baco.commands.compile import compile_
     from baco.commands.cosim import cosim
     from baco.commands.doctor import doctor
@@ -98,7 +97,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.trace import trace
     from baco.commands.validate import validate
 
-    app = typer.Typer(
+    app = Commands(
         name=program,
         add_completion=False,
         pretty_exceptions_enable=False,

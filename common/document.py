@@ -233,11 +233,14 @@ class _Builder:
             self.anchors[done.anchor] = done.node
 
     def scalar(self, event: yaml.ScalarEvent) -> None:
-        # the first flag says that the scalar is written plainly, without quotes or a tag
         found = unfit(event.value)
         if found:
             raise self.fail(f"text must not hold {found}, a character that cannot be shown", event)
-        node = self.node(self.resolve(event) if event.implicit[0] else event.value, event)
+        top = self.stack[-1] if self.stack else None
+        is_key = top is not None and isinstance(top.node.value, dict) and top.key is None
+        # the first flag says that the scalar is written plainly, without quotes or a tag
+        plain = event.implicit[0] and not is_key
+        node = self.node(self.resolve(event) if plain else event.value, event)
         node.characters = len(event.value)
         if event.anchor:
             self.anchors[event.anchor] = node

@@ -8,16 +8,28 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from common.document import Path_, YamlDoc, load_yaml, parse_yaml, path_text
 from common.errors import InputError, did_you_mean
+from common.text import name_problem
 
-__all__ = ["YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
+__all__ = ["Name", "YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _checked_name(name: str) -> str:
+    problem = name_problem(name)
+    if problem:
+        raise ValueError(f"the name {problem}")
+    return name
+
+
+#: A field for what people call something, see `common.text`.
+Name = Annotated[str, AfterValidator(_checked_name)]
 
 _KINDS = {
     "int": "a whole number",

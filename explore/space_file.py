@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from accel.config import Accelerator
 from common.files import atomic_write
+from common.yaml import Name
 from explore.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
@@ -82,7 +83,7 @@ class SpaceFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="baco design space")
 
-    name: str = Field("custom", min_length=1, max_length=100, description="What reports call the space.")
+    name: Name = Field("custom", min_length=1, max_length=100, description="What reports call the space.")
     rules: Rules = Field(
         "gemmini",
         description="gemmini: power-of-two arrays and banks, as its instruction set needs. "

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from baco.commands.bench_paper import paper
+from baco.commands.checked import Commands, seed_option
 from baco.commands.root import show_help_if_alone
 
-bench = typer.Typer()
+bench = Commands()
 
 
 @bench.callback(invoke_without_command=True)
@@ -28,7 +29,7 @@ def model(
     device: Annotated[
         str, typer.Option("--device", help="cpu, cuda, or auto: both where there is a GPU.")
     ] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the random mappings.")] = 0,
+    seed: Annotated[int, seed_option("Of the random mappings.")] = 0,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON: forward_per_s, gradient_per_s and what was measured.")
     ] = False,
@@ -106,7 +107,7 @@ def optimality(
     samples: Annotated[
         int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
     ] = 5000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the searches.")] = 0,
+    seed: Annotated[int, seed_option("Of the searches.")] = 0,
     tolerance: Annotated[
         float,
         typer.Option(
@@ -278,7 +279,7 @@ def loop(
     area_limit: Annotated[
         float | None, typer.Option("--area-limit", metavar="MM2", help="Largest area in mm².")
     ] = 1.3197,
-    seed: Annotated[int, typer.Option("--seed", help="Of the searches.")] = 0,
+    seed: Annotated[int, seed_option("Of the searches.")] = 0,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Simulations side by side; by default one a processor.")
     ] = None,

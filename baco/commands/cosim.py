@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from baco.commands.checked import seed_option
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,14 +25,22 @@ def cosim(
             "--accelerator", "-a", metavar="NAME|FILE.yaml|random", help="One configuration, or random ones."
         ),
     ] = "random",
-    streams: Annotated[int, typer.Option("--streams", min=1, help="Command streams in all.")] = 500,
+    streams: Annotated[
+        int, typer.Option("--streams", min=1, max=10**9, help="Command streams in all.")
+    ] = 500,
     configurations: Annotated[
-        int, typer.Option("--configurations", min=1, help="Random configurations that share the streams.")
+        int,
+        typer.Option(
+            "--configurations", min=1, max=100_000, help="Random configurations that share the streams."
+        ),
     ] = 4,
     first: Annotated[
-        int, typer.Option("--first", min=0, help="Number of the first random configuration: resumes a run.")
+        int,
+        typer.Option(
+            "--first", min=0, max=100_000, help="Number of the first random configuration: resumes a run."
+        ),
     ] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of configurations and streams.")] = 0,
+    seed: Annotated[int, seed_option("Of configurations and streams.")] = 0,
     stream: Annotated[
         Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
     ] = None,

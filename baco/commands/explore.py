@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from baco.commands.checked import seed_option
+
 if TYPE_CHECKING:
     from common.errors import Location
     from explore.engine import Outcome
@@ -67,9 +69,7 @@ def explore(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="SECONDS", help="Budget in seconds of search.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Of all randomness; the same seed, the same result.")
-    ] = 0,
+    seed: Annotated[int, seed_option("Of all randomness; the same seed, the same result.")] = 0,
     area_limit: Annotated[
         float | None,
         typer.Option(
@@ -209,17 +209,15 @@ def explore(
 def cycles_of(text: str, option: str) -> float:
     """A number of cycles, `200M` or `2e8`. Raises InputError."""
     from common.errors import InputError, Location
+    from common.numbers import EXACT, real_number
 
     units = {"k": 1e3, "m": 1e6, "g": 1e9}
     unit = units.get(text[-1:].lower(), 1.0)
-    try:
-        found = float(text[:-1] if unit > 1 else text) * unit
-    except ValueError:
-        found = float("nan")
-    if not 0 < found < float("inf"):
-        raise InputError(
-            f"'{text}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
-        )
+    hint = "e.g. 200M, 1.5G or 2e8"
+    number = text[:-1] if unit > 1 else text
+    found = real_number("the number of cycles", number, location=Location(option), hint=hint) * unit
+    if found > EXACT:
+        raise InputError(f"{text} cycles are never simulated", location=Location(option), hint=hint)
     return found
 
 
@@ -251,24 +249,17 @@ def _validation(best: int, time_limit: float | None, *, baseline: bool) -> Valid
 
 
 def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
-    from common.errors import InputError, Location
+    from common.errors import Location
+    from common.numbers import real_number
     from explore.space import load_space
 
     space = load_space(name)
     if area_limit is not None:
         space = space.constrain("--area-limit", area_mm2=area_limit)
     for text in constraints:
-        key, equals, value = text.partition("=")
-        try:
-            if not equals:
-                raise ValueError
-            bound = float(value)
-        except ValueError:
-            raise InputError(
-                f"'{text}' is not of the form NAME=NUMBER",
-                location=Location("--constraint"),
-                hint="e.g. --constraint power_mw=500",
-            ) from None
+        key, _, value = text.partition("=")
+        hint, here = "write NAME=NUMBER, e.g. --constraint power_mw=500", Location("--constraint")
+        bound = real_number(f"the bound in '{text[:100]}'", value.strip(), location=here, hint=hint)
         space = space.constrain("--constraint", **{key.strip(): bound})
     return space
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from baco.commands.checked import Commands, seed_option
 from baco.commands.root import show_help_if_alone
 
-model = typer.Typer()
+model = Commands()
 
 _SET = "Measured set: micro, train, test, or a file of one."
 _Residual = Annotated[str, typer.Option("--residual", help="blend, law, trees, process, mlp or encoder.")]
@@ -35,7 +36,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro and train.")
     ] = None,
     residual: _Residual = "blend",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
+    seed: Annotated[int, seed_option("The same seed gives the same weights.")] = 0,
     programs: _Programs = False,
     out: Annotated[
         Path | None,
@@ -159,7 +160,7 @@ def transfer(
     measurements: Annotated[
         int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
     ] = 50,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of models and of what is drawn.")] = 0,
+    seed: Annotated[int, seed_option("Of models and of what is drawn.")] = 0,
     programs: _Programs = False,
     rows: Annotated[
         Path | None,

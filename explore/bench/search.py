@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import math
@@ -18,6 +16,7 @@ from typing import Any
 
 from common.errors import BacoError, InputError, did_you_mean
 from common.files import atomic_write, output_folder
+from common.table import csv_text
 from explore.bench.curves import figure
 from explore.bench.runs import Run, RunKey, execute, setup_of
 from explore.search.base import SEARCHERS
@@ -271,20 +270,14 @@ def _curve_points(run: Run) -> Iterator[tuple[str, float, float]]:
 
 
 def _curves_csv(runs: Sequence[Run]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["space", "network", "searcher", "seed", "axis", "at", "edp_uj_cycles"])
+    rows: list[Sequence[object]] = [["space", "network", "searcher", "seed", "axis", "at", "edp_uj_cycles"]]
     for run in runs:
         for axis, at, edp in _curve_points(run):
             key = run.key
-            writer.writerow([key.space, key.network, key.searcher, key.seed, axis, f"{at:.6g}", repr(edp)])
-    return text.getvalue()
+            rows.append([key.space, key.network, key.searcher, key.seed, axis, f"{at:.6g}", repr(edp)])
+    return csv_text(rows)
 
 
 def _comparisons_csv(result: SearchBench) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*Comparison.__dataclass_fields__], lineterminator="\n")
-    writer.writeheader()
-    for comparison in result.comparisons:
-        writer.writerow({k: "" if v is None else v for k, v in vars(comparison).items()})
-    return text.getvalue()
+    names = [*Comparison.__dataclass_fields__]
+    return csv_text([names, *([getattr(one, name) for name in names] for one in result.comparisons)])
