@@ -93,7 +93,7 @@ def test_segments_symbols_and_image(tmp_path: Path) -> None:
     assert program.segments == (Segment(BASE, GOOD[0][1], 64), Segment(BASE + 4096, b"data", 4))
     assert (program.entry, program.tohost, program.fromhost) == (BASE, 5, 6)
     expected = struct.pack("<QQ", BASE, 32) + GOOD[0][1] + struct.pack("<QQ", BASE + 4096, 4) + b"data"
-    assert program.image() == expected
+    assert b"".join(program.image()) == expected
 
 
 def test_the_hash_of_a_note_segment(tmp_path: Path) -> None:
