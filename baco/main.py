@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 from baco.startup import shadow_message
@@ -25,6 +25,8 @@ _NO_SPACE_OR_RIGHTS = {
     errno.EPERM,
     errno.EMFILE,
 }
+#: What is wrong with a name that a user gave, wherever it is first used.
+_BAD_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
 
 #: Commands whose functions cannot have their names.
 _NAMES = {"compile_": "compile", "run_program": "run"}
@@ -76,7 +78,11 @@ def run(program: str, arguments: list[str]) -> int:
         return _exit_code(error, command)
 
 
-def _app(program: str) -> Callable[..., Any]:
+@functools.cache
+def _app(program: str) -> Any:
+    """What typer makes of all commands."""
+    from typer.main import get_command
+
     from baco.commands.bench import bench
     from baco.commands.checked import Commands
     from baco.commands.compile import compile_
@@ -105,7 +111,7 @@ def _app(program: str) -> Callable[..., Any]:
     )
     if program == "explore":
         app.command()(explore)
-        return app
+        return get_command(app)
     for command in (
         explore,
         validate,
@@ -127,7 +133,7 @@ def _app(program: str) -> Callable[..., Any]:
     app.add_typer(bench, name="bench")
     app.add_typer(model, name="model")
     app.callback(invoke_without_command=True)(root)
-    return app
+    return get_command(app)
 
 
 def _exit_code(error: Exception, command: str) -> int:
@@ -140,6 +146,13 @@ def _exit_code(error: Exception, command: str) -> int:
         return _fail("interrupted", INTERRUPTED)
     if "Exit" in names:
         return int(getattr(error, "exit_code", 0))
+    if isinstance(error, OSError) and error.errno in _BAD_NAMES and error.filename is not None:
+        from common.errors import InputError, Location
+
+        reason = (error.strerror or str(error)).lower()
+        return _fail(
+            str(InputError(f"no file can be used here: {reason}", location=Location(str(error.filename))))
+        )
     if isinstance(error, OSError) and error.errno in _NO_SPACE_OR_RIGHTS:
         from common.files import storage_error
 

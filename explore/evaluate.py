@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,7 @@ def write_predictions(table: MappingTable, predicted: dict[str, Floats], out: st
 
     Raises StorageError when `out`, gzipped if its name ends in `.gz`, cannot be written.
     """
-    if Path(out).is_dir():
+    if os.path.isdir(out):
         raise StorageError(
             "this is a folder", location=Location(str(out)), hint="give --out the name of a file"
         )

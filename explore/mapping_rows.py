@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, Location, did_you_mean
-from common.numbers import EXACT, real_number
+from common.numbers import EXACT, real_number, whole_number
 from common.table import TableRow, read_rows, read_table_text
 from compiler.mapping import Mapping
 from compiler.mapping_text import parse_mapping
@@ -165,6 +165,8 @@ def _header(name: str, line: int, columns: list[str]) -> tuple[str, ...]:
 def _whole(row: TableRow, place: int, header: Sequence[str], name: str) -> int:
     text = row.fields[place].strip()
     at = Location(name, row.line, row.column(place))
+    if text.isascii() and text.isdigit():
+        return whole_number(header[place], text, least=1, location=at)
     # other programs write whole numbers as 64.0 or 1e3
     number = real_number(header[place], text, positive=False, location=at)
     if number != int(number) or not 1 <= number <= EXACT:

@@ -74,7 +74,7 @@ class WeightedNetwork(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    network: str = Field(min_length=1, description="Name or file, with options, as --network takes it.")
+    network: Name = Field(min_length=1, description="Name or file, with options, as --network takes it.")
     weight: float = Field(1.0, gt=0, le=1e9, allow_inf_nan=False, description="Runs of it in the mix.")
 
 
@@ -89,7 +89,7 @@ class SpaceFile(BaseModel):
         description="gemmini: power-of-two arrays and banks, as its instruction set needs. "
         "reference: any side and capacity, to compare with published results.",
     )
-    base: str = Field(
+    base: Name = Field(
         "gemmini-default", min_length=1, description="Preset or file for everything that is not searched."
     )
     fixed: dict[str, Any] = Field(

@@ -281,7 +281,10 @@ def loop(
     ] = 1.3197,
     seed: Annotated[int, seed_option("Of the searches.")] = 0,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Simulations side by side; by default one a processor.")
+        int | None,
+        typer.Option(
+            "--workers", min=1, max=1024, help="Simulations side by side; by default one a processor."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for measured-loop.md and measured-loop.json.")

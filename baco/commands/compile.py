@@ -69,6 +69,7 @@ def compile_(
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import EMITS, emit_text, lower_unit, needs_text, observer
+    from baco.commands.network_input import only_networks
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
 
@@ -102,6 +103,7 @@ def compile_(
             check=check or check_layers,
         )
         return
+    only_networks({"--layers": layers, "--check-layers": check_layers, "--image": image})
     request = Request(
         source,
         layer,

@@ -168,7 +168,11 @@ Network = Annotated[
 Layers = Annotated[
     int | None,
     typer.Option(
-        "--layers", metavar="N", help="Run repeated blocks only so many times.", rich_help_panel=_NETWORK
+        "--layers",
+        min=1,
+        metavar="N",
+        help="Run repeated blocks only so many times.",
+        rich_help_panel=_NETWORK,
     ),
 ]
 Scales = Annotated[

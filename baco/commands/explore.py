@@ -310,6 +310,7 @@ def _load(spec: str, place: Location | None) -> Network:
 
 def _default_folder(workload: Workload, objective: object, resume: bool) -> Path:
     """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
+    import os
     import re
 
     from explore.study import FILE_NAME
@@ -317,7 +318,7 @@ def _default_folder(workload: Workload, objective: object, resume: bool) -> Path
     names = "+".join(network.name for network in workload.networks)
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
     folder, number, latest = OUTPUT_ROOT / stem, 1, None
-    while (folder / FILE_NAME).exists():
+    while os.path.exists(folder / FILE_NAME):
         latest, number = folder, number + 1
         folder = OUTPUT_ROOT / f"{stem}-{number}"
     return latest if resume and latest is not None else folder

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from compiler.network.program import NetworkCode, NetworkProgram
     from workloads.network import Network
 
-__all__ = ["NetworkRequest", "NetworkUnit", "network_request", "prepare_network"]
+__all__ = ["NetworkRequest", "NetworkUnit", "network_request", "only_networks", "prepare_network"]
 
 #: Inputs that are run differ from those that ranges were taken from.
 _OTHER_SEED = 1
@@ -113,6 +113,13 @@ def network_request(
         if value:
             raise InputError(f"--network and {name} exclude each other")
     return NetworkRequest(spec, accelerator, baseline=layer.baseline, **options)
+
+
+def only_networks(options: Mapping[str, object]) -> None:
+    """Raises InputError for an option, by how it is written, that means nothing without --network."""
+    for name, value in options.items():
+        if value:
+            raise InputError(f"{name} goes with --network")
 
 
 def prepare_network(request: NetworkRequest) -> NetworkUnit:

@@ -78,6 +78,7 @@ def run_program(
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import lower_unit, needs_text, observer
+    from baco.commands.network_input import only_networks
     from common.errors import InputError
     from sim.job import Recording
     from sim.program import run_program as simulate
@@ -119,6 +120,7 @@ def run_program(
         return
     if report is not None:
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
+    only_networks({"--layers": layers, "--check-layers": check_layers})
     request = Request(
         source,
         layer,

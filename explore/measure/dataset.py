@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
@@ -310,7 +311,7 @@ def write_dataset(path: str | Path, rows: Iterable[Row], accelerators: Iterable[
         numbers = [_short(row.numbers[name]) for name in NUMBERS]
         table.append([*texts, *numbers, row.reason])
     beside = path.with_name(ACCELERATORS_FILE)
-    known = _read_accelerators(beside) if beside.exists() else {}
+    known = _read_accelerators(beside) if os.path.exists(beside) else {}
     known |= {one.name: one for one in accelerators}
     atomic_write(beside, _accelerators_text(known))
     atomic_write(path, gzip.compress(csv_text(table).encode(), mtime=0))

@@ -95,11 +95,11 @@ def find_simulator(job: Job, *, what: str, option: str, variable: str, on_path: 
             raise InputError(f"this engine needs {what}, which baco does not bring along", hint=hint)
         return Path(found).absolute()
     # a bare name is looked up as a shell does, unless it is a file here
-    path = Path(named).expanduser()
-    if not path.exists() and "/" not in named:
+    path = Path(os.path.expanduser(named))  # which leaves users that there are not as they are
+    if not os.path.exists(path) and "/" not in named:
         path = Path(shutil.which(named) or path)
     here = Location(str(path))
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputError(f"no such file; it should be {what}", location=here, hint=hint)
     if not path.is_file() or not os.access(path, os.X_OK):
         raise InputError(f"this is not an executable file; it should be {what}", location=here, hint=hint)
