@@ -28,6 +28,7 @@ __all__ = [
     "markdown_text",
     "name_problem",
     "one_line",
+    "script_json",
     "several_lines",
     "shell_word",
     "unfit",
@@ -103,8 +104,8 @@ def html_text(text: str) -> str:
     return html.escape(several_lines(text))
 
 
-#: What could begin an element of Markdown or HTML, or end a cell of a table.
-_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~&$]")
+#: What could begin a link, code or HTML, or end a cell of a table.
+_MARKDOWN = re.compile(r"[\\`\[\]<>|]")
 
 
 def markdown_text(text: str) -> str:
@@ -120,6 +121,20 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     # outside of strings the only one is the line feed; beyond the 16-bit plane JSON writes pairs
     return _UNFIT.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1], text) + "\n"
+
+
+def script_json(value: Any) -> str:
+    """JSON for a script within HTML: strings of several lines, fit to show, without what could end the script."""
+    text = json.dumps(_fit(value), allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _fit(value: Any) -> Any:
+    if isinstance(value, str):
+        return several_lines(value)
+    if isinstance(value, dict):
+        return {_fit(key): _fit(inner) for key, inner in value.items()}
+    return [_fit(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)

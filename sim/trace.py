@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import html
 import io
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from accel.isa import disassemble, find_command_type
 from common.errors import InputError, Location
+from common.figure import figure_bytes
 from common.files import atomic_write
 from common.numbers import WHOLE, whole_number
 from common.table import read_table_text
+from common.text import html_text, script_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -229,14 +229,12 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
     for an empty or too large window, StorageError when the file cannot be written.
     """
     chart = _chart(log, first, until, _MOST_IN_IMAGE)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     colours = colours_of(chart.names)
     figure = Figure(figsize=(14, 1.6 + 0.22 * len(chart.lanes)), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for alpha, least, spans in (
         (0.3, 0.0, [bar.waiting for bar in chart.bars]),
@@ -282,14 +280,13 @@ def _corners(lane: int, start: float, length: float) -> list[tuple[float, float]
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure of matplotlib; the suffix of `path` says as what. Raises InputError for an unknown one."""
     kind = Path(path).suffix.lstrip(".").lower()
-    buffer = io.BytesIO()
     try:
-        figure.savefig(buffer, format=kind, dpi=130)
+        data = figure_bytes(figure, kind, dpi=130)
     except ValueError:
         raise InputError(
             f"a chart cannot be written as '.{kind}'", hint="use .png, .svg, .pdf or .html"
         ) from None
-    atomic_write(path, buffer.getvalue())
+    atomic_write(path, data)
 
 
 def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None = None) -> None:
@@ -331,9 +328,9 @@ def save_page(
     """Write a plotly figure as one offline page, with more HTML below it."""
     from plotly.offline import get_plotlyjs
 
-    data = json.dumps([traces, layout]).replace("</", "<\\/")
+    data = script_json([traces, layout])
     page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html_text(title)}</title>'
         f"<script>{get_plotlyjs()}</script><body><div id=chart></div>{body}"
         f"<script>const [traces, layout] = {data}; Plotly.newPlot('chart', traces, layout);</script></body></html>\n"
     )
@@ -349,4 +346,4 @@ def _span(chart: _Chart, first: int, until: int | None) -> tuple[int, int]:
 def _hover(entry: LogEntry) -> str:
     issued = "not issued" if entry.issued is None else f"issued {entry.issued:,}"
     done = "not done" if entry.done is None else f"done {entry.done:,}"
-    return f"{html.escape(entry.text)}<br>allocated {entry.allocated:,}, {issued}, {done}"
+    return f"{html_text(entry.text)}<br>allocated {entry.allocated:,}, {issued}, {done}"

@@ -87,12 +87,12 @@ def search(
         seeds=range(seeds),
         out=out,
         jobs=jobs,
-        progress=lambda line: stderr().print(line, markup=False),
+        progress=lambda line: stderr().print(line),
     )
     if json:
         print_json(result.to_dict())
     else:
-        stdout().print(result.text(), markup=False)
+        stdout().print(result.text())
 
 
 @bench.command("optimality")
@@ -133,7 +133,7 @@ def optimality(
         tolerance=tolerance,
         small=small,
         out=out,
-        note=lambda text: console.print(text, markup=False),
+        note=lambda text: console.print(text),
     )
     if not json:
         for row in [*result.pop("networks"), *result.pop("small_layers")]:
@@ -163,9 +163,7 @@ def rtl(
     from sim.bench.rtl import DIMS, bench_rtl, report_text, write_report
 
     console = stderr()
-    result = bench_rtl(
-        dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line, markup=False)
-    )
+    result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line))
     if out is not None:
         write_report(result, out)
     _show(result, report_text, json)
@@ -195,7 +193,7 @@ def compiler(
         load_accelerator(accelerator),
         tuple(layers or ("resnet50", "gemm")),
         only=only,
-        progress=lambda line: console.print(line, markup=False),
+        progress=lambda line: console.print(line),
     )
     if out is not None:
         write_report(result, out)
@@ -237,7 +235,7 @@ def measurements(
         out=out,
         workers=workers,
         store=store,
-        say=lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True),
+        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
     counts: dict[str, Any] = {"rows": len(found)}
     for row in found:
@@ -312,7 +310,7 @@ def loop(
         work=work,
         workers=workers,
         watch=lambda _: MeasuredDisplay(budget),
-        say=lambda line: console.print(line, markup=False),
+        say=lambda line: console.print(line),
     )
     _show(result, report_text, json)
 
@@ -324,7 +322,7 @@ def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json
     if as_json:
         print_json(result)
     else:
-        stdout().print(text(result), markup=False)
+        stdout().print(text(result))
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:
@@ -335,4 +333,4 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in result.items():
         text = f"{value:,.6g}" if isinstance(value, float) else str(value)
-        stdout().print(f"{name}: {text}", markup=False)
+        stdout().print(f"{name}: {text}")

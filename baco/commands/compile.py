@@ -131,9 +131,7 @@ def compile_(
     atomic_write(path, program.elf)
     notes = stderr()
     for note in unit.notes:
-        notes.print(note, markup=False)
-    notes.print(needs_text(program.requirement), markup=False)
+        notes.print(note)
+    notes.print(needs_text(program.requirement))
     size = len(program.elf)
-    notes.print(
-        f"{path}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}", markup=False
-    )
+    notes.print(f"{path}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}")

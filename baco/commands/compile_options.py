@@ -169,7 +169,6 @@ Layers = Annotated[
     int | None,
     typer.Option(
         "--layers",
-        min=1,
         metavar="N",
         help="Run repeated blocks only so many times.",
         rich_help_panel=_NETWORK,

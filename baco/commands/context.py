@@ -26,9 +26,7 @@ class FitConsole(Console):
     """
 
     def __init__(self, file: TextIO, *, width: int | None, soft_wrap: bool) -> None:
-        super().__init__(
-            file=file, markup=False, emoji=False, highlight=False, width=width, soft_wrap=soft_wrap
-        )
+        super().__init__(file=file, emoji=False, highlight=False, width=width, soft_wrap=soft_wrap)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is rendered, unfit characters as escapes; what moves the cursor comes from rich, as control codes."""

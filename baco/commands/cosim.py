@@ -64,7 +64,7 @@ def cosim(
     from sim.cosim.campaign import run_campaign
 
     notes = stderr()
-    report = lambda text: notes.print(text, markup=False)  # noqa: E731
+    report = lambda text: notes.print(text)  # noqa: E731
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
@@ -80,7 +80,7 @@ def cosim(
     for result in run_campaign(chosen, -(-streams // total), seed, report=report):
         results.append(result)
         if not json:
-            stdout().print(_line(result), markup=False)
+            stdout().print(_line(result))
         for failure in result.failures[:1]:
             _write(result.accelerator, failure, out, report)
     seconds = time.monotonic() - start
@@ -97,7 +97,6 @@ def cosim(
         stdout().print(
             f"{played:,} streams on {len(results)} configurations: {failed} mismatches"
             f" ({commands:,} commands, {cycles:,} cycles, {seconds:.0f} s)",
-            markup=False,
         )
     if failed:
         raise typer.Exit(1)
@@ -169,13 +168,11 @@ def _play(
     if outcome.kind == "illegal":
         raise InputError(f"the stream is not legal: {outcome.text}", location=Location(str(path)))
     if not outcome.failed:
-        stdout().print(
-            f"no difference: {outcome.commands:,} commands, {outcome.cycles:,} cycles", markup=False
-        )
+        stdout().print(f"no difference: {outcome.commands:,} commands, {outcome.cycles:,} cycles")
         return
     if shorten:
         _write(accelerator, Failure(stream, outcome, minimise(stream, simulator, report=report)), out, report)
     else:
         divergence = first_divergence(stream, simulator)
-        stdout().print(divergence.describe() if divergence else outcome.describe(), markup=False)
+        stdout().print(divergence.describe() if divergence else outcome.describe())
     raise typer.Exit(1)

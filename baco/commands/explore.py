@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -213,11 +214,14 @@ def cycles_of(text: str, option: str) -> float:
 
     units = {"k": 1e3, "m": 1e6, "g": 1e9}
     unit = units.get(text[-1:].lower(), 1.0)
-    hint = "e.g. 200M, 1.5G or 2e8"
-    number = text[:-1] if unit > 1 else text
-    found = real_number("the number of cycles", number, location=Location(option), hint=hint) * unit
+    try:
+        found = real_number("", text[:-1] if unit > 1 else text) * unit
+    except InputError:
+        found = math.inf
     if found > EXACT:
-        raise InputError(f"{text} cycles are never simulated", location=Location(option), hint=hint)
+        raise InputError(
+            f"'{text}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
+        )
     return found
 
 

@@ -54,7 +54,7 @@ def export_chipyard(
         return
     console = stdout()
     for name in files:
-        console.print(str(folder / name), markup=False)
-    console.print("not expressed, or different in Gemmini:", markup=False)
+        console.print(str(folder / name))
+    console.print("not expressed, or different in Gemmini:")
     for note in notes:
-        console.print(f"  * {note}", markup=False)
+        console.print(f"  * {note}")

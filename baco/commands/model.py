@@ -52,7 +52,7 @@ def train(
     trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
-    stdout().print(f"{path}: {trained.residual.name}, {about}; {size:.0f} KiB", markup=False)
+    stdout().print(f"{path}: {trained.residual.name}, {about}; {size:.0f} KiB")
 
 
 @model.command("evaluate")
@@ -106,12 +106,12 @@ def evaluate(
             folds=folds,
             seeds=range(seeds),
             out=out,
-            progress=lambda line: stderr().print(line, markup=False),
+            progress=lambda line: stderr().print(line),
         )
     if json:
         print_json(report.to_dict())
     else:
-        stdout().print(report.text(), markup=False)
+        stdout().print(report.text())
 
 
 @model.command("compare")
@@ -145,12 +145,12 @@ def compare(
         folds=folds,
         seeds=seeds,
         programs=programs,
-        progress=lambda line: stderr().print(line, markup=False),
+        progress=lambda line: stderr().print(line),
     )
     if json:
         print_json([one.to_dict() for one in found])
     else:
-        stdout().print(comparison_text(found), markup=False)
+        stdout().print(comparison_text(found))
 
 
 @model.command("transfer")
@@ -180,14 +180,14 @@ def transfer(
     from explore.cost.learned.report import transfer_set, transfer_text
 
     def progress(line: str) -> None:
-        stderr().print(line, markup=False)
+        stderr().print(line)
 
     if rows is not None:
         published = transfer_published(rows, measurements=measurements, seed=seed, progress=progress)
         if json:
             print_json([asdict(one) for one in published])
         else:
-            stdout().print(published_text(published), markup=False)
+            stdout().print(published_text(published))
         return
     found = transfer_set(
         measured, residual, measurements=measurements, seed=seed, programs=programs, progress=progress
@@ -195,4 +195,4 @@ def transfer(
     if json:
         print_json([{**asdict(one), "ratio": one.ratio} for one in found])
     else:
-        stdout().print(transfer_text(found), markup=False)
+        stdout().print(transfer_text(found))

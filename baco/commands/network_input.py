@@ -118,7 +118,7 @@ def network_request(
 def only_networks(options: Mapping[str, object]) -> None:
     """Raises InputError for an option, by how it is written, that means nothing without --network."""
     for name, value in options.items():
-        if value:
+        if value is not None and value is not False:
             raise InputError(f"{name} goes with --network")
 
 

@@ -25,4 +25,4 @@ def report(
     target = output_folder(out if out is not None else study.parent)
     write_study_report(study, target)
     if not quiet:
-        stdout().print(f"report: {target / 'report.html'}", markup=False)
+        stdout().print(f"report: {target / 'report.html'}")

@@ -63,7 +63,7 @@ def rtl(
     if structure is not None:
         from accel.structure import structure as count
 
-        report = count(text, note=lambda note: stderr().print(note, markup=False))
+        report = count(text, note=lambda note: stderr().print(note))
         summary["structure"] = report.to_dict()
         atomic_write(structure, _document(configuration, summary["structure"]))
         lines.append(f"{structure}: structure, by {report.yosys}")
@@ -73,7 +73,7 @@ def rtl(
         return
     console = stdout()
     for line in lines:
-        console.print(line, markup=False)
+        console.print(line)
     if table is not None:
         console.print(_rich_table(*table))
 

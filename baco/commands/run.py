@@ -148,7 +148,7 @@ def run_program(
         program,
         engine=engine,
         recording=Recording(log=log),
-        report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+        report=(lambda text: notes.print(text)) if talkative else None,
         read_all=True,
     )
     for name, path in files.items():
@@ -160,12 +160,12 @@ def run_program(
         from baco.commands.result_text import result_lines
 
         for line in (*unit.notes, needs_text(program.requirement), *result_lines(result)):
-            stdout().print(line, markup=False)
-        stdout().print(_verdict(expected, mistakes, result.exit_code), markup=False)
+            stdout().print(line)
+        stdout().print(_verdict(expected, mistakes, result.exit_code))
     for text in mistakes if not json else ():
-        notes.print(text, markup=False)
+        notes.print(text)
     if result.exit_code:
-        notes.print(f"the program ended with exit code {result.exit_code}", markup=False)
+        notes.print(f"the program ended with exit code {result.exit_code}")
     if mistakes or result.exit_code:
         raise typer.Exit(1)
 

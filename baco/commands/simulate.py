@@ -174,7 +174,7 @@ def simulate(
             tools=tools,
             simulator=spike or simulator,
             engine_arguments=tuple(engine_argument or ()),
-            report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+            report=(lambda text: notes.print(text)) if talkative else None,
             console=None if json else _show,
         ),
         engine=engine,
@@ -187,10 +187,10 @@ def simulate(
         from baco.commands.result_text import result_lines
 
         for line in result_lines(result):
-            stdout().print(line, markup=False)
+            stdout().print(line)
     if result.exit_code:
         sys.stdout.flush()
-        notes.print(f"the program ended with exit code {result.exit_code}", markup=False)
+        notes.print(f"the program ended with exit code {result.exit_code}")
         raise typer.Exit(1)
 
 

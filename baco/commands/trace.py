@@ -27,4 +27,4 @@ def trace(
     content = read_log(log)
     draw = draw_html if out.suffix == ".html" else draw_image
     draw(content, out, first=first, until=until)
-    stdout().print(f"chart: {out}", markup=False)
+    stdout().print(f"chart: {out}")

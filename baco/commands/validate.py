@@ -33,7 +33,6 @@ def validate(
         int | None,
         typer.Option(
             "--workers",
-            min=1,
             max=1024,
             metavar="N",
             help="Simulations side by side; by default one a processor.",

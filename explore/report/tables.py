@@ -13,6 +13,7 @@ import yaml
 
 from accel.config import Accelerator
 from common.table import csv_text
+from common.text import unfit
 from compiler.mapping import Mapping
 from compiler.mapping_text import format_mapping
 from explore.candidate import Cost, LayerCost
@@ -138,7 +139,10 @@ def mappings_yaml(data: ReportData) -> str:
         "# in the scratchpad, O in the accumulator).\n"
     )
     body = {"accelerator": best.accelerator.config_hash, "layers": layers}
-    return head + yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=10_000)
+    text = yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=10_000)
+    if unfit(text):  # a study may hold names that files of networks may not: then everything is escaped
+        text = yaml.safe_dump(body, sort_keys=False, allow_unicode=False, width=10_000)
+    return head + text
 
 
 def candidates_parquet(data: ReportData) -> bytes:

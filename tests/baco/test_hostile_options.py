@@ -265,6 +265,8 @@ def texts() -> Iterator[Case]:
             "-",
             "../" * 2000,
         ):
+            if text == "-" and place in ("compile TEXT", "opt TEXT -p canonicalize"):
+                continue  # standard input
             words = tuple(word.replace("TEXT", text) for word in place.split())
             yield Case(f"{place} {text[:20]!r}", words)
 
