@@ -113,4 +113,4 @@ def print_validation(study: Path) -> None:
         )
     for comparison in comparisons(designs, objective):
         console.print(Text(one_line(comparison.text)))
-    console.print(f"report: {study.parent / 'report.html'}")
+    console.print(f"report: {one_line(str(study.parent / 'report.html'))}")

@@ -113,7 +113,7 @@ class Statistics:
 
     def text(self) -> str:
         """For people."""
-        lines = [f"{self.rows:,} rows predicted: {self.out}"]
+        lines = [f"{self.rows:,} rows predicted: {one_line(self.out)}"]
         if self.rows_not_fitting:
             lines.append(f"{self.rows_not_fitting:,} of them need more than the accelerator of their row has")
         for name, e in self.errors.items():

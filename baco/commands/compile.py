@@ -72,6 +72,7 @@ def compile_(
     from baco.commands.network_input import only_networks
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
+    from common.text import one_line
 
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
@@ -134,4 +135,6 @@ def compile_(
         notes.print(note)
     notes.print(needs_text(program.requirement))
     size = len(program.elf)
-    notes.print(f"{path}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}")
+    notes.print(
+        f"{one_line(str(path))}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}"
+    )

@@ -64,7 +64,7 @@ def cosim(
     from sim.cosim.campaign import run_campaign
 
     notes = stderr()
-    report = lambda text: notes.print(text)  # noqa: E731
+    report = notes.print
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
@@ -127,6 +127,7 @@ def _record(result: ConfigurationResult) -> dict[str, Any]:
 def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
     """The failing stream, as short as it could be made, and its configuration."""
     from common.files import atomic_write
+    from common.text import one_line, shell_word
 
     small = failure.minimised
     stream = small.stream if small else failure.stream
@@ -134,12 +135,15 @@ def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callab
     if small:
         text = small.divergence.describe() if small.divergence else small.outcome.describe()
     path, configuration = out / f"{failure.stream.name}.stream", out / f"{accelerator.config_hash}.yaml"
-    again = f"baco cosim --accelerator {configuration} --stream {path}"
+    words = ("baco", "cosim", "--accelerator", str(configuration), "--stream", str(path))
+    again = " ".join(map(shell_word, words))
     _make_folder(out)
     head = "".join(f"# {line}\n" for line in (*text.splitlines(), f"again: {again}"))
     atomic_write(path, head + stream.text(comments=True))
     atomic_write(configuration, accelerator.to_yaml())
-    report(f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {path}; again: {again}")
+    report(
+        f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {one_line(str(path))}; again: {again}"
+    )
 
 
 def _make_folder(out: Path) -> None:

@@ -45,6 +45,7 @@ def train(
 ) -> None:
     """Train a residual on measured sets and write its weights."""
     from baco.commands.context import stdout
+    from common.text import one_line
     from explore.cost.learned.model import SHIPPED
     from explore.cost.learned.report import train_model
 
@@ -52,7 +53,7 @@ def train(
     trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
-    stdout().print(f"{path}: {trained.residual.name}, {about}; {size:.0f} KiB")
+    stdout().print(f"{one_line(str(path))}: {trained.residual.name}, {about}; {size:.0f} KiB")
 
 
 @model.command("evaluate")

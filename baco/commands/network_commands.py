@@ -17,6 +17,7 @@ from baco.commands.lowering import needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
+from common.text import one_line
 
 if TYPE_CHECKING:
     from compiler.network.program import NetworkProgram
@@ -41,9 +42,9 @@ def compile_network_command(
         notes.print(line)
     if image is not None:
         atomic_write(image, built.image.tobytes())
-        notes.print(f"{image}: {built.image.nbytes:,} bytes at the symbol buffer_constants")
+        notes.print(f"{one_line(str(image))}: {built.image.nbytes:,} bytes at the symbol buffer_constants")
     notes.print(
-        f"{path}: {len(built.program.elf):,} bytes, for the accelerator {request.accelerator.config_hash}",
+        f"{one_line(str(path))}: {len(built.program.elf):,} bytes, for the accelerator {request.accelerator.config_hash}",
     )
 
 
@@ -105,7 +106,7 @@ def run_network_command(
         engine,
         predicted=predict_steps(built, request.accelerator),
         recording=Recording(log=log),
-        report=(lambda text: notes.print(text)) if talkative else None,
+        report=notes.print if talkative else None,
     )
     result, values = run.result, run.values
     wrong = [str(one) for one in run.wrong]

@@ -19,10 +19,11 @@ def report(
     from baco.commands.context import stdout
     from baco.commands.study_input import study_file
     from common.files import output_folder
+    from common.text import one_line
     from explore.study_report import write_study_report
 
     study = study_file(folder)
     target = output_folder(out if out is not None else study.parent)
     write_study_report(study, target)
     if not quiet:
-        stdout().print(f"report: {target / 'report.html'}")
+        stdout().print(f"report: {one_line(str(target / 'report.html'))}")

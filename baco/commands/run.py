@@ -148,7 +148,7 @@ def run_program(
         program,
         engine=engine,
         recording=Recording(log=log),
-        report=(lambda text: notes.print(text)) if talkative else None,
+        report=notes.print if talkative else None,
         read_all=True,
     )
     for name, path in files.items():

@@ -174,7 +174,7 @@ def simulate(
             tools=tools,
             simulator=spike or simulator,
             engine_arguments=tuple(engine_argument or ()),
-            report=(lambda text: notes.print(text)) if talkative else None,
+            report=notes.print if talkative else None,
             console=None if json else _show,
         ),
         engine=engine,

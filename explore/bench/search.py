@@ -17,6 +17,7 @@ from typing import Any
 from common.errors import BacoError, InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.table import csv_text
+from common.text import one_line
 from explore.bench.curves import figure
 from explore.bench.runs import Run, RunKey, execute, setup_of
 from explore.search.base import SEARCHERS
@@ -96,7 +97,9 @@ class SearchBench:
             lines += ["", f"space {space}", f"{'network':28s}" + "".join(f"{s:>22s}" for s in searchers)]
             for network in dict.fromkeys(c.network for c in rows):
                 cells = [_cell(c) for c in rows if c.network == network]
-                lines.append(f"{Path(network).name[-28:]:28s}" + "".join(f"{cell:>22s}" for cell in cells))
+                lines.append(
+                    f"{one_line(Path(network).name[-28:]):28s}" + "".join(f"{cell:>22s}" for cell in cells)
+                )
             for name, means in (("ratio to " + MAIN, self.ratios), (MAIN + " needs", self.evaluations)):
                 cells = [_mean(means.get((space, s)), name.endswith("needs")) for s in searchers]
                 lines.append(f"{name:28s}" + "".join(f"{cell:>22s}" for cell in cells))
@@ -104,7 +107,7 @@ class SearchBench:
             "",
             f"'{MAIN} needs': share of a searcher's evaluations after which {MAIN} has reached its final EDP",
         ]
-        return "\n".join([*lines, f"runs, tables and figures: {self.out}"])
+        return "\n".join([*lines, f"runs, tables and figures: {one_line(self.out)}"])
 
 
 def _cell(c: Comparison) -> str:

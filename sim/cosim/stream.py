@@ -101,13 +101,14 @@ def parse_stream(text: str, source: str) -> Stream:
 
     Raises InputError with the line of anything malformed, or of a second stream.
     """
-    name, settings, items = "stream", dict[str, int | float](), list[Item]()
+    name: str | None = None
+    settings, items = dict[str, int | float](), list[Item]()
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split("#", 1)[0].split()
         if not words:
             continue
         here = Location(source, number)
-        if words[0] == "stream" and len(words) > 1 and not items and not settings:
+        if words[0] == "stream" and len(words) > 1 and name is None and not items:
             name, settings = _stream_name(words[1], here), _settings(words[2:], here)
         elif words == ["fence"]:
             items.append(None)
@@ -124,7 +125,7 @@ def parse_stream(text: str, source: str) -> Stream:
             )
         if len(items) > _MOST_ITEMS:
             raise InputError(f"the stream has more than {_MOST_ITEMS:,} commands", location=here)
-    return Stream(name, group_items(items), settings)
+    return Stream(name or "stream", group_items(items), settings)
 
 
 def _stream_name(word: str, here: Location) -> str:
