@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from common.text import several_lines
 
@@ -26,7 +27,13 @@ class FitConsole(Console):
     """
 
     def __init__(self, file: TextIO, *, width: int | None, soft_wrap: bool) -> None:
-        super().__init__(file=file, emoji=False, highlight=False, width=width, soft_wrap=soft_wrap)
+        super().__init__(
+            file=file, markup=False, emoji=False, highlight=False, width=width, soft_wrap=soft_wrap
+        )
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Plain text with escapes for unfit characters, before its width is measured."""
+        return super().render_str(several_lines(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is rendered, unfit characters as escapes; what moves the cursor comes from rich, as control codes."""
