@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import functools
+import io
 import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 from baco.startup import shadow_message
@@ -24,6 +25,8 @@ _NO_SPACE_OR_RIGHTS = {
     errno.EPERM,
     errno.EMFILE,
 }
+#: What is wrong with a name that a user gave, wherever it is first used.
+_BAD_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
 
 #: Commands whose functions cannot have their names.
 _NAMES = {"compile_": "compile", "run_program": "run"}
@@ -52,6 +55,10 @@ def run(program: str, arguments: list[str]) -> int:
     from common.errors import BacoError
     from common.provenance import command_line
 
+    for stream in (sys.stdout, sys.stderr):
+        # names of files need not be UTF-8, and terminals not know our signs: they are shown as escapes
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     command = command_line([program, *arguments])
     try:
         code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
@@ -71,10 +78,13 @@ def run(program: str, arguments: list[str]) -> int:
         return _exit_code(error, command)
 
 
-def _app(program: str) -> Callable[..., Any]:
-    import typer
+@functools.cache
+def _app(program: str) -> Any:
+    """What typer makes of all commands."""
+    from typer.main import get_command
 
     from baco.commands.bench import bench
+    from baco.commands.checked import Commands
     from baco.commands.compile import compile_
     from baco.commands.cosim import cosim
     from baco.commands.doctor import doctor
@@ -93,7 +103,7 @@ def _app(program: str) -> Callable[..., Any]:
     from baco.commands.trace import trace
     from baco.commands.validate import validate
 
-    app = typer.Typer(
+    app = Commands(
         name=program,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -101,7 +111,7 @@ def _app(program: str) -> Callable[..., Any]:
     )
     if program == "explore":
         app.command()(explore)
-        return app
+        return get_command(app)
     for command in (
         explore,
         validate,
@@ -123,7 +133,7 @@ def _app(program: str) -> Callable[..., Any]:
     app.add_typer(bench, name="bench")
     app.add_typer(model, name="model")
     app.callback(invoke_without_command=True)(root)
-    return app
+    return get_command(app)
 
 
 def _exit_code(error: Exception, command: str) -> int:
@@ -136,6 +146,13 @@ def _exit_code(error: Exception, command: str) -> int:
         return _fail("interrupted", INTERRUPTED)
     if "Exit" in names:
         return int(getattr(error, "exit_code", 0))
+    if isinstance(error, OSError) and error.errno in _BAD_NAMES and error.filename is not None:
+        from common.errors import InputError, Location
+
+        reason = (error.strerror or str(error)).lower()
+        return _fail(
+            str(InputError(f"no file can be used here: {reason}", location=Location(str(error.filename))))
+        )
     if isinstance(error, OSError) and error.errno in _NO_SPACE_OR_RIGHTS:
         from common.files import storage_error
 
@@ -150,11 +167,13 @@ def _exit_code(error: Exception, command: str) -> int:
 
 def _usage(error: Exception) -> int:
     """A mistake in the command line itself, as the parser found it."""
+    from common.text import one_line
+
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "baco"
     text = text[:1].lower() + text[1:].rstrip(".") if not text.startswith("'") else text
-    return _fail(f"{text}\n  hint: see '{path} --help'")
+    return _fail(f"{one_line(text, 1000)}\n  hint: see '{path} --help'")
 
 
 def _fail(message: str, code: int = USER_ERROR) -> int:
@@ -164,7 +183,9 @@ def _fail(message: str, code: int = USER_ERROR) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["(no message)"])[0][:300]
+    from common.text import one_line
+
+    return one_line((str(error).strip().splitlines() or ["(no message)"])[0], 300)
 
 
 def _log(error: Exception, command: str) -> str:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from baco.commands.context import amount, stderr, stdout
+from common.text import one_line
 
 if TYPE_CHECKING:
     from explore.measure.layer import LayerMeasurement
@@ -46,7 +47,7 @@ class MeasuredDisplay:
         self._line(f"note: {text}")
 
     def _line(self, text: str) -> None:
-        self.console.print(Text(text))
+        self.console.print(Text(one_line(text)))
 
 
 def print_measured(outcome: MeasuredOutcome) -> None:
@@ -67,4 +68,4 @@ def print_measured(outcome: MeasuredOutcome) -> None:
         )
     )
     for text in outcome.failures:
-        console.print(Text(f"FAILED {text}"))
+        console.print(Text(one_line(f"FAILED {text}")))

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from baco.commands.context import amount, duration, stderr
+from common.text import one_line
 from explore.candidate import BatchSummary
 from explore.engine import Budget
 
@@ -91,11 +92,11 @@ class PlainProgress:
         now = time.monotonic()
         if now - self.last_line >= _PLAIN_INTERVAL:
             self.last_line = now
-            self.console.print(Text(text))
+            self.console.print(Text(one_line(text)))
 
     def note(self, text: str) -> None:
         """Show a remark."""
-        self.console.print(Text(f"note: {text}"))
+        self.console.print(Text(one_line(f"note: {text}")))
 
     def close(self) -> None:
         """End the display."""

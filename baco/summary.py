@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from baco.commands.context import amount, duration, stdout
+from common.text import one_line
 from explore.engine import Outcome
 
 
@@ -44,5 +45,5 @@ def print_outcome(outcome: Outcome, folder: Path) -> None:
     table.add_row("energy", f"{amount(cost.energy_uj)} µJ ({cost.source})")
     table.add_row("area", f"{cost.area_mm2:.4g} mm² ({cost.source})")
     table.add_row("Pareto front", f"{len(outcome.front)} designs")
-    table.add_row("report", str(folder / "report.html"))
+    table.add_row("report", one_line(str(folder / "report.html")))
     console.print(table)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baco.commands.context import amount, stderr, stdout
+from common.text import one_line
 
 if TYPE_CHECKING:
     from explore.measure.layer import LayerMeasurement
@@ -56,7 +57,7 @@ class ValidationDisplay:
         """Nothing is left open: lines stay."""
 
     def _line(self, text: str) -> None:
-        self.console.print(Text(text))
+        self.console.print(Text(one_line(text)))
 
 
 def print_validation(study: Path) -> None:
@@ -91,7 +92,7 @@ def print_validation(study: Path) -> None:
                 f"about {amount(estimate.cost.edp)} ± {within}, from {estimate.share:.0%} of the cycles"
             )
         table.add_row(
-            one.design.name,
+            one_line(one.design.name),
             f"{machine.dim}x{machine.dim}",
             f"{machine.scratchpad_kib}+{machine.accumulator_kib}",
             f"{machine.area_mm2:.4g}",
@@ -103,7 +104,7 @@ def print_validation(study: Path) -> None:
     console.print(table)
     for one in designs:
         if one.status in ("failed", "infeasible"):
-            console.print(Text(f"{one.status.upper()} {one.design.name}: {one.reason}"))
+            console.print(Text(one_line(f"{one.status.upper()} {one.design.name}: {one.reason}")))
     error = model_error(designs)
     if error:
         console.print(
@@ -111,5 +112,5 @@ def print_validation(study: Path) -> None:
             f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst:.2f}"
         )
     for comparison in comparisons(designs, objective):
-        console.print(Text(comparison.text))
-    console.print(f"report: {study.parent / 'report.html'}", markup=False)
+        console.print(Text(one_line(comparison.text)))
+    console.print(f"report: {one_line(str(study.parent / 'report.html'))}")

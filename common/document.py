@@ -18,14 +18,21 @@ import yaml
 
 from common.errors import InputError, Location
 from common.files import decode_text, read_input
+from common.text import unfit
 
 #: Bounds on what is accepted; real files stay a hundred times below them.
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 48
-MAX_NODES = 500_000
+MAX_NODES = 250_000
+#: Characters of all scalars, aliases expanded.
+MAX_CHARACTERS = 4 * MAX_BYTES
+#: Lines that begin with a percent sign, as directives do: the parser compares each of them with all before it.
+_MOST_DIRECTIVES = 100
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+#: Decimal in YAML 1.2, octal in YAML 1.1 and in C: nobody should have to know which.
+_OCTAL_OR_NOT = re.compile(r"[-+]?0[0-9]+")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -34,7 +41,8 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
-#: Whole numbers of more digits cannot be meant, and would be slow to convert.
+_BEGINS_NUMBER = frozenset("+-.0123456789")
+#: Numbers of more characters cannot be meant, and would be slow to convert; 2^-1074 has 25 in its shortest form.
 _MAX_DIGITS = 40
 
 Path_ = tuple[str | int, ...]
@@ -50,6 +58,7 @@ class _Node:
     children: dict[str | int, _Node] = field(default_factory=dict)
     keys: dict[str, tuple[int, int]] = field(default_factory=dict)
     size: int = 1  # nodes in the sub-tree, aliases expanded
+    characters: int = 0  # of the scalars in it, likewise
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,7 @@ class _Builder:
         self.anchors: dict[str, _Node] = {}
         self.root: _Node | None = None
         self.total = 0
+        self.characters = 0
 
     def fail(self, message: str, event: yaml.Event, hint: str | None = None) -> InputError:
         return InputError(message, location=Location(self.name, *_start(event)), hint=hint)
@@ -174,8 +184,11 @@ class _Builder:
     def add(self, node: _Node, event: yaml.Event) -> None:
         """Put a finished or just opened node into its parent."""
         self.total += node.size
+        self.characters += node.characters
         if self.total > MAX_NODES:
             raise self.fail(f"the file has more than {MAX_NODES:,} values, aliases expanded", event)
+        if self.characters > MAX_CHARACTERS:
+            raise self.fail(f"the file has more than {MAX_CHARACTERS:,} characters, aliases expanded", event)
         if not self.stack:
             self.root = node
             return
@@ -214,13 +227,21 @@ class _Builder:
     def close(self) -> None:
         done = self.stack.pop()
         done.node.size = 1 + sum(child.size for child in done.node.children.values())
+        done.node.characters = sum(child.characters for child in done.node.children.values())
         # registered only now, so that an alias inside its own anchor is unknown rather than a cycle
         if done.anchor:
             self.anchors[done.anchor] = done.node
 
     def scalar(self, event: yaml.ScalarEvent) -> None:
+        found = unfit(event.value)
+        if found:
+            raise self.fail(f"text must not hold {found}, a character that cannot be shown", event)
+        top = self.stack[-1] if self.stack else None
+        is_key = top is not None and isinstance(top.node.value, dict) and top.key is None
         # the first flag says that the scalar is written plainly, without quotes or a tag
-        node = self.node(self.resolve(event) if event.implicit[0] else event.value, event)
+        plain = event.implicit[0] and not is_key
+        node = self.node(self.resolve(event) if plain else event.value, event)
+        node.characters = len(event.value)
         if event.anchor:
             self.anchors[event.anchor] = node
         self.add(node, event)
@@ -230,12 +251,22 @@ class _Builder:
         text: str = event.value
         if text in _WORDS:
             return _WORDS[text]
-        if _INT.fullmatch(text):
-            if len(text) > _MAX_DIGITS:
-                raise self.fail(f"a number of {len(text)} digits is too long", event)
-            base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-            return int(text[2:] if base != 10 else text, base)
-        return float(text) if _FLOAT.fullmatch(text) else text
+        if text[0] not in _BEGINS_NUMBER or not (_INT.fullmatch(text) or _FLOAT.fullmatch(text)):
+            return text
+        if len(text) > _MAX_DIGITS:
+            raise self.fail(f"a number of {len(text)} digits is too long", event)
+        if not _INT.fullmatch(text):
+            return float(text)
+        if _OCTAL_OR_NOT.fullmatch(text):
+            plain = text.lstrip("+-0") or "0"
+            octal = "" if set("89") & set(plain) else f" or, if it is octal, 0o{plain}"
+            raise self.fail(
+                f"the number {text} is octal to some and decimal to others",
+                event,
+                f"write {plain}{octal}; text goes into quotes",
+            )
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        return int(text[2:] if base != 10 else text, base)
 
     def alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self.anchors:
@@ -268,6 +299,10 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _build(text: str, name: str) -> _Node:
+    if text.count("\n%") > _MOST_DIRECTIVES:
+        raise InputError(
+            f"more than {_MOST_DIRECTIVES} lines begin with '%'", location=Location(name), hint="indent them"
+        )
     builder = _Builder(name)
     documents = 0
     for event in _events(text):

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from common.text import one_line
+
+#: Characters shown of a place, a sentence and a hint, names further lines, and names in a list of what is allowed:
+#: what users write into their files may be of any length.
+_MOST_PLACE, _MOST_SENTENCE, _MOST_HINT, _MOST_LINES, _MOST_NAMES = 400, 1000, 1500, 60, 60
+#: Longer names are not looked for among the allowed ones; comparing is quadratic.
+_LONGEST_GUESS = 80
 
 
 @dataclass(frozen=True)
@@ -30,21 +38,44 @@ class Location:
 class BacoError(Exception):
     """Root of all errors shown to users: printed as one message, exit code 2.
 
+    Any part may quote the user's input as it is: as text, an error is fit to show (`common.text`), and only `details`
+    and the hint begin further lines.
+
     Args:
         message: what is wrong, in one sentence.
         location: where in the user's input.
         hint: what to do about it.
+        details: further lines below the message (the source line, a compiler's own words).
     """
 
-    def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: Location | None = None,
+        hint: str | None = None,
+        details: Sequence[str] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
         self.hint = hint
+        self.details = tuple(details)
 
     def __str__(self) -> str:
-        head = f"{self.location}: {self.message}" if self.location else self.message
-        return f"{head}\n  hint: {self.hint}" if self.hint else head
+        place = f"{one_line(str(self.location), _MOST_PLACE)}: " if self.location else ""
+        lines = [place + one_line(self.message, _MOST_SENTENCE)]
+        # a tab before a mark keeps the mark below what it marks
+        lines += [f"  {self._detail(text)}" for text in self.details[:_MOST_LINES]]
+        if len(self.details) > _MOST_LINES:
+            lines.append(f"  and {len(self.details) - _MOST_LINES:,} more lines")
+        if self.hint:
+            lines.append(f"  hint: {one_line(self.hint, _MOST_HINT)}")
+        return "\n".join(lines)
+
+    @staticmethod
+    def _detail(text: str) -> str:
+        return "\t".join(one_line(part, _MOST_SENTENCE) for part in text.split("\t"))
 
 
 class InputError(BacoError):
@@ -60,9 +91,13 @@ class StorageError(BacoError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint naming the closest of `known`, or all of them when none is close."""
+    """A hint naming the closest of `known`, and the first few dozen of them."""
     names = sorted(str(k) for k in known)
     by_folded = {known_name.casefold(): known_name for known_name in names}
-    close = difflib.get_close_matches(str(name).casefold(), by_folded, n=1, cutoff=0.6)
-    allowed = "allowed: " + ", ".join(names)
+    close: list[str] = []
+    if len(name) <= _LONGEST_GUESS and len(names) * _LONGEST_GUESS < 1 << 20:
+        near = (one for one in by_folded if len(one) <= 2 * _LONGEST_GUESS)
+        close = difflib.get_close_matches(str(name).casefold(), near, n=1, cutoff=0.6)
+    more = f", and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    allowed = "allowed: " + ", ".join(names[:_MOST_NAMES]) + more
     return f"did you mean '{by_folded[close[0]]}'? {allowed}" if close else allowed

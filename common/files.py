@@ -40,11 +40,21 @@ def read_input(path: str | Path, *, limit_bytes: int = MAX_INPUT_BYTES) -> bytes
             raise InputError(
                 f"the file has {status.st_size:,} bytes, more than the {limit_bytes:,} allowed", location=here
             )
-        return path.read_bytes()
+        # files of /proc have no size and may have no end; the others are read into a buffer of their size
+        data = path.read_bytes() if status.st_size else _read_bounded(path, limit_bytes)
+        if len(data) > limit_bytes:
+            raise InputError(f"the file has more than {limit_bytes:,} bytes", location=here)
+        return data
     except FileNotFoundError:
         raise InputError("no such file", location=here) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         raise InputError(f"cannot be read: {_reason(error)}", location=here) from None
+
+
+def _read_bounded(path: Path, limit_bytes: int) -> bytes:
+    """The first bytes of a file, one more than the limit at most."""
+    with open(path, "rb") as file:
+        return file.read(limit_bytes + 1)
 
 
 def read_input_text(path: str | Path, *, limit_bytes: int = MAX_INPUT_BYTES) -> str:

@@ -7,12 +7,13 @@ import json
 import math
 import os
 import platform
-import shlex
 import sys
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
+
+from common.text import shell_word
 
 #: Distributions whose version can change a result.
 _DISTRIBUTIONS = ("baco", "numpy", "onnx", "optuna", "pandas", "pydantic", "scipy", "torch")
@@ -102,7 +103,7 @@ def command_line(arguments: list[str] | None = None) -> str:
     """A command line that can be pasted into a shell; the program by its name, without its folder."""
     program, *rest = arguments if arguments is not None else sys.argv
     name = program.replace("\\", "/").rsplit("/", 1)[-1]
-    return shlex.join(["baco" if name == "__main__.py" else name, *rest])
+    return " ".join(map(shell_word, ["baco" if name == "__main__.py" else name, *rest]))
 
 
 def platform_record() -> dict[str, str | int]:

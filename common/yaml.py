@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 import types
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from common.document import Path_, YamlDoc, load_yaml, parse_yaml, path_text
 from common.errors import InputError, did_you_mean
+from common.text import name_problem
 
-__all__ = ["YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
+__all__ = ["Name", "YamlDoc", "load_yaml", "parse_model", "parse_yaml"]
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _checked_name(name: str) -> str:
+    problem = name_problem(name)
+    if problem:
+        raise ValueError(f"the name {problem}")
+    return name
+
+
+#: A field for what people call something, see `common.text`.
+Name = Annotated[str, AfterValidator(_checked_name)]
 
 _KINDS = {
     "int": "a whole number",
@@ -93,9 +106,9 @@ def _explain(
     model: type[BaseModel], doc: YamlDoc, at: Path_, data: Any, error: ValidationError
 ) -> InputError:
     found: list[tuple[Path_, ErrorDetails]] = []
-    for details in error.errors(include_url=False):
+    for details in error.errors(include_url=False, include_input=False):
         found.append(((*at, *_data_path(data, details)), details))
-    found = [(path, d) for path, d in found if not any(_beats(o, d, p, path) for p, o in found)]
+    found = _most_telling(found)
 
     def order(item: tuple[Path_, ErrorDetails]) -> tuple[int, int, int]:
         place = doc.location(item[0])
@@ -106,13 +119,25 @@ def _explain(
     return _message(model, doc, at, path, _value(data, path[len(at) :]), details)
 
 
-def _beats(other: ErrorDetails, mine: ErrorDetails, other_path: Path_, path: Path_) -> bool:
-    """Whether another error says more: of a union's branches, the one that got further was meant."""
-    if mine["type"] == "extra_forbidden" or other_path[: len(path)] != path:
-        return False
-    if len(other_path) > len(path) and other["type"] != "missing":
-        return True
-    return mine["type"].endswith("_type") and not other["type"].endswith("_type")
+def _most_telling(found: list[tuple[Path_, ErrorDetails]]) -> list[tuple[Path_, ErrorDetails]]:
+    """The errors without those of which another says more: of a union's branches, the one that got further was meant.
+
+    That is one further inside (unless something is missing there), and where the type is wrong one that found the
+    type right, at the same place or inside. Files may hold as many errors as values: this takes linear time.
+    """
+    further: set[Path_] = set()
+    right_type: set[Path_] = set()
+    for path, details in found:
+        if details["type"] != "missing":
+            further.update(path[:length] for length in range(len(path)))
+        if not details["type"].endswith("_type"):
+            right_type.update(path[:length] for length in range(len(path) + 1))
+    return [
+        (path, details)
+        for path, details in found
+        if details["type"] == "extra_forbidden"
+        or (path not in further and not (details["type"].endswith("_type") and path in right_type))
+    ]
 
 
 def _data_path(data: Any, details: ErrorDetails) -> Path_:
@@ -120,9 +145,10 @@ def _data_path(data: Any, details: ErrorDetails) -> Path_:
     path: list[str | int] = []
     loc = details["loc"]
     for i, part in enumerate(loc):
-        inside = (
-            part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
-        )
+        if isinstance(data, dict):
+            inside = part in data
+        else:  # of a list's union, pydantic names the branch
+            inside = isinstance(data, list) and isinstance(part, int) and 0 <= part < len(data)
         if inside:
             path.append(part)
             data = data[part]
@@ -186,13 +212,34 @@ def _message(
             "number",
             "size",
         ):
-            return InputError(
-                f"{name} must be {wanted}, not {shown}", location=here, hint=_allowed(annotations)
-            )
+            hint = _spelling(value) if wanted in (_KINDS["int"], _KINDS["float"], _KINDS["bool"]) else None
+            hint = "; ".join(part for part in (hint, _allowed(annotations)) if part)
+            return InputError(f"{name} must be {wanted}, not {shown}", location=here, hint=hint or None)
     text = details["msg"].removeprefix("Input ").removeprefix("should ").removeprefix("Should ")
     return InputError(
         f"{name} is wrong: it should {text}, not {shown}", location=here, hint=_allowed(annotations)
     )
+
+
+#: What other languages, or YAML before 1.2, read as numbers.
+_OTHER_NUMBERS = re.compile(
+    r"[-+]?(\d[\d,' _]*[\d_](\.\d*)?|0[bB][01]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|\d+(:[0-5]?\d)+(\.\d*)?)"
+)
+
+
+def _spelling(value: Any) -> str | None:
+    """How to write what was meant, for text that some other language would not read as text; None for other values."""
+    if not isinstance(value, str) or len(value) > 100:
+        return None
+    if value.lower() in ("y", "yes", "on", "n", "no", "off"):
+        return "write true or false"
+    try:
+        float(value)
+    except ValueError:
+        if not _OTHER_NUMBERS.fullmatch(value):
+            return None
+        return "write it with digits only, as 1000; 0x3e8 is hexadecimal, 0o1750 octal"
+    return "write the number without quotes"
 
 
 def _subject(path: Path_) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
+import itertools
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from accel.energy import EnergyTable
 from common.errors import Location, StorageError
 from common.files import atomic_write
+from common.table import csv_text
+from common.text import one_line
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, total_energy
 from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
 
@@ -111,7 +113,7 @@ class Statistics:
 
     def text(self) -> str:
         """For people."""
-        lines = [f"{self.rows:,} rows predicted: {self.out}"]
+        lines = [f"{self.rows:,} rows predicted: {one_line(self.out)}"]
         if self.rows_not_fitting:
             lines.append(f"{self.rows_not_fitting:,} of them need more than the accelerator of their row has")
         for name, e in self.errors.items():
@@ -125,7 +127,7 @@ class Statistics:
             ]
         for name, total in self.networks.items():
             line = (
-                f"{name or 'network'}: {total.rows} rows, {total.energy_uj:.6g} µJ x "
+                f"{one_line(name, 100) or 'network'}: {total.rows} rows, {total.energy_uj:.6g} µJ x "
                 f"{total.latency_cycles:.6g} cycles = EDP {total.edp:.6g} µJ·cycles"
             )
             if total.target_edp is not None:
@@ -182,7 +184,7 @@ def write_predictions(table: MappingTable, predicted: dict[str, Floats], out: st
 
     Raises StorageError when `out`, gzipped if its name ends in `.gz`, cannot be written.
     """
-    if Path(out).is_dir():
+    if os.path.isdir(out):
         raise StorageError(
             "this is a folder", location=Location(str(out)), hint="give --out the name of a file"
         )
@@ -194,13 +196,11 @@ def write_predictions(table: MappingTable, predicted: dict[str, Floats], out: st
 
 def _written(table: MappingTable, predicted: dict[str, Floats]) -> str:
     kept = [i for i, name in enumerate(table.header) if name not in PREDICTED]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(table.header[i] for i in kept), *predicted])
     columns = zip(*(map(repr, values.tolist()) for values in predicted.values()), strict=True)
-    for fields, values in zip(table.fields, columns, strict=True):
-        writer.writerow([*(fields[i] for i in kept), *values])
-    return text.getvalue()
+    rows = (
+        [*(fields[i] for i in kept), *values] for fields, values in zip(table.fields, columns, strict=True)
+    )
+    return csv_text(itertools.chain([[*(table.header[i] for i in kept), *predicted]], rows))
 
 
 def _error(table: MappingTable, predicted: Floats, target: Floats) -> Error:
@@ -238,13 +238,17 @@ def spearman(one: Floats, other: Floats) -> float | None:
 def _networks(table: MappingTable, predicted: dict[str, Floats]) -> dict[str, NetworkTotal]:
     if table.count is None:
         return {}
-    names = np.array(table.column("network") or [""] * len(table))
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(table.column("network") or [""] * len(table)):
+        rows.setdefault(name, []).append(row)
     result = {}
-    for name in dict.fromkeys(names.tolist()):
-        mine = names == name
+    for name, own in rows.items():
+        mine = np.array(own)
         count = table.count[mine]
 
-        def total(values: dict[str, Floats], column: str, mine: Any = mine, count: Floats = count) -> float:
+        def total(
+            values: dict[str, Floats], column: str, mine: NDArray[np.int64] = mine, count: Floats = count
+        ) -> float:
             return float(values[column][mine] @ count)
 
         energy, latency = total(predicted, "target.energy"), total(predicted, "target.cycle")
@@ -257,5 +261,5 @@ def _networks(table: MappingTable, predicted: dict[str, Floats]) -> dict[str, Ne
             for column, values in table.targets.items()
             if np.isfinite(values[mine]).any()
         }
-        result[str(name)] = NetworkTotal(int(mine.sum()), energy, latency, energy * latency, target, errors)
+        result[name] = NetworkTotal(len(own), energy, latency, energy * latency, target, errors)
     return result

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, Location, did_you_mean
-from common.files import MAX_INPUT_BYTES, decode_text, read_input
+from common.numbers import EXACT, real_number, whole_number
+from common.table import TableRow, read_rows, read_table_text
 from compiler.mapping import Mapping
 from compiler.mapping_text import parse_mapping
 from workloads.problem import DIMS, Problem
@@ -35,7 +34,8 @@ REQUIRED = (MAPPING, *ARCH, *BOUNDS, "prob.Wstride", "prob.Hstride")
 #: Measured or published costs: cycles, µJ, J·cycles.
 TARGETS = ("target.cycle", "target.energy", "target.edp")
 COUNT = "count"
-_LARGEST = 2**53
+#: Costs and counts between these have sums, products and ratios that float64 holds.
+_SMALLEST, _LARGEST = 1e-30, 1e30
 
 
 @dataclass(frozen=True)
@@ -80,43 +80,51 @@ def read_mapping_table(path: str | Path) -> MappingTable:
     a mapping that does not cover its bounds.
     """
     name = str(path)
-    header, rows = _read(name, decode_text(_content(name), name))
+    header, rows = _read(name, read_table_text(name))
     places = {column: i for i, column in enumerate(header)}
-    problems, mappings, arch, lines = [], [], [], []
+    problems, mappings, arch = [], [], []
+    kept: list[TableRow] = []
     measured: dict[str, list[float]] = {target: [] for target in TARGETS if target in places}
     count: list[float] = []
     known: dict[tuple[str, ...], Problem] = {}
     shape_columns = [column for column in (*BOUNDS, *SHAPE) if column in places]
-    for line, fields in rows:
+    for row in rows:
 
-        def whole(column: str, fields: list[str] = fields, line: int = line) -> int:
-            return _whole(fields, places[column], header, Location(name, line))
+        def whole(column: str, row: TableRow = row) -> int:
+            return _whole(row, places[column], header, name)
 
-        key = tuple(fields[places[column]] for column in shape_columns)
+        def positive(column: str, row: TableRow = row) -> float:
+            return _positive(row, places[column], header, name)
+
+        key = tuple(row.fields[places[column]] for column in shape_columns)
         if key not in known:
             values = {d: whole(f"prob.{d}") for d in DIMS}
             values |= {field: whole(column) for column, field in SHAPE.items() if column in places}
-            known[key] = _problem(values, Location(name, line))
+            known[key] = _problem(values, Location(name, row.line))
         problem = known[key]
-        at = Location(name, line, _column(fields, places[MAPPING]))
-        mapping = parse_mapping(fields[places[MAPPING]], at)
+        at = Location(name, row.line, row.column(places[MAPPING]))
+        mapping = parse_mapping(row.fields[places[MAPPING]], at)
         try:
             mapping.check(problem)
         except InputError as error:
             raise InputError(error.message, location=at, hint=error.hint) from None
+        if math.prod(mapping.padded_bounds) * problem.groups > EXACT:
+            raise InputError("the padded product is beyond the exact range (2^53 MACs)", location=at)
         problems.append(problem)
         mappings.append(mapping)
         arch.append([whole(column) for column in ARCH])
-        lines.append(line)
+        kept.append(row)
         for target, column in measured.items():
-            column.append(_positive(fields, places[target], header, Location(name, line), empty=True))
+            column.append(positive(target) if row.fields[places[target]].strip() else math.nan)
         if COUNT in places:
-            count.append(_positive(fields, places[COUNT], header, Location(name, line), empty=False))
+            count.append(positive(COUNT))
+    if not kept:
+        raise InputError("the table has a header but no rows", location=Location(name))
     return MappingTable(
         path=name,
         header=header,
-        fields=[fields for _, fields in rows],
-        lines=lines,
+        fields=[row.fields for row in kept],
+        lines=[row.line for row in kept],
         problems=problems,
         mappings=mappings,
         arch=np.array(arch, dtype=np.float64),
@@ -125,55 +133,17 @@ def read_mapping_table(path: str | Path) -> MappingTable:
     )
 
 
-def _content(name: str) -> bytes:
-    data = read_input(name)
-    if not name.endswith(".gz"):
-        return data
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            text = file.read(MAX_INPUT_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"this is not a whole gzip file: {error}",
-            location=Location(name),
-            hint="check that it was copied completely; a file that is not compressed must not end in .gz",
-        ) from None
-    if len(text) > MAX_INPUT_BYTES:
-        raise InputError(
-            f"the table is larger than the {MAX_INPUT_BYTES:,} bytes allowed", location=Location(name)
-        )
-    return text
-
-
-def _read(name: str, text: str) -> tuple[tuple[str, ...], list[tuple[int, list[str]]]]:
-    """Header, and (line, fields) of every row that is not empty."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: tuple[str, ...] | None = None
-    rows: list[tuple[int, list[str]]] = []
-    try:
-        for fields in reader:
-            if not any(fields):
-                continue
-            if header is None:
-                header = _header(name, reader.line_num, [field.strip() for field in fields])
-            elif len(fields) != len(header):
-                raise InputError(
-                    f"this row has {len(fields)} fields, the header {len(header)}",
-                    location=Location(name, reader.line_num),
-                )
-            else:
-                rows.append((reader.line_num, fields))
-    except csv.Error as error:
-        raise InputError(f"this is not CSV: {error}", location=Location(name, reader.line_num)) from None
-    if header is None:
+def _read(name: str, text: str) -> tuple[tuple[str, ...], Iterator[TableRow]]:
+    """Header, and all rows that are not empty."""
+    rows = read_rows(text, name)
+    first = next(rows, None)
+    if first is None:
         raise InputError("the file is empty", location=Location(name), hint="columns: " + ", ".join(REQUIRED))
-    if not rows:
-        raise InputError("the table has a header but no rows", location=Location(name))
-    return header, rows
+    return _header(name, first.line, [field.strip() for field in first.fields]), rows
 
 
 def _header(name: str, line: int, columns: list[str]) -> tuple[str, ...]:
-    repeated = [column for i, column in enumerate(columns) if column in columns[:i]]
+    repeated = [column for column, count in Counter(columns).items() if count > 1]
     if repeated:
         raise InputError(f"the column '{repeated[0]}' is given twice", location=Location(name, line))
     missing = [column for column in REQUIRED if column not in columns]
@@ -192,41 +162,25 @@ def _header(name: str, line: int, columns: list[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _column(fields: list[str], place: int) -> int:
-    return 1 + sum(len(field) + 1 for field in fields[:place])
-
-
-def _whole(fields: list[str], place: int, header: Sequence[str], line: Location) -> int:
-    text = fields[place].strip()
-    # Other programs write whole numbers as 64.0.
-    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 16 else None
-    if value is None:
-        try:
-            number = float(text)
-        except ValueError:
-            number = 0.5
-        value = int(number) if abs(number) <= _LARGEST and number == int(number) else None
-    if value is None or not 1 <= value <= _LARGEST:
+def _whole(row: TableRow, place: int, header: Sequence[str], name: str) -> int:
+    text = row.fields[place].strip()
+    at = Location(name, row.line, row.column(place))
+    if text.isascii() and text.isdigit():
+        return whole_number(header[place], text, least=1, location=at)
+    # other programs write whole numbers as 64.0 or 1e3
+    number = real_number(header[place], text, positive=False, location=at)
+    if number != int(number) or not 1 <= number <= EXACT:
         raise InputError(
-            f"{header[place]} must be a whole number of at least 1, not '{text[:40]}'",
-            location=replace(line, column=_column(fields, place)),
+            f"{header[place]} must be a whole number from 1 to {EXACT}, not '{text[:40]}'", location=at
         )
-    return value
+    return int(number)
 
 
-def _positive(fields: list[str], place: int, header: Sequence[str], line: Location, *, empty: bool) -> float:
-    text = fields[place].strip()
-    if not text and empty:
-        return float("nan")
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (0 < value < float("inf")):
-        raise InputError(
-            f"{header[place]} must be a positive number, not '{text[:40]}'",
-            location=replace(line, column=_column(fields, place)),
-        )
+def _positive(row: TableRow, place: int, header: Sequence[str], name: str) -> float:
+    at = Location(name, row.line, row.column(place))
+    value = real_number(header[place], row.fields[place].strip(), location=at)
+    if not _SMALLEST <= value <= _LARGEST:
+        raise InputError(f"{header[place]} must be from {_SMALLEST:g} to {_LARGEST:g}", location=at)
     return value
 
 

@@ -258,7 +258,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
     try:
         base = load_accelerator(_beside(folder, file.base))
     except InputError as error:
-        if error.location is not None and Path(error.location.file).is_file():
+        if error.location is not None and os.path.isfile(error.location.file):
             raise  # it is about the content of that file
         raise InputError(error.message, location=doc.location(("base",)), hint=error.hint) from None
     for key in file.fixed:
@@ -309,7 +309,7 @@ def _values(choice: list[int] | Range) -> tuple[int, ...]:
 
 def _beside(folder: Path | None, spec: str) -> str:
     """A file that a space names is looked for beside the space first, like an include."""
-    if folder is not None and (folder / spec.split(":")[0]).is_file():
+    if folder is not None and os.path.isfile(folder / spec.split(":")[0]):
         return str(folder / spec)
     return spec
 

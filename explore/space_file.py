@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from accel.config import Accelerator
 from common.files import atomic_write
+from common.yaml import Name
 from explore.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
@@ -73,7 +74,7 @@ class WeightedNetwork(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    network: str = Field(min_length=1, description="Name or file, with options, as --network takes it.")
+    network: Name = Field(min_length=1, description="Name or file, with options, as --network takes it.")
     weight: float = Field(1.0, gt=0, le=1e9, allow_inf_nan=False, description="Runs of it in the mix.")
 
 
@@ -82,13 +83,13 @@ class SpaceFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="baco design space")
 
-    name: str = Field("custom", min_length=1, max_length=100, description="What reports call the space.")
+    name: Name = Field("custom", min_length=1, max_length=100, description="What reports call the space.")
     rules: Rules = Field(
         "gemmini",
         description="gemmini: power-of-two arrays and banks, as its instruction set needs. "
         "reference: any side and capacity, to compare with published results.",
     )
-    base: str = Field(
+    base: Name = Field(
         "gemmini-default", min_length=1, description="Preset or file for everything that is not searched."
     )
     fixed: dict[str, Any] = Field(

@@ -286,8 +286,9 @@ class _Builder:
         errors = [line for line in output.splitlines() if "rror" in line] or output.splitlines()
         end = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
         raise BuildError(
-            f"{what} failed ({end}): " + ("\n  ".join(errors[:8]) or "no message"),
+            f"{what} failed ({end}): {errors[0] if errors else 'no message'}",
             hint="if it ran out of memory, build fewer at once; else please report this",
+            details=errors[1:8],
         )
 
 

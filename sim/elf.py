@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from common.files import read_input
 __all__ = ["Program", "Segment", "load_elf", "symbol_range"]
 
 _LIMIT_BYTES = 1 << 30
+#: Real programs have a few segments, some thousand symbols and notes of some dozen bytes.
+_MOST_SEGMENTS, _MOST_SYMBOLS, _MOST_NOTE_BYTES = 1000, 200_000, 4096
 _BUILD_HINT = "compile with -static -nostdlib or a bare-metal library for rv64gc, linked at 0x80000000"
 
 
@@ -28,7 +31,7 @@ class Segment:
     """Bytes loaded at a physical address; `size` counts the zeros behind them as well."""
 
     address: int
-    data: bytes
+    data: bytes | memoryview
     size: int
 
     @property
@@ -56,10 +59,12 @@ class Program:
     fromhost: int
     config_hash: str | None
 
-    def image(self) -> bytes:
-        """The segments as the simulator loads them: address, byte count (both 64-bit), bytes, and so on."""
-        parts = [struct.pack("<QQ", s.address, len(s.data)) + s.data for s in self.segments if s.data]
-        return b"".join(parts)
+    def image(self) -> Iterator[bytes | memoryview]:
+        """The segments as the simulator loads them, in parts: address, byte count (both 64-bit), bytes, and so on."""
+        for segment in self.segments:
+            if segment.data:
+                yield struct.pack("<QQ", segment.address, len(segment.data))
+                yield segment.data
 
 
 def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> Program:
@@ -77,10 +82,12 @@ def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> Progra
         elf = ELFFile(io.BytesIO(data))
         _check_kind(elf, here)
         loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_memsz"]]
-        segments = tuple(sorted((_segment(s, len(data), here) for s in loads), key=lambda s: s.address))
+        if len(loads) > _MOST_SEGMENTS:
+            raise InputError(f"the program has {len(loads):,} segments to load", location=here)
+        segments = tuple(sorted((_segment(s, data, here) for s in loads), key=lambda s: s.address))
         entry = int(elf["e_entry"])
         code = [(int(s["p_vaddr"]), int(s["p_vaddr"]) + int(s["p_memsz"])) for s in loads if s["p_flags"] & 1]
-        symbols = _mailboxes(elf)
+        symbols = _mailboxes(elf, here)
         config_hash = _config_hash(elf)
     except InputError:
         raise
@@ -103,11 +110,9 @@ def symbol_range(path: str | Path, name: str) -> tuple[int, int]:
     known: dict[str, tuple[int, int]] = {}
     try:
         elf = ELFFile(io.BytesIO(read_input(path, limit_bytes=_LIMIT_BYTES)))
-        for section in elf.iter_sections():
-            if isinstance(section, SymbolTableSection):
-                for symbol in section.iter_symbols():
-                    if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_size"]:
-                        known[symbol.name] = int(symbol["st_value"]), int(symbol["st_size"])
+        for symbol in _symbols(elf, here):
+            if symbol["st_size"]:
+                known[symbol.name] = int(symbol["st_value"]), int(symbol["st_size"])
     except InputError:
         raise
     except (ELFError, Exception) as error:
@@ -143,7 +148,7 @@ def _check_kind(elf: Any, here: Location) -> None:
         )
 
 
-def _segment(header: Any, file_bytes: int, here: Location) -> Segment:
+def _segment(header: Any, data: bytes, here: Location) -> Segment:
     address, size, stored = int(header["p_paddr"]), int(header["p_memsz"]), int(header["p_filesz"])
     offset, alignment, virtual = int(header["p_offset"]), int(header["p_align"]), int(header["p_vaddr"])
     where = f"the segment at {address:#x}"
@@ -151,11 +156,12 @@ def _segment(header: Any, file_bytes: int, here: Location) -> Segment:
         raise InputError(
             f"{where} has more bytes in the file ({stored}) than in memory ({size})", location=here
         )
-    if offset + stored > file_bytes:
+    if offset + stored > len(data):
         raise InputError(f"{where} ends beyond the end of the file: the file is cut off", location=here)
     if alignment > 1 and (alignment & (alignment - 1) or (virtual - offset) % alignment):
         raise InputError(f"{where} is misaligned: its alignment is {alignment:#x}", location=here)
-    return Segment(address, bytes(header.data()) if stored else b"", size)
+    # a view: programs are as large as main memory
+    return Segment(address, memoryview(data)[offset : offset + stored], size)
 
 
 def _check_placement(segments: tuple[Segment, ...], base: int, size: int, here: Location) -> None:
@@ -178,14 +184,22 @@ def _check_placement(segments: tuple[Segment, ...], base: int, size: int, here: 
             )
 
 
-def _mailboxes(elf: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _symbols(elf: Any, here: Location) -> Iterator[Any]:
+    """Symbols that are defined. Raises InputError for more than anyone waits for."""
+    left = _MOST_SYMBOLS
     for section in elf.iter_sections():
         if isinstance(section, SymbolTableSection):
-            for name in ("tohost", "fromhost"):
-                for symbol in section.get_symbol_by_name(name) or ():
-                    if symbol["st_shndx"] != "SHN_UNDEF":
-                        found.setdefault(name, int(symbol["st_value"]))
+            left -= section.num_symbols()
+            if left < 0:
+                raise InputError(f"the program has more than {_MOST_SYMBOLS:,} symbols", location=here)
+            yield from (symbol for symbol in section.iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF")
+
+
+def _mailboxes(elf: Any, here: Location) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for symbol in _symbols(elf, here):
+        if symbol.name in ("tohost", "fromhost"):
+            found.setdefault(symbol.name, int(symbol["st_value"]))
     return found
 
 
@@ -201,10 +215,10 @@ def _tohost(symbols: dict[str, int], here: Location) -> int:
 
 def _config_hash(elf: Any) -> str | None:
     section = elf.get_section_by_name(SECTION)
-    if section is not None:
+    if section is not None and section["sh_size"] <= _MOST_NOTE_BYTES and not section.compressed:
         return read_note(bytes(section.data()))
     for segment in elf.iter_segments():  # sections may have been stripped
-        if segment["p_type"] == "PT_NOTE":
+        if segment["p_type"] == "PT_NOTE" and segment["p_filesz"] <= _MOST_NOTE_BYTES:
             found = read_note(bytes(segment.data()))
             if found:
                 return found

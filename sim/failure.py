@@ -31,38 +31,38 @@ _HINTS = {
 }
 
 
-def describe(record: dict[str, Any], program: Program | None) -> tuple[str, str | None]:
-    """Message and hint for a simulator's record with a `failure`."""
+def describe(record: dict[str, Any], program: Program | None) -> tuple[str, list[str], str | None]:
+    """Message, further lines and hint for a simulator's record with a `failure`."""
     failure = record["failure"]
     kind = failure["kind"]
-    lines = [f"cycle {failure['cycle']:,}: {failure['message']}"]
+    message, lines = f"cycle {failure['cycle']:,}: {failure['message']}", []
     refused = failure.get("refused")
     if kind == "refused" and refused:
         reason = _REASONS.get(refused["code"], f"error code {refused['code']}")
-        lines = [
+        message = (
             f"cycle {refused['cycle']:,}: the accelerator refused a command, {reason}: {_command(refused)}"
-        ]
+        )
         if record["engine"] == "functional":  # which words the reason more closely
-            lines.append(f"  {failure['message']}")
+            lines.append(failure["message"])
     if "pc" in failure:
-        lines.append(f"  host core at {failure['pc']:#x}")
+        lines.append(f"host core at {failure['pc']:#x}")
     if "stream_line" in failure:
-        lines.append(f"  command stream at line {failure['stream_line']}")
+        lines.append(f"command stream at line {failure['stream_line']}")
     recent = failure["recent_commands"][-_SHOWN:]
     if recent:
-        lines.append("  last commands (cycle, command):")
-        lines += [f"    {one['cycle']:>10,}  {_command(one)}" for one in recent]
+        lines.append("last commands (cycle, command):")
+        lines += [f"  {one['cycle']:>10,}  {_command(one)}" for one in recent]
     in_flight = failure["in_flight"]
     if in_flight:
-        lines.append("  in flight (unit, entry, allocated, issued, command):")
+        lines.append("in flight (unit, entry, allocated, issued, command):")
         for one in in_flight[:_SHOWN_IN_FLIGHT]:
             issued = f"{one['issued']:,}" if "issued" in one else "waiting"
             lines.append(
-                f"    {one['unit']:<8}{one['id']:>3}  {one['allocated']:>10,}  {issued:>10}  {_command(one)}"
+                f"  {one['unit']:<8}{one['id']:>3}  {one['allocated']:>10,}  {issued:>10}  {_command(one)}"
             )
         if len(in_flight) > _SHOWN_IN_FLIGHT:
-            lines.append(f"    and {len(in_flight) - _SHOWN_IN_FLIGHT} younger ones")
-    return "\n".join(lines), _HINTS.get(kind)
+            lines.append(f"  and {len(in_flight) - _SHOWN_IN_FLIGHT} younger ones")
+    return message, lines, _HINTS.get(kind)
 
 
 def _command(record: dict[str, Any]) -> str:

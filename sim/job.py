@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -201,7 +201,14 @@ class SimulationError(BacoError):
     """
 
     def __init__(
-        self, message: str, *, kind: str, console: str, record: dict[str, Any], hint: str | None = None
+        self,
+        message: str,
+        *,
+        kind: str,
+        console: str,
+        record: dict[str, Any],
+        hint: str | None = None,
+        details: Sequence[str] = (),
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, details=details)
         self.kind, self.console, self.record = kind, console, record

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import html
+import heapq
 import io
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from accel.isa import disassemble, find_command_type
 from common.errors import InputError, Location
-from common.files import atomic_write, read_input_text
+from common.figure import figure_bytes
+from common.files import atomic_write
+from common.numbers import WHOLE, whole_number
+from common.table import read_table_text
+from common.text import html_text, script_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["Log", "LogEntry", "colours_of", "draw_html", "draw_image", "read_log", "save_figure", "save_page"]
 
 UNITS = ("load", "execute", "store")
-_COLUMNS = ["unit", "id", "funct", "rs1", "rs2", "allocated", "issued", "done"]
-#: More bars than this are no picture any more.
-_MOST_IN_IMAGE, _MOST_IN_PAGE = 20_000, 5_000
+_COLUMNS = "unit,id,funct,rs1,rs2,allocated,issued,done"
+_HEAD = re.compile(r"# baco command log 1, dim ([0-9]+)")
+_ENTRY = re.compile(
+    rf"(load|execute|store|front),([0-9]{{1,5}}),([0-9]{{1,3}}),0x([0-9a-f]{{1,16}}),0x([0-9a-f]{{1,16}}),"
+    rf"({WHOLE}),({WHOLE}|),({WHOLE}|)"
+)
+#: Of accelerators; and of logs that are read, a hundred times what is drawn of them.
+_LARGEST_DIM, _MOST_ENTRIES = 128, 1_000_000
+#: More bars than this are no picture any more, and more lanes no page.
+_MOST_IN_IMAGE, _MOST_IN_PAGE, _MOST_LANES = 20_000, 5_000, 400
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogEntry:
     """One command in a unit's queue.
 
@@ -83,44 +93,54 @@ class Log:
 
 def read_log(path: str | Path) -> Log:
     """Read a command log. Raises InputError, with the line, for anything that is none."""
-    lines = read_input_text(path).splitlines()
-    head = lines[0].split() if lines else []
-    if head[:5] != ["#", "baco", "command", "log", "1,"] or len(head) != 7 or not head[6].isdigit():
+    name = str(path)
+    lines = io.StringIO(read_table_text(path))
+    head = _HEAD.fullmatch(lines.readline().strip())
+    if head is None:
         raise InputError(
-            "this is no command log",
-            location=Location(str(path), 1),
-            hint="`baco simulate --log FILE` writes one",
+            "this is no command log", location=Location(name, 1), hint="`baco simulate --log FILE` writes one"
         )
-    rows = csv.reader(io.StringIO("\n".join(lines[1:])))
-    if next(rows, None) != _COLUMNS:
-        raise InputError("the columns are not those of a command log", location=Location(str(path), 2))
-    entries = tuple(_entry(row, Location(str(path), number)) for number, row in enumerate(rows, start=3))
-    return Log(int(head[6]), entries)
+    dim = whole_number("dim", head[1], least=2, most=_LARGEST_DIM, location=Location(name, 1))
+    if lines.readline().strip() != _COLUMNS:
+        raise InputError("the columns are not those of a command log", location=Location(name, 2))
+    entries = []
+    for number, line in enumerate(lines, start=3):
+        if not line.strip():
+            continue
+        entries.append(_entry(line.strip(), Location(name, number)))
+        if len(entries) > _MOST_ENTRIES:
+            raise InputError(
+                f"the log has more than {_MOST_ENTRIES:,} commands",
+                location=Location(name, number),
+                hint="log a shorter program",
+            )
+    return Log(dim, tuple(entries))
 
 
-def _entry(row: Sequence[str], here: Location) -> LogEntry:
-    try:
-        unit, number, funct, rs1, rs2, allocated, issued, done = row
-        return LogEntry(
-            _known_unit(unit),
-            int(number),
-            int(funct),
-            int(rs1, 16),
-            int(rs2, 16),
-            int(allocated),
-            int(issued) if issued else None,
-            int(done) if done else None,
-        )
-    except ValueError:
+def _entry(line: str, here: Location) -> LogEntry:
+    found = _ENTRY.fullmatch(line)
+    if found is None:
         raise InputError(
             "this line is not one of a command log", location=here, hint="was the simulation interrupted?"
-        ) from None
-
-
-def _known_unit(unit: str) -> str:
-    if unit not in (*UNITS, "front"):
-        raise ValueError(unit)
-    return unit
+        )
+    unit, number, funct, rs1, rs2, allocated, issued, done = found.groups()
+    entry = LogEntry(
+        unit,
+        int(number),
+        int(funct),
+        int(rs1, 16),
+        int(rs2, 16),
+        int(allocated),
+        int(issued) if issued else None,
+        int(done) if done else None,
+    )
+    last = entry.allocated
+    for cycle in (entry.issued, entry.done):
+        if cycle is not None:
+            if cycle < last:
+                raise InputError("a command is allocated, then issued, then done", location=here)
+            last = cycle
+    return entry
 
 
 @dataclass(frozen=True)
@@ -167,17 +187,26 @@ def _chart(log: Log, first: int, until: int | None, most: int) -> _Chart:
     lanes: list[str] = []
     bars = []
     for unit in UNITS:
-        free: list[int] = []  # per lane of this unit: when its last command was done
+        busy: list[tuple[int, int]] = []  # heap: when the last command of a lane is done, and the lane
+        free: list[int] = []  # heap: lanes that have nothing to do
         base = len(lanes)
         for entry in sorted((e for e in entries if e.unit == unit), key=lambda e: (e.allocated, e.entry)):
             done = entry.done if entry.done is not None else end
             issued = entry.issued if entry.issued is not None else done
-            lane = next((i for i, cycle in enumerate(free) if cycle <= entry.allocated), len(free))
-            if lane == len(free):
-                free.append(0)
+            while busy and busy[0][0] <= entry.allocated:
+                heapq.heappush(free, heapq.heappop(busy)[1])
+            if free:
+                lane = heapq.heappop(free)
+            else:
+                lane = len(lanes) - base
                 lanes.append(f"{unit} {lane}")
-            free[lane] = max(done, entry.allocated + 1)
+            heapq.heappush(busy, (max(done, entry.allocated + 1), lane))
             bars.append(_Bar(base + lane, entry, issued, done))
+    if len(lanes) > _MOST_LANES:
+        raise InputError(
+            f"{len(lanes):,} commands at once are too many for one chart (at most {_MOST_LANES})",
+            hint="choose cycles with --from and --until",
+        )
     return _Chart(tuple(lanes), tuple(bars), tuple(sorted({e.name for e in entries})))
 
 
@@ -200,29 +229,31 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
     for an empty or too large window, StorageError when the file cannot be written.
     """
     chart = _chart(log, first, until, _MOST_IN_IMAGE)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     colours = colours_of(chart.names)
     figure = Figure(figsize=(14, 1.6 + 0.22 * len(chart.lanes)), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for alpha, least, spans in (
         (0.3, 0.0, [bar.waiting for bar in chart.bars]),
         (1.0, 0.4, [bar.running for bar in chart.bars]),  # one-cycle commands stay visible
     ):
-        axes.barh(
-            [bar.lane for bar in chart.bars],
-            [max(float(length), least) for _, length in spans],
-            left=[float(start) for start, _ in spans],
-            height=0.8,
-            color=[colours[bar.entry.name] for bar in chart.bars],
-            alpha=alpha,
-            linewidth=0,
+        # one collection: a patch a bar would take minutes
+        axes.add_collection(
+            PolyCollection(
+                [
+                    _corners(bar.lane, start, max(length, least))
+                    for bar, (start, length) in zip(chart.bars, spans, strict=True)
+                ],
+                facecolors=[colours[bar.entry.name] for bar in chart.bars],
+                alpha=alpha,
+                linewidth=0,
+            )
         )
     axes.set_yticks(range(len(chart.lanes)), labels=list(chart.lanes), fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(chart.lanes) - 0.5, -0.5)  # from top to bottom
     axes.set_xlim(*_span(chart, first, until))
     axes.set_xlabel("cycle (pale: allocated, waiting; full: issued until done)")
     axes.legend(
@@ -236,17 +267,26 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
     save_figure(figure, path)
 
 
+def _corners(lane: int, start: float, length: float) -> list[tuple[float, float]]:
+    """Of a bar."""
+    return [
+        (start, lane - 0.4),
+        (start, lane + 0.4),
+        (start + length, lane + 0.4),
+        (start + length, lane - 0.4),
+    ]
+
+
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure of matplotlib; the suffix of `path` says as what. Raises InputError for an unknown one."""
     kind = Path(path).suffix.lstrip(".").lower()
-    buffer = io.BytesIO()
     try:
-        figure.savefig(buffer, format=kind, dpi=130)
+        data = figure_bytes(figure, kind, dpi=130)
     except ValueError:
         raise InputError(
             f"a chart cannot be written as '.{kind}'", hint="use .png, .svg, .pdf or .html"
         ) from None
-    atomic_write(path, buffer.getvalue())
+    atomic_write(path, data)
 
 
 def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None = None) -> None:
@@ -288,9 +328,9 @@ def save_page(
     """Write a plotly figure as one offline page, with more HTML below it."""
     from plotly.offline import get_plotlyjs
 
-    data = json.dumps([traces, layout]).replace("</", "<\\/")
+    data = script_json([traces, layout])
     page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html_text(title)}</title>'
         f"<script>{get_plotlyjs()}</script><body><div id=chart></div>{body}"
         f"<script>const [traces, layout] = {data}; Plotly.newPlot('chart', traces, layout);</script></body></html>\n"
     )
@@ -306,4 +346,4 @@ def _span(chart: _Chart, first: int, until: int | None) -> tuple[int, int]:
 def _hover(entry: LogEntry) -> str:
     issued = "not issued" if entry.issued is None else f"issued {entry.issued:,}"
     done = "not done" if entry.done is None else f"done {entry.done:,}"
-    return f"{html.escape(entry.text)}<br>allocated {entry.allocated:,}, {issued}, {done}"
+    return f"{html_text(entry.text)}<br>allocated {entry.allocated:,}, {issued}, {done}"

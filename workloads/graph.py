@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from common.errors import InputError, Location
+from common.text import name_problem, one_line
 from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
 from workloads.network import Block, Network, Operator, Tensor, Unsupported
 from workloads.problem import Problem
@@ -19,18 +20,23 @@ EXACT = 2**53
 
 
 class Graph:
-    """A network under construction. Use `workloads.builder.GraphBuilder`, which adds the operators."""
+    """A network under construction. Use `workloads.builder.GraphBuilder`, which adds the operators.
+
+    Raises InputError for names that cannot be shown (`common.text`).
+    """
 
     def __init__(
         self, name: str, source: str = "built-in", options: Mapping[str, int | str] | None = None
     ) -> None:
         self.name = name
-        self.source = source
+        self.source = one_line(source)
+        self._check_name("the network's name", name)
         self.options = dict(options or {})
         self._inputs: list[Tensor] = []
         self._operators: list[Operator] = []
         self._tensors: set[str] = set()
         self._counters: dict[str, int] = {}
+        self._repeats: dict[str, int] = {}  # by name, the first number of `unique` that may be free
         self._scope: list[str] = []
         self._repeat = 1
         self._rides: dict[str, tuple[Ride, bool]] = {}
@@ -40,6 +46,7 @@ class Graph:
 
     def input(self, name: str, shape: Sequence[int]) -> Tensor:
         """A tensor fed from outside."""
+        self._check_name("an input's name", name)
         if name in self._tensors:
             raise self.error("two inputs of this name", name)
         tensor = Tensor(name, self._shape(shape, name))
@@ -129,10 +136,10 @@ class Graph:
 
     def unique(self, name: str) -> str:
         """`name`, or the first of `name~2`, `name~3`... that no operator or input has."""
-        candidate, number = name, 1
-        while candidate in self._tensors:
+        number = self._repeats.get(name, 1)
+        while (candidate := name if number == 1 else f"{name}~{number}") in self._tensors:
             number += 1
-            candidate = f"{name}~{number}"
+        self._repeats[name] = number
         return candidate
 
     def rides(self, x: Tensor) -> bool:
@@ -150,9 +157,15 @@ class Graph:
             self._counters[base] = number + 1
             return candidate
         full = ".".join([*self._scope, name])
+        self._check_name("an operator's name", full)
         if full in self._tensors:
             raise self.error("two operators of this name", full)
         return full
+
+    def _check_name(self, what: str, name: str) -> None:
+        problem = name_problem(name)
+        if problem:
+            raise self.error(f"{what} {problem}", None if name == self.name else name)
 
     def _shape(self, shape: Sequence[int], node: str) -> tuple[int, ...]:
         result = tuple(int(size) for size in shape)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
 from common.errors import InputError, did_you_mean
+from common.numbers import whole_number
 from workloads.network import Network
 from workloads.networks import NETWORKS
-from workloads.options import split_options, whole_number
+from workloads.options import LARGEST, split_options
 
 _FILE = re.compile(
     r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
@@ -93,7 +94,9 @@ def _built_in(name: str, rest: str, spec: str, has_options: bool) -> Network:
         _, allowed = known[option]
         if allowed and value not in allowed:
             raise InputError(f"{option} of '{name}' cannot be '{value}'", hint=did_you_mean(value, allowed))
-        chosen[option] = value if allowed else whole_number(f"{option} of '{name}'", value)
+        chosen[option] = (
+            value if allowed else whole_number(f"{option} of '{name}'", value, least=1, most=LARGEST)
+        )
     return NETWORKS[name](**chosen)
 
 

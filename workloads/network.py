@@ -135,13 +135,14 @@ class Network:
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Unique problems with counts, in order of first appearance."""
-        found: dict[Problem, tuple[float, list[str]]] = {}
+        found: dict[Problem, list[Operator]] = {}
         for op in self.operators:
-            if op.problem is None:
-                continue
-            count, names = found.get(op.problem, (0, []))
-            found[op.problem] = (count + op.repeat, [*names, op.name])
-        return tuple(Task(self.name, p, c, tuple(names)) for p, (c, names) in found.items())
+            if op.problem is not None:
+                found.setdefault(op.problem, []).append(op)
+        return tuple(
+            Task(self.name, problem, sum(op.repeat for op in ops), tuple(op.name for op in ops))
+            for problem, ops in found.items()
+        )
 
     @property
     def host_operators(self) -> tuple[Operator, ...]:

@@ -16,9 +16,11 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
+from common.numbers import whole_number
+from common.text import name_problem
 from workloads.onnx_fold import Constant, Root, roots_of, stored_value
 from workloads.onnx_shapes import infer_shapes, known_shape
-from workloads.options import split_options, whole_number
+from workloads.options import LARGEST, split_options
 
 #: protobuf cannot hold more.
 MAX_BYTES = 2**31 - 1
@@ -100,7 +102,7 @@ def _parse(path: str) -> onnx.ModelProto:
 
 
 def _check_names(path: str, model: onnx.ModelProto) -> None:
-    """Damaged names come out of the parser as bytes; everything later relies on text."""
+    """Damaged names come out of the parser as bytes; everything later relies on text that can be shown."""
     graph = model.graph
     nodes = [*graph.node, *(node for function in model.functions for node in function.node)]
     names: list[object] = [
@@ -111,8 +113,12 @@ def _check_names(path: str, model: onnx.ModelProto) -> None:
     for node in nodes:
         names += [node.op_type, node.domain, node.name, *node.input, *node.output]
         names += [attribute.name for attribute in node.attribute]
-    if not all(isinstance(name, str) for name in names):
-        raise InputError("this ONNX model is damaged: a name is not text", location=Location(path))
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError("this ONNX model is damaged: a name is not text", location=Location(path))
+        problem = name_problem(name) if name else None
+        if problem:
+            raise InputError(f"a name in this model {problem}", location=Location(path, node=name))
 
 
 def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:
@@ -145,7 +151,7 @@ def _fix_dimensions(
 ) -> dict[str, int | str]:
     """Give every dimension of every input a value; the chosen ones are returned."""
     chosen = {
-        name: whole_number(name, value)
+        name: whole_number(name, value, least=1, most=LARGEST)
         for name, value in (split_options(rest, f"{path}:{rest}") if rest is not None else {}).items()
     }
     inputs = [

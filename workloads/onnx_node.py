@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import onnx
 
 from common.errors import InputError, Location
+from common.text import file_label
 from workloads.builder import GraphBuilder
 from workloads.network import Tensor, Unsupported
 from workloads.onnx_fold import Constant, roots_of, stored_value
@@ -33,7 +33,7 @@ class OnnxNode:
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model
-        self.builder = GraphBuilder(Path(model.path).stem, source=model.path, options=model.options)
+        self.builder = GraphBuilder(file_label(model.path), source=model.path, options=model.options)
         self.values: dict[str, Tensor] = {}
         self.constants = dict(model.constants)
         self.values_of_constants = OnnxValues(model.path, model.graph, model.opset)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from common.errors import InputError
 
 #: Extents and counts above this are typing errors, not networks.
@@ -23,13 +21,3 @@ def split_options(text: str, spec: str) -> dict[str, str]:
             raise InputError(f"'{spec}' gives the option '{name}' twice")
         options[name] = value
     return options
-
-
-def whole_number(name: str, value: str) -> int:
-    """A positive whole number up to `LARGEST`. Raises InputError naming the option."""
-    if not re.fullmatch(r"[0-9]+", value) or not value.isascii():
-        raise InputError(f"{name} must be a whole number of at least 1, not '{value[:40]}'")
-    number = int(value) if len(value) <= len(str(LARGEST)) else LARGEST + 1
-    if not 1 <= number <= LARGEST:
-        raise InputError(f"{name} must be from 1 to {LARGEST}, not {value[:40]}")
-    return number

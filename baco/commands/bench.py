@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from baco.commands.bench_paper import paper
+from baco.commands.checked import Commands, seed_option
 from baco.commands.root import show_help_if_alone
 
-bench = typer.Typer()
+bench = Commands()
 
 
 @bench.callback(invoke_without_command=True)
@@ -28,7 +29,7 @@ def model(
     device: Annotated[
         str, typer.Option("--device", help="cpu, cuda, or auto: both where there is a GPU.")
     ] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Of the random mappings.")] = 0,
+    seed: Annotated[int, seed_option("Of the random mappings.")] = 0,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON: forward_per_s, gradient_per_s and what was measured.")
     ] = False,
@@ -86,12 +87,12 @@ def search(
         seeds=range(seeds),
         out=out,
         jobs=jobs,
-        progress=lambda line: stderr().print(line, markup=False),
+        progress=lambda line: stderr().print(line),
     )
     if json:
         print_json(result.to_dict())
     else:
-        stdout().print(result.text(), markup=False)
+        stdout().print(result.text())
 
 
 @bench.command("optimality")
@@ -106,7 +107,7 @@ def optimality(
     samples: Annotated[
         int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
     ] = 5000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the searches.")] = 0,
+    seed: Annotated[int, seed_option("Of the searches.")] = 0,
     tolerance: Annotated[
         float,
         typer.Option(
@@ -132,7 +133,7 @@ def optimality(
         tolerance=tolerance,
         small=small,
         out=out,
-        note=lambda text: console.print(text, markup=False),
+        note=lambda text: console.print(text),
     )
     if not json:
         for row in [*result.pop("networks"), *result.pop("small_layers")]:
@@ -162,9 +163,7 @@ def rtl(
     from sim.bench.rtl import DIMS, bench_rtl, report_text, write_report
 
     console = stderr()
-    result = bench_rtl(
-        dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line, markup=False)
-    )
+    result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line))
     if out is not None:
         write_report(result, out)
     _show(result, report_text, json)
@@ -194,7 +193,7 @@ def compiler(
         load_accelerator(accelerator),
         tuple(layers or ("resnet50", "gemm")),
         only=only,
-        progress=lambda line: console.print(line, markup=False),
+        progress=lambda line: console.print(line),
     )
     if out is not None:
         write_report(result, out)
@@ -236,7 +235,7 @@ def measurements(
         out=out,
         workers=workers,
         store=store,
-        say=lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True),
+        say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
     counts: dict[str, Any] = {"rows": len(found)}
     for row in found:
@@ -278,9 +277,12 @@ def loop(
     area_limit: Annotated[
         float | None, typer.Option("--area-limit", metavar="MM2", help="Largest area in mm².")
     ] = 1.3197,
-    seed: Annotated[int, typer.Option("--seed", help="Of the searches.")] = 0,
+    seed: Annotated[int, seed_option("Of the searches.")] = 0,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Simulations side by side; by default one a processor.")
+        int | None,
+        typer.Option(
+            "--workers", min=1, max=1024, help="Simulations side by side; by default one a processor."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for measured-loop.md and measured-loop.json.")
@@ -308,7 +310,7 @@ def loop(
         work=work,
         workers=workers,
         watch=lambda _: MeasuredDisplay(budget),
-        say=lambda line: console.print(line, markup=False),
+        say=lambda line: console.print(line),
     )
     _show(result, report_text, json)
 
@@ -320,7 +322,7 @@ def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json
     if as_json:
         print_json(result)
     else:
-        stdout().print(text(result), markup=False)
+        stdout().print(text(result))
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:
@@ -331,4 +333,4 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in result.items():
         text = f"{value:,.6g}" if isinstance(value, float) else str(value)
-        stdout().print(f"{name}: {text}", markup=False)
+        stdout().print(f"{name}: {text}")

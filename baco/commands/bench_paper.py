@@ -85,6 +85,6 @@ def paper(
         measure=tuple(measure or ()),
         studies=tuple(study or ()),
     )
-    result = bench_paper(out, options, lambda line: stderr().print(line, markup=False))
+    result = bench_paper(out, options, lambda line: stderr().print(line))
     if json:
         print_json(result)

@@ -69,8 +69,10 @@ def compile_(
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import EMITS, emit_text, lower_unit, needs_text, observer
+    from baco.commands.network_input import only_networks
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
+    from common.text import one_line
 
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
@@ -102,6 +104,7 @@ def compile_(
             check=check or check_layers,
         )
         return
+    only_networks({"--layers": layers, "--check-layers": check_layers, "--image": image})
     request = Request(
         source,
         layer,
@@ -129,9 +132,9 @@ def compile_(
     atomic_write(path, program.elf)
     notes = stderr()
     for note in unit.notes:
-        notes.print(note, markup=False)
-    notes.print(needs_text(program.requirement), markup=False)
+        notes.print(note)
+    notes.print(needs_text(program.requirement))
     size = len(program.elf)
     notes.print(
-        f"{path}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}", markup=False
+        f"{one_line(str(path))}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}"
     )

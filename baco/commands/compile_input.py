@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from baco.commands.compile_request import Request, Unit, buffer_of
 from baco.commands.layer_input import layer_of, schedule_of
+from baco.commands.memory import check_memory
 from common.errors import InputError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+
+    from compiler.codegen.buffer import Buffer
 
 __all__ = ["prepare"]
 
@@ -73,9 +76,12 @@ def _text(request: Request, file: Path) -> Unit:
     level = request.level or level_of(module)
     check_level(module, level)
     entry = request.entry or _only_function(module)
-    buffers = None
+    buffers: tuple[Buffer, ...] | None = None
     if request.arguments:
-        buffers = tuple(buffer_of(text, index, request.seed) for index, text in enumerate(request.arguments))
+        buffers = ()
+        for index, text in enumerate(request.arguments):
+            buffers += (buffer_of(text, index, request.seed),)
+            check_memory("the arguments", sum(one.nbytes for one in buffers))
     return Unit(entry, level, module, entry, buffers)
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from baco.commands.checked import seed_option
+
 __all__ = [
     "Accelerator",
     "Arguments",
@@ -62,7 +64,7 @@ DumpAfter = Annotated[
     str | None,
     typer.Option("--dump-after", metavar="PASS|all", help="Show the module after a pass, on standard error."),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of random contents.")]
+Seed = Annotated[int, seed_option("Of random contents.")]
 
 From = Annotated[
     str | None,
@@ -166,7 +168,10 @@ Network = Annotated[
 Layers = Annotated[
     int | None,
     typer.Option(
-        "--layers", metavar="N", help="Run repeated blocks only so many times.", rich_help_panel=_NETWORK
+        "--layers",
+        metavar="N",
+        help="Run repeated blocks only so many times.",
+        rich_help_panel=_NETWORK,
     ),
 ]
 Scales = Annotated[

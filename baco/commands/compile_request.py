@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ import numpy as np
 
 from accel.config import Accelerator
 from baco.commands.layer_input import LayerOptions
+from baco.commands.memory import check_memory
 from common.errors import InputError, did_you_mean
+from common.numbers import WHOLE
 from compiler.codegen.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "Unit", "buffer_of", "load_array", "named_files", "random_array"]
 
-_BUFFER = re.compile(r"([a-z]+\d+)\[([\d, ]*)\](?::([a-z]+))?")
+_BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
+_ITEM_BYTES = {f"{kind}{bits}": bits // 8 for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)}
+#: What every version of numpy takes.
+_MOST_DIMENSIONS = 32
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
 
 
@@ -88,6 +94,12 @@ def buffer_of(text: str, index: int, seed: int) -> Buffer:
         raise InputError(f"--arg: '{value}' describes no array", hint=_BUFFER_HINT)
     dtype, sizes, role = found.groups()
     shape = tuple(int(one) for one in sizes.split(",") if one.strip())
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InputError(
+            f"--arg: an array of {len(shape)} dimensions is more than the {_MOST_DIMENSIONS} allowed"
+        )
+    if dtype in _ITEM_BYTES:
+        check_memory("the arguments", math.prod(shape) * _ITEM_BYTES[dtype])
     empty = Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
     if empty.role in ("output", "workspace"):
         return empty
@@ -98,17 +110,28 @@ def load_array(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
     """The array in a .npy file. Raises InputError for any other content; nothing is unpickled."""
     import io
 
+    from baco.commands.memory import main_memory_bytes
     from common.errors import Location
     from common.files import read_input
 
-    data = read_input(path)
+    data = io.BytesIO(read_input(path, limit_bytes=main_memory_bytes()))
+    here = Location(str(path))
     try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"this is no array: {error}", location=Location(str(path))) from None
-    if not isinstance(array, np.ndarray):
-        raise InputError("this is an archive, not one array", location=Location(str(path)))
-    return array
+        version = np.lib.format.read_magic(data)
+        read_header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get(version)
+        if read_header is None:
+            raise ValueError(f"its format has the unknown version {version[0]}.{version[1]}")
+        shape, _, dtype = read_header(data)
+        # a header may claim any size: nothing is allocated for what is not there
+        if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data.getbuffer()) - data.tell():
+            raise ValueError("its content is not what its header says")
+        data.seek(0)
+        return np.lib.format.read_array(data, allow_pickle=False)
+    except (ValueError, TypeError, EOFError, OSError, SyntaxError, RecursionError) as error:
+        raise InputError(f"this is no array in a .npy file: {error}", location=here) from None
 
 
 def named_files(option: str, texts: Sequence[str], buffers: Mapping[str, Buffer]) -> dict[str, Path]:

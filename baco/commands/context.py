@@ -4,15 +4,44 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from common.text import several_lines
 
 
 def command_of(context: typer.Context) -> str:
     """The command line as it can be pasted into a shell (set by `baco.main.run`)."""
     return str(context.find_root().obj or "baco")
+
+
+class FitConsole(Console):
+    """A console that shows text as it is: no markup, no emoji codes, and nothing in it that a terminal would obey.
+
+    Names from outside may stand in any text that is printed; line feeds are our own.
+    """
+
+    def __init__(self, file: TextIO, *, width: int | None, soft_wrap: bool) -> None:
+        super().__init__(
+            file=file, markup=False, emoji=False, highlight=False, width=width, soft_wrap=soft_wrap
+        )
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Plain text with escapes for unfit characters, before its width is measured."""
+        return super().render_str(several_lines(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is rendered, unfit characters as escapes; what moves the cursor comes from rich, as control codes."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(several_lines(segment.text), segment.style)
 
 
 def stdout() -> Console:
@@ -28,7 +57,7 @@ def stderr() -> Console:
 def _console(stream: TextIO) -> Console:
     # a file or pipe has no width: lines are kept whole for whatever reads them
     width = None if stream.isatty() else 240
-    return Console(file=stream, highlight=False, width=width, soft_wrap=width is not None)
+    return FitConsole(stream, width=width, soft_wrap=width is not None)
 
 
 def print_json(value: Any) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from baco.commands.checked import seed_option
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,14 +25,22 @@ def cosim(
             "--accelerator", "-a", metavar="NAME|FILE.yaml|random", help="One configuration, or random ones."
         ),
     ] = "random",
-    streams: Annotated[int, typer.Option("--streams", min=1, help="Command streams in all.")] = 500,
+    streams: Annotated[
+        int, typer.Option("--streams", min=1, max=10**9, help="Command streams in all.")
+    ] = 500,
     configurations: Annotated[
-        int, typer.Option("--configurations", min=1, help="Random configurations that share the streams.")
+        int,
+        typer.Option(
+            "--configurations", min=1, max=100_000, help="Random configurations that share the streams."
+        ),
     ] = 4,
     first: Annotated[
-        int, typer.Option("--first", min=0, help="Number of the first random configuration: resumes a run.")
+        int,
+        typer.Option(
+            "--first", min=0, max=100_000, help="Number of the first random configuration: resumes a run."
+        ),
     ] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of configurations and streams.")] = 0,
+    seed: Annotated[int, seed_option("Of configurations and streams.")] = 0,
     stream: Annotated[
         Path | None, typer.Option("--stream", metavar="FILE", help="Play this stream instead.")
     ] = None,
@@ -54,7 +64,7 @@ def cosim(
     from sim.cosim.campaign import run_campaign
 
     notes = stderr()
-    report = lambda text: notes.print(text, markup=False)  # noqa: E731
+    report = notes.print
     if stream is not None:
         if accelerator == "random":
             raise InputError("--stream needs the --accelerator that it is for")
@@ -70,7 +80,7 @@ def cosim(
     for result in run_campaign(chosen, -(-streams // total), seed, report=report):
         results.append(result)
         if not json:
-            stdout().print(_line(result), markup=False)
+            stdout().print(_line(result))
         for failure in result.failures[:1]:
             _write(result.accelerator, failure, out, report)
     seconds = time.monotonic() - start
@@ -87,7 +97,6 @@ def cosim(
         stdout().print(
             f"{played:,} streams on {len(results)} configurations: {failed} mismatches"
             f" ({commands:,} commands, {cycles:,} cycles, {seconds:.0f} s)",
-            markup=False,
         )
     if failed:
         raise typer.Exit(1)
@@ -118,6 +127,7 @@ def _record(result: ConfigurationResult) -> dict[str, Any]:
 def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callable[[str], None]) -> None:
     """The failing stream, as short as it could be made, and its configuration."""
     from common.files import atomic_write, output_folder
+    from common.text import one_line, shell_word
 
     small = failure.minimised
     stream = small.stream if small else failure.stream
@@ -125,12 +135,15 @@ def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callab
     if small:
         text = small.divergence.describe() if small.divergence else small.outcome.describe()
     path, configuration = out / f"{failure.stream.name}.stream", out / f"{accelerator.config_hash}.yaml"
-    again = f"baco cosim --accelerator {configuration} --stream {path}"
+    words = ("baco", "cosim", "--accelerator", str(configuration), "--stream", str(path))
+    again = " ".join(map(shell_word, words))
     output_folder(out)
     head = "".join(f"# {line}\n" for line in (*text.splitlines(), f"again: {again}"))
     atomic_write(path, head + stream.text(comments=True))
     atomic_write(configuration, accelerator.to_yaml())
-    report(f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {path}; again: {again}")
+    report(
+        f"{failure.stream.name}: {text}\n  {len(stream.items)} commands in {one_line(str(path))}; again: {again}"
+    )
 
 
 def _play(
@@ -150,13 +163,11 @@ def _play(
     if outcome.kind == "illegal":
         raise InputError(f"the stream is not legal: {outcome.text}", location=Location(str(path)))
     if not outcome.failed:
-        stdout().print(
-            f"no difference: {outcome.commands:,} commands, {outcome.cycles:,} cycles", markup=False
-        )
+        stdout().print(f"no difference: {outcome.commands:,} commands, {outcome.cycles:,} cycles")
         return
     if shorten:
         _write(accelerator, Failure(stream, outcome, minimise(stream, simulator, report=report)), out, report)
     else:
         divergence = first_divergence(stream, simulator)
-        stdout().print(divergence.describe() if divergence else outcome.describe(), markup=False)
+        stdout().print(divergence.describe() if divergence else outcome.describe())
     raise typer.Exit(1)

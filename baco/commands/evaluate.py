@@ -28,4 +28,4 @@ def evaluate(
     if json:
         print_json(statistics.to_dict())
     else:
-        stdout().print(statistics.text(), markup=False)
+        stdout().print(statistics.text())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from baco.commands.checked import seed_option
 
 if TYPE_CHECKING:
     from common.errors import Location
@@ -67,9 +70,7 @@ def explore(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="SECONDS", help="Budget in seconds of search.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Of all randomness; the same seed, the same result.")
-    ] = 0,
+    seed: Annotated[int, seed_option("Of all randomness; the same seed, the same result.")] = 0,
     area_limit: Annotated[
         float | None,
         typer.Option(
@@ -209,14 +210,15 @@ def explore(
 def cycles_of(text: str, option: str) -> float:
     """A number of cycles, `200M` or `2e8`. Raises InputError."""
     from common.errors import InputError, Location
+    from common.numbers import EXACT, real_number
 
     units = {"k": 1e3, "m": 1e6, "g": 1e9}
     unit = units.get(text[-1:].lower(), 1.0)
     try:
-        found = float(text[:-1] if unit > 1 else text) * unit
-    except ValueError:
-        found = float("nan")
-    if not 0 < found < float("inf"):
+        found = real_number("", text[:-1] if unit > 1 else text) * unit
+    except InputError:
+        found = math.inf
+    if found > EXACT:
         raise InputError(
             f"'{text}' is no number of cycles", location=Location(option), hint="e.g. 200M, 1.5G or 2e8"
         )
@@ -251,24 +253,17 @@ def _validation(best: int, time_limit: float | None, *, baseline: bool) -> Valid
 
 
 def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
-    from common.errors import InputError, Location
+    from common.errors import Location
+    from common.numbers import real_number
     from explore.space import load_space
 
     space = load_space(name)
     if area_limit is not None:
         space = space.constrain("--area-limit", area_mm2=area_limit)
     for text in constraints:
-        key, equals, value = text.partition("=")
-        try:
-            if not equals:
-                raise ValueError
-            bound = float(value)
-        except ValueError:
-            raise InputError(
-                f"'{text}' is not of the form NAME=NUMBER",
-                location=Location("--constraint"),
-                hint="e.g. --constraint power_mw=500",
-            ) from None
+        key, _, value = text.partition("=")
+        hint, here = "write NAME=NUMBER, e.g. --constraint power_mw=500", Location("--constraint")
+        bound = real_number(f"the bound in '{text[:100]}'", value.strip(), location=here, hint=hint)
         space = space.constrain("--constraint", **{key.strip(): bound})
     return space
 
@@ -319,6 +314,7 @@ def _load(spec: str, place: Location | None) -> Network:
 
 def _default_folder(workload: Workload, objective: object, resume: bool) -> Path:
     """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
+    import os
     import re
 
     from explore.study import FILE_NAME
@@ -326,7 +322,7 @@ def _default_folder(workload: Workload, objective: object, resume: bool) -> Path
     names = "+".join(network.name for network in workload.networks)
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
     folder, number, latest = OUTPUT_ROOT / stem, 1, None
-    while (folder / FILE_NAME).exists():
+    while os.path.exists(folder / FILE_NAME):
         latest, number = folder, number + 1
         folder = OUTPUT_ROOT / f"{stem}-{number}"
     return latest if resume and latest is not None else folder

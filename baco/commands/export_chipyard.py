@@ -38,6 +38,7 @@ def export_chipyard(
     from accel.presets import load_accelerator
     from baco.commands.context import print_json, stdout
     from common.files import atomic_write, output_folder
+    from common.text import one_line
 
     configuration = load_accelerator(accelerator)
     files = {
@@ -54,7 +55,7 @@ def export_chipyard(
         return
     console = stdout()
     for name in files:
-        console.print(str(folder / name), markup=False)
-    console.print("not expressed, or different in Gemmini:", markup=False)
+        console.print(one_line(str(folder / name)))
+    console.print("not expressed, or different in Gemmini:")
     for note in notes:
-        console.print(f"  * {note}", markup=False)
+        console.print(f"  * {note}")

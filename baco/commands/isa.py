@@ -33,11 +33,13 @@ def isa(
     """
     from accel.isa import command_reference, reference, verilog_header
     from baco.commands.context import print_json
+    from common.numbers import any_base_number
 
     if disassemble is not None:
-        text, record = _command(*(_number(one) for one in disassemble))
+        funct, rs1, rs2 = (any_base_number("--disassemble", one) for one in disassemble)
+        text, record = _command(funct, rs1, rs2)
     elif word is not None:
-        text, record = _instruction(_number(word))
+        text, record = _instruction(any_base_number("--word", word))
     elif verilog:
         text, record = verilog_header(), None
     elif command:
@@ -48,18 +50,6 @@ def isa(
         print_json(record if record is not None else _instruction_set(command or []))
     else:
         sys.stdout.write(text)
-
-
-def _number(text: str) -> int:
-    from common.errors import InputError
-
-    try:
-        value = int(text, 0)
-    except ValueError:
-        raise InputError(f"'{text}' is no number", hint="write it as 123 or 0x7b") from None
-    if not 0 <= value < 1 << 64:
-        raise InputError(f"{text} does not fit into 64 bits", hint="register values are unsigned")
-    return value
 
 
 def _command(funct: int, rs1: int, rs2: int) -> tuple[str, dict[str, object]]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from baco.commands.compile_request import Request, Unit, buffer_of
+from baco.commands.memory import check_memory
 from baco.kernel_file import load_kernel
 from common.errors import InputError
 from compiler.codegen.buffer import Buffer
@@ -41,6 +42,7 @@ def kernel_unit(request: Request, file: Path, name: str) -> Unit:
         if not equals or not argument.isidentifier():
             raise InputError(f"--arg: '{text}' is no argument", hint="write NAME=int8[64,64] or NAME=64")
         values[argument] = _value(text, value, index, request.seed)
+        check_memory("the arguments", sum(getattr(one, "nbytes", 0) for one in values.values()))
     grid = _grid(request.grid or "1", values)
     launch = kernel[grid].bind(**values)
     module = launch.module()

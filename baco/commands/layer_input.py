@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from baco.commands.memory import check_memory
+from common.numbers import WHOLE
+
 if TYPE_CHECKING:
     from accel.config import Accelerator
     from compiler.layer import Layer
@@ -15,12 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["LayerOptions", "layer_of", "schedule_of"]
 
-_GEMM = re.compile(r"(?:(\d+):)?(\d+)x(\d+)x(\d+)")
-_CONV = re.compile(r"(?:(\d+),)?(\d+)x(\d+)x(\d+)->(\d+)((?:,[a-z]\d+(?:x\d+)?)*)")
+_GEMM = re.compile(rf"(?:({WHOLE}):)?({WHOLE})x({WHOLE})x({WHOLE})")
+_CONV = re.compile(
+    rf"(?:({WHOLE}),)?({WHOLE})x({WHOLE})x({WHOLE})->({WHOLE})((?:,[a-z]{WHOLE}(?:x{WHOLE})?)*)"
+)
+_POOL = re.compile(rf"({WHOLE}),({WHOLE})(?:,({WHOLE}))?")
 _CONV_HINT = (
     "write [N,]HxWxC->K, then kernel, stride, padding, dilation and groups: 56x56x64->128,k3x3,s2,p1,d1,g1"
 )
 _STYLES = ("auto", "explicit", "macro")
+#: Groups are computed one after the other; the largest networks have thousands.
+_MOST_GROUPS = 1 << 16
+#: Of float32, which the accelerator scales in.
+_LARGEST_SCALE = (2 - 2**-23) * 2.0**127
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,9 @@ def layer_of(options: LayerOptions) -> Layer:
     from compiler.layer import Layer, Pooling
     from workloads.problem import Problem
 
+    for option, value in (("--scale", options.scale), ("--residual", options.residual)):
+        if value is not None and abs(value) > _LARGEST_SCALE:
+            raise InputError(f"{option}: {value:g} is too large for a float32 number")
     if options.raw and options.scale is not None:
         raise InputError("--raw leaves results as they are; --scale makes no sense with it")
     if options.gemm is not None and options.conv is not None:
@@ -70,7 +83,7 @@ def layer_of(options: LayerOptions) -> Layer:
         problem, image, padding = _convolution(str(options.conv))
     pooling = None
     if options.pool is not None:
-        numbers = re.fullmatch(r"(\d+),(\d+)(?:,(\d+))?", options.pool)
+        numbers = _POOL.fullmatch(options.pool)
         if not numbers:
             raise InputError(
                 f"--pool: '{options.pool}' is no pooling", hint="write SIZE,STRIDE[,PADDING]: 3,2,1"
@@ -80,8 +93,8 @@ def layer_of(options: LayerOptions) -> Layer:
             raise InputError("--pool: the stride must be at least 1")
         rows, columns = ((extent + 2 * pad - size) // stride + 1 for extent in (problem.Q, problem.P))
         pooling = Pooling(size, stride, pad, rows, columns)
-    scale = None if options.raw else options.scale or _suitable_scale(problem)
-    return Layer(
+    scale = None if options.raw else _suitable_scale(problem) if options.scale is None else options.scale
+    layer = Layer(
         problem,
         image=image,
         padding=padding,
@@ -92,6 +105,8 @@ def layer_of(options: LayerOptions) -> Layer:
         pooling=pooling,
         weights_transposed=options.transposed,
     )
+    _check_size(layer)
+    return layer
 
 
 def schedule_of(options: LayerOptions, layer: Layer, accelerator: Accelerator, target: str) -> Schedule:
@@ -125,6 +140,17 @@ def schedule_of(options: LayerOptions, layer: Layer, accelerator: Accelerator, t
         "explicit" if options.style == "explicit" else "macro" if options.style == "macro" else "auto"
     )
     return choose(layer, accelerator, target=target, style=style)
+
+
+def _check_size(layer: Layer) -> None:
+    """Raises InputError for a layer that no simulated memory holds, before anything of it is made."""
+    from common.errors import InputError
+
+    if layer.problem.groups > _MOST_GROUPS:
+        raise InputError(
+            f"{layer.problem.groups:,} groups are more than the {_MOST_GROUPS:,} that one layer may have"
+        )
+    check_memory("the layer's tensors", layer.tensor_bytes)
 
 
 def _suitable_scale(problem: Problem) -> float:

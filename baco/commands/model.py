@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from baco.commands.checked import Commands, seed_option
 from baco.commands.root import show_help_if_alone
 
-model = typer.Typer()
+model = Commands()
 
 _SET = "Measured set: micro, train, test, or a file of one."
 _Residual = Annotated[str, typer.Option("--residual", help="blend, law, trees, process, mlp or encoder.")]
@@ -35,7 +36,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro and train.")
     ] = None,
     residual: _Residual = "blend",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
+    seed: Annotated[int, seed_option("The same seed gives the same weights.")] = 0,
     programs: _Programs = False,
     out: Annotated[
         Path | None,
@@ -44,6 +45,7 @@ def train(
 ) -> None:
     """Train a residual on measured sets and write its weights."""
     from baco.commands.context import stdout
+    from common.text import one_line
     from explore.cost.learned.model import SHIPPED
     from explore.cost.learned.report import train_model
 
@@ -51,7 +53,7 @@ def train(
     trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
-    stdout().print(f"{path}: {trained.residual.name}, {about}; {size:.0f} KiB", markup=False)
+    stdout().print(f"{one_line(str(path))}: {trained.residual.name}, {about}; {size:.0f} KiB")
 
 
 @model.command("evaluate")
@@ -105,12 +107,12 @@ def evaluate(
             folds=folds,
             seeds=range(seeds),
             out=out,
-            progress=lambda line: stderr().print(line, markup=False),
+            progress=lambda line: stderr().print(line),
         )
     if json:
         print_json(report.to_dict())
     else:
-        stdout().print(report.text(), markup=False)
+        stdout().print(report.text())
 
 
 @model.command("compare")
@@ -144,12 +146,12 @@ def compare(
         folds=folds,
         seeds=seeds,
         programs=programs,
-        progress=lambda line: stderr().print(line, markup=False),
+        progress=lambda line: stderr().print(line),
     )
     if json:
         print_json([one.to_dict() for one in found])
     else:
-        stdout().print(comparison_text(found), markup=False)
+        stdout().print(comparison_text(found))
 
 
 @model.command("transfer")
@@ -159,7 +161,7 @@ def transfer(
     measurements: Annotated[
         int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
     ] = 50,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of models and of what is drawn.")] = 0,
+    seed: Annotated[int, seed_option("Of models and of what is drawn.")] = 0,
     programs: _Programs = False,
     rows: Annotated[
         Path | None,
@@ -179,14 +181,14 @@ def transfer(
     from explore.cost.learned.report import transfer_set, transfer_text
 
     def progress(line: str) -> None:
-        stderr().print(line, markup=False)
+        stderr().print(line)
 
     if rows is not None:
         published = transfer_published(rows, measurements=measurements, seed=seed, progress=progress)
         if json:
             print_json([asdict(one) for one in published])
         else:
-            stdout().print(published_text(published), markup=False)
+            stdout().print(published_text(published))
         return
     found = transfer_set(
         measured, residual, measurements=measurements, seed=seed, programs=programs, progress=progress
@@ -194,4 +196,4 @@ def transfer(
     if json:
         print_json([{**asdict(one), "ratio": one.ratio} for one in found])
     else:
-        stdout().print(transfer_text(found), markup=False)
+        stdout().print(transfer_text(found))

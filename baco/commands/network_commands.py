@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.markup import escape
 
 from baco.commands.arrays import difference, save_array
 from baco.commands.context import print_json, stderr, stdout
@@ -18,6 +17,7 @@ from baco.commands.lowering import needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
+from common.text import one_line
 
 if TYPE_CHECKING:
     from compiler.network.program import NetworkProgram
@@ -39,13 +39,12 @@ def compile_network_command(
     atomic_write(path, built.program.elf)
     notes = stderr()
     for line in (*built.report(), needs_text(built.program.requirement)):
-        notes.print(line, markup=False)
+        notes.print(line)
     if image is not None:
         atomic_write(image, built.image.tobytes())
-        notes.print(f"{image}: {built.image.nbytes:,} bytes at the symbol buffer_constants", markup=False)
+        notes.print(f"{one_line(str(image))}: {built.image.nbytes:,} bytes at the symbol buffer_constants")
     notes.print(
-        f"{path}: {len(built.program.elf):,} bytes, for the accelerator {request.accelerator.config_hash}",
-        markup=False,
+        f"{one_line(str(path))}: {len(built.program.elf):,} bytes, for the accelerator {request.accelerator.config_hash}",
     )
 
 
@@ -107,7 +106,7 @@ def run_network_command(
         engine,
         predicted=predict_steps(built, request.accelerator),
         recording=Recording(log=log),
-        report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+        report=notes.print if talkative else None,
     )
     result, values = run.result, run.values
     wrong = [str(one) for one in run.wrong]
@@ -118,7 +117,7 @@ def run_network_command(
         )
     plain = _plain(built, run, wrong)
     if report is not None and not run.steps:
-        notes.print("there is nothing to report: the program ended before its end", markup=False)
+        notes.print("there is nothing to report: the program ended before its end")
     elif report is not None:
         draw_network_html(built, run, report / "network.html")
         draw_network_image(built, run, report / "network.png")
@@ -128,9 +127,9 @@ def run_network_command(
     elif talkative:
         _print_run(built, run, wrong=bool(wrong))
     for text in wrong if not json else ():
-        notes.print(text, markup=False)
+        notes.print(text)
     if result.exit_code:
-        notes.print(f"the program ended with exit code {result.exit_code}: {result.console}", markup=False)
+        notes.print(f"the program ended with exit code {result.exit_code}: {result.console}")
     if wrong or result.exit_code:
         raise typer.Exit(1)
 
@@ -152,7 +151,7 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
 
     out = stdout()
     for line in built.report():
-        out.print(line, markup=False)
+        out.print(line)
     rows = table_rows(run)
     if rows:
         table = Table(box=None, padding=(0, 1), pad_edge=False)
@@ -160,14 +159,14 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
             left = name in ("operator", "what")
             table.add_column(name, justify="left" if left else "right", no_wrap=name != "what")
         for row in rows:
-            table.add_row(*(escape(text) for text in row))
+            table.add_row(*row)
         out.print(table)
         errors = ", ".join(
             f"{kind} {100 * (predicted / cycles - 1):+.1f} %"
             for kind, _, cycles, predicted in kind_errors(built, run)
             if cycles
         )
-        out.print(f"predictions     by kind of step: {errors}", markup=False)
+        out.print(f"predictions     by kind of step: {errors}")
     outputs = ", ".join(sorted(run.values))
     right = (
         f"right: what {len(run.checked)} operators wrote, and {outputs} at the end, equal the integer reference,"
@@ -176,7 +175,7 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     verdict = "WRONG" if wrong or run.result.exit_code else right
     needs = needs_text(built.program.requirement)
     for line in (needs, *result_lines(run.result), f"results         {verdict}"):
-        out.print(line, markup=False)
+        out.print(line)
 
 
 def _outputs(texts: Sequence[str], unit: NetworkUnit) -> dict[str, Path]:

@@ -35,18 +35,18 @@ def networks(
     console = stdout()
     console.print(_overview(rows))
     if not network:
-        console.print("\nOptions: NAME:batch=4; `baco networks NAME` shows the layers.", markup=False)
-        console.print(_options(), markup=False)
+        console.print("\nOptions: NAME:batch=4; `baco networks NAME` shows the layers.")
+        console.print(_options())
         return
     for one, row in zip(loaded, rows, strict=True):
-        console.print(f"\n{one.name}", markup=False)
+        console.print(f"\n{one.name}")
         console.print(_layers(one))
         if row["host_kinds"]:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in row["host_kinds"].items())
-            console.print(f"on the host: {kinds}", markup=False)
+            console.print(f"on the host: {kinds}")
         for item in row["unsupported"]:
             reason = f": {item['reason']}" if item["reason"] else ""
-            console.print(f"not costed: {item['operator']} at {item['node']}{reason}", markup=False)
+            console.print(f"not costed: {item['operator']} at {item['node']}{reason}")
 
 
 def _overview(rows: list[dict[str, Any]]) -> Any:

@@ -17,19 +17,13 @@ def report(
 ) -> None:
     """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
     from baco.commands.context import stdout
-    from common.errors import InputError, Location
+    from baco.commands.study_input import study_file
     from common.files import output_folder
-    from explore.study import FILE_NAME
+    from common.text import one_line
     from explore.study_report import write_study_report
 
-    study = folder / FILE_NAME if folder.is_dir() else folder
-    if not study.exists():
-        raise InputError(
-            "there is no study here",
-            location=Location(str(folder)),
-            hint=f"a study's folder holds {FILE_NAME}",
-        )
+    study = study_file(folder)
     target = output_folder(out if out is not None else study.parent)
     write_study_report(study, target)
     if not quiet:
-        stdout().print(f"report: {target / 'report.html'}", markup=False)
+        stdout().print(f"report: {one_line(str(target / 'report.html'))}")

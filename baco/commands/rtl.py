@@ -39,6 +39,7 @@ def rtl(
     from accel.presets import load_accelerator
     from baco.commands.context import print_json, stderr, stdout
     from common.files import atomic_write
+    from common.text import one_line
 
     configuration = load_accelerator(accelerator)
     text = verilog(configuration)
@@ -48,11 +49,13 @@ def rtl(
         "configuration_hash": configuration.config_hash,
         "verilog": str(out),
     }
-    lines = [f"{out}: {len(text.splitlines()):,} lines of Verilog, configuration {configuration.config_hash}"]
+    lines = [
+        f"{one_line(str(out))}: {len(text.splitlines()):,} lines of Verilog, configuration {configuration.config_hash}"
+    ]
     if header is not None:
         atomic_write(header, c_header(configuration))
         summary["header"] = str(header)
-        lines.append(f"{header}: C header")
+        lines.append(f"{one_line(str(header))}: C header")
     if check:
         counts = _check(configuration, text)
         summary["instances"] = counts
@@ -63,17 +66,17 @@ def rtl(
     if structure is not None:
         from accel.structure import structure as count
 
-        report = count(text, note=lambda note: stderr().print(note, markup=False))
+        report = count(text, note=lambda note: stderr().print(note))
         summary["structure"] = report.to_dict()
         atomic_write(structure, _document(configuration, summary["structure"]))
-        lines.append(f"{structure}: structure, by {report.yosys}")
+        lines.append(f"{one_line(str(structure))}: structure, by {report.yosys}")
         table = report.table()
     if json:
         print_json(summary)
         return
     console = stdout()
     for line in lines:
-        console.print(line, markup=False)
+        console.print(line)
     if table is not None:
         console.print(_rich_table(*table))
 
@@ -92,8 +95,9 @@ def _check(configuration: Accelerator, text: str) -> dict[str, int]:
     problems += discrepancies(hierarchy, configuration)
     if problems:
         raise BacoError(
-            "the Verilog is not what the configuration says:\n  " + "\n  ".join(problems),
+            "the Verilog is not what the configuration says:",
             hint="this is a mistake in baco; please report it with the configuration",
+            details=problems,
         )
     return hierarchy.modules
 

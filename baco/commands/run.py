@@ -78,6 +78,7 @@ def run_program(
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import lower_unit, needs_text, observer
+    from baco.commands.network_input import only_networks
     from common.errors import InputError
     from sim.job import Recording
     from sim.program import run_program as simulate
@@ -119,6 +120,7 @@ def run_program(
         return
     if report is not None:
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
+    only_networks({"--layers": layers, "--check-layers": check_layers})
     request = Request(
         source,
         layer,
@@ -146,7 +148,7 @@ def run_program(
         program,
         engine=engine,
         recording=Recording(log=log),
-        report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+        report=notes.print if talkative else None,
         read_all=True,
     )
     for name, path in files.items():
@@ -158,12 +160,12 @@ def run_program(
         from baco.commands.result_text import result_lines
 
         for line in (*unit.notes, needs_text(program.requirement), *result_lines(result)):
-            stdout().print(line, markup=False)
-        stdout().print(_verdict(expected, mistakes, result.exit_code), markup=False)
+            stdout().print(line)
+        stdout().print(_verdict(expected, mistakes, result.exit_code))
     for text in mistakes if not json else ():
-        notes.print(text, markup=False)
+        notes.print(text)
     if result.exit_code:
-        notes.print(f"the program ended with exit code {result.exit_code}", markup=False)
+        notes.print(f"the program ended with exit code {result.exit_code}")
     if mistakes or result.exit_code:
         raise typer.Exit(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from string import digits
 from typing import Annotated
 
 import typer
@@ -173,7 +174,7 @@ def simulate(
             tools=tools,
             simulator=spike or simulator,
             engine_arguments=tuple(engine_argument or ()),
-            report=(lambda text: notes.print(text, markup=False)) if talkative else None,
+            report=notes.print if talkative else None,
             console=None if json else _show,
         ),
         engine=engine,
@@ -186,10 +187,10 @@ def simulate(
         from baco.commands.result_text import result_lines
 
         for line in result_lines(result):
-            stdout().print(line, markup=False)
+            stdout().print(line)
     if result.exit_code:
         sys.stdout.flush()
-        notes.print(f"the program ended with exit code {result.exit_code}", markup=False)
+        notes.print(f"the program ended with exit code {result.exit_code}")
         raise typer.Exit(1)
 
 
@@ -204,6 +205,7 @@ def _memory_files(
     """Images and ranges of the options --load and --dump, and the files of the latter."""
     from common.errors import InputError
     from common.files import read_input
+    from common.numbers import any_base_number
     from sim.elf import symbol_range
 
     def parts(option: str, text: str) -> tuple[str, Path]:
@@ -214,29 +216,23 @@ def _memory_files(
             raise InputError(f"{option} is for programs", hint="a stream has lines of its own for that")
         return where, Path(file)
 
-    def number(option: str, text: str) -> int:
-        try:
-            return int(text, 0)
-        except ValueError:
-            raise InputError(f"{option}: '{text}' is no number") from None
-
     images, ranges, files = [], [], []
     for text in loads:
         where, file = parts("--load", text)
         data = read_input(file)
-        if where[0].isdigit():
-            images.append((number("--load", where), data))
+        if where[0] in digits:
+            images.append((any_base_number("--load", where), data))
             continue
-        address, size = symbol_range(str(program), where)
+        start, size = symbol_range(str(program), where)
         if len(data) > size:
             raise InputError(f"{file} has {len(data):,} bytes, '{where}' holds {size:,}")
-        images.append((address, data))
+        images.append((start, data))
     for text in dumps:
         where, file = parts("--dump", text)
         files.append(file)
-        if where[0].isdigit():
-            address_text, _, count = where.partition(":")
-            ranges.append((number("--dump", address_text), number("--dump", count)))
+        if where[0] in digits:
+            address, _, count = where.partition(":")
+            ranges.append((any_base_number("--dump", address), any_base_number("--dump", count)))
         else:
             ranges.append(symbol_range(str(program), where))
     return tuple(images), tuple(ranges), files

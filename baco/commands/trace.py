@@ -22,9 +22,10 @@ def trace(
 ) -> None:
     """Draw when each accelerator command was allocated, issued and done, unit by unit."""
     from baco.commands.context import stdout
+    from common.text import one_line
     from sim.trace import draw_html, draw_image, read_log
 
     content = read_log(log)
     draw = draw_html if out.suffix == ".html" else draw_image
     draw(content, out, first=first, until=until)
-    stdout().print(f"chart: {out}", markup=False)
+    stdout().print(f"chart: {one_line(str(out))}")

@@ -31,7 +31,12 @@ def validate(
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", metavar="N", help="Simulations side by side; by default one a processor."),
+        typer.Option(
+            "--workers",
+            max=1024,
+            metavar="N",
+            help="Simulations side by side; by default one a processor.",
+        ),
     ] = None,
     cycle_limit: Annotated[
         float | None,
@@ -69,17 +74,10 @@ def validate(
 
     Example: baco validate baco-out/resnet50-edp --best 5 --baseline
     """
-    from common.errors import InputError, Location
-    from explore.study import FILE_NAME
+    from baco.commands.study_input import study_file
     from explore.validate.run import ValidationOptions
 
-    study = folder / FILE_NAME if folder.is_dir() else folder
-    if not study.exists():
-        raise InputError(
-            "there is no study here",
-            location=Location(str(folder)),
-            hint=f"a study's folder holds {FILE_NAME}; explore writes one",
-        )
+    study = study_file(folder)
     options = ValidationOptions(best, spread, workers, cycle_limit, time_limit)
     run_validation(study, options, baseline=baseline, quiet=quiet)
     if programs:

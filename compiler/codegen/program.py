@@ -39,7 +39,7 @@ MEMORY_BASE = 0x80000000
 #: Passes from the `instgem` level to LLVM IR.
 BACK_END = ("instgem-hoist-config", "instgem-elide-config", "instgem-to-llvm", "lower-to-llvm")
 #: Code reaches data by 32-bit offsets from where it is; above this programs would not link.
-_MOST_BYTES = (1 << 31) - (1 << 20)
+MOST_BYTES = (1 << 31) - (1 << 20)
 #: Bytes that are readable behind every buffer.
 SLACK_BYTES = 64
 #: Symbols of the runtime (runtime/*) and of what `entry_ir` writes.
@@ -217,9 +217,9 @@ def _sections(
         DataSection(".room", [(one.symbol, one.nbytes, None) for one in rest], _ALIGN, slack, content=False),
     ]
     total = sum(one.offsets()[1] for one in sections)
-    if total > _MOST_BYTES:
+    if total > MOST_BYTES:
         raise InfeasibleError(
-            f"the program's data take {total:,} bytes, more than the {_MOST_BYTES:,} that its code can reach"
+            f"the program's data take {total:,} bytes, more than the {MOST_BYTES:,} that its code can reach"
         )
     return sections
 

@@ -115,4 +115,6 @@ def _run(arguments: Sequence[str], folder: Path) -> None:
             "compiling failed: the disk is full", location=Location(str(folder)), hint="free disk space"
         )
     errors = [line for line in output.splitlines() if "error" in line.lower()] or output.splitlines()
-    raise CompileError("compiling failed: " + ("\n  ".join(errors[:6]) or f"exit code {done.returncode}"))
+    raise CompileError(
+        f"compiling failed: {errors[0] if errors else f'exit code {done.returncode}'}", details=errors[1:6]
+    )

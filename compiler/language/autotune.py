@@ -138,15 +138,16 @@ class AutotunedKernel(Kernel):
             try:
                 cost = float(self.cost(Candidate(config, launch(**config.constants))))
             except InfeasibleError as error:
-                failures.append(f"  {config}: {error.message}")
+                failures.append(f"{config}: {error.message}")
                 continue
             if cost != cost:
                 raise self._error(f"the cost of ({config}) is no number")
             costs.append((cost, index))
         if not costs:
             raise InfeasibleError(
-                f"none of the configurations of kernel `{self.name}` can be built:\n" + "\n".join(failures),
+                f"none of the configurations of kernel `{self.name}` can be built:",
                 hint="add smaller blocks",
+                details=failures,
             )
         return self.configs[min(costs)[1]]
 

@@ -49,7 +49,7 @@ class KernelSource:
         end = start + 1
         if getattr(node, "end_lineno", None) == line:
             end = max(end, len(text.encode()[: getattr(node, "end_col_offset", 0)].decode(errors="replace")))
-        return KernelError(f"{message}\n{_marked(text, start, end)}", location=location, hint=hint)
+        return KernelError(message, location=location, hint=hint, details=_marked(text, start, end))
 
 
 def read_source(function: Callable[..., Any]) -> KernelSource:
@@ -98,18 +98,18 @@ def read_source(function: Callable[..., Any]) -> KernelSource:
 def showing_line(error: BacoError) -> BacoError:
     """The error with the line of its location, marked; as it is if there is no such line."""
     place = error.location
-    if place is None or place.line is None or place.column is None or "\n" in error.message:
+    if place is None or place.line is None or place.column is None or error.details:
         return error
     text = linecache.getline(place.file, place.line).rstrip("\n")
     if not text[place.column - 1 :].strip():
         return error
     shown = _marked(text, place.column - 1, place.column)
-    return type(error)(f"{error.message}\n{shown}", location=place, hint=error.hint)
+    return type(error)(error.message, location=place, hint=error.hint, details=shown)
 
 
-def _marked(text: str, start: int, end: int) -> str:
+def _marked(text: str, start: int, end: int) -> tuple[str, str]:
     """A line without its indentation, and a line that marks the characters `start` ... `end` - 1 below it."""
     # A tab before the mark stays a tab, so that the mark stands below what it means.
     blank = "".join("\t" if c == "\t" else " " for c in text[:start])
     indent = min(len(text) - len(text.lstrip()), start)
-    return f"    {text[indent:]}\n    {blank[indent:]}^{'~' * (min(end, len(text)) - start - 1)}"
+    return f"  {text[indent:]}", f"  {blank[indent:]}^{'~' * (min(end, len(text)) - start - 1)}"

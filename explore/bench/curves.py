@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from common.figure import figure_bytes, figure_text
 from explore.bench.runs import Run
 
 
@@ -18,7 +17,6 @@ def figure(runs: Sequence[Run], kind: str) -> bytes:
     places = list(dict.fromkeys((run.key.space, run.key.network) for run in runs))
     searchers = list(dict.fromkeys(run.key.searcher for run in runs))
     chart = Figure(figsize=(11, 3.2 * len(places)), layout="constrained")
-    FigureCanvasAgg(chart)
     axes = chart.subplots(len(places), 2, squeeze=False, sharey="row")
     for (space, network), pair in zip(places, axes, strict=True):
         for number, searcher in enumerate(searchers):
@@ -34,11 +32,9 @@ def figure(runs: Sequence[Run], kind: str) -> bytes:
             ax.set_xlabel(label)
             ax.grid(True, alpha=0.3)
         pair[0].set_ylabel("EDP (µJ·cycles)")
-        pair[0].set_title(f"{network} in {space}", loc="left", fontsize=10)
+        pair[0].set_title(figure_text(f"{network} in {space}"), loc="left", fontsize=10)
     axes[0][1].legend(fontsize=8)
-    data = io.BytesIO()
-    chart.savefig(data, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
-    return data.getvalue()
+    return figure_bytes(chart, kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
 
 
 def _line(ax: object, runs: Sequence[Run], axis: int, label: str, color: str) -> None:

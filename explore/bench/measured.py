@@ -11,6 +11,7 @@ from typing import Any
 from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from common.provenance import versions
+from common.text import markdown_text
 from explore.engine import run_exploration
 from explore.measured.search import Found
 from explore.measured.session import Watch, measure_study
@@ -158,10 +159,14 @@ def report_text(result: dict[str, Any]) -> str:
     for row in rows:
         first, best = (f"{side}, {sp}+{acc}" for side, sp, acc in (row["plain_machine"], row["machine"]))
         lines.append(
-            f"| {row['network']} | {row['predicted']:.4g} | {row['plain']:.4g} | {first} | {row['measured']:.4g}"
+            f"| {markdown_text(row['network'])} | {row['predicted']:.4g} | {row['plain']:.4g} | {first} | {row['measured']:.4g}"
             f" | {best} | {row['gain']:.3f} | {row['spent']:,} | {row['verified']:,} | {row['programs']} |"
         )
-    failures = [f"* {row['network']}: {text}" for row in rows for text in row["failures"]]
+    failures = [
+        f"* {markdown_text(row['network'])}: {markdown_text(text)}"
+        for row in rows
+        for text in row["failures"]
+    ]
     if failures:
         lines += ["", "Measurements that went wrong:", "", *failures]
     return "\n".join(lines) + "\n"

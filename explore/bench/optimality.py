@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
+from common.table import csv_text
 from explore.bench.exhaustive import enumerate_all
 from explore.cost.bound import capacity_bound, compulsory_bound
 from explore.cost.certificate import certify
@@ -212,8 +211,4 @@ def small_space() -> DesignSpace:
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text([list(rows[0]), *([row[name] for name in rows[0]] for row in rows)])

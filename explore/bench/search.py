@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import math
@@ -19,6 +17,8 @@ from typing import Any
 from common.errors import BacoError, InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.processes import python_children
+from common.table import csv_text
+from common.text import one_line
 from explore.bench.curves import figure
 from explore.bench.runs import Run, RunKey, execute, setup_of
 from explore.search.base import SEARCHERS
@@ -98,7 +98,9 @@ class SearchBench:
             lines += ["", f"space {space}", f"{'network':28s}" + "".join(f"{s:>22s}" for s in searchers)]
             for network in dict.fromkeys(c.network for c in rows):
                 cells = [_cell(c) for c in rows if c.network == network]
-                lines.append(f"{Path(network).name[-28:]:28s}" + "".join(f"{cell:>22s}" for cell in cells))
+                lines.append(
+                    f"{one_line(Path(network).name[-28:]):28s}" + "".join(f"{cell:>22s}" for cell in cells)
+                )
             for name, means in (("ratio to " + MAIN, self.ratios), (MAIN + " needs", self.evaluations)):
                 cells = [_mean(means.get((space, s)), name.endswith("needs")) for s in searchers]
                 lines.append(f"{name:28s}" + "".join(f"{cell:>22s}" for cell in cells))
@@ -106,7 +108,7 @@ class SearchBench:
             "",
             f"'{MAIN} needs': share of a searcher's evaluations after which {MAIN} has reached its final EDP",
         ]
-        return "\n".join([*lines, f"runs, tables and figures: {self.out}"])
+        return "\n".join([*lines, f"runs, tables and figures: {one_line(self.out)}"])
 
 
 def _cell(c: Comparison) -> str:
@@ -275,20 +277,14 @@ def _curve_points(run: Run) -> Iterator[tuple[str, float, float]]:
 
 
 def _curves_csv(runs: Sequence[Run]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["space", "network", "searcher", "seed", "axis", "at", "edp_uj_cycles"])
+    rows: list[Sequence[object]] = [["space", "network", "searcher", "seed", "axis", "at", "edp_uj_cycles"]]
     for run in runs:
         for axis, at, edp in _curve_points(run):
             key = run.key
-            writer.writerow([key.space, key.network, key.searcher, key.seed, axis, f"{at:.6g}", repr(edp)])
-    return text.getvalue()
+            rows.append([key.space, key.network, key.searcher, key.seed, axis, f"{at:.6g}", repr(edp)])
+    return csv_text(rows)
 
 
 def _comparisons_csv(result: SearchBench) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*Comparison.__dataclass_fields__], lineterminator="\n")
-    writer.writeheader()
-    for comparison in result.comparisons:
-        writer.writerow({k: "" if v is None else v for k, v in vars(comparison).items()})
-    return text.getvalue()
+    names = [*Comparison.__dataclass_fields__]
+    return csv_text([names, *([getattr(one, name) for name in names] for one in result.comparisons)])

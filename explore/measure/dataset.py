@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
+import os
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ import numpy as np
 
 from accel.config import Accelerator
 from common.errors import InputError, Location
-from common.files import atomic_write, read_input
+from common.files import atomic_write
+from common.numbers import real_number, whole_number
+from common.table import csv_text, read_rows, read_table_text
 from common.yaml import load_yaml, parse_model
 from compiler.layer import Layer
 from compiler.mapping import Mapping
@@ -260,21 +261,13 @@ def read_dataset(name: str | Path) -> Dataset:
     Raises InputError for what is missing or malformed, with the line.
     """
     path = dataset_path(str(name))
-    try:
-        text = gzip.decompress(read_input(path)).decode("ascii")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError("this is no compressed table", location=Location(str(path))) from error
-    reader = csv.DictReader(io.StringIO(text))
-    if tuple(reader.fieldnames or ()) != _COLUMNS:
+    table = read_rows(read_table_text(path), str(path))
+    first = next(table, None)
+    if first is None or tuple(first.fields) != _COLUMNS:
         raise InputError("these are not the columns of a measured set", location=Location(str(path), 1))
-    rows = []
-    for line in reader:
-        try:
-            rows.append(_row(line))
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"malformed row: {error}", location=Location(str(path), reader.line_num)
-            ) from error
+    rows = [
+        _row(dict(zip(_COLUMNS, row.fields, strict=True)), Location(str(path), row.line)) for row in table
+    ]
     rows.sort(key=lambda row: row.index)
     known = _read_accelerators(path.with_name(ACCELERATORS_FILE))
     if missing := {row.accelerator for row in rows} - set(known):
@@ -289,9 +282,9 @@ def read_dataset(name: str | Path) -> Dataset:
     )
 
 
-def _row(line: dict[str, str]) -> Row:
+def _row(line: dict[str, str], place: Location) -> Row:
     return Row(
-        index=int(line["index"]),
+        index=whole_number("index", line["index"], location=place),
         what=line["what"],
         accelerator=line["accelerator"],
         status=line["status"],
@@ -299,9 +292,9 @@ def _row(line: dict[str, str]) -> Row:
         mapping=line["mapping"],
         style=line["style"],
         schedule=line["schedule"],
-        seed=int(line["seed"]),
+        seed=whole_number("seed", line["seed"], most=2**64, location=place),
         stratum=line["stratum"],
-        numbers={name: float(line[name]) for name in NUMBERS},
+        numbers={name: real_number(name, line[name], positive=False, location=place) for name in NUMBERS},
         reason=line["reason"],
     )
 
@@ -312,18 +305,16 @@ def write_dataset(path: str | Path, rows: Iterable[Row], accelerators: Iterable[
     Raises StorageError where that cannot be written, InputError when the file beside it is malformed.
     """
     path = Path(path)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    table: list[Sequence[object]] = [_COLUMNS]
     for row in sorted(rows, key=lambda one: one.index):
         texts = [getattr(row, name) for name in _TEXTS]
         numbers = [_short(row.numbers[name]) for name in NUMBERS]
-        writer.writerow([*texts, *numbers, row.reason])
+        table.append([*texts, *numbers, row.reason])
     beside = path.with_name(ACCELERATORS_FILE)
-    known = _read_accelerators(beside) if beside.exists() else {}
+    known = _read_accelerators(beside) if os.path.exists(beside) else {}
     known |= {one.name: one for one in accelerators}
     atomic_write(beside, _accelerators_text(known))
-    atomic_write(path, gzip.compress(text.getvalue().encode("ascii"), mtime=0))
+    atomic_write(path, gzip.compress(csv_text(table).encode(), mtime=0))
 
 
 def _short(number: float) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
+from common.figure import figure_bytes, figure_text
 from explore.candidate import Cost
 from explore.objective import metric
 from explore.report.data import ReportData
@@ -32,7 +32,6 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
     """
     # matplotlib takes half a second to import: only who draws should pay for it
     import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter, LogLocator
 
@@ -54,7 +53,6 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
     }
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-        FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         if rest:
             axes.scatter(
@@ -105,13 +103,12 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
         axes.set_axisbelow(True)
         names = data.network_names
         title = names if len(names) <= 60 else names[:59] + "…"
-        # a name with dollar signs is no formula
-        axes.set_title(f"{title}: {objective_words(data)}", loc="left", fontsize=11, parse_math=False)
+        axes.set_title(f"{figure_text(title)}: {objective_words(data)}", loc="left", fontsize=11)
         figure.legend(frameon=False, fontsize=8.5, loc="outside lower center", ncols=3)
-        png, svg = io.BytesIO(), io.BytesIO()
-        figure.savefig(png, format="png", dpi=160, metadata={"Software": "baco"})
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "baco"})
-    return {"pareto.png": png.getvalue(), "pareto.svg": svg.getvalue()}
+        return {
+            "pareto.png": figure_bytes(figure, "png", dpi=160, metadata={"Software": "baco"}),
+            "pareto.svg": figure_bytes(figure, "svg", dpi=100, metadata={"Date": None, "Creator": "baco"}),
+        }
 
 
 def _draw_measured(axes: Any, data: ReportData, x_name: str, y_name: str) -> None:

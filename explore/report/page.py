@@ -8,7 +8,6 @@ forbids the page all network access.
 from __future__ import annotations
 
 import base64
-import html
 import importlib.util
 import json
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import StorageError
+from common.text import html_text, script_json
 from explore.candidate import BatchSummary, LayerCost
 from explore.report.data import ReportData
 from explore.report.figures import axis_metrics
@@ -36,17 +36,17 @@ def page_html(data: ReportData) -> str:
     """The page as text. Raises StorageError when the plotting library's script is not installed."""
     packed = _packed_indices(data)
     parts = {
-        "title": html.escape(f"{data.network_names}: {objective_words(data)} (baco)"),
-        "heading": html.escape(data.network_names),
-        "subheading": html.escape(
+        "title": html_text(f"{data.network_names}: {objective_words(data)} (baco)"),
+        "heading": html_text(data.network_names),
+        "subheading": html_text(
             f"explored for {objective_words(data)} in the space '{data.search.space_name}'"
         ),
-        "source": html.escape(data.source),
-        "summary": html.escape(summary_text(data)),
+        "source": html_text(data.source),
+        "summary": html_text(summary_text(data)),
         "style": (_ASSETS / "page.css").read_text("utf-8"),
         "script": _in_script((_ASSETS / "page.js").read_text("utf-8")),
         "plotly": _in_script(plotly_script()),
-        "data": _json_for_html(_payload(data, packed)),
+        "data": script_json(_payload(data, packed)),
         "packed": _packed_layers(data, packed),
         "validation": validation_html(data),
     }
@@ -70,11 +70,6 @@ def plotly_script() -> str:
 def _in_script(text: str) -> str:
     """Keep a script from ending its HTML element early."""
     return re.sub(r"<(?=/script|!--)", r"\\x3c", text, flags=re.IGNORECASE)
-
-
-def _json_for_html(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _payload(data: ReportData, packed: set[int]) -> dict[str, Any]:

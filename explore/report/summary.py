@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from common.text import json_text
 from explore.candidate import Candidate, Cost
 from explore.objective import metric
 from explore.report.data import ReportData
@@ -137,7 +137,7 @@ def summary(data: ReportData) -> dict[str, Any]:
 
 def summary_json(data: ReportData) -> str:
     """`summary.json` as text."""
-    return json.dumps(summary(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(summary(data))
 
 
 def summary_text(data: ReportData) -> str:

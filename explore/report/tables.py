@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from accel.config import Accelerator
+from common.table import csv_text
+from common.text import unfit
 from compiler.mapping import Mapping
 from compiler.mapping_text import format_mapping
 from explore.candidate import Cost, LayerCost
@@ -106,12 +108,12 @@ def mapping_row(
 def mappings_csv(data: ReportData) -> str:
     """The best candidate's mappings in the published column format, plus count, network and layer."""
     best = data.best
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*PUBLISHED_COLUMNS, *EXTRA_COLUMNS], lineterminator="\n")
-    writer.writeheader()
+    columns = (*PUBLISHED_COLUMNS, *EXTRA_COLUMNS)
+    rows: list[Sequence[object]] = [columns]
     for task, mapping, layer in zip(best.tasks, best.mappings, data.best_layers, strict=True):
-        writer.writerow(mapping_row(best.accelerator, best.cost.area_mm2, task, mapping, layer))
-    return text.getvalue()
+        row = mapping_row(best.accelerator, best.cost.area_mm2, task, mapping, layer)
+        rows.append([row.get(column, "") for column in columns])
+    return csv_text(rows)
 
 
 def mappings_yaml(data: ReportData) -> str:
@@ -137,7 +139,10 @@ def mappings_yaml(data: ReportData) -> str:
         "# in the scratchpad, O in the accumulator).\n"
     )
     body = {"accelerator": best.accelerator.config_hash, "layers": layers}
-    return head + yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=10_000)
+    text = yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=10_000)
+    if unfit(text):  # a study may hold names that files of networks may not: then everything is escaped
+        text = yaml.safe_dump(body, sort_keys=False, allow_unicode=False, width=10_000)
+    return head + text
 
 
 def candidates_parquet(data: ReportData) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from common.text import html_text
 from explore.report.data import ReportData
 from explore.report.units import scientific, si, significant
 from explore.validate.compare import Comparison, comparisons
@@ -282,4 +282,4 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: range) 
 
 
 def _text(text: str) -> str:
-    return html.escape(text)
+    return html_text(text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from accel.isa import Command, disassemble
-from common.errors import InputError, Location
+from common.errors import InputError, Location, did_you_mean
+from common.numbers import hexadecimal_number, real_number, whole_number
 
 __all__ = ["BASE", "MEMORY_BYTES", "Group", "Item", "Stream", "describe", "group_items", "parse_stream"]
 
@@ -16,7 +18,20 @@ MEMORY_BYTES = 96 << 10
 
 _PRELOAD, _COMPUTES, _LOOPS = 6, (4, 5), (8, 15)
 _LOOP_CONFIGURATION = frozenset((*range(9, 14), *range(16, 22), 24, 25))
-_SETTINGS = ("data", "latency", "bandwidth", "burst", "reads", "writes", "stall", "gap", "seed")
+#: Settings, the least and the largest value of each; the bandwidth is any positive number.
+_SETTINGS = {
+    "data": (0, 2**64 - 1),
+    "latency": (0, 1_000_000),
+    "bandwidth": (0, 0),
+    "burst": (1, 4096),
+    "reads": (1, 4096),
+    "writes": (1, 4096),
+    "stall": (0, 99),
+    "gap": (0, 99),
+    "seed": (0, 2**64 - 1),
+}
+#: Commands and fences of the longest stream that is read; what `baco cosim` draws has a few hundred.
+_MOST_ITEMS = 1_000_000
 
 
 #: A command, or None for a fence.
@@ -86,27 +101,57 @@ def parse_stream(text: str, source: str) -> Stream:
 
     Raises InputError with the line of anything malformed, or of a second stream.
     """
-    name, settings, items = "stream", dict[str, int | float](), list[Item]()
-    for number, line in enumerate(text.splitlines(), 1):
+    name: str | None = None
+    settings, items = dict[str, int | float](), list[Item]()
+    for number, line in enumerate(text.split("\n"), 1):
         words = line.split("#", 1)[0].split()
         if not words:
             continue
-        try:
-            if words[0] == "stream" and len(words) > 1 and not items and not settings:
-                name = words[1]
-                for word in words[2:]:
-                    key, value = word.split("=")
-                    if key not in _SETTINGS:
-                        raise ValueError(f"'{key}' is no setting of a stream")
-                    settings[key] = float(value) if key == "bandwidth" else int(value)
-            elif words == ["fence"]:
-                items.append(None)
-            elif words[0] == "cmd" and len(words) == 4:
-                items.append(Command(int(words[1], 16), int(words[2], 16), int(words[3], 16)))
-            else:
-                raise ValueError(
-                    "expected 'cmd FUNCT RS1 RS2', 'fence', or one line 'stream NAME KEY=VALUE...'"
-                )
-        except ValueError as error:
-            raise InputError(str(error), location=Location(source, number)) from None
-    return Stream(name, group_items(items), settings)
+        here = Location(source, number)
+        if words[0] == "stream" and len(words) > 1 and name is None and not items:
+            name, settings = _stream_name(words[1], here), _settings(words[2:], here)
+        elif words == ["fence"]:
+            items.append(None)
+        elif words[0] == "cmd" and len(words) == 4:
+            funct = hexadecimal_number("the function code", words[1], most=127, location=here)
+            rs1, rs2 = (
+                hexadecimal_number(what, word, most=2**64 - 1, location=here)
+                for what, word in zip(("rs1", "rs2"), words[2:], strict=True)
+            )
+            items.append(Command(funct, rs1, rs2))
+        else:
+            raise InputError(
+                "expected 'cmd FUNCT RS1 RS2', 'fence', or one line 'stream NAME KEY=VALUE...'", location=here
+            )
+        if len(items) > _MOST_ITEMS:
+            raise InputError(f"the stream has more than {_MOST_ITEMS:,} commands", location=here)
+    return Stream(name or "stream", group_items(items), settings)
+
+
+def _stream_name(word: str, here: Location) -> str:
+    """It goes through files of the simulator, and becomes the name of one."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", word):
+        raise InputError(
+            f"'{word[:100]}' cannot name a stream",
+            location=here,
+            hint="write letters, digits, '.', '_', '+' and '-', at most 100",
+        )
+    return word
+
+
+def _settings(words: Sequence[str], here: Location) -> dict[str, int | float]:
+    found: dict[str, int | float] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if key not in _SETTINGS:
+            raise InputError(
+                f"'{key}' is no setting of a stream", location=here, hint=did_you_mean(key, _SETTINGS)
+            )
+        if key in found:
+            raise InputError(f"the setting '{key}' is given twice", location=here)
+        if key == "bandwidth":
+            found[key] = real_number(key, value, location=here)
+        else:
+            least, most = _SETTINGS[key]
+            found[key] = whole_number(key, value, least=least, most=most, location=here)
+    return found

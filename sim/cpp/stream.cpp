@@ -11,6 +11,9 @@ namespace baco {
 
 namespace {
 
+// Bytes of all dumps: whoever reads them holds them as text.
+constexpr uint64_t kMostDumped = 64 << 20;
+
 [[noreturn]] void malformed(size_t line, const std::string& why) {
   throw std::runtime_error("command stream, line " + std::to_string(line) + ": " + why);
 }
@@ -49,6 +52,7 @@ std::vector<uint8_t> hex_bytes(std::istringstream& words, size_t line) {
 std::vector<StreamItem> read_stream(std::istream& text) {
   std::vector<StreamItem> items;
   std::string line_text;
+  uint64_t dumped = 0;
   for (size_t line = 1; std::getline(text, line_text); ++line) {
     std::istringstream words(line_text.substr(0, line_text.find('#')));
     std::string word;
@@ -76,6 +80,8 @@ std::vector<StreamItem> read_stream(std::istream& text) {
       item.kind = StreamItem::Kind::kDump;
       item.address = hex(words, line, "address");
       item.count = hex(words, line, "count");
+      if (item.count > kMostDumped - dumped) malformed(line, "dumps of more than 64 MiB in all");
+      dumped += item.count;
     } else {
       malformed(line, "'" + word + "' is not an item; they are cmd, fence, write, fill and dump");
     }

@@ -200,9 +200,12 @@ class _Said:
         stops = self._errors.stops + self._output.stops
         if not stops:
             return None
-        text = "\n".join(["the simulated hardware stopped by itself", *(f"  {line}" for line in stops[:4])])
         return failed(
-            "crash", text, outcome, hint="an assertion of the hardware failed, or its simulator did"
+            "crash",
+            "the simulated hardware stopped by itself",
+            outcome,
+            hint="an assertion of the hardware failed, or its simulator did",
+            details=stops[:4],
         )
 
     def notes(self, outcome: Outcome) -> list[str]:

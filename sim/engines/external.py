@@ -95,11 +95,11 @@ def find_simulator(job: Job, *, what: str, option: str, variable: str, on_path: 
             raise InputError(f"this engine needs {what}, which baco does not bring along", hint=hint)
         return Path(found).absolute()
     # a bare name is looked up as a shell does, unless it is a file here
-    path = Path(named).expanduser()
-    if not path.exists() and "/" not in named:
+    path = Path(os.path.expanduser(named))  # which leaves users that there are not as they are
+    if not os.path.exists(path) and "/" not in named:
         path = Path(shutil.which(named) or path)
     here = Location(str(path))
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputError(f"no such file; it should be {what}", location=here, hint=hint)
     if not path.is_file() or not os.access(path, os.X_OK):
         raise InputError(f"this is not an executable file; it should be {what}", location=here, hint=hint)
@@ -191,17 +191,21 @@ def run_external(
     return outcome
 
 
-def failed(kind: str, message: str, outcome: Outcome, *, hint: str | None = None) -> SimulationError:
+def failed(
+    kind: str, message: str, outcome: Outcome, *, hint: str | None = None, details: Sequence[str] = ()
+) -> SimulationError:
     """An error that carries what is known of the run."""
     record = {"exit_code": outcome.code, "stderr": "\n".join(outcome.errors)}
-    return SimulationError(message, kind=kind, console=outcome.console, record=record, hint=hint)
+    return SimulationError(
+        message, kind=kind, console=outcome.console, record=record, hint=hint, details=details
+    )
 
 
 def unsaid(outcome: Outcome, hint: str) -> SimulationError:
     """The error for a simulator that ended without telling how the program did."""
     said = [line for line in outcome.errors if line.strip()][-6:]
     message = f"the simulator ended with {outcome.ending} and did not tell how the program ended"
-    return failed("crash", "\n".join([message, *(f"  {line}" for line in said)]), outcome, hint=hint)
+    return failed("crash", message, outcome, hint=hint, details=said)
 
 
 def result_of(

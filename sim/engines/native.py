@@ -34,6 +34,8 @@ _EXTRA_BYTES = 8 << 30
 #: Wall time beyond the job's own limit before the simulator is killed, seconds.
 _GRACE_SECONDS = 30.0
 _UNUSABLE = 3
+#: Text of the longest stream of commands.
+_STREAM_BYTES = 64 << 20
 #: What a result keeps of the console, characters; the callback gets all of it.
 _CONSOLE_KEPT = 8 << 20
 
@@ -50,7 +52,7 @@ def load_program(job: Job) -> Program | None:
             raise InputError("a stream of commands fills and dumps memory by its own lines")
         if job.watches:
             raise InputError("a stream of commands has no instructions to watch")
-        read_input(str(job.stream))  # missing or unreadable
+        read_input(str(job.stream), limit_bytes=_STREAM_BYTES)  # missing or unreadable
         return None
     _check_ranges(job)
     program = load_elf(job.program, memory_base=job.memory.base, memory_bytes=job.memory.size_bytes)
@@ -77,7 +79,7 @@ def run_simulator(
             arguments += ["--stream", str(job.stream)]
         else:
             with open(folder / "image", "wb") as image:
-                image.write(elf.image())
+                image.writelines(elf.image())
                 for address, data in job.images:
                     image.write(struct.pack("<QQ", address, len(data)) + data)
             arguments += ["--image", str(folder / "image"), "--entry", hex(elf.entry)]
@@ -98,9 +100,14 @@ def run_simulator(
     if record is None:
         raise _broken(code, errors, output, job)
     if "failure" in record:
-        message, hint = describe(record, elf)
+        message, details, hint = describe(record, elf)
         raise SimulationError(
-            message, kind=record["failure"]["kind"], console=output, record=record, hint=hint
+            message,
+            kind=record["failure"]["kind"],
+            console=output,
+            record=record,
+            hint=hint,
+            details=details,
         )
     return _result(record, job, elf, output, tools, build_seconds, dumps, marks)
 
@@ -345,7 +352,7 @@ def _result(
         notes.append(f"{record['marks_dropped']:,} marks beyond the first {len(marks):,} were dropped")
     if job.stream is not None:
         dumps = tuple(
-            bytes.fromhex(line.split()[2]) for line in output.splitlines() if line.startswith("dump ")
+            bytes.fromhex(line.split(" ")[2]) for line in output.split("\n") if line.startswith("dump ")
         )
     return Result(
         engine=record["engine"],

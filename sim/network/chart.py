@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
+from common.figure import figure_text
+from common.text import html_text
 from compiler.network.program import NetworkProgram
 from sim.network.profile import Measured, OperatorProfile
 from sim.network.run import NetworkRun
@@ -72,14 +73,12 @@ def draw_network_image(built: NetworkProgram, run: NetworkRun, path: str | Path)
     without timing, StorageError when the file cannot be written.
     """
     bars = _bars(built, run)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     colours = colours_of(kinds)
     figure = Figure(figsize=(16, 7), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for lane in range(len(_LANES)):
         axes.axhline(lane + 0.45, color="#cccccc", linewidth=0.5)
@@ -96,7 +95,15 @@ def draw_network_image(built: NetworkProgram, run: NetworkRun, path: str | Path)
     for bar in bars:
         if bar.lane == 0 and bar.operator.cycles >= _NAMED * end:
             middle = bar.operator.start + bar.operator.cycles / 2
-            axes.text(middle, 0, bar.operator.operator, rotation=90, ha="center", va="center", fontsize=5)
+            axes.text(
+                middle,
+                0,
+                figure_text(bar.operator.operator),
+                rotation=90,
+                ha="center",
+                va="center",
+                fontsize=5,
+            )
     axes.set_yticks(range(len(_LANES)), labels=list(_LANES), fontsize=8)
     axes.set_ylim(len(_LANES) - 0.5, -0.5)
     axes.set_xlim(run.operators[0].start, end)
@@ -153,15 +160,15 @@ def _hover(bar: _Bar) -> str:
     one = bar.operator
     predicted = "" if one.predicted is None else f", predicted {one.predicted:,.0f}"
     return (
-        f"<b>{html.escape(one.operator)}</b>, {_LANES[bar.lane]}: {100 * bar.share:.1f} %<br>"
-        f"{html.escape(one.what)}<br>cycle {one.start:,}: {one.cycles:,} cycles{predicted}<br>"
+        f"<b>{html_text(one.operator)}</b>, {_LANES[bar.lane]}: {100 * bar.share:.1f} %<br>"
+        f"{html_text(one.what)}<br>cycle {one.start:,}: {one.cycles:,} cycles{predicted}<br>"
         f"DRAM {one.dram_bytes / 1024:,.0f} KiB"
     )
 
 
 def _table(run: NetworkRun) -> str:
     def row(cells: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{html_text(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     style = (
         "<style>table{border-collapse:collapse;font:13px sans-serif}td,th{padding:2px 8px;text-align:right}"

@@ -126,4 +126,5 @@ def _located(error: SimulationError, built: NetworkProgram) -> SimulationError:
         console=error.console,
         record=error.record,
         hint=error.hint,
+        details=error.details,
     )

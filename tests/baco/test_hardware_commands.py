@@ -128,7 +128,7 @@ def test_isa_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["--word", "0x13"], "no accelerator instruction"),
         (["--word", "zero"], "'zero' is no number"),
         (["--disassemble", "2", "-1", "0"], "error"),
-        (["--disassemble", "2", "0x10000000000000000", "0"], "does not fit into 64 bits"),
+        (["--disassemble", "2", "0x10000000000000000", "0"], "must be from 0 to 18446744073709551615"),
         (["--disassemble", "99", "0", "0"], "function code 99"),
     ],
 )

@@ -104,7 +104,7 @@ def test_errors_of_users(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["--spread", "-1"], "a spread of -1"),
         (["--workers", "0"], "at least 1 worker"),
         (["--cycle-limit", "0"], "cycle limit"),
-        (["--time-limit", "nan"], "time limit"),
+        (["--time-limit", "nan"], "must be finite"),
     ):
         code, _, err = call(capsys, "validate", str(folder), *arguments)
         assert code == 2

@@ -264,7 +264,7 @@ def test_malformed_sets(tmp_path: Path, measured: LayerMeasurement) -> None:
 
     path = tmp_path / "x.csv.gz"
     path.write_text("hello")
-    with pytest.raises(InputError, match="no compressed table"):
+    with pytest.raises(InputError, match="not a whole gzip file"):
         read_dataset(path)
     path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
     with pytest.raises(InputError, match="columns"):
@@ -272,7 +272,7 @@ def test_malformed_sets(tmp_path: Path, measured: LayerMeasurement) -> None:
     write_dataset(path, [Row.of(0, "", SMALL, PRODUCT, WHOLE, measured)], [SMALL])
     text = gzip.decompress(path.read_bytes()).decode()
     path.write_bytes(gzip.compress(text.replace(f",{measured.cycles},", ",many,", 1).encode()))
-    with pytest.raises(InputError, match="malformed row") as caught:
+    with pytest.raises(InputError, match="cycles must be a finite number, not 'many'") as caught:
         read_dataset(path)
     assert caught.value.location is not None
     assert caught.value.location.line == 2

@@ -284,7 +284,7 @@ def test_weights_of_zeros(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("cmd 2 0\n", "expected 'cmd"),
-        ("fence\ncmd x 0 0\n", "f:2: .*invalid literal"),
+        ("fence\ncmd x 0 0\n", "f:2: the function code .x. is not hexadecimal"),
         ("stream a colour=3\n", "'colour' is no setting"),
         ("stream a\nfence\nstream b\n", "f:3: expected"),
     ],

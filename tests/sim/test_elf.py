@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from elf_builder import BASE, GOOD, elf_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from riscv_programs import compile_program
@@ -13,68 +14,13 @@ from accel.elf_note import note_bytes, read_note
 from common.errors import InputError
 from sim.elf import Program, Segment, load_elf
 
-BASE, SIZE = 0x80000000, 1 << 20
-
-
-def elf_bytes(
-    segments: list[tuple[int, bytes, int]],
-    *,
-    entry: int = BASE,
-    machine: int = 243,
-    kind: int = 2,
-    elf_class: int = 2,
-    order: int = 1,
-    symbols: dict[str, int] | None = None,
-    align: int = 1,
-    extra: tuple[int, ...] = (),
-    notes: bytes = b"",
-) -> bytes:
-    """An executable, byte for byte after the ELF specification.
-
-    Args:
-        segments: (address, bytes, size in memory) of each loaded, executable segment.
-        extra: types of further program headers, all empty.
-        notes: content of a note segment.
-    """
-    names = {"tohost": BASE + 64} if symbols is None else symbols
-    headers = len(segments) + len(extra) + bool(notes)
-    at = 64 + 56 * headers
-    program, body = b"", b""
-    for address, data, size in segments:
-        program += struct.pack("<IIQQQQQQ", 1, 5, at + len(body), address, address, len(data), size, align)
-        body += data
-    for one in extra:
-        program += struct.pack("<IIQQQQQQ", one, 4, at, 0, 0, 0, 0, 1)
-    if notes:
-        program += struct.pack("<IIQQQQQQ", 4, 4, at + len(body), 0, 0, len(notes), len(notes), 4)
-        body += notes
-    strings, table = b"\0", b"\0" * 24
-    for name, value in names.items():
-        table += struct.pack("<IBBHQQ", len(strings), 0x10, 0, 0xFFF1, value, 8)
-        strings += name.encode() + b"\0"
-    section_names = b"\0.symtab\0.strtab\0.shstrtab\0"
-    parts = [(1, 2, table, 2, 24), (9, 3, strings, 0, 0), (17, 3, section_names, 0, 0)]
-    sections = b"\0" * 64
-    for name, section_kind, content, link, unit in parts:
-        where = at + len(body)
-        sections += struct.pack(
-            "<IIQQQQIIQQ", name, section_kind, 0, 0, where, len(content), link, 1, 1, unit
-        )
-        body += content
-    identity = b"\x7fELF" + bytes([elf_class, order, 1]) + b"\0" * 9
-    header = struct.pack(
-        "<HHIQQQIHHHHHH", kind, machine, 1, entry, 64, at + len(body), 0, 64, 56, headers, 64, 4, 3
-    )
-    return identity + header + program + body + sections
+SIZE = 1 << 20
 
 
 def load(folder: Path, data: bytes) -> Program:
     path = folder / "program.elf"
     path.write_bytes(data)
     return load_elf(path, memory_base=BASE, memory_bytes=SIZE)
-
-
-GOOD = [(BASE, b"\x13\0\0\0" * 8, 64)]
 
 
 def test_what_a_compiler_makes(tmp_path: Path) -> None:
@@ -93,7 +39,7 @@ def test_segments_symbols_and_image(tmp_path: Path) -> None:
     assert program.segments == (Segment(BASE, GOOD[0][1], 64), Segment(BASE + 4096, b"data", 4))
     assert (program.entry, program.tohost, program.fromhost) == (BASE, 5, 6)
     expected = struct.pack("<QQ", BASE, 32) + GOOD[0][1] + struct.pack("<QQ", BASE + 4096, 4) + b"data"
-    assert program.image() == expected
+    assert b"".join(program.image()) == expected
 
 
 def test_the_hash_of_a_note_segment(tmp_path: Path) -> None:

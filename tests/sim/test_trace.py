@@ -66,7 +66,7 @@ def test_page_is_offline_and_shows_each_command(log: Path, tmp_path: Path) -> No
     assert data.count("allocated 10, issued 12, done 40") == 2  # waiting and running
     assert "allocated 55, not issued, not done" in data
     # two loads at a time need two lanes
-    assert '"load 0", "load 1", "execute 0", "store 0"' in data
+    assert '"load 0","load 1","execute 0","store 0"' in data
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def place(error):
         ("some,other,file\n1,2,3\n", "not a layer table", (1, None)),
         (f"{HEADER}\n{ROW},7", "14 fields, the header 13", (2, None)),
         (f"{HEADER}\nnet,3,3\n", "3 fields", (2, None)),
-        (f"{HEADER}\n{ROW}\n,3,3,56,28,64,128,1,2,1,1,1,4", "network's name is empty", (3, 1)),
+        (f"{HEADER}\n{ROW}\n,3,3,56,28,64,128,1,2,1,1,1,4", "network's name must not be empty", (3, 1)),
         (f"{HEADER}\n{ROW.replace('56', '0')}", "P must be from 1", (2, 9)),
         (f"{HEADER}\n{ROW.replace('56', '-1')}", "P must be a whole", (2, 9)),
         (f"{HEADER}\n{ROW.replace('56', '5.5')}", "P must be a whole", (2, 9)),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from common.figure import figure_bytes, figure_text
 from explore.bench.paper.networks import AblationRow, NetworkRow
 from explore.bench.paper.operators import OperatorRow
 
@@ -17,10 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def _png(chart: Figure) -> bytes:
-    FigureCanvasAgg(chart)
-    data = io.BytesIO()
-    chart.savefig(data, format="png", dpi=120)
-    return data.getvalue()
+    return figure_bytes(chart, "png", dpi=120)
 
 
 def operators_chart(rows: Sequence[OperatorRow]) -> bytes:
@@ -65,7 +61,7 @@ def networks_chart(rows: Sequence[NetworkRow]) -> bytes:
         )
     ax.set_yscale("log")
     ax.axhline(1, color="black", linewidth=0.8)
-    ax.set_xticks(np.arange(len(networks)), networks)
+    ax.set_xticks(np.arange(len(networks)), [figure_text(one) for one in networks])
     ax.set_ylabel("EDP over ours")
     ax.legend(fontsize=7, ncols=4)
     return _png(chart)

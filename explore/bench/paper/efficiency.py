@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.files import read_input_text
+from common.table import read_rows, read_table_text
 from explore.bench.search import bench_search
 
 #: Searchers of the published figure; the first is ours.
@@ -79,7 +78,9 @@ Curves = dict[tuple[str, str], dict[str, list[tuple[float, float]]]]
 def read_curves(path: Path) -> Curves:
     """The curves against samples that `bench_search` wrote."""
     curves: Curves = {}
-    for row in csv.DictReader(read_input_text(path).splitlines()):
+    table = read_rows(read_table_text(path), str(path))
+    header = next(table).fields
+    for row in (dict(zip(header, line.fields, strict=True)) for line in table):
         if row["axis"] == "samples":
             seeds = curves.setdefault((row["network"], row["searcher"]), {})
             seeds.setdefault(row["seed"], []).append((float(row["at"]), float(row["edp_uj_cycles"])))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.table import csv_text
 from explore.bench.paper.cache import Cache
 from explore.bench.paper.published import OPERATOR_RATIOS
 from explore.bench.paper.shapes import KINDS, Shape, read_shapes
@@ -143,18 +142,16 @@ def _ratio(cases: Sequence[Case], system: str, base: str) -> float | None:
 
 def cases_csv(cases: Sequence[Case]) -> str:
     """A row a shape and system: bounds, energy, cycles, EDP, all predicted."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = ("R", "S", "P", "Q", "C", "K", "N")
-    writer.writerow(
+    rows: list[Sequence[object]] = [
         ["kind", *names, "system", "accelerator", "energy_uj", "cycles", "edp_uj_cycles", "source"]
-    )
+    ]
     for case in cases:
         bounds = [getattr(case.shape.problem, name) for name in names]
         for system, cost in case.found.items():
             numbers = (f"{v:.6g}" for v in (cost.energy_pj * 1e-6, cost.latency_cycles, cost.edp))
-            writer.writerow([case.shape.kind, *bounds, system, cost.accelerator, *numbers, "predicted"])
-    return text.getvalue()
+            rows.append([case.shape.kind, *bounds, system, cost.accelerator, *numbers, "predicted"])
+    return csv_text(rows)
 
 
 def to_json(rows: Sequence[OperatorRow]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from common.text import markdown_text
 from explore.bench.paper.accuracy import ALL, AccuracyRow
 from explore.bench.paper.designs import STAGES
 from explore.bench.paper.efficiency import CHECKPOINTS, EfficiencyRow
@@ -137,7 +138,7 @@ def networks_page(rows: Sequence[NetworkRow]) -> str:
     for network in dict.fromkeys(row.network for row in rows):
         own = [row for row in rows if row.network == network]
         parts.append(
-            f"## {network}\n\n"
+            f"## {markdown_text(network)}\n\n"
             + table(
                 [
                     "system",
@@ -203,7 +204,7 @@ def _networks_why(rows: Sequence[NetworkRow]) -> str:
 def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
     """Table 6.7."""
     parts = [
-        f"# Ablation on {network}",
+        f"# Ablation on {markdown_text(network)}",
         "Improvement of EDP over Gemmini's machine and tiling, parts added one after the other. Stages: `default`; "
         "`partition`, block sizes as the compiler chooses them, same machine; `hardware`, likewise on the best of the "
         "largest machines of the same area; `analytical`, hardware and mappings optimal by the reference model; "
@@ -259,7 +260,7 @@ def efficiency_page(rows: Sequence[EfficiencyRow], networks: Sequence[str], seed
             [
                 "# Search efficiency",
                 f"EDP after so many samples (design points) over the EDP that our search (`gradient`) ends with; geometric "
-                f"mean over {', '.join(networks)} and {seeds} seeds; space `reference`, reference model, all predicted. "
+                f"mean over {', '.join(map(markdown_text, networks))} and {seeds} seeds; space `reference`, reference model, all predicted. "
                 "A dash: some network has no design yet.",
                 table(
                     ["searcher", *(f"{at:,} samples" for at in points), "seconds a run"],

@@ -21,6 +21,7 @@ from importlib import resources
 
 import numpy as np
 
+from common.table import csv_text
 from workloads.problem import Problem
 
 SEED = 20240501
@@ -139,13 +140,11 @@ def draw(seed: int = SEED) -> list[Shape]:
 
 def to_csv(shapes: Sequence[Shape]) -> str:
     """The text of `operators.csv`."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_FIELDS)
+    rows: list[Sequence[object]] = [_FIELDS]
     for shape in shapes:
         bounds = [getattr(shape.problem, name) for name in _FIELDS[3:]]
-        writer.writerow([shape.kind, shape.category, int(shape.table), *bounds])
-    return text.getvalue()
+        rows.append([shape.kind, shape.category, int(shape.table), *bounds])
+    return csv_text(rows)
 
 
 def read_shapes() -> list[Shape]:

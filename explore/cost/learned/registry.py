@@ -13,7 +13,7 @@ from explore.cost.learned.process import ProcessResidual
 from explore.cost.learned.protocol import Residual
 from explore.cost.learned.trees import TreeResidual
 
-__all__ = ["RESIDUALS", "make_residual"]
+__all__ = ["RESIDUALS", "check_residual", "make_residual"]
 
 #: Constructors from a seed.
 RESIDUALS: dict[str, Callable[[int], Residual]] = {
@@ -28,6 +28,11 @@ RESIDUALS: dict[str, Callable[[int], Residual]] = {
 
 def make_residual(name: str, seed: int = 0) -> Residual:
     """An untrained residual. Raises InputError for an unknown name."""
+    check_residual(name)
+    return RESIDUALS[name](seed)
+
+
+def check_residual(name: str) -> None:
+    """Raises InputError for an unknown name: to be known before hours of work."""
     if name not in RESIDUALS:
         raise InputError(f"there is no learned model '{name}'", hint=did_you_mean(name, list(RESIDUALS)))
-    return RESIDUALS[name](seed)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.cost.learned.base import fingerprint
 from explore.cost.learned.compare import SPLITS, Comparison, coverage, cross_validated, stratum_scores
 from explore.cost.learned.measured import MeasuredSet, measured_set
 from explore.cost.learned.model import SHIPPED, LearnedModel
 from explore.cost.learned.protocol import Features
-from explore.cost.learned.registry import RESIDUALS
+from explore.cost.learned.registry import RESIDUALS, check_residual
 from explore.cost.learned.scores import Scores, scores
 from explore.cost.learned.transfer import LEAST_TESTED, Transfer, leave_one_machine_out, summary
 from explore.measure.dataset import Dataset, read_dataset
@@ -99,6 +99,7 @@ def train_model(
 
     Raises InputError and StorageError.
     """
+    check_residual(residual)
     data = joined([measured_set(read_dataset(name), programs=programs) for name in sets])
     about = {"sets": ", ".join(map(str, sets)), "features": _kind(programs), "base": fingerprint()}
     model = LearnedModel.train(residual, data, seed, **about)
@@ -184,7 +185,12 @@ def compare_residuals(
     programs: bool = False,
     progress: Progress = lambda _: None,
 ) -> list[Comparison]:
-    """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both."""
+    """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both. Raises InputError."""
+    for split in splits:
+        if split not in SPLITS:
+            raise InputError(f"rows cannot be split by '{split}'", hint=did_you_mean(split, SPLITS))
+    for residual in residuals:
+        check_residual(residual)
     data = measured_set(read_dataset(name), programs=programs)
     analytical = scores(data.predicted, data.cycles, data.tasks * len(data.names) + data.machines)
     found = [Comparison("analytical", "-", (analytical,))]
@@ -224,6 +230,7 @@ def transfer_set(
     progress: Progress = lambda _: None,
 ) -> list[Transfer]:
     """Leave out every accelerator of a measured set in turn, and adapt to it with some measurements."""
+    check_residual(residual)
     data = measured_set(read_dataset(name), programs=programs)
     found = leave_one_machine_out(data, residual, measurements=measurements, seed=seed, progress=progress)
     if not found:
