@@ -9,13 +9,10 @@ from contextlib import contextmanager
 from common.errors import InputError, Location
 from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
 from workloads.network import Block, Network, Operator, Tensor, Unsupported
-from workloads.problem import Problem
+from workloads.problem import EXACT, Problem
 from workloads.semantics import Semantics
 from workloads.shapes import Pair, paddings, pair
 from workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
-
-#: Counts stay exact in float64, which the cost models use.
-EXACT = 2**53
 
 
 class Graph:

@@ -40,13 +40,14 @@ def prepare(request: Request) -> Unit:
 
 
 def _layer(request: Request) -> Unit:
-    from compiler.layer_program import layer_buffers, layer_module
+    from compiler.layer_program import check_layer_memory, layer_buffers, layer_module
     from compiler.layer_reference import draw_tensors, layer_result
     from compiler.lower import requirement
     from compiler.lower.linalg_form import compile_layer
 
     options, accelerator = request.layer, request.accelerator
     layer = layer_of(options)
+    check_layer_memory(layer)
     schedule = schedule_of(options, layer, accelerator, request.target)
     tensors = draw_tensors(layer, request.seed)
     expected = layer_result(layer, tensors) if request.compare else None

@@ -12,7 +12,7 @@ import numpy as np
 
 from accel.config import Accelerator
 from accel.elf_note import SECTION, note_bytes
-from common.errors import InfeasibleError, InputError
+from common.errors import InputError
 from common.files import storage_error
 from compiler.codegen.buffer import Buffer, Role
 from compiler.codegen.data_object import DataSection, data_object
@@ -20,13 +20,13 @@ from compiler.codegen.elf_symbols import elf_symbols
 from compiler.codegen.entry import entry_ir
 from compiler.codegen.toolchain import compile_source, link_program, runtime_objects
 from compiler.location import location_of
+from compiler.main_memory import MEMORY_BASE, check_memory
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 __all__ = [
     "BACK_END",
-    "MEMORY_BASE",
     "Buffer",
     "Program",
     "Role",
@@ -35,12 +35,8 @@ __all__ = [
     "program_assembly",
 ]
 
-#: Where main memory begins, and programs with it.
-MEMORY_BASE = 0x80000000
 #: Passes from the `instgem` level to LLVM IR.
 BACK_END = ("instgem-hoist-config", "instgem-elide-config", "instgem-to-llvm", "lower-to-llvm")
-#: Code reaches data by 32-bit offsets from where it is; above this programs would not link.
-_MOST_BYTES = (1 << 31) - (1 << 20)
 #: Bytes that are readable behind every buffer.
 SLACK_BYTES = 64
 #: Symbols of the runtime (runtime/*) and of what `entry_ir` writes.
@@ -222,11 +218,7 @@ def _sections(
         ),
         DataSection(".room", [(one.symbol, one.nbytes, None) for one in rest], _ALIGN, slack, content=False),
     ]
-    total = sum(one.offsets()[1] for one in sections)
-    if total > _MOST_BYTES:
-        raise InfeasibleError(
-            f"the program's data take {total:,} bytes, more than the {_MOST_BYTES:,} that its code can reach"
-        )
+    check_memory("the program's data", {one.name: one.offsets()[1] for one in sections})
     return sections
 
 
