@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
+#: Of a message or a hint: it is to be read.
+_MOST_CHARACTERS = 2000
+
+
 @dataclass(frozen=True)
 class Location:
     """Where in the user's input an error lies; `line` and `column` count from 1."""
@@ -38,13 +42,18 @@ class BacoError(Exception):
 
     def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = _message(message)
         self.location = location
-        self.hint = hint
+        self.hint = None if hint is None else _message(hint)
 
     def __str__(self) -> str:
         head = f"{self.location}: {self.message}" if self.location else self.message
         return f"{head}\n  hint: {self.hint}" if self.hint else head
+
+
+def _message(text: str) -> str:
+    """A text that may quote what a user wrote, however long that is."""
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} ..."
 
 
 class InputError(BacoError):

@@ -243,14 +243,20 @@ def _check_buffers(buffers: Sequence[Buffer]) -> None:
 
 
 def _check_names(module: ModuleOp, buffers: Sequence[Buffer]) -> None:
-    """Raise InputError for a function whose name something else in the program has."""
+    """Raise InputError for a function or global whose name something else in the program has."""
     from xdsl.dialects import func, llvm
 
     taken = _RUNTIME_NAMES | {one.symbol for one in buffers} | {f"expected_{one.name}" for one in buffers}
     for op in module.body.block.ops:
-        if isinstance(op, (func.FuncOp, llvm.FuncOp)) and op.body.blocks and op.sym_name.data in taken:
+        if isinstance(op, (func.FuncOp, llvm.FuncOp)):
+            what, defined = "function", bool(op.body.blocks)
+        elif isinstance(op, llvm.GlobalOp):
+            what, defined = "global", True
+        else:
+            continue
+        if defined and op.sym_name.data in taken:
             raise InputError(
-                f"a function cannot be called @{op.sym_name.data}: the program's runtime uses that name",
+                f"a {what} cannot be called @{op.sym_name.data}: the program's runtime uses that name",
                 location=location_of(op),
             )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from common.errors import did_you_mean
 from compiler.dialects.baco import DotOp, ExpandDimsOp, RequantizeOp, TransOp
+from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS
 from compiler.language import access, arithmetic, layouts
 from compiler.language.builder import Builder
 from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
@@ -30,9 +31,6 @@ from compiler.language.values import (
     format_shape,
     integer,
 )
-
-#: Largest block; larger ones are a mistake.
-MAX_BLOCK_ELEMENTS = 2**20
 
 NONE = Constant(None)
 Arguments = Mapping[str, Value]
@@ -106,9 +104,9 @@ def to_shape(b: Builder, value: Value) -> tuple[int, ...]:
 
 
 def check_size(b: Builder, shape: tuple[int, ...]) -> None:
-    if prod(shape) > MAX_BLOCK_ELEMENTS:
+    if prod(shape) > MOST_BLOCK_ELEMENTS:
         b.fail(
-            f"a block {format_shape(shape)} has {prod(shape)} elements, more than {MAX_BLOCK_ELEMENTS}",
+            f"a block {format_shape(shape)} has {prod(shape)} elements, more than {MOST_BLOCK_ELEMENTS}",
             "cut the work into smaller blocks",
         )
 
