@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-
 #: Of a message or a hint: it is to be read.
 _MOST_CHARACTERS = 2000
 
