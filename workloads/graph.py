@@ -14,6 +14,9 @@ from workloads.semantics import Semantics
 from workloads.shapes import Pair, paddings, pair
 from workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
 
+#: Dimensions of a tensor; what numpy can hold.
+MOST_RANK = 32
+
 
 class Graph:
     """A network under construction. Use `workloads.builder.GraphBuilder`, which adds the operators."""
@@ -28,6 +31,7 @@ class Graph:
         self._operators: list[Operator] = []
         self._tensors: set[str] = set()
         self._counters: dict[str, int] = {}
+        self._copies: dict[str, int] = {}
         self._scope: list[str] = []
         self._repeat = 1
         self._rides: dict[str, tuple[Ride, bool]] = {}
@@ -126,10 +130,12 @@ class Graph:
 
     def unique(self, name: str) -> str:
         """`name`, or the first of `name~2`, `name~3`... that no operator or input has."""
-        candidate, number = name, 1
+        candidate, number = name, self._copies.get(name, 1)
         while candidate in self._tensors:
             number += 1
             candidate = f"{name}~{number}"
+        # where the search begins next time: what is taken stays taken
+        self._copies[name] = number
         return candidate
 
     def rides(self, x: Tensor) -> bool:
@@ -153,6 +159,10 @@ class Graph:
 
     def _shape(self, shape: Sequence[int], node: str) -> tuple[int, ...]:
         result = tuple(int(size) for size in shape)
+        if len(result) > MOST_RANK:
+            raise self.error(
+                f"{len(result)} dimensions are more than the {MOST_RANK} that a tensor can have", node
+            )
         if any(size < 1 for size in result):
             raise self.error(f"shape {result} has an extent below 1", node)
         if math.prod(result) > EXACT:

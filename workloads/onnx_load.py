@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import onnx
-import onnx.inliner
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
+from workloads.onnx_checks import check_names, check_order
 from workloads.onnx_fold import Constant, Root, roots_of, stored_value
+from workloads.onnx_functions import check_size, inline_functions
 from workloads.onnx_shapes import infer_shapes, known_shape
 from workloads.options import split_options, whole_number
 
@@ -54,9 +55,10 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
     """Read a model. `rest` holds the options `batch=N` and `dim.NAME=N`. Raises InputError."""
     model = _parse(path)
     try:
+        check_size(path, model)
         constants = _strip_weights(path, model.graph)
-        if model.functions:
-            model = onnx.inliner.inline_local_functions(model)
+        model = inline_functions(model)
+        check_order(path, model.graph)
         options = _fix_dimensions(path, model.graph, constants, rest)
         inputs = [
             (value.name, shape)
@@ -95,24 +97,8 @@ def _parse(path: str) -> onnx.ModelProto:
             "the model does not say which operator set it uses: it is truncated or damaged",
             location=Location(path),
         )
-    _check_names(path, model)
+    check_names(path, model)
     return model
-
-
-def _check_names(path: str, model: onnx.ModelProto) -> None:
-    """Damaged names come out of the parser as bytes; everything later relies on text."""
-    graph = model.graph
-    nodes = [*graph.node, *(node for function in model.functions for node in function.node)]
-    names: list[object] = [
-        item.name for item in (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
-    ]
-    names += [sparse.values.name for sparse in graph.sparse_initializer]
-    names += [dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim]
-    for node in nodes:
-        names += [node.op_type, node.domain, node.name, *node.input, *node.output]
-        names += [attribute.name for attribute in node.attribute]
-    if not all(isinstance(name, str) for name in names):
-        raise InputError("this ONNX model is damaged: a name is not text", location=Location(path))
 
 
 def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:
