@@ -11,7 +11,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
 from common.errors import InputError
-from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, shape_of
+from compiler.dialects.baco_types import (
+    GRID,
+    MOST_BLOCK_ELEMENTS,
+    MOST_BLOCK_RANK,
+    MOST_KERNEL_OPERATIONS,
+    shape_of,
+)
 from compiler.dominance import dominator_tree
 from compiler.location import location_of
 
@@ -34,6 +40,11 @@ def check_ir(module: ModuleOp) -> None:
     Beyond each operation's own rules: definitions dominate uses, terminators end their blocks.
     """
     _check_symbols(module)
+    for op in module.ops:
+        if GRID in op.attributes and sum(1 for _ in op.walk()) > MOST_KERNEL_OPERATIONS + 1:
+            raise InputError(
+                f"this kernel has more than {MOST_KERNEL_OPERATIONS:,} operations", location=location_of(op)
+            )
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
@@ -97,9 +108,11 @@ def _check_numbers(op: Operation) -> None:
         raise InputError(f"{op.name}: no {name} has the number {number.value.data}", location=location_of(op))
     if op.dialect_name() == "baco":
         for result in op.results:
-            if math.prod(shape_of(result.type)) > MOST_BLOCK_ELEMENTS:
+            shape = shape_of(result.type)
+            if math.prod(shape) > MOST_BLOCK_ELEMENTS or len(shape) > MOST_BLOCK_RANK:
                 raise InputError(
-                    f"{op.name} gives a block of more than {MOST_BLOCK_ELEMENTS:,} elements",
+                    f"{op.name} gives a block of more than {MOST_BLOCK_ELEMENTS:,} elements"
+                    f" or {MOST_BLOCK_RANK} dimensions",
                     location=location_of(op),
                 )
 

@@ -14,8 +14,8 @@ from xdsl.dialects.llvm import LLVMArrayType
 from xdsl.ir import Attribute
 
 from common.errors import InputError, Location
-from compiler.dialects.baco_types import MOST_RANK
 from compiler.main_memory import MOST_BYTES
+from workloads.tensor import MOST_RANK
 
 __all__ = [
     "MOST_AFFINE_TERMS",

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from common.errors import InputError, Location
 from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
 from workloads.network import Block, Network, Operator, Tensor, Unsupported
+from workloads.options import LARGEST
 from workloads.problem import EXACT, Problem
 from workloads.semantics import Semantics
 from workloads.shapes import Pair, paddings, pair
+from workloads.tensor import MOST_RANK
 from workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
-
-#: Dimensions of a tensor; what numpy can hold.
-MOST_RANK = 32
 
 
 class Graph:
@@ -176,6 +175,8 @@ class Graph:
             raise self.error(f"{what}: {error}", node) from None
         if min(numbers) < least:
             raise self.error(f"{what} {numbers} must be at least {least}", node)
+        if max(numbers) > LARGEST:
+            raise self.error(f"{what} {numbers} must be at most {LARGEST}", node)
         return numbers
 
     def _window(
@@ -191,6 +192,8 @@ class Graph:
             raise self.error(f"padding: {error}", node) from None
         if min(min(p) for p in pads) < 0:
             raise self.error(f"padding {padding} is negative", node)
+        if max(max(p) for p in pads) > LARGEST:
+            raise self.error(f"padding {padding} must be at most {LARGEST}", node)
         return (
             self._numbers(node, "kernel", kernel, rank, 1),
             self._numbers(node, "stride", stride, rank, 1),

@@ -18,9 +18,8 @@ __all__ = ["MOST_NODES", "check_size", "inline_functions"]
 
 #: Nodes of a graph with those of its branches and loop bodies, functions written out.
 MOST_NODES = 1 << 16
-#: What functions may add to a model, bytes.
-_MOST_BYTES = 1 << 28
-_MOST_NESTED = 100
+#: What functions may add to a model, bytes, and how deep their calls may nest (the inliner goes no deeper).
+_MOST_BYTES, _MOST_NESTED = 1 << 28, 90
 
 #: Domain, name and overload of a function.
 _Key = tuple[str, str, str]
@@ -28,11 +27,11 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class _Size:
+    """Nodes and their bytes, and how deep calls nest to get there."""
+
     nodes: int = 0
     nbytes: int = 0
-
-    def __add__(self, other: _Size) -> _Size:
-        return _Size(self.nodes + other.nodes, self.nbytes + other.nbytes)
+    depth: int = 0
 
 
 def check_size(path: str, model: onnx.ModelProto) -> None:
@@ -79,7 +78,7 @@ def _function_sizes(path: str, functions: Iterable[onnx.FunctionProto]) -> dict[
         bodies[key] = function
     sizes: dict[_Key, _Size] = {}
     for first in bodies:
-        # functions that call each other, the one called last on top; no recursion, so that depth can be told
+        # functions that call each other, the one called last on top
         stack = [(first, _callees(bodies[first], bodies))] if first not in sizes else []
         open_ = {first}
         while stack:
@@ -87,17 +86,17 @@ def _function_sizes(path: str, functions: Iterable[onnx.FunctionProto]) -> dict[
             called = next((one for one in rest if one not in sizes), None)
             if called is None:
                 sizes[key] = _size_of(bodies[key].node, sizes)
+                if sizes[key].depth > _MOST_NESTED:
+                    raise InputError(
+                        f"functions call each other more than {_MOST_NESTED} deep",
+                        location=Location(path, node=bodies[key].name),
+                    )
                 open_.discard(key)
                 stack.pop()
                 continue
             if called in open_:
                 raise InputError(
                     f"the function '{called[1]}' calls itself", location=Location(path, node=bodies[key].name)
-                )
-            if len(stack) >= _MOST_NESTED:
-                raise InputError(
-                    f"functions call each other more than {_MOST_NESTED} deep",
-                    location=Location(path, node=bodies[key].name),
                 )
             open_.add(called)
             stack.append((called, _callees(bodies[called], bodies)))
@@ -118,7 +117,8 @@ def _walk(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def _size_of(nodes: Iterable[onnx.NodeProto], sizes: dict[_Key, _Size]) -> _Size:
-    total = _Size()
+    count = nbytes = depth = 0
     for node in _walk(nodes):
-        total = total + (sizes.get(_callee(node)) or _Size(1, node.ByteSize()))
-    return total
+        own = sizes.get(_callee(node)) or _Size(1, node.ByteSize())
+        count, nbytes, depth = count + own.nodes, nbytes + own.nbytes, max(depth, own.depth)
+    return _Size(count, nbytes, depth + 1)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import onnx
+import onnx.checker
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
@@ -66,7 +67,7 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
             if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
         shapes, guessed, computed = infer_shapes(path, model, constants)
-    except (RuntimeError, ValueError, DecodeError) as error:
+    except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise _broken(path, error) from None
     opset = next(entry.version for entry in model.opset_import if entry.domain in _STANDARD_DOMAINS)
     return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed, opset)

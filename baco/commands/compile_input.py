@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baco.commands.compile_request import Request, Unit, buffer_of
+from baco.commands.compile_request import Request, Unit, described_buffer, filled_buffers
 from baco.commands.layer_input import layer_of, schedule_of
 from common.errors import InputError
 
@@ -76,7 +76,8 @@ def _text(request: Request, file: Path) -> Unit:
     entry = request.entry or _only_function(module)
     buffers = None
     if request.arguments:
-        buffers = tuple(buffer_of(text, index, request.seed) for index, text in enumerate(request.arguments))
+        described = [described_buffer(text) for text in request.arguments]
+        buffers = tuple(one for one in filled_buffers(described, request.seed) if one is not None)
     return Unit(entry, level, module, entry, buffers)
 
 

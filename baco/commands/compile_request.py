@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accel.config import Accelerator
+from baco.commands.arrays import load_array
 from baco.commands.layer_input import LayerOptions
 from common.errors import InputError, did_you_mean
 from compiler.codegen.buffer import Buffer
+from compiler.main_memory import check_memory
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from compiler.ir_text import Level
 
-__all__ = ["Request", "Unit", "buffer_of", "load_array", "named_files", "random_array"]
+__all__ = ["Request", "Unit", "described_buffer", "filled_buffers", "named_files", "random_array"]
 
 _BUFFER = re.compile(r"([a-z]+\d+)\[([\d, ]*)\](?::([a-z]+))?")
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
@@ -75,8 +77,8 @@ class Unit:
     notes: tuple[str, ...] = ()
 
 
-def buffer_of(text: str, index: int, seed: int) -> Buffer:
-    """The buffer that `--arg NAME=VALUE` describes; random numbers where no file gives its content."""
+def described_buffer(text: str) -> Buffer:
+    """The buffer that `--arg NAME=VALUE` describes, without content unless a file gives it."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise InputError(f"--arg: '{text}' is no argument", hint=_BUFFER_HINT)
@@ -87,28 +89,30 @@ def buffer_of(text: str, index: int, seed: int) -> Buffer:
     if not found:
         raise InputError(f"--arg: '{value}' describes no array", hint=_BUFFER_HINT)
     dtype, sizes, role = found.groups()
-    shape = tuple(int(one) for one in sizes.split(",") if one.strip())
-    empty = Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
-    if empty.role in ("output", "workspace"):
-        return empty
-    return Buffer(name, shape, dtype, empty.role, random_array(shape, dtype, seed, index))
-
-
-def load_array(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """The array in a .npy file. Raises InputError for any other content; nothing is unpickled."""
-    import io
-
-    from common.errors import Location
-    from common.files import read_input
-
-    data = read_input(path)
     try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"this is no array: {error}", location=Location(str(path))) from None
-    if not isinstance(array, np.ndarray):
-        raise InputError("this is an archive, not one array", location=Location(str(path)))
-    return array
+        shape = tuple(int(one) for one in sizes.split(",") if one.strip())
+    except ValueError:
+        raise InputError(f"--arg: '{value}' describes no array", hint=_BUFFER_HINT) from None
+    return Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
+
+
+def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer | None]:
+    """The buffers with random numbers where no file gives their content; those for results alone stay without.
+
+    Args:
+        buffers: of all arguments in their order, None for those that are no array.
+
+    Raises InfeasibleError, before any number is drawn, where main memory does not hold them all.
+    """
+    arrays = [one for one in buffers if one is not None]
+    check_memory("the arguments", {one.name: one.nbytes for one in arrays}, hint="make the arrays smaller")
+
+    def filled(one: Buffer, index: int) -> Buffer:
+        if one.data is not None or one.role in ("output", "workspace"):
+            return one
+        return replace(one, data=random_array(one.shape, one.dtype, seed, index))
+
+    return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
 
 
 def named_files(option: str, texts: Sequence[str], buffers: Mapping[str, Buffer]) -> dict[str, Path]:

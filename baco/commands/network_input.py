@@ -139,7 +139,7 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
 def _given(texts: Sequence[str], network: QuantisedNetwork) -> dict[str, np.ndarray[Any, Any]]:
     from pathlib import Path
 
-    from baco.commands.compile_request import load_array
+    from baco.commands.arrays import load_array
 
     found = {}
     for text in texts:

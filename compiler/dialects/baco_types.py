@@ -29,8 +29,11 @@ STORED_TYPES = (i8, ui8, i16, i32)
 DATA_TYPES = (i1, *STORED_TYPES)
 ELEMENT_TYPES = (*DATA_TYPES, index)
 
-#: Largest block, and most dimensions of a block or an array; more are a mistake.
-MOST_BLOCK_ELEMENTS, MOST_RANK = 2**20, 16
+#: Elements and dimensions of the largest block; more are a mistake.
+MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK = 2**20, 8
+
+#: Operations of a kernel; each becomes some ten of the host core's.
+MOST_KERNEL_OPERATIONS = 2000
 
 #: Names of the attributes of a kernel's function.
 GRID = "baco.grid"

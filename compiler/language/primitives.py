@@ -11,7 +11,7 @@ import numpy as np
 
 from common.errors import did_you_mean
 from compiler.dialects.baco import DotOp, ExpandDimsOp, RequantizeOp, TransOp
-from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS
+from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
 from compiler.language import access, arithmetic, layouts
 from compiler.language.builder import Builder
 from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
@@ -104,6 +104,9 @@ def to_shape(b: Builder, value: Value) -> tuple[int, ...]:
 
 
 def check_size(b: Builder, shape: tuple[int, ...]) -> None:
+    """Raises unless a block can have the shape."""
+    if len(shape) > MOST_BLOCK_RANK:
+        b.fail(f"a block has at most {MOST_BLOCK_RANK} dimensions, not {len(shape)}")
     if prod(shape) > MOST_BLOCK_ELEMENTS:
         b.fail(
             f"a block {format_shape(shape)} has {prod(shape)} elements, more than {MOST_BLOCK_ELEMENTS}",
@@ -248,6 +251,7 @@ def expand_dims(b: Builder, value: Value, axis: int) -> Value:
     if not isinstance(value, Offsets | Data) or not value.shape:
         b.fail(f"a dimension cannot be inserted into {value.describe()}", "blocks have dimensions")
     rank = len(value.shape)
+    check_size(b, (1, *value.shape))
     if not -rank - 1 <= axis <= rank:
         b.fail(f"axis {axis} does not exist after inserting one into {rank} dimensions")
     axis %= rank + 1
