@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, cf, llvm
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
@@ -30,6 +30,8 @@ _ENUMERATED: dict[type[Operation], tuple[str, int]] = {
     llvm.ICmpOp: ("predicate", 10),
     llvm.FCmpOp: ("predicate", 16),
 }
+#: Lists of numbers by property, in which `DYNAMIC_INDEX` stands for the next of the operands of the other name.
+_MIXED = {f"static_{name}": name for name in ("low", "high", "offsets", "sizes", "strides")}
 #: Flags of `llvm.ArithmeticBinOpOverflow`: two bits.
 _MOST_FLAGS = 3
 
@@ -99,13 +101,25 @@ def _check_branch(op: Operation) -> None:
 
 
 def _check_numbers(op: Operation) -> None:
-    """Numbers that stand for words, and sizes of blocks."""
+    """Numbers that stand for words or operands, and sizes of blocks."""
     name, count = _ENUMERATED.get(type(op), ("", 0))
     if isinstance(op, llvm.ArithmeticBinOpOverflow):
         name, count = "overflowFlags", _MOST_FLAGS + 1
     number = op.properties.get(name)
     if isinstance(number, IntegerAttr) and not 0 <= number.value.data < count:
         raise InputError(f"{op.name}: no {name} has the number {number.value.data}", location=location_of(op))
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        if not -(1 << 63) <= op.value.value.data < 1 << 64:
+            raise InputError(f"{op.name}: the number has more than 64 bits", location=location_of(op))
+    for name, operands in _MIXED.items():
+        numbers = op.properties.get(name)
+        if isinstance(numbers, DenseArrayBase) and hasattr(op, operands):
+            given, wanted = len(getattr(op, operands)), list(numbers.get_values()).count(DYNAMIC_INDEX)
+            if given != wanted:
+                raise InputError(
+                    f"{op.name} has {given} computed {operands} where {wanted} are left open",
+                    location=location_of(op),
+                )
     if op.dialect_name() == "baco":
         for result in op.results:
             shape = shape_of(result.type)

@@ -24,12 +24,13 @@ __all__ = [
     "MOST_CONSTANTS",
     "MOST_NESTED",
     "MOST_OPERATIONS",
+    "MOST_TEXT_BYTES",
     "check_tokens",
     "place",
     "type_beyond_limits",
 ]
 
-_MOST_CHARACTERS = 1 << 22
+MOST_TEXT_BYTES = 1 << 22
 _MOST_TOKENS = 1 << 19
 #: Characters of a name, digits of a number.
 _MOST_NAME, _MOST_DIGITS = 1000, 40
@@ -61,9 +62,9 @@ def check_tokens(text: str, name: str) -> None:
     Args:
         name: of the file, for messages.
     """
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_TEXT_BYTES:
         raise InputError(
-            f"the text has {len(text):,} characters, more than the {_MOST_CHARACTERS:,} that are read",
+            f"the text has {len(text):,} characters, more than the {MOST_TEXT_BYTES:,} allowed",
             location=Location(name),
         )
     depth = 0
