@@ -9,16 +9,22 @@ import __future__
 
 import ast
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input_text
+from compiler.language.source import showing_line
 
 if TYPE_CHECKING:
     from compiler.language.jit import Kernel
 
 __all__ = ["load_kernel"]
+
+#: Of a file with kernels.
+_MOST_BYTES = 1 << 18
 
 
 def load_kernel(path: Path, name: str) -> Kernel:
@@ -27,15 +33,9 @@ def load_kernel(path: Path, name: str) -> Kernel:
     Raises InputError, with the line, for a file that is no Python, a function that is missing or no kernel, and a
     default value that is no literal.
     """
-    text = read_input_text(path)
-    try:
+    text = read_input_text(path, limit_bytes=_MOST_BYTES)
+    with _python_errors(path):
         tree = ast.parse(text, str(path))
-    except (SyntaxError, ValueError) as error:
-        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
-        reason = getattr(error, "msg", None) or str(error)
-        raise InputError(f"this is no Python: {reason}", location=Location(str(path), line, column)) from None
-    except RecursionError:
-        raise InputError("the file is nested too deeply", location=Location(str(path))) from None
     reader = _Reader(path)
     for statement in tree.body:
         reader.read(statement)
@@ -49,6 +49,20 @@ def load_kernel(path: Path, name: str) -> Kernel:
         )
     hint = did_you_mean(name, reader.kernels) if reader.kernels else "put @baco.jit above a function"
     raise InputError(f"there is no kernel '{name}'", location=Location(str(path)), hint=hint)
+
+
+@contextmanager
+def _python_errors(path: Path) -> Iterator[None]:
+    """Errors of Python's parser and compiler, as they are for the user: with the line, and marked in it."""
+    try:
+        yield
+    except SyntaxError as error:
+        place = Location(str(path), error.lineno, error.offset)
+        raise showing_line(InputError(f"this is no Python: {error.msg}", location=place)) from None
+    except (RecursionError, MemoryError):
+        raise InputError("the file is nested too deeply", location=Location(str(path))) from None
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"this is no Python: {error}", location=Location(str(path))) from None
 
 
 class _Reader:
@@ -126,9 +140,10 @@ class _Reader:
                 ) from None
         plain = copy.copy(function)
         plain.decorator_list = []
-        code = compile(
-            ast.Module([plain], []), str(self.path), "exec", flags=__future__.annotations.compiler_flag
-        )
+        with _python_errors(self.path):
+            code = compile(
+                ast.Module([plain], []), str(self.path), "exec", flags=__future__.annotations.compiler_flag
+            )
         exec(code, self.scope)  # defines the function; its annotations stay text
         kernel = baco.jit(self.scope[function.name])
         self.scope[function.name] = self.kernels[function.name] = kernel

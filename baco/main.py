@@ -72,8 +72,6 @@ def run(program: str, arguments: list[str]) -> int:
         # the reader of our output has left: nothing to tell, and nobody to tell it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INTERNAL_ERROR
-    except MemoryError:
-        return _fail("there is not enough memory for this\n  hint: explore fewer networks at once")
     except Exception as error:
         return _exit_code(error, command)
 
@@ -152,6 +150,11 @@ def _exit_code(error: Exception, command: str) -> int:
         reason = (error.strerror or str(error)).lower()
         return _fail(
             str(InputError(f"no file can be used here: {reason}", location=Location(str(error.filename))))
+        )
+    # PyTorch has no type of its own for this on the CPU
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return _fail(
+            "there is not enough memory for this\n  hint: ask for less at once: fewer or smaller networks"
         )
     if isinstance(error, OSError) and error.errno in _NO_SPACE_OR_RIGHTS:
         from common.files import storage_error

@@ -7,6 +7,7 @@ their pixels: the ResNet-50 that comes with Gemmini does so.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 
@@ -100,7 +101,6 @@ def gemmini_conv_tile(layer: Layer, accelerator: Accelerator) -> ConvTile:
     half_sp, half_acc = accelerator.scratchpad_rows // 2, accelerator.accumulator_rows // 2
     down = int(downsamples(layer))
     bounds = _sizes(layer)
-    tile = list(bounds)
 
     def fits(sizes: list[int]) -> bool:
         batch, rows, columns, out, kernel_rows, kernel_columns, depth = sizes
@@ -111,6 +111,17 @@ def gemmini_conv_tile(layer: Layer, accelerator: Accelerator) -> ConvTile:
         weights = -(-out // dim) * kernel_rows * kernel_columns * depth
         return inputs + weights <= half_sp and -(-out // dim) * batch * orows * ocols <= half_acc
 
+    def limited(level: int) -> list[int]:
+        """No axis above the level, channels in whole blocks."""
+        return [
+            size if size <= level else level // dim * dim if axis in (_OUT, _IN) else level
+            for axis, size in enumerate(bounds)
+        ]
+
+    # Since the largest axis shrinks, the tile passes through `limited` of every level; those down to a block's side that
+    # do not fit can be skipped.
+    levels = range(dim, max(bounds) + 1)
+    tile = limited(dim + bisect.bisect_left(levels, True, key=lambda level: not fits(limited(level))))
     while not fits(tile):
         candidates = [
             0 if axis == _COLUMNS and size <= dim and tile[1] > 1 else size for axis, size in enumerate(tile)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from common.errors import InputError
 from workloads.problem import Problem
 
 __all__ = ["Layer", "Layout", "Pooling"]
+
+#: Largest finite float32.
+_LARGEST_SCALE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -120,8 +124,9 @@ class Layer:
             raise InputError("the padding leaves no window on the image")
         if self.scale is None and (self.relu or self.pooling):
             raise InputError("ReLU and pooling need requantised results", hint="give a scale")
-        if self.scale is not None and not math.isfinite(self.scale):
-            raise InputError(f"the scale must be finite, not {self.scale}")
+        for what, factor in (("scale", self.scale), ("residual's scale", self.residual_scale)):
+            if factor is not None and not abs(factor) <= _LARGEST_SCALE:
+                raise InputError(f"the {what} must be a finite float32, not {factor}")
         if self.weights_transposed and not self.is_product:
             raise InputError("only the weights of a matrix product can be stored transposed")
         if self.pooling:

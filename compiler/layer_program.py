@@ -14,16 +14,30 @@ from compiler.emit import Emitter
 from compiler.layer import Layer
 from compiler.lower import emit_layer, workspaces
 from compiler.lower.operands import Operands
+from compiler.main_memory import check_memory
 from compiler.schedule import Schedule
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["layer_buffers", "layer_module", "layer_program"]
+__all__ = ["check_layer_memory", "layer_buffers", "layer_module", "layer_program"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 #: Tensors that a layer reads, in the order of the function's arguments; the output and workspaces follow.
 _OPERANDS = ("input", "weight", "bias", "residual")
+
+
+def check_layer_memory(layer: Layer) -> None:
+    """Raises InfeasibleError, with the bytes of the tensors, for a layer that no program can hold."""
+    results = layer.output_bits // 8
+    tensors = {
+        "input": layer.input_extent,
+        "weights": layer.weight_extent,
+        "bias": 4 * layer.problem.groups * layer.problem.K if layer.bias else 0,
+        "residual": layer.residual_extent if layer.residual_scale is not None else 0,
+        "output": results * layer.output_extent,
+    }
+    check_memory("the layer", tensors, hint="make it smaller: fewer images, pixels, channels or groups")
 
 
 def layer_buffers(

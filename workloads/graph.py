@@ -10,13 +10,12 @@ from common.errors import InputError, Location
 from common.text import name_problem, one_line
 from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, Ride
 from workloads.network import Block, Network, Operator, Tensor, Unsupported
-from workloads.problem import Problem
+from workloads.options import LARGEST
+from workloads.problem import EXACT, Problem
 from workloads.semantics import Semantics
 from workloads.shapes import Pair, paddings, pair
+from workloads.tensor import MOST_RANK
 from workloads.views import Expand, Reshape, Step, Transpose, Unknown, slice_of
-
-#: Counts stay exact in float64, which the cost models use.
-EXACT = 2**53
 
 
 class Graph:
@@ -169,6 +168,10 @@ class Graph:
 
     def _shape(self, shape: Sequence[int], node: str) -> tuple[int, ...]:
         result = tuple(int(size) for size in shape)
+        if len(result) > MOST_RANK:
+            raise self.error(
+                f"{len(result)} dimensions are more than the {MOST_RANK} that a tensor can have", node
+            )
         if any(size < 1 for size in result):
             raise self.error(f"shape {result} has an extent below 1", node)
         if math.prod(result) > EXACT:
@@ -182,6 +185,8 @@ class Graph:
             raise self.error(f"{what}: {error}", node) from None
         if min(numbers) < least:
             raise self.error(f"{what} {numbers} must be at least {least}", node)
+        if max(numbers) > LARGEST:
+            raise self.error(f"{what} {numbers} must be at most {LARGEST}", node)
         return numbers
 
     def _window(
@@ -197,6 +202,8 @@ class Graph:
             raise self.error(f"padding: {error}", node) from None
         if min(min(p) for p in pads) < 0:
             raise self.error(f"padding {padding} is negative", node)
+        if max(max(p) for p in pads) > LARGEST:
+            raise self.error(f"padding {padding} must be at most {LARGEST}", node)
         return (
             self._numbers(node, "kernel", kernel, rank, 1),
             self._numbers(node, "stride", stride, rank, 1),

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from workloads.onnx_external import is_external
+
 #: Larger values are data, not shapes.
 SMALL = 1024
 
@@ -47,11 +49,12 @@ Attributes = dict[str, onnx.AttributeProto]
 
 
 def stored_value(tensor: onnx.TensorProto) -> np.ndarray | None:
-    """Elements of a stored tensor; None for a large one, one stored elsewhere, or a damaged one."""
-    if math.prod(tensor.dims) > SMALL or tensor.data_location == onnx.TensorProto.EXTERNAL:
+    """Numbers of a stored tensor; None for a large one, one stored elsewhere, one of texts, or a damaged one."""
+    if math.prod(tensor.dims) > SMALL or is_external(tensor):
         return None
     try:
-        return np.asarray(onnx.numpy_helper.to_array(tensor))
+        value = np.asarray(onnx.numpy_helper.to_array(tensor))
+        return value if value.dtype.kind in "biuf" else None  # texts have no part in shapes
     except (ValueError, TypeError, KeyError, RuntimeError, NotImplementedError):
         return None
 
@@ -101,12 +104,10 @@ def _reshape(x: Values, attributes: Attributes) -> np.ndarray:
 
 
 def _constant_of_shape(x: Values, attributes: Attributes) -> np.ndarray:
-    fill = (
-        onnx.numpy_helper.to_array(attributes["value"].t).reshape(-1)
-        if "value" in attributes
-        else np.zeros(1)
-    )
-    return np.full(_bounded(x[0].tolist()), fill[0])
+    fill = stored_value(attributes["value"].t) if "value" in attributes else np.zeros(1)
+    if fill is None:
+        raise ValueError("the value is not known")
+    return np.full(_bounded(x[0].tolist()), fill.reshape(-1)[0])
 
 
 def _range(x: Values, attributes: Attributes) -> np.ndarray:
@@ -141,6 +142,10 @@ def _reduce_prod(x: Values, attributes: Attributes) -> np.ndarray:
     return np.asarray(np.prod(x[0], axis=axes, keepdims=bool(_integer(attributes, "keepdims", 1))))
 
 
+#: Those whose operands are broadcast against each other.
+_BROADCAST = frozenset(
+    ("Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Equal", "Greater", "Less", "And", "Where")
+)
 EVALUATE: dict[str, Callable[[Values, Attributes], np.ndarray]] = {
     "Identity": lambda x, a: x[0],
     "Cast": _cast,
@@ -205,8 +210,11 @@ def _evaluate(
         return None
     if any(name not in known for name in names):
         return None
+    values = [known[name] for name in names]
     try:
+        if node.op_type in _BROADCAST:
+            _bounded(np.broadcast_shapes(*(value.shape for value in values)))
         with np.errstate(all="ignore"):
-            return np.asarray(EVALUATE[node.op_type]([known[name] for name in names], attributes))
+            return np.asarray(EVALUATE[node.op_type](values, attributes))
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError):
         return None  # malformed: whatever depends on it stays unknown and is reported there

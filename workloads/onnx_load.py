@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import onnx
-import onnx.inliner
+import onnx.checker
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
 from common.numbers import whole_number
-from common.text import name_problem
+from workloads.onnx_checks import check_names, check_order
 from workloads.onnx_fold import Constant, Root, roots_of, stored_value
+from workloads.onnx_functions import check_size, inline_functions
 from workloads.onnx_shapes import infer_shapes, known_shape
 from workloads.options import LARGEST, split_options
 
@@ -56,9 +57,10 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
     """Read a model. `rest` holds the options `batch=N` and `dim.NAME=N`. Raises InputError."""
     model = _parse(path)
     try:
+        check_size(path, model)
         constants = _strip_weights(path, model.graph)
-        if model.functions:
-            model = onnx.inliner.inline_local_functions(model)
+        model = inline_functions(model)
+        check_order(path, model.graph)
         options = _fix_dimensions(path, model.graph, constants, rest)
         inputs = [
             (value.name, shape)
@@ -66,7 +68,7 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
             if value.name not in constants and (shape := known_shape(value.type)) is not None
         ]
         shapes, guessed, computed = infer_shapes(path, model, constants)
-    except (RuntimeError, ValueError, DecodeError) as error:
+    except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise _broken(path, error) from None
     opset = next(entry.version for entry in model.opset_import if entry.domain in _STANDARD_DOMAINS)
     return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed, opset)
@@ -97,28 +99,8 @@ def _parse(path: str) -> onnx.ModelProto:
             "the model does not say which operator set it uses: it is truncated or damaged",
             location=Location(path),
         )
-    _check_names(path, model)
+    check_names(path, model)
     return model
-
-
-def _check_names(path: str, model: onnx.ModelProto) -> None:
-    """Damaged names come out of the parser as bytes; everything later relies on text that can be shown."""
-    graph = model.graph
-    nodes = [*graph.node, *(node for function in model.functions for node in function.node)]
-    names: list[object] = [
-        item.name for item in (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
-    ]
-    names += [sparse.values.name for sparse in graph.sparse_initializer]
-    names += [dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim]
-    for node in nodes:
-        names += [node.op_type, node.domain, node.name, *node.input, *node.output]
-        names += [attribute.name for attribute in node.attribute]
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError("this ONNX model is damaged: a name is not text", location=Location(path))
-        problem = name_problem(name) if name else None
-        if problem:
-            raise InputError(f"a name in this model {problem}", location=Location(path, node=name))
 
 
 def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:

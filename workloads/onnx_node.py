@@ -36,7 +36,7 @@ class OnnxNode:
         self.builder = GraphBuilder(file_label(model.path), source=model.path, options=model.options)
         self.values: dict[str, Tensor] = {}
         self.constants = dict(model.constants)
-        self.values_of_constants = OnnxValues(model.path, model.graph, model.opset)
+        self.values_of_constants = OnnxValues(model.path, model.graph, model.opset, model.shapes)
         self.unsupported: list[Unsupported] = []
         self.node = onnx.NodeProto()
         self.name = ""
@@ -49,8 +49,6 @@ class OnnxNode:
         self._attributes = {a.name: a for a in node.attribute}
         own = node.name or (node.output[0] if node.output and node.output[0] else f"{node.op_type}_{index}")
         self.name = self.builder.unique(own)
-        if not any(node.output):
-            raise self.error(f"{node.op_type} writes no output")
 
     def fold(self) -> bool:
         """Results of constants are constants; True when the node was one."""
@@ -126,13 +124,7 @@ class OnnxNode:
             return self.values[name]
         if name in self.constants:
             raise UnsupportedNodeError(f"its input '{name}' is a constant")
-        if not self._produced(name):
-            raise self.error(f"reads '{name}', which nothing produces")
         raise UnsupportedNodeError(f"the shape of its input '{name}' is not known")
-
-    def _produced(self, name: str) -> bool:
-        graph = self.model.graph
-        return any(name in node.output for node in graph.node) or any(name == v.name for v in graph.input)
 
     def tensors(self) -> list[Tensor]:
         """All inputs that are activations."""

@@ -8,6 +8,8 @@ from common.errors import InputError
 
 #: Loop dimensions in the order used by every array of the project.
 DIMS = ("R", "S", "P", "Q", "C", "K", "N")
+#: Counts stay exact in float64, which the cost models use.
+EXACT = 2**53
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +40,9 @@ class Problem:
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError(f"{field.name} must be a whole number of at least 1, not {value!r}")
-        if self.macs > 2**53:
+            if value > EXACT:
+                raise InputError(f"{field.name} is beyond the exact range (2^53)")
+        if self.macs > EXACT:
             raise InputError(f"{self.macs:.3g} MACs in one operator is beyond the exact range (2^53)")
 
     @property

@@ -66,6 +66,17 @@ class Phase:
     residue: int = 0
 
 
+def taps_of(residue: int, kernel: int, stride: int, pad_before: int, dilation: int = 1) -> range:
+    """Taps r of a 1-D transposed convolution that reach the outputs residue, residue + stride...: those for which
+    stride divides residue + pad_before - r * dilation, which are evenly apart."""
+    common = gcd(stride, dilation)
+    if (residue + pad_before) % common:
+        return range(0)
+    apart = stride // common
+    first = (residue + pad_before) // common * pow(dilation // common, -1, apart) % apart
+    return range(first, kernel, apart)
+
+
 def transposed_phases(
     output: int, kernel: int, stride: int, pad_before: int, dilation: int = 1
 ) -> list[Phase]:
@@ -78,7 +89,7 @@ def transposed_phases(
     common = gcd(stride, dilation)
     phases = []
     for residue in range(min(stride, output)):
-        taps = sum(1 for r in range(kernel) if (residue + pad_before - r * dilation) % stride == 0)
+        taps = len(taps_of(residue, kernel, stride, pad_before, dilation))
         outputs = (output - residue + stride - 1) // stride
         if taps and outputs:
             phases.append(Phase(outputs, taps, dilation // common if taps > 1 else 1, residue))

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from workloads.views import Step
 
+#: Dimensions of a tensor or an array; what every numpy can hold.
+MOST_RANK = 32
+
 
 @dataclass(frozen=True)
 class Tensor:

@@ -68,7 +68,7 @@ def compile_(
     from baco.commands.context import stderr
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import EMITS, emit_text, lower_unit, needs_text, observer
+    from baco.commands.lowering import EMITS, elf_path, emit_text, lower_unit, needs_text, observer
     from baco.commands.network_input import only_networks
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
@@ -127,8 +127,8 @@ def compile_(
         else:
             atomic_write(out, text)
         return
+    path = elf_path(unit.name, out)
     program = lower_unit(unit, request, check=check)
-    path = out or Path(f"{program.name}.elf")
     atomic_write(path, program.elf)
     notes = stderr()
     for note in unit.notes:

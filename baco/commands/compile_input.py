@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baco.commands.compile_request import Request, Unit, buffer_of
+from baco.commands.compile_request import Request, Unit, described_buffer, filled_buffers
 from baco.commands.layer_input import layer_of, schedule_of
-from baco.commands.memory import check_memory
 from common.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,13 +42,14 @@ def prepare(request: Request) -> Unit:
 
 
 def _layer(request: Request) -> Unit:
-    from compiler.layer_program import layer_buffers, layer_module
+    from compiler.layer_program import check_layer_memory, layer_buffers, layer_module
     from compiler.layer_reference import draw_tensors, layer_result
     from compiler.lower import requirement
     from compiler.lower.linalg_form import compile_layer
 
     options, accelerator = request.layer, request.accelerator
     layer = layer_of(options)
+    check_layer_memory(layer)
     schedule = schedule_of(options, layer, accelerator, request.target)
     tensors = draw_tensors(layer, request.seed)
     expected = layer_result(layer, tensors) if request.compare else None
@@ -78,10 +78,8 @@ def _text(request: Request, file: Path) -> Unit:
     entry = request.entry or _only_function(module)
     buffers: tuple[Buffer, ...] | None = None
     if request.arguments:
-        buffers = ()
-        for index, text in enumerate(request.arguments):
-            buffers += (buffer_of(text, index, request.seed),)
-            check_memory("the arguments", sum(one.nbytes for one in buffers))
+        described = [described_buffer(text) for text in request.arguments]
+        buffers = tuple(one for one in filled_buffers(described, request.seed) if one is not None)
     return Unit(entry, level, module, entry, buffers)
 
 

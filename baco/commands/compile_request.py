@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accel.config import Accelerator
+from baco.commands.arrays import load_array
 from baco.commands.layer_input import LayerOptions
-from baco.commands.memory import check_memory
 from common.errors import InputError, did_you_mean
 from common.numbers import WHOLE
 from compiler.codegen.buffer import Buffer
+from compiler.main_memory import check_memory
+from workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from compiler.ir_text import Level
 
-__all__ = ["Request", "Unit", "buffer_of", "load_array", "named_files", "random_array"]
+__all__ = ["Request", "Unit", "described_buffer", "filled_buffers", "named_files", "random_array"]
 
 _BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
-_ITEM_BYTES = {f"{kind}{bits}": bits // 8 for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)}
-#: What every version of numpy takes.
-_MOST_DIMENSIONS = 32
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
 
 
@@ -81,8 +79,8 @@ class Unit:
     notes: tuple[str, ...] = ()
 
 
-def buffer_of(text: str, index: int, seed: int) -> Buffer:
-    """The buffer that `--arg NAME=VALUE` describes; random numbers where no file gives its content."""
+def described_buffer(text: str) -> Buffer:
+    """The buffer that `--arg NAME=VALUE` describes, without content unless a file gives it."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise InputError(f"--arg: '{text}' is no argument", hint=_BUFFER_HINT)
@@ -94,44 +92,28 @@ def buffer_of(text: str, index: int, seed: int) -> Buffer:
         raise InputError(f"--arg: '{value}' describes no array", hint=_BUFFER_HINT)
     dtype, sizes, role = found.groups()
     shape = tuple(int(one) for one in sizes.split(",") if one.strip())
-    if len(shape) > _MOST_DIMENSIONS:
-        raise InputError(
-            f"--arg: an array of {len(shape)} dimensions is more than the {_MOST_DIMENSIONS} allowed"
-        )
-    if dtype in _ITEM_BYTES:
-        check_memory("the arguments", math.prod(shape) * _ITEM_BYTES[dtype])
-    empty = Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
-    if empty.role in ("output", "workspace"):
-        return empty
-    return Buffer(name, shape, dtype, empty.role, random_array(shape, dtype, seed, index))
+    if len(shape) > MOST_RANK:
+        raise InputError(f"--arg: an array of {len(shape)} dimensions is more than the {MOST_RANK} allowed")
+    return Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
 
 
-def load_array(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """The array in a .npy file. Raises InputError for any other content; nothing is unpickled."""
-    import io
+def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer | None]:
+    """The buffers with random numbers where no file gives their content; those for results alone stay without.
 
-    from baco.commands.memory import main_memory_bytes
-    from common.errors import Location
-    from common.files import read_input
+    Args:
+        buffers: of all arguments in their order, None for those that are no array.
 
-    data = io.BytesIO(read_input(path, limit_bytes=main_memory_bytes()))
-    here = Location(str(path))
-    try:
-        version = np.lib.format.read_magic(data)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read_header is None:
-            raise ValueError(f"its format has the unknown version {version[0]}.{version[1]}")
-        shape, _, dtype = read_header(data)
-        # a header may claim any size: nothing is allocated for what is not there
-        if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data.getbuffer()) - data.tell():
-            raise ValueError("its content is not what its header says")
-        data.seek(0)
-        return np.lib.format.read_array(data, allow_pickle=False)
-    except (ValueError, TypeError, EOFError, OSError, SyntaxError, RecursionError) as error:
-        raise InputError(f"this is no array in a .npy file: {error}", location=here) from None
+    Raises InfeasibleError, before any number is drawn, where main memory does not hold them all.
+    """
+    arrays = [one for one in buffers if one is not None]
+    check_memory("the arguments", {one.name: one.nbytes for one in arrays}, hint="make the arrays smaller")
+
+    def filled(one: Buffer, index: int) -> Buffer:
+        if one.data is not None or one.role in ("output", "workspace"):
+            return one
+        return replace(one, data=random_array(one.shape, one.dtype, seed, index))
+
+    return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
 
 
 def named_files(option: str, texts: Sequence[str], buffers: Mapping[str, Buffer]) -> dict[str, Path]:

@@ -32,11 +32,15 @@ def level_named(name: str | None) -> Level | None:
 def read_module(file: Path, context: Context, level: Level | None) -> ModuleOp:
     """The checked module of a file, or of standard input for `-`. Raises InputError with line and reason."""
     from common.files import decode_text, read_input_text
+    from compiler.ir_limits import MOST_TEXT_BYTES
     from compiler.ir_text import read_ir
 
     if str(file) == "-":
-        return read_ir(decode_text(sys.stdin.buffer.read(), "<stdin>"), "<stdin>", context, level)
-    return read_ir(read_input_text(file), str(file), context, level)
+        # one byte more than is allowed shows that there is too much
+        return read_ir(
+            decode_text(sys.stdin.buffer.read(MOST_TEXT_BYTES + 1), "<stdin>"), "<stdin>", context, level
+        )
+    return read_ir(read_input_text(file, limit_bytes=MOST_TEXT_BYTES), str(file), context, level)
 
 
 def show_after(wanted: str | None, passes: Sequence[str]) -> Callable[[str, ModuleOp], None]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from baco.commands.compile_request import Request, Unit, buffer_of
-from baco.commands.memory import check_memory
+from baco.commands.compile_request import Request, Unit, described_buffer, filled_buffers
 from baco.kernel_file import load_kernel
 from common.errors import InputError
 from compiler.codegen.buffer import Buffer
@@ -21,6 +20,8 @@ from compiler.language.jit import stored
 
 __all__ = ["kernel_unit"]
 
+#: Of the interpretation that results are compared with, a minute or so.
+_MOST_OPERATIONS = 1 << 23
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -36,21 +37,16 @@ def kernel_unit(request: Request, file: Path, name: str) -> Unit:
     Raises InputError and KernelError, which show the line of the user's file.
     """
     kernel = load_kernel(file, name)
-    values: dict[str, Any] = {}
-    for index, text in enumerate(request.arguments):
-        argument, equals, value = text.partition("=")
-        if not equals or not argument.isidentifier():
-            raise InputError(f"--arg: '{text}' is no argument", hint="write NAME=int8[64,64] or NAME=64")
-        values[argument] = _value(text, value, index, request.seed)
-        check_memory("the arguments", sum(getattr(one, "nbytes", 0) for one in values.values()))
+    values = _arguments(request.arguments, request.seed)
     grid = _grid(request.grid or "1", values)
     launch = kernel[grid].bind(**values)
     module = launch.module()
     written = set(stored(module))
     before = [buffer.memory.copy() for buffer in launch.buffers]
-    after = [buffer.memory.copy() for buffer in launch.buffers]
+    after = before
     if request.compare:
-        run_module(module, after)
+        after = [buffer.memory.copy() for buffer in launch.buffers]
+        run_module(module, after, _MOST_OPERATIONS)
     buffers = tuple(
         Buffer(
             buffer.names[0],
@@ -65,16 +61,27 @@ def kernel_unit(request: Request, file: Path, name: str) -> Unit:
     return Unit(name, "baco", module, _entry(module), buffers)
 
 
-def _value(text: str, value: str, index: int, seed: int) -> Any:
-    """A number, string, None or truth value, or an array."""
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        pass
-    buffer = buffer_of(text, index, seed)
-    if buffer.data is not None:
-        return buffer.data.copy()
-    return np.zeros(buffer.shape, buffer.dtype)
+def _arguments(texts: Sequence[str], seed: int) -> dict[str, Any]:
+    """Values by name: numbers, strings, None, truth values and arrays."""
+    values: dict[str, Any] = {}
+    described: list[Buffer | None] = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(f"--arg: '{text}' is no argument", hint="write NAME=int8[64,64] or NAME=64")
+        if name in values:
+            raise InputError(f"--arg: '{name}' is given twice")
+        try:
+            values[name] = ast.literal_eval(value)
+            described.append(None)
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            described.append(described_buffer(text))
+            values[name] = None
+    for buffer in filled_buffers(described, seed):
+        if buffer is not None:
+            # one from a file may be read-only
+            values[buffer.name] = np.zeros(buffer.shape, buffer.dtype) if buffer.data is None else buffer.data
+    return values
 
 
 def _grid(text: str, values: dict[str, Any]) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from baco.commands.memory import check_memory
 from common.numbers import WHOLE
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def layer_of(options: LayerOptions) -> Layer:
         pooling=pooling,
         weights_transposed=options.transposed,
     )
-    _check_size(layer)
+    _check_groups(layer)
     return layer
 
 
@@ -142,15 +141,14 @@ def schedule_of(options: LayerOptions, layer: Layer, accelerator: Accelerator, t
     return choose(layer, accelerator, target=target, style=style)
 
 
-def _check_size(layer: Layer) -> None:
-    """Raises InputError for a layer that no simulated memory holds, before anything of it is made."""
+def _check_groups(layer: Layer) -> None:
+    """Raises InputError for a layer of more groups than any program could go through."""
     from common.errors import InputError
 
     if layer.problem.groups > _MOST_GROUPS:
         raise InputError(
             f"{layer.problem.groups:,} groups are more than the {_MOST_GROUPS:,} that one layer may have"
         )
-    check_memory("the layer's tensors", layer.tensor_bytes)
 
 
 def _suitable_scale(problem: Problem) -> float:

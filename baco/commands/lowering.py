@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.commands.compile_request import Request, Unit
@@ -17,7 +19,7 @@ from compiler.passes import pass_named
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["EMITS", "emit_text", "lower_unit", "needs_text", "observer"]
+__all__ = ["EMITS", "elf_path", "emit_text", "lower_unit", "needs_text", "observer"]
 
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
@@ -28,6 +30,16 @@ def observer(dump_after: str | None) -> Callable[[str, ModuleOp], None] | None:
         return None
     passes = [name for names in FRONT_END.values() for name in names]
     return show_after(dump_after, [*passes, *BACK_END])
+
+
+def elf_path(name: str, out: Path | None) -> Path:
+    """Where a program goes: to `out`, else to a file of its name in the current folder.
+
+    Raises InputError for a name, which can be that of any function of a text, that is more than the name of a file.
+    """
+    if out is None and not re.fullmatch(r"\w[\w.-]{0,199}", name):
+        raise InputError(f"no file is called after '{name[:60]}'", hint="name the file by --out")
+    return out or Path(f"{name}.elf")
 
 
 def emit_text(unit: Unit, emit: str, request: Request) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from baco.commands.arrays import difference, save_array
 from baco.commands.context import print_json, stderr, stdout
-from baco.commands.lowering import needs_text
+from baco.commands.lowering import elf_path, needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
@@ -34,8 +34,8 @@ def compile_network_command(
     if emit != "elf":
         _emit_text(unit, emit, out)
         return
+    path = elf_path(unit.network.name, out)
     built = unit.compile(check=check)
-    path = out or Path(f"{built.program.name}.elf")
     atomic_write(path, built.program.elf)
     notes = stderr()
     for line in (*built.report(), needs_text(built.program.requirement)):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from accel.config import Accelerator
     from compiler.network.graph import QuantisedNetwork
     from compiler.network.program import NetworkCode, NetworkProgram
-    from workloads.network import Network
 
 __all__ = ["NetworkRequest", "NetworkUnit", "network_request", "only_networks", "prepare_network"]
 
@@ -134,7 +133,6 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
     if request.layers is not None and request.layers < 1:
         raise InputError(f"a block runs at least once, not {request.layers} times")
     network = load_network(request.spec)
-    _check_size(network, request.layers)
     scales: Any = request.scales
     quantised = quantise(network, seed=request.seed, scales=scales, layers=request.layers)
     inputs = random_inputs(network, request.seed + _OTHER_SEED)
@@ -145,23 +143,10 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
     return NetworkUnit(request, quantised, data, reference(quantised, data) if compare else None)
 
 
-def _check_size(network: Network, layers: int | None) -> None:
-    """Raises InputError for a network that no program holds, before its weights are made: one byte an element."""
-    from baco.commands.memory import check_memory
-    from compiler.codegen.program import MOST_BYTES
-
-    weights = sum(op.weight_words * min(op.repeat, layers or op.repeat) for op in network.operators)
-    check_memory(f"the weights of {network.name}", weights, MOST_BYTES, hint="run fewer blocks: --layers 1")
-    largest = max(
-        (tensor.words for tensor in (*network.inputs, *(op.output for op in network.operators))), default=0
-    )
-    check_memory(f"the elements of a tensor of {network.name}", largest, MOST_BYTES)
-
-
 def _given(texts: Sequence[str], network: QuantisedNetwork) -> dict[str, np.ndarray[Any, Any]]:
     from pathlib import Path
 
-    from baco.commands.compile_request import load_array
+    from baco.commands.arrays import load_array
 
     found = {}
     for text in texts:

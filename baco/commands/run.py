@@ -179,7 +179,7 @@ def _verdict(expected: dict[str, Any], mistakes: list[str], exit_code: int) -> s
 
 
 def _expected_files(files: dict[str, Path], buffers: dict[str, Buffer]) -> dict[str, np.ndarray[Any, Any]]:
-    from baco.commands.compile_request import load_array
+    from baco.commands.arrays import load_array
 
     return {
         name: replace(buffers[name], expected=load_array(path)).expected  # type: ignore[misc]

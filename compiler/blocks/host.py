@@ -51,6 +51,13 @@ class HostCode:
 
     def prepare(self, value: SSAValue) -> None:
         """Bring everything that a block is computed from where the host core can read it."""
+        self._prepare(value, set())
+
+    def _prepare(self, value: SSAValue, done: set[SSAValue]) -> None:
+        """Each block once, however often others are computed from it."""
+        if value in done:
+            return
+        done.add(value)
         record = self.state.records[value]
         if isinstance(record, Accumulated):
             if value not in self.state.spills:
@@ -58,7 +65,7 @@ class HostCode:
         elif isinstance(record, Computed):
             for operand in record.op.inputs:
                 if operand in self.state.records:
-                    self.prepare(operand)
+                    self._prepare(operand, done)
 
     def store(self, value: SSAValue, to: InMemory, first: Sequence[Number] | None = None) -> None:
         """Write the part of a block that begins at `first` to memory: as much as `to` has room for."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from common.errors import InputError
+from compiler.main_memory import check_memory
+from workloads.tensor import MOST_RANK
 
 __all__ = ["Buffer", "Role"]
 
@@ -47,8 +50,11 @@ class Buffer:
         if self.dtype not in DType.__args__:  # type: ignore[attr-defined]
             allowed = ", ".join(DType.__args__)  # type: ignore[attr-defined]
             raise InputError(f"buffer '{self.name}' cannot hold {self.dtype}", hint=f"allowed: {allowed}")
-        if any(size < 1 for size in self.shape):
-            raise InputError(f"buffer '{self.name}' has the shape {self.shape}; sizes are at least 1")
+        if any(size < 1 for size in self.shape) or len(self.shape) > MOST_RANK:
+            raise InputError(
+                f"buffer '{self.name}' has the shape {self.shape}; it has at most {MOST_RANK} sizes of at least 1"
+            )
+        check_memory(f"buffer '{self.name}'", {self.dtype: self.nbytes})
         for what in ("data", "expected"):
             array = getattr(self, what)
             if array is not None:
@@ -57,7 +63,7 @@ class Buffer:
     @property
     def nbytes(self) -> int:
         """Its size."""
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def symbol(self) -> str:

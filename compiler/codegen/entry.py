@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from compiler.codegen.buffer import Buffer
+from compiler.codegen.llvm_text import quoted_symbol
 
 __all__ = ["entry_ir"]
 
@@ -34,7 +35,7 @@ def entry_ir(entry: str, buffers: Sequence[Buffer], checked: Sequence[Buffer]) -
     arguments = ", ".join(f"i64 ptrtoint (ptr @{one.symbol} to i64)" for one in buffers)
     lines += [
         "define i32 @baco_main() nounwind {",
-        f"  call void @{_quoted(entry)}({arguments}) noinline",
+        f"  call void {quoted_symbol(entry)}({arguments}) noinline",
         '  call void asm sideeffect "fence", "~{memory}"()',
     ]
     if checked:
@@ -50,7 +51,3 @@ def _row(buffer: Buffer) -> str:
     shape = f"ptr @shape.{buffer.name}" if buffer.shape else "ptr null"
     pointers = f"ptr @name.{buffer.name}, ptr @{buffer.symbol}, ptr @expected_{buffer.name}"
     return f"%check {{ {pointers}, i64 {count}, i64 {element}, i64 {len(buffer.shape)}, {shape} }}"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() and name.isascii() else f'"{name}"'

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 from xdsl.dialects import builtin, llvm
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from common.errors import InputError
-from compiler.location import location_of
+from compiler.codegen.llvm_rules import WIDEST, alignment, assembly, intrinsic, linkage, refused, symbol
+from compiler.main_memory import MOST_BYTES
 
-__all__ = ["llvm_ir"]
+__all__ = ["llvm_ir", "quoted_symbol"]
 
 _BINARY: dict[type[Operation], str] = {
     llvm.AddOp: "add",
@@ -39,16 +39,17 @@ _BINARY: dict[type[Operation], str] = {
     llvm.FDivOp: "fdiv",
     llvm.FRemOp: "frem",
 }
-_CASTS: dict[type[Operation], str] = {
-    llvm.TruncOp: "trunc",
-    llvm.ZExtOp: "zext",
-    llvm.SExtOp: "sext",
-    llvm.PtrToIntOp: "ptrtoint",
-    llvm.IntToPtrOp: "inttoptr",
-    llvm.BitcastOp: "bitcast",
-    llvm.SIToFPOp: "sitofp",
-    llvm.FPExtOp: "fpext",
-    llvm.FPTruncOp: "fptrunc",
+#: Instruction, and the kinds of what it takes and gives: integers (i), floats (f), pointers (p).
+_CASTS: dict[type[Operation], tuple[str, str]] = {
+    llvm.TruncOp: ("trunc", "ii"),
+    llvm.ZExtOp: ("zext", "ii"),
+    llvm.SExtOp: ("sext", "ii"),
+    llvm.PtrToIntOp: ("ptrtoint", "pi"),
+    llvm.IntToPtrOp: ("inttoptr", "ip"),
+    llvm.BitcastOp: ("bitcast", "if fi ii ff pp"),
+    llvm.SIToFPOp: ("sitofp", "if"),
+    llvm.FPExtOp: ("fpext", "ff"),
+    llvm.FPTruncOp: ("fptrunc", "ff"),
 }
 _FLOATS: dict[type[Attribute], tuple[str, str]] = {
     # name in LLVM, and in the names of intrinsics
@@ -57,42 +58,74 @@ _FLOATS: dict[type[Attribute], tuple[str, str]] = {
 }
 #: LLVM writes every floating-point constant as the bits of a double.
 _DOUBLE = struct.Struct("<d")
+#: Bytes of all globals that a module defines: tables and the like, while arrays are buffers of their own.
+_MOST_GLOBALS = 1 << 24
 
 
 def llvm_ir(module: builtin.ModuleOp) -> str:
     """The text of a module that holds `llvm.func` and `llvm.mlir.global` only.
 
-    Raises InputError, naming the operation and where it is, for what has no translation.
+    Raises InputError, naming the operation and where it is, for what has no translation or no place in a program
+    (`compiler.codegen.llvm_rules`).
     """
     intrinsics: dict[str, str] = {}
     parts: list[str] = []
+    signatures: dict[str, Attribute | None] = {}
+    for op in module.body.block.ops:
+        if isinstance(op, (llvm.FuncOp, llvm.GlobalOp)):
+            signatures[op.sym_name.data] = op.function_type if isinstance(op, llvm.FuncOp) else None
+    defined = 0
     for op in module.body.block.ops:
         if isinstance(op, llvm.FuncOp):
-            parts.append(_Function(op, intrinsics).text())
+            parts.append(_Function(op, intrinsics, signatures).text())
         elif isinstance(op, llvm.GlobalOp):
+            defined += _bytes(op.global_type)
+            if defined > _MOST_GLOBALS:
+                raise refused(op, f"and those before it take more than {_MOST_GLOBALS:,} bytes")
             parts.append(_global(op))
         else:
-            raise _refused(op, "cannot stand in a module that becomes LLVM IR")
+            raise refused(op, "cannot stand in a module that becomes LLVM IR")
     parts += [intrinsics[name] for name in sorted(intrinsics)]
     return "\n".join(parts)
 
 
-def _refused(op: Operation, reason: str) -> InputError:
-    return InputError(f"{op.name} {reason}", location=location_of(op))
-
-
 def _type(attribute: Attribute, op: Operation) -> str:
+    """The type of a value, which is no array: LLVM would take it apart element by element."""
     if isinstance(attribute, builtin.IntegerType):
+        if not 1 <= attribute.width.data <= WIDEST:
+            raise refused(op, f"has an integer type that has not 1 to {WIDEST} bits")
         return f"i{attribute.width.data}"
     if type(attribute) in _FLOATS:
         return _FLOATS[type(attribute)][0]
-    if isinstance(attribute, llvm.LLVMPointerType):
+    if isinstance(attribute, llvm.LLVMPointerType) and isinstance(attribute.addr_space, builtin.NoneAttr):
         return "ptr"
-    if isinstance(attribute, llvm.LLVMVoidType):
-        return "void"
+    raise refused(op, f"has the type {attribute}, which has no place in LLVM IR here")
+
+
+def _kind(attribute: Attribute) -> tuple[str, int]:
+    """The kind of a value's type, as `_CASTS` has it, and its bits."""
+    if isinstance(attribute, builtin.IntegerType):
+        return "i", attribute.width.data
+    if type(attribute) in _FLOATS:
+        return "f", 32 if isinstance(attribute, builtin.Float32Type) else 64
+    return "p", 64
+
+
+def _stored_type(attribute: Attribute, op: Operation) -> str:
+    """The type of something in memory, which may be an array."""
+    if not isinstance(attribute, llvm.LLVMArrayType):
+        return _type(attribute, op)
+    if attribute.size.data < 0 or _bytes(attribute) > MOST_BYTES:
+        raise refused(op, f"has an array type of more than the {MOST_BYTES:,} bytes that a program can reach")
+    return f"[{attribute.size.data} x {_stored_type(attribute.type, op)}]"
+
+
+def _bytes(attribute: Attribute) -> int:
+    """Bytes of a type in memory; 8 for what is not known here."""
     if isinstance(attribute, llvm.LLVMArrayType):
-        return f"[{attribute.size.data} x {_type(attribute.type, op)}]"
-    raise _refused(op, f"has the type {attribute}, which has no place in LLVM IR here")
+        return int(attribute.size.data) * _bytes(attribute.type)
+    width = attribute.width.data if isinstance(attribute, builtin.IntegerType) else 64
+    return -(-int(width) // 8)
 
 
 def _constant(value: Attribute, op: Operation) -> str:
@@ -100,7 +133,7 @@ def _constant(value: Attribute, op: Operation) -> str:
         return str(value.value.data)
     if isinstance(value, builtin.FloatAttr):
         return "0x" + _DOUBLE.pack(value.value.data)[::-1].hex().upper()
-    raise _refused(op, f"has the value {value}; only numbers can be translated")
+    raise refused(op, f"has the value {value}; only numbers can be translated")
 
 
 def _quoted(text: str) -> str:
@@ -111,47 +144,62 @@ def _quoted(text: str) -> str:
     return '"' + "".join(plain) + '"'
 
 
-def _symbol(name: str) -> str:
+def quoted_symbol(name: str) -> str:
+    """`@` and a name, between quotes where it needs them."""
     return "@" + (
         name if name.replace("_", "a").replace(".", "a").isalnum() and name.isascii() else _quoted(name)
     )
 
 
+def _symbol(name: str, op: Operation) -> str:
+    return quoted_symbol(symbol(name, op))
+
+
+def _aligned(attribute: Attribute | None, op: Operation) -> str:
+    found = alignment(attribute, op)
+    return "" if found is None else f", align {found}"
+
+
 def _global(op: llvm.GlobalOp) -> str:
-    kind = _type(op.global_type, op)
+    kind = _stored_type(op.global_type, op)
+    for what, given in (
+        ("a section", op.section),
+        ("a copy for each thread", op.thread_local_),
+        ("an address space", op.addr_space.value.data),  # type: ignore[union-attr]
+    ):
+        if given:
+            raise refused(op, f"with {what} cannot be translated")
     if op.body.blocks:
-        raise _refused(op, "with a region cannot be translated; give its value as an attribute")
+        raise refused(op, "with a region cannot be translated; give its value as an attribute")
     if op.value is None:
-        value = "" if op.linkage.linkage.data == "external" else "zeroinitializer"
+        value = "" if linkage(op.linkage, op) == "external" else "zeroinitializer"
     elif isinstance(op.value, builtin.StringAttr):
         value = "c" + _quoted(op.value.data)
     elif isinstance(op.value, builtin.DenseIntOrFPElementsAttr):
         if not isinstance(op.global_type, llvm.LLVMArrayType):
-            raise _refused(op, f"of type {op.global_type} cannot hold several elements")
+            raise refused(op, f"of type {op.global_type} cannot hold several elements")
         element = _type(op.global_type.type, op)
         values = [f"{element} {_constant(one, op)}" for one in op.value.iter_attrs()]
         if len(values) != op.global_type.size.data:
-            raise _refused(op, f"has {len(values)} values for {op.global_type.size.data} elements")
+            raise refused(op, f"has {len(values)} values for {op.global_type.size.data} elements")
         value = f"[{', '.join(values)}]"
     else:
         value = _constant(op.value, op)
-    linkage = op.linkage.linkage.data
-    head = f"{_symbol(op.sym_name.data)} = {linkage + ' ' if linkage != 'external' or not value else ''}"
-    align = f", align {op.alignment.value.data}" if op.alignment is not None else ""
-    section = f", section {_quoted(op.section.data)}" if op.section is not None else ""
-    return (
-        f"{head}{'constant' if op.constant is not None else 'global'} {kind} {value}".rstrip()
-        + section
-        + align
-        + "\n"
-    )
+    link = linkage(op.linkage, op)
+    head = f"{_symbol(op.sym_name.data, op)} = {link + ' ' if link != 'external' or not value else ''}"
+    text = f"{head}{'constant' if op.constant is not None else 'global'} {kind} {value}".rstrip()
+    return f"{text}{_aligned(op.alignment, op)}\n"
 
 
 class _Function:
     """Writes one function."""
 
-    def __init__(self, op: llvm.FuncOp, intrinsics: dict[str, str]) -> None:
+    def __init__(
+        self, op: llvm.FuncOp, intrinsics: dict[str, str], signatures: Mapping[str, Attribute | None]
+    ) -> None:
         self.op = op
+        #: Types of the module's functions by name; None for globals.
+        self.signatures = signatures
         self.intrinsics = intrinsics
         self.lines: list[str] = []
         self.names: dict[SSAValue, str] = {}
@@ -163,15 +211,17 @@ class _Function:
     def text(self) -> str:
         kind = self.op.function_type
         if kind.is_variadic:
-            raise _refused(self.op, "with a variable number of arguments cannot be translated")
-        returns = _type(kind.output, self.op)
-        name = _symbol(self.op.sym_name.data)
+            raise refused(self.op, "with a variable number of arguments cannot be translated")
+        returns = "void" if isinstance(kind.output, llvm.LLVMVoidType) else _type(kind.output, self.op)
+        name = _symbol(self.op.sym_name.data, self.op)
         inputs = [_type(one, self.op) for one in kind.inputs]
         body: Region = self.op.body
         if not body.blocks:
             return f"declare {returns} {name}({', '.join(inputs)})\n"
-        linkage = self.op.linkage.linkage.data
+        link = linkage(self.op.linkage, self.op)
         blocks = list(body.blocks)
+        if [one.type for one in blocks[0].args] != list(kind.inputs):
+            raise refused(self.op, f"takes other arguments than its type {kind} says")
         for index, block in enumerate(blocks):
             self.labels[block] = f"b{index}"
             for argument in block.args:
@@ -181,7 +231,7 @@ class _Function:
             f"{_type(argument.type, self.op)} {self.names[argument]}" for argument in blocks[0].args
         )
         self.lines.append(
-            f"define {'' if linkage == 'external' else linkage + ' '}{returns} {name}({arguments}) nounwind {{"
+            f"define {'' if link == 'external' else link + ' '}{returns} {name}({arguments}) nounwind {{"
         )
         for index, block in enumerate(blocks):
             self.lines.append(f"{self.labels[block]}:")
@@ -209,7 +259,7 @@ class _Function:
         for index, argument in enumerate(block.args):
             values = ", ".join(f"[ {self.use(passed[index])}, %{label} ]" for label, passed in edges)
             if not values:
-                raise _refused(self.op, "has a block with arguments that nothing branches to")
+                raise refused(self.op, "has a block with arguments that nothing branches to")
             self.line(argument, f"phi {_type(argument.type, self.op)} {values}")
 
     def name(self, value: SSAValue) -> str:
@@ -227,7 +277,10 @@ class _Function:
         if isinstance(owner, llvm.UndefOp):
             return "undef"
         if isinstance(owner, llvm.AddressOfOp):
-            return _symbol(owner.global_name.root_reference.data)
+            name = owner.global_name.root_reference.data
+            if name not in self.signatures:
+                raise refused(owner, f"names '{name[:60]}', which the module does not have")
+            return _symbol(name, owner)
         return self.name(value)
 
     def typed(self, value: SSAValue) -> str:
@@ -248,17 +301,29 @@ class _Function:
                 f"{_BINARY[kind]} {flags}{self.typed(op.operands[0])}, {self.use(op.operands[1])}",
             )
         elif kind in _CASTS:
-            target = _type(op.results[0].type, op)
-            self.line(op.results[0], f"{_CASTS[kind]} {self.typed(op.operands[0])} to {target}")
+            self.line(op.results[0], self.cast(op, *_CASTS[kind]))
         else:
             for text, result in self.other(op):
                 self.line(result, text)
+
+    def cast(self, op: Operation, instruction: str, kinds: str) -> str:
+        source, target = op.operands[0].type, op.results[0].type
+        text = f"{instruction} {self.typed(op.operands[0])} to {_type(target, op)}"
+        (before, wide), (after, narrow) = _kind(source), _kind(target)
+        fits = before + after in kinds.split()
+        if instruction in ("fpext", "fptrunc"):
+            fits = fits and (wide < narrow if instruction == "fpext" else wide > narrow)
+        elif instruction == "bitcast":
+            fits = fits and wide == narrow
+        if not fits:
+            raise refused(op, f"cannot turn {source} into {target}")
+        return text
 
     def other(self, op: Operation) -> Iterator[tuple[str, SSAValue | None]]:
         """Lines of operations that have a form of their own, and the result that each defines."""
         translate = _OTHERS.get(type(op))
         if translate is None:
-            raise _refused(op, "has no translation to LLVM IR")
+            raise refused(op, "has no translation to LLVM IR")
         yield from translate(self, op)
 
 
@@ -295,36 +360,34 @@ def _select(f: _Function, op: llvm.SelectOp) -> _Lines:
     yield f"select {f.typed(op.cond)}, {f.typed(op.lhs)}, {f.typed(op.rhs)}", op.res
 
 
-def _alignment(op: llvm.LoadOp | llvm.StoreOp | llvm.AllocaOp) -> str:
-    return f", align {op.alignment.value.data}" if op.alignment is not None else ""
-
-
 def _load(f: _Function, op: llvm.LoadOp) -> _Lines:
     if op.ordering.value.data:
-        raise _refused(op, "with an atomic ordering cannot be translated")
+        raise refused(op, "with an atomic ordering cannot be translated")
     result = op.dereferenced_value
-    yield f"load {_type(result.type, op)}, {f.typed(op.ptr)}{_alignment(op)}", result
+    yield f"load {_type(result.type, op)}, {f.typed(op.ptr)}{_aligned(op.alignment, op)}", result
 
 
 def _store(f: _Function, op: llvm.StoreOp) -> _Lines:
     if op.ordering is not None and op.ordering.value.data:
-        raise _refused(op, "with an atomic ordering cannot be translated")
+        raise refused(op, "with an atomic ordering cannot be translated")
     volatile = "volatile " if op.volatile_ is not None else ""
-    yield f"store {volatile}{f.typed(op.value)}, {f.typed(op.ptr)}{_alignment(op)}", None
+    yield f"store {volatile}{f.typed(op.value)}, {f.typed(op.ptr)}{_aligned(op.alignment, op)}", None
 
 
 def _alloca(f: _Function, op: llvm.AllocaOp) -> _Lines:
-    yield f"alloca {_type(op.elem_type, op)}, {f.typed(op.size)}{_alignment(op)}", op.res
+    yield f"alloca {_stored_type(op.elem_type, op)}, {f.typed(op.size)}{_aligned(op.alignment, op)}", op.res
 
 
 def _element_pointer(f: _Function, op: llvm.GEPOp) -> _Lines:
+    rest = list(op.rawConstantIndices.iter_values())
+    if rest.count(llvm.GEP_USE_SSA_VAL) != len(op.ssa_indices) or not rest:
+        raise refused(op, "has other indices than its operands")
+    if not isinstance(op.ptr.type, llvm.LLVMPointerType):
+        raise refused(op, f"takes a pointer, not {op.ptr.type}")
     dynamic = iter(op.ssa_indices)
-    indices = [
-        f.typed(next(dynamic)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
-        for index in op.rawConstantIndices.iter_values()
-    ]
+    indices = [f.typed(next(dynamic)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}" for index in rest]
     inbounds = "inbounds " if op.inbounds is not None else ""
-    parts = ", ".join([_type(op.elem_type, op), f.typed(op.ptr), *indices])
+    parts = ", ".join([_stored_type(op.elem_type, op), f.typed(op.ptr), *indices])
     yield f"getelementptr {inbounds}{parts}", op.result
 
 
@@ -332,32 +395,38 @@ def _assembly(f: _Function, op: llvm.InlineAsmOp) -> _Lines:
     returns = "void" if op.res is None else _type(op.res.type, op)
     effects = "sideeffect " if op.has_side_effects is not None else ""
     arguments = ", ".join(f.typed(one) for one in op.operands_)
-    text = f"{_quoted(op.asm_string.data)}, {_quoted(op.constraints.data)}"
+    text = ", ".join(map(_quoted, assembly(op)))
     once = " noduplicate" if "noduplicate" in op.attributes else ""  # it defines a symbol, say
     yield f"call {returns} asm {effects}{text}({arguments}){once}", op.res
 
 
 def _call(f: _Function, op: llvm.CallOp) -> _Lines:
     if op.callee is None or op.var_callee_type is not None or op.op_bundle_operands:
-        raise _refused(op, "can only call a function by its name")
+        raise refused(op, "can only call a function by its name")
+    name = op.callee.root_reference.data
+    kind = llvm.LLVMFunctionType(
+        [one.type for one in op.args], llvm.LLVMVoidType() if op.returned is None else op.returned.type
+    )
+    if f.signatures.get(name, kind) != kind:
+        raise refused(op, f"calls '{name[:60]}' as {kind}, which it is not")
     returns = "void" if op.returned is None else _type(op.returned.type, op)
     arguments = ", ".join(f.typed(one) for one in op.args)
-    yield f"call {returns} {_symbol(op.callee.root_reference.data)}({arguments})", op.returned
+    yield f"call {returns} {_symbol(name, op)}({arguments})", op.returned
 
 
 def _intrinsic(f: _Function, op: llvm.CallIntrinsicOp) -> _Lines:
     returns = "void" if op.ress is None else _type(op.ress.type, op)
-    name = op.intrin.data
+    name = intrinsic(op)
     inputs = ", ".join(_type(one.type, op) for one in op.args)
-    f.intrinsics[name] = f"declare {returns} {_symbol(name)}({inputs})\n"
-    yield f"call {returns} {_symbol(name)}({', '.join(f.typed(one) for one in op.args)})", op.ress
+    f.intrinsics[name] = f"declare {returns} @{name}({inputs})\n"
+    yield f"call {returns} @{name}({', '.join(f.typed(one) for one in op.args)})", op.ress
 
 
 def _unary_intrinsic(name: str) -> Callable[[_Function, Operation], _Lines]:
     def translate(f: _Function, op: Operation) -> _Lines:
         kind = type(op.operands[0].type)
         if kind not in _FLOATS:
-            raise _refused(op, f"of {op.operands[0].type} has no translation to LLVM IR")
+            raise refused(op, f"of {op.operands[0].type} has no translation to LLVM IR")
         text, suffix = _FLOATS[kind]
         whole = f"llvm.{name}.{suffix}"
         inputs = ", ".join([text] * len(op.operands))
@@ -384,6 +453,9 @@ def _branch_if(f: _Function, op: llvm.CondBrOp) -> _Lines:
 
 
 def _return(f: _Function, op: llvm.ReturnOp) -> _Lines:
+    given = llvm.LLVMVoidType() if op.arg is None else op.arg.type
+    if given != f.op.function_type.output:
+        raise refused(op, f"gives {given} where the function gives {f.op.function_type.output}")
     yield "ret void" if op.arg is None else f"ret {f.typed(op.arg)}", None
 
 

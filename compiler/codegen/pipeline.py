@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from common.errors import BacoError, InputError
-from compiler.ir_text import Level, check_ir
+from compiler.ir_checks import check_ir
+from compiler.ir_text import Level
 from compiler.passes import pass_named
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def run_pass(module: ModuleOp, one: ModulePass, context: Context, *, check: bool
     except (DiagnosticException, NotImplementedError) as error:
         reason = str(error).strip().splitlines()
         raise InputError(f"the pass '{one.name}' cannot be applied: {reason[0] if reason else ''}") from None
+    except (ValueError, OverflowError) as error:
+        # numbers of a text can be anything, what a pass computes from them beyond 64 bits: that is not its mistake
+        if "is out of range for type" not in str(error) and "int too large" not in str(error):
+            raise
+        raise InputError(f"the pass '{one.name}' cannot be applied: {error}") from None
     if check:
         check_ir(module)
 

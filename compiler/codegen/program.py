@@ -11,7 +11,7 @@ import numpy as np
 
 from accel.config import Accelerator
 from accel.elf_note import SECTION, note_bytes
-from common.errors import InfeasibleError, InputError
+from common.errors import InputError
 from common.scratch import scratch_folder
 from compiler.codegen.buffer import Buffer, Role
 from compiler.codegen.data_object import DataSection, data_object
@@ -19,13 +19,13 @@ from compiler.codegen.elf_symbols import elf_symbols
 from compiler.codegen.entry import entry_ir
 from compiler.codegen.toolchain import compile_source, link_program, runtime_objects
 from compiler.location import location_of
+from compiler.main_memory import MEMORY_BASE, check_memory
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 __all__ = [
     "BACK_END",
-    "MEMORY_BASE",
     "Buffer",
     "Program",
     "Role",
@@ -34,12 +34,8 @@ __all__ = [
     "program_assembly",
 ]
 
-#: Where main memory begins, and programs with it.
-MEMORY_BASE = 0x80000000
 #: Passes from the `instgem` level to LLVM IR.
 BACK_END = ("instgem-hoist-config", "instgem-elide-config", "instgem-to-llvm", "lower-to-llvm")
-#: Code reaches data by 32-bit offsets from where it is; above this programs would not link.
-MOST_BYTES = (1 << 31) - (1 << 20)
 #: Bytes that are readable behind every buffer.
 SLACK_BYTES = 64
 #: Symbols of the runtime (runtime/*) and of what `entry_ir` writes.
@@ -216,11 +212,7 @@ def _sections(
         ),
         DataSection(".room", [(one.symbol, one.nbytes, None) for one in rest], _ALIGN, slack, content=False),
     ]
-    total = sum(one.offsets()[1] for one in sections)
-    if total > MOST_BYTES:
-        raise InfeasibleError(
-            f"the program's data take {total:,} bytes, more than the {MOST_BYTES:,} that its code can reach"
-        )
+    check_memory("the program's data", {one.name: one.offsets()[1] for one in sections})
     return sections
 
 
@@ -245,14 +237,20 @@ def _check_buffers(buffers: Sequence[Buffer]) -> None:
 
 
 def _check_names(module: ModuleOp, buffers: Sequence[Buffer]) -> None:
-    """Raise InputError for a function whose name something else in the program has."""
+    """Raise InputError for a function or global whose name something else in the program has."""
     from xdsl.dialects import func, llvm
 
     taken = _RUNTIME_NAMES | {one.symbol for one in buffers} | {f"expected_{one.name}" for one in buffers}
     for op in module.body.block.ops:
-        if isinstance(op, (func.FuncOp, llvm.FuncOp)) and op.body.blocks and op.sym_name.data in taken:
+        if isinstance(op, (func.FuncOp, llvm.FuncOp)):
+            what, defined = "function", bool(op.body.blocks)
+        elif isinstance(op, llvm.GlobalOp):
+            what, defined = "global", True
+        else:
+            continue
+        if defined and op.sym_name.data in taken:
             raise InputError(
-                f"a function cannot be called @{op.sym_name.data}: the program's runtime uses that name",
+                f"a {what} cannot be called @{op.sym_name.data}: the program's runtime uses that name",
                 location=location_of(op),
             )
 

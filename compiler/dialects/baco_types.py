@@ -29,6 +29,12 @@ STORED_TYPES = (i8, ui8, i16, i32)
 DATA_TYPES = (i1, *STORED_TYPES)
 ELEMENT_TYPES = (*DATA_TYPES, index)
 
+#: Elements and dimensions of the largest block; more are a mistake.
+MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK = 2**20, 8
+
+#: Operations of a kernel; each becomes some ten of the host core's.
+MOST_KERNEL_OPERATIONS = 2000
+
 #: Names of the attributes of a kernel's function.
 GRID = "baco.grid"
 SIZES = "baco.sizes"

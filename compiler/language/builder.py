@@ -37,6 +37,13 @@ from compiler.language.values import Data, Gather, Integer, Layout, Offsets, Val
 
 #: Integers of a kernel beyond this are a mistake.
 MAX_INTEGER = 2**39
+#: Expressions that are translated and operations that this makes, those of unrolled iterations, of calls and of loops
+#: that are tried out included.
+MAX_EXPRESSIONS, MAX_OPERATIONS = 2**17, 2**15
+#: Characters of the name of an integer that is computed from others.
+_MAX_NAME = 500
+#: What to do about a kernel that is too large.
+SMALLER = "nest fewer loops, unroll fewer iterations, call fewer functions"
 
 
 class Builder:
@@ -49,6 +56,7 @@ class Builder:
         grid: numbers of programs per axis; `CeilingQuotient`s where the launch gave them.
         quotients: every `cdiv` of arguments seen so far.
         loop_ends: those of them that bound a loop: they say nothing about the grid.
+        loops: how many loops of the program are around what is being translated.
     """
 
     def __init__(self, source: KernelSource, block: Block, grid: Sequence[int]) -> None:
@@ -58,10 +66,18 @@ class Builder:
         self.grid = tuple(grid)
         self.quotients: list[Atom] = []
         self.loop_ends: set[Atom] = set()
+        self.loops = 0
         self._deferred: list[list[KernelError]] = []
         self._ssa: dict[Atom, SSAValue] = {}
         self._interned: dict[object, Atom] = {}
         self._serial = 0
+        self._expressions = self._operations = 0
+
+    def spend(self, node: ast.AST) -> None:
+        """Counts an expression or statement that is translated, which ends what would go on for ever."""
+        self._expressions += 1
+        if self._expressions > MAX_EXPRESSIONS:
+            self.fail(f"this kernel has more than {MAX_EXPRESSIONS:,} expressions", SMALLER, node)
 
     def error(self, message: str, hint: str | None = None, node: ast.AST | None = None) -> KernelError:
         """An error at `node` (default: what is being translated), to be raised."""
@@ -103,6 +119,9 @@ class Builder:
 
     def append(self, operation: Operation) -> None:
         """Appends an operation, which remembers the line that is being translated."""
+        self._operations += 1
+        if self._operations > MAX_OPERATIONS:
+            self.fail(f"this kernel makes more than {MAX_OPERATIONS:,} operations", SMALLER)
         place = self.source.location(self.node)
         operation.location = FileLineColLoc(
             StringAttr(place.file), IntAttr(place.line or 0), IntAttr(place.column or 0)
@@ -166,7 +185,10 @@ class Builder:
             symbol = {"cdiv": "cdiv({}, {})", "floordiv": "({} // {})", "mod": "({} % {})"}.get(
                 kind, kind + "({}, {})"
             )
-            atom = self.atom(symbol.format(left, right), low, high, kind, (left, right), fixed=fixed)
+            name = symbol.format(left, right)
+            if len(name) > _MAX_NAME:  # names of names would double with every step
+                name = f"{name[:_MAX_NAME]}..."
+            atom = self.atom(name, low, high, kind, (left, right), fixed=fixed)
             self._interned[key] = atom
             if kind == "cdiv" and fixed:
                 self.quotients.append(atom)
@@ -335,4 +357,4 @@ def _quotient_range(kind: str, left: Form, right: Form) -> tuple[int, int]:
     return min(corners), max(corners)
 
 
-__all__ = ["MAX_INTEGER", "Builder", "integer"]
+__all__ = ["MAX_INTEGER", "SMALLER", "Builder", "integer"]

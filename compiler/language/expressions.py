@@ -90,6 +90,7 @@ class Expressions(ABC):
         """
         handler = getattr(self, f"_{type(node).__name__}", None)
         b = self.builder
+        b.spend(node)
         if handler is None:
             what, hint = _FOREIGN.get(type(node).__name__, (f"{type(node).__name__}", None))
             b.fail(f"{what} is not part of the block language", hint, node)

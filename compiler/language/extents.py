@@ -5,6 +5,7 @@ The rule itself is stated in `access`, which uses this.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -14,10 +15,12 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from compiler.language.builder import Builder
-from compiler.language.forms import Atom, CeilingQuotient, Form
+from compiler.language.forms import Atom, CeilingQuotient, Form, TooLargeError
 from compiler.language.values import Axis, Layout
 
 Bounds = Mapping[int, Sequence[Form]]
+#: Sums of bounds, one of every dimension, that are looked at.
+_MOST_COMBINATIONS = 1 << 12
 
 
 def derived_bound(b: Builder, layout: Layout, dimension: int) -> tuple[Layout, Form] | None:
@@ -238,6 +241,8 @@ def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) ->
     for one in layout.gathers:
         end = one.high if (one.coefficient.value > 0) == greatest else one.low
         choices.append([one.coefficient * Form.of(end)])
+    if math.prod(map(len, choices)) > _MOST_COMBINATIONS:
+        raise TooLargeError("there are too many bounds on this access")
     for combination in product(*choices):
         yield sum(combination, layout.rest)
 

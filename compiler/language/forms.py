@@ -14,8 +14,12 @@ from functools import cached_property
 
 #: Values that nothing is known about (they come from memory, or change irregularly in a loop).
 UNBOUNDED = 2**40
-#: Products of longer sums are not multiplied out.
-MAX_TERMS = 64
+#: Terms of the longest sum.
+MAX_TERMS = 256
+
+
+class TooLargeError(Exception):
+    """A value grows beyond what kernels can hold; the text says which. It becomes a KernelError where it is used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,8 @@ class Form:
                 terms[product] = total
             else:
                 terms.pop(product, None)
+        if len(terms) > MAX_TERMS:
+            raise TooLargeError(f"this integer is a sum of more than {MAX_TERMS} products")
         return Form(terms)
 
     def __neg__(self) -> Form:
@@ -81,6 +87,8 @@ class Form:
             for right, b in other.terms.items():
                 product = tuple(sorted((*left, *right), key=lambda atom: atom.sort_key))
                 terms[product] = terms.get(product, 0) + a * b
+            if len(terms) > MAX_TERMS:
+                raise TooLargeError(f"this integer is a sum of more than {MAX_TERMS} products")
         return Form({product: coefficient for product, coefficient in terms.items() if coefficient})
 
     def same(self, other: Form) -> bool:
@@ -96,11 +104,15 @@ class Form:
             yield from product
 
     def origins(self) -> Iterator[Atom]:
-        """The atoms, and those that they are computed from."""
-        for atom in self.atoms():
-            yield atom
-            for operand in atom.operands:
-                yield from operand.origins()
+        """The atoms, and those that they are computed from, each one once."""
+        seen: set[Atom] = set()
+        found = list(self.atoms())
+        while found:
+            atom = found.pop()
+            if atom not in seen:
+                seen.add(atom)
+                yield atom
+                found.extend(one for operand in atom.operands for one in operand.atoms())
 
     @property
     def is_zero(self) -> bool:

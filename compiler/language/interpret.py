@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,16 @@ class _Pointer:
         self.position = position
 
 
-def run_module(module: ModuleOp, buffers: Sequence[Array]) -> None:
+def run_module(module: ModuleOp, buffers: Sequence[Array], most_operations: int | None = None) -> None:
     """Runs the first kernel of the module; `buffers` are changed in place.
 
     Args:
         module: with a `func.func` that has the attribute `baco.grid`.
         buffers: one flat array per pointer argument.
+        most_operations: give up after so many, of all programs together; None: never.
 
     Raises:
-        InputError: there is no kernel, or it touches memory outside of a buffer.
+        InputError: there is no kernel, it touches memory outside of a buffer, or it takes too many operations.
     """
     kernel = next(
         (op for op in module.walk() if isinstance(op, func.FuncOp) and ir.GRID in op.attributes), None
@@ -50,22 +52,47 @@ def run_module(module: ModuleOp, buffers: Sequence[Array]) -> None:
     grid = kernel.attributes[ir.GRID]
     assert isinstance(grid, DenseArrayBase)
     counts = [int(count) for count in grid.get_values()]
+    left = _Left(most_operations)
+    left.need(prod(counts) * len(kernel.body.block.ops))
     for reversed_ids in product(*(range(count) for count in reversed(counts))):
-        program = _Program(reversed_ids[::-1])
+        program = _Program(reversed_ids[::-1], left)
         for argument, buffer in zip(kernel.body.block.args, buffers, strict=True):
             program.values[argument] = _Pointer(buffer, np.zeros((), np.int64))
         program.run(kernel.body.block)
 
 
+class _Left:
+    """Operations that may still be executed."""
+
+    def __init__(self, count: int | None) -> None:
+        self.most = self.count = count
+
+    def need(self, count: int) -> None:
+        """Raises InputError where fewer are left."""
+        if self.count is not None and count > self.count:
+            raise InputError(
+                f"interpreting the kernel takes more than {self.most:,} operations",
+                hint="launch fewer programs, or compile without comparing",
+            )
+
+    def spend(self, count: int) -> None:
+        """Takes some, with the error of `need`."""
+        self.need(count)
+        if self.count is not None:
+            self.count -= count
+
+
 class _Program:
     """One program of the grid."""
 
-    def __init__(self, ids: tuple[int, ...]) -> None:
+    def __init__(self, ids: tuple[int, ...], left: _Left) -> None:
         self.ids = ids
+        self.left = left
         self.values: dict[SSAValue, Any] = {}
 
     def run(self, block: Block) -> list[Any]:
         """Executes the operations; returns the operands of the terminator."""
+        self.left.spend(len(block.ops))
         for operation in block.ops:
             if isinstance(operation, scf.YieldOp | func.ReturnOp):
                 return [self.values[operand] for operand in operation.operands]

@@ -17,6 +17,7 @@ from accel.presets import load_accelerator
 from common.errors import Location, did_you_mean
 from compiler.dialects.baco import StoreOp
 from compiler.language.arrays import Array, FlatBuffer, as_array, flatten
+from compiler.language.builder import MAX_INTEGER
 from compiler.language.forms import CeilingQuotient
 from compiler.language.interpret import run_module
 from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, Parameter, to_value
@@ -263,8 +264,8 @@ class Kernel(KernelFunction):
                 f"argument `{parameter.name}` is of type {type(thing).__name__}",
                 "arguments are numpy or torch arrays, numbers, strings or None",
             )
-        if isinstance(thing, int) and abs(thing) >= 2**39:
-            raise self._error(f"argument `{parameter.name}` = {thing} is too large")
+        if isinstance(thing, int) and abs(thing) >= MAX_INTEGER:
+            raise self._error(f"argument `{parameter.name}` is too large: {MAX_INTEGER} or more")
         return thing
 
     def _grid(self, grid: Grid, constants: Mapping[str, Any]) -> tuple[int, ...]:
@@ -282,8 +283,8 @@ class Kernel(KernelFunction):
                 raise self._error(f"the grid {tuple(int(a) for a in axes)} has no programs")
             counts.append(axis if isinstance(axis, CeilingQuotient) else int(axis))
             total *= int(axis)
-        if total > MAX_PROGRAMS:
-            raise self._error(f"the grid has {total} programs, more than {MAX_PROGRAMS}")
+            if total > MAX_PROGRAMS:
+                raise self._error(f"the grid has more than {MAX_PROGRAMS:,} programs")
         return tuple(counts)
 
 

@@ -36,6 +36,8 @@ from compiler.language.values import (
 
 #: Iterations of a loop that is unrolled while compiling.
 MAX_UNROLLED = 1024
+#: Loops around a loop: each is translated several times, so that their number would grow with a power of it.
+MAX_NESTED = 8
 
 
 def moved(value: Value, distances: tuple[Form, ...]) -> Value:
@@ -151,6 +153,12 @@ class Loops(Expressions):
 
     def _loop(self, node: ast.For, target: str, bounds: Range) -> None:
         b = self.builder
+        if b.loops >= MAX_NESTED:
+            b.fail(
+                f"loops are nested more than {MAX_NESTED} deep",
+                "unite ranges: one loop over their product",
+                node,
+            )
         before = dict(self.names)
         assigned = [name for name in _assigned(node.body) if name != target]
         carried = [
@@ -194,7 +202,9 @@ class Loops(Expressions):
                 slots += len(types)
                 self.names[item.name] = self._in_loop(item, arguments)
             self.names[target] = Integer(Form.of(variable))
+            b.loops += 1
             self.run(node.body)
+            b.loops -= 1
         return {item.name: self.names[item.name] for item in carried}
 
     def _variable(self, target: str, bounds: Range, ssa: SSAValue) -> Atom:

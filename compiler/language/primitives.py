@@ -11,6 +11,7 @@ import numpy as np
 
 from common.errors import did_you_mean
 from compiler.dialects.baco import DotOp, ExpandDimsOp, RequantizeOp, TransOp
+from compiler.dialects.baco_types import MOST_BLOCK_ELEMENTS, MOST_BLOCK_RANK
 from compiler.language import access, arithmetic, layouts
 from compiler.language.builder import Builder
 from compiler.language.dtypes import BY_NAME, Dtype, boolean, int32, offset, uint8
@@ -30,9 +31,6 @@ from compiler.language.values import (
     format_shape,
     integer,
 )
-
-#: Largest block; larger ones are a mistake.
-MAX_BLOCK_ELEMENTS = 2**20
 
 NONE = Constant(None)
 Arguments = Mapping[str, Value]
@@ -106,9 +104,12 @@ def to_shape(b: Builder, value: Value) -> tuple[int, ...]:
 
 
 def check_size(b: Builder, shape: tuple[int, ...]) -> None:
-    if prod(shape) > MAX_BLOCK_ELEMENTS:
+    """Raises unless a block can have the shape."""
+    if len(shape) > MOST_BLOCK_RANK:
+        b.fail(f"a block has at most {MOST_BLOCK_RANK} dimensions, not {len(shape)}")
+    if prod(shape) > MOST_BLOCK_ELEMENTS:
         b.fail(
-            f"a block {format_shape(shape)} has {prod(shape)} elements, more than {MAX_BLOCK_ELEMENTS}",
+            f"a block {format_shape(shape)} has {prod(shape)} elements, more than {MOST_BLOCK_ELEMENTS}",
             "cut the work into smaller blocks",
         )
 
@@ -250,6 +251,7 @@ def expand_dims(b: Builder, value: Value, axis: int) -> Value:
     if not isinstance(value, Offsets | Data) or not value.shape:
         b.fail(f"a dimension cannot be inserted into {value.describe()}", "blocks have dimensions")
     rank = len(value.shape)
+    check_size(b, (1, *value.shape))
     if not -rank - 1 <= axis <= rank:
         b.fail(f"axis {axis} does not exist after inserting one into {rank} dimensions")
     axis %= rank + 1

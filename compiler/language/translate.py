@@ -13,9 +13,10 @@ from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.transforms.dead_code_elimination import dce
 
 from compiler.dialects.baco import GRID, SIZES, Baco, PointerType
-from compiler.language.builder import Builder
+from compiler.dialects.baco_types import MOST_KERNEL_OPERATIONS
+from compiler.language.builder import SMALLER, Builder
 from compiler.language.dtypes import Dtype
-from compiler.language.forms import Form
+from compiler.language.forms import Form, TooLargeError
 from compiler.language.loops import Loops
 from compiler.language.names import KernelFunction, to_value
 from compiler.language.values import Argument, Constant, Integer, Pointer, Tuple, Value, integer
@@ -52,6 +53,7 @@ class Translator(Loops):
         """Translates statements one after the other."""
         for statement in body:
             self.builder.node = statement
+            self.builder.spend(statement)
             handler = getattr(self, f"_do_{type(statement).__name__}", None)
             if handler is None:
                 what, hint = _FOREIGN.get(type(statement).__name__, (type(statement).__name__, None))
@@ -188,7 +190,12 @@ def translate(
             number = value.value
             value = Integer(Form.of(b.atom(name, number, number, "argument", fixed=True)))
         names[name] = value
-    result = Translator(b, function, names).call()
+    try:
+        result = Translator(b, function, names).call()
+    except RecursionError:
+        raise b.error("this expression is nested too deeply", "give parts of it names") from None
+    except TooLargeError as error:
+        raise b.error(str(error)) from None
     if result != Constant(None):
         b.fail(
             "a kernel that is launched returns nothing",
@@ -201,6 +208,12 @@ def translate(
     operation.attributes[SIZES] = DenseArrayBase.from_list(i64, [size for _, size in buffers])
     module = ModuleOp([operation])
     _tidy(module)
+    if sum(1 for _ in operation.walk()) > MOST_KERNEL_OPERATIONS + 1:
+        raise b.error(
+            f"this kernel becomes more than {MOST_KERNEL_OPERATIONS:,} operations",
+            SMALLER,
+            function.source.function,
+        )
     module.verify()
     return module
 

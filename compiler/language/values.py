@@ -10,7 +10,10 @@ from xdsl.ir import SSAValue
 
 from compiler.dialects.baco import element_type, shape_of
 from compiler.language.dtypes import BY_IR, Dtype
-from compiler.language.forms import Form
+from compiler.language.forms import Form, TooLargeError
+
+#: Values in a tuple, those of tuples in it included.
+MAX_ITEMS = 4096
 
 
 class Value:
@@ -57,6 +60,13 @@ class Tuple(Value):
     """A tuple of values."""
 
     items: tuple[Value, ...]
+    #: Values in it, those of tuples in it included.
+    count: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", sum(getattr(item, "count", 1) for item in self.items))
+        if self.count > MAX_ITEMS:
+            raise TooLargeError(f"this tuple has more than {MAX_ITEMS:,} values")
 
     def describe(self) -> str:
         return f"a tuple of {len(self.items)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.heuristic import downsamples, gemmini_schedule
 from compiler.layer import Layer
+from compiler.lower.equal_parts import equal_parts
 from compiler.lower.estimate import conv_cycles, expansion_cycles, product_cycles, schedule_cycles
 from compiler.lower.explicit import explicit_workspaces
 from compiler.lower.explicit_choice import explicit_mappings
@@ -28,6 +30,8 @@ __all__ = ["Choice", "Style", "choices", "choose"]
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
 _MOST_TILINGS = 200_000
+#: Whole passes of rows that are longer are not listed one by one.
+_MOST_COLUMNS = 1 << 16
 #: Share by which estimates of tilings have to differ to mean something.
 _ALIKE = 0.01
 
@@ -205,8 +209,8 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
     pixels = packed_pixels(layer, p.R, p.C, accelerator)
     one_row = (p.stride_h != p.stride_w and p.P > 1) or (p.dilation_h != p.dilation_w and p.R > 1 and p.S > 1)
     options = {
-        "n": _equal_parts(p.N),
-        "q": np.array([1]) if one_row else _equal_parts(stored[0]),
+        "n": equal_parts(p.N),
+        "q": np.array([1]) if one_row else equal_parts(stored[0]),
         "p": _columns(stored[1], dim),
         "k": _channels(p.K, dim),
         "s": np.array([1] if one_row and p.dilation_h != p.dilation_w else [p.S, 1]),
@@ -214,7 +218,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
         "c": _channels(p.C, dim) if pixels == 1 else np.array([p.C]),
     }
     options = {axis: np.unique(values) for axis, values in options.items()}
-    while np.prod([len(values) for values in options.values()]) > _MOST_TILINGS:
+    while math.prod(len(values) for values in options.values()) > _MOST_TILINGS:
         longest = max(options, key=lambda axis: len(options[axis]))
         options[longest] = np.append(options[longest][:-1:2], options[longest][-1])
     grids = np.meshgrid(*(options[axis] for axis in AXES), indexing="ij")
@@ -282,15 +286,12 @@ def _that_fit(
     return {axis: values[fits] for axis, values in tile.items()}
 
 
-def _equal_parts(whole: int) -> Integers:
-    return np.unique([-(-whole // parts) for parts in range(1, whole + 1)])
-
-
 def _columns(whole: int, dim: int) -> Integers:
-    """All, or whole passes of rows."""
-    return np.unique([whole, *range(dim, whole, dim), *_equal_parts(whole)])
+    """All, equal parts, or whole passes of rows, as far as tiles may reach."""
+    passes = np.arange(dim, min(whole, _MOST_COLUMNS), dim, dtype=np.int64)
+    return np.unique(np.concatenate([[whole], passes, equal_parts(whole)]))
 
 
 def _channels(whole: int, dim: int) -> Integers:
     """All channels, or equal numbers of whole blocks."""
-    return np.unique([whole, *(dim * int(n) for n in _equal_parts(-(-whole // dim)) if dim * n < whole)])
+    return np.unique([whole, *(dim * int(n) for n in equal_parts(-(-whole // dim)) if dim * n < whole)])

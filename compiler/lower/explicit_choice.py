@@ -11,6 +11,7 @@ import numpy as np
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.bound import LEAST_ROWS
+from compiler.lower.equal_parts import equal_parts
 from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.mapping import Dataflow, Mapping, requirement
 from workloads.problem import DIMS, Problem
@@ -106,7 +107,7 @@ def _mapping(
 def _sizes(bound: int, unit: int, most: int) -> list[int]:
     """At most so many equal parts of a bound, in whole units."""
     units = -(-bound // unit)
-    sizes = sorted({-(-units // parts) for parts in range(1, units + 1)})
+    sizes = equal_parts(units).tolist()
     if len(sizes) > most:
         step = (len(sizes) - 1) / (most - 1)
         sizes = [sizes[round(n * step)] for n in range(most)]

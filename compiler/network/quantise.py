@@ -21,6 +21,7 @@ from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales
 from compiler.network.calibrate import calibrate, index_inputs, needed, random_inputs
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.masks import fold_masks
+from compiler.network.memory_bound import check_network_memory
 from compiler.network.parameters import Parameters
 from compiler.network.transposed import interleave, transposed_convolution
 from workloads.expand import expand
@@ -74,6 +75,7 @@ def quantise(
 
     Raises:
         InputError: operators that cannot be run, samples or parameters that do not fit; it names them.
+        InfeasibleError: a network that no main memory holds.
     """
     if scales not in get_args(Scales):
         raise InputError(f"scales cannot be '{scales}'", hint=did_you_mean(scales, get_args(Scales)))
@@ -98,9 +100,11 @@ def quantise(
 def runnable(network: Network, parameters: Parameters, layers: int | None = None) -> Network:
     """The network as it is run: blocks unrolled, masks part of their softmax, only what the outputs need.
 
-    Raises InputError naming operators that cannot be run.
+    Raises InputError naming operators that cannot be run, InfeasibleError for what no main memory holds.
     """
-    return needed(fold_masks(expand(network, layers), parameters))
+    unrolled = expand(network, layers)
+    check_network_memory(unrolled)
+    return needed(fold_masks(unrolled, parameters))
 
 
 def _input_order(b: IntegerBuilder, x: Tensor) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from compiler.network.tensor_operators import Window, clip, convolve, image_of, 
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
 from workloads.semantics import Parameter, Semantics
+from workloads.shapes import taps_of
 
 
 def transposed_convolution(b: IntegerBuilder, op: Operator) -> None:
@@ -58,7 +59,7 @@ def _lower(b: IntegerBuilder, op: Operator, semantics: Semantics) -> None:
     axes = [
         [
             _phase(r, shape[i], kernel.shape[2 + i], stride[i], before[i], dilation[i])
-            for r in range(stride[i])
+            for r in range(min(stride[i], shape[i]))
         ]
         for i in range(2)
     ]
@@ -85,11 +86,8 @@ class _Phase:
 
 def _phase(residue: int, size: int, kernel: int, stride: int, before: int, dilation: int) -> _Phase:
     """Output residue + q * stride reads input q + offset with each tap; taps by rising offset."""
-    pairs = sorted(
-        ((residue + before - r * dilation) // stride, r)
-        for r in range(kernel)
-        if (residue + before - r * dilation) % stride == 0
-    )
+    taps = taps_of(residue, kernel, stride, before, dilation)
+    pairs = sorted(((residue + before - r * dilation) // stride, r) for r in taps)
     count = max(0, (size - residue + stride - 1) // stride)
     return _Phase(residue, count, [r for _, r in pairs], [offset for offset, _ in pairs])
 

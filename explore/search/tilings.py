@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
+from compiler.lower.equal_parts import equal_parts
 from explore.cost.reference import AXES
 from explore.genome import (
     C_AXIS,
@@ -151,7 +152,7 @@ def sizes(bounds: Ints, dim: int) -> list[Ints]:
     for axis, bound in enumerate(bounds.tolist()):
         if axis in (C_AXIS, K_AXIS):
             bound = -(-bound // min(bound, dim))
-        listed = {-(-bound // parts) for parts in range(1, bound + 1)}
+        listed = set(equal_parts(bound).tolist())
         if AXES[axis] in "RS":
             listed = {1, bound}
         elif axis == P_AXIS:

@@ -63,7 +63,7 @@ SYNTAX = [
         "escape",
     ),
     BadText("two return values", _body("func.return %a, %b : i64"), 2, "expected|Expected|types"),
-    BadText("nested far too deep", "builtin.module {\n" * 300 + "}\n" * 300, 201, "nested too deeply"),
+    BadText("nested far too deep", "builtin.module {\n" * 300 + "}\n" * 300, 101, "nested too deeply"),
     BadText(
         "block without label", "func.func @f() {\n^bb0(%a: i64:\n  func.return\n}\n", 2, "expected|Expected"
     ),
