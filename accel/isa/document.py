@@ -6,6 +6,7 @@ from accel.isa.address import NORM_COMMANDS
 from accel.isa.coding import command_named
 from accel.isa.command import FIELD_KINDS, CommandType
 from accel.isa.commands import COMMANDS
+from accel.isa.legality.errors import ERRORS
 
 __all__ = ["command_reference", "reference", "verilog_constants", "verilog_header"]
 
@@ -80,7 +81,7 @@ def verilog_constants() -> dict[str, str]:
 
     `BACO_ISA_<COMMAND>` is the function code (for CONFIG subtypes `BACO_ISA_CONFIG`, with
     `BACO_ISA_SUBTYPE_<COMMAND>` for rs1[1:0]); `BACO_ISA_<COMMAND>_<FIELD>` is the bit range, to be written
-    ``rs1[`BACO_ISA_MVIN_ADDRESS]``.
+    ``rs1[`BACO_ISA_MVIN_ADDRESS]``. `BACO_ERROR_<NAME>` is the code of an error, `BACO_ERROR_NONE` none.
     """
     constants = {"BACO_ISA_CONFIG": "7'd0"}
     for one in COMMANDS.values():
@@ -90,6 +91,8 @@ def verilog_constants() -> dict[str, str]:
             constants[f"BACO_ISA_SUBTYPE_{one.name}"] = f"2'd{one.subtype}"
         for field in one.fields:
             constants[f"BACO_ISA_{one.name}_{field.name.upper()}"] = f"{field.high}:{field.low}"
+    constants["BACO_ERROR_NONE"] = "4'd0"
+    constants |= {f"BACO_ERROR_{error.name}": f"4'd{error.code}" for error in ERRORS}
     return constants
 
 
