@@ -135,6 +135,16 @@ module baco_loop_conv #(
   wire [ROW_BITS-1:0] weights_start = (weights_half ? SP_HALF << 1 : SP_HALF) - weights_rows;
   wire [ROW_BITS-1:0] acc_start = acc_half ? ACC_HALF : NONE;
 
+  // Execution that has not finished while the setup holds a loop it has not begun is of the loop before.
+  wire older_execute = execute_active & !begun[3];
+  wire begin_bias = loaded & !begun[0] & bias_ready & !bias_active & !(older_execute & same_half & bias_addr != 64'd0);
+  wire begin_weights = loaded & !begun[1] & weights_ready & !weights_active
+                       & !(older_execute & execute_half_w == weights_half & weights_addr != 64'd0);
+  wire begin_input = loaded & !begun[2] & input_ready & !input_active
+                     & !(older_execute & execute_half_in == input_half & input_addr != 64'd0);
+  wire begin_execute = loaded & !begun[3] & execute_ready & !execute_active;
+  wire begin_store = loaded & !begun[4] & store_ready & !store_active;
+
   wire [3:0] error;
   baco_loop_conv_check #(
       .DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .ROW_BITS(ROW_BITS), .MOST_LOG(MOST_LOG),
@@ -154,16 +164,6 @@ module baco_loop_conv #(
   wire judged = loaded & (&begun) & all_ready;
   wire refuse = judged & error != `BACO_ERROR_NONE;
   wire refused;                     // the run command leaves
-
-  // Execution that has not finished while the setup holds a loop it has not begun is of the loop before.
-  wire older_execute = execute_active & !begun[3];
-  wire begin_bias = loaded & !begun[0] & bias_ready & !bias_active & !(older_execute & same_half & bias_addr != 64'd0);
-  wire begin_weights = loaded & !begun[1] & weights_ready & !weights_active
-                       & !(older_execute & execute_half_w == weights_half & weights_addr != 64'd0);
-  wire begin_input = loaded & !begun[2] & input_ready & !input_active
-                     & !(older_execute & execute_half_in == input_half & input_addr != 64'd0);
-  wire begin_execute = loaded & !begun[3] & execute_ready & !execute_active;
-  wire begin_store = loaded & !begun[4] & store_ready & !store_active;
 
   always @(posedge clock) begin
     if (reset) begin

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from accel.isa import Command, disassemble
+from accel.isa import Command, disassemble, find_command_type
 from common.errors import InputError, Location
 
-__all__ = ["BASE", "MEMORY_BYTES", "Group", "Item", "Stream", "describe", "group_items", "parse_stream"]
+__all__ = [
+    "BASE",
+    "MEMORY_BYTES",
+    "FlippedResult",
+    "Group",
+    "Item",
+    "Stream",
+    "describe",
+    "group_items",
+    "parse_stream",
+]
 
 #: Main memory of every stream.
 BASE = 0x80000000
@@ -17,6 +27,12 @@ MEMORY_BYTES = 96 << 10
 _PRELOAD, _COMPUTES, _LOOPS = 6, (4, 5), (8, 15)
 _LOOP_CONFIGURATION = frozenset((*range(9, 14), *range(16, 22), 24, 25))
 _SETTINGS = ("data", "latency", "bandwidth", "burst", "reads", "writes", "stall", "gap", "seed")
+
+
+class FlippedResult(Command):
+    """A command whose instruction asks for a result (xd) although its kind has none, or does not although it has."""
+
+    __slots__ = ()
 
 
 #: A command, or None for a fence.
@@ -50,6 +66,8 @@ class Stream:
         lines = [f"stream {self.name}{settings}"]
         for item in self.items:
             line = "fence" if item is None else f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}"
+            if isinstance(item, FlippedResult):
+                line += f" {int(not _has_result(item.funct))}"
             lines.append(f"{line}  # {describe(item)}" if comments and item else line)
         return "\n".join(lines) + "\n"
 
@@ -58,9 +76,19 @@ class Stream:
         return replace(self, groups=tuple(groups), name=name or self.name)
 
 
+def _has_result(funct: int) -> bool:
+    kind = find_command_type(funct)
+    return kind is not None and kind.response
+
+
 def describe(item: Item) -> str:
     """As assembly with the fields that are not zero."""
-    return "fence" if item is None else disassemble(item.funct, item.rs1, item.rs2)
+    if item is None:
+        return "fence"
+    text = disassemble(item.funct, item.rs1, item.rs2)
+    if isinstance(item, FlippedResult):
+        text += " without its result" if _has_result(item.funct) else " asked for a result"
+    return text
 
 
 def group_items(items: Sequence[Item]) -> tuple[Group, ...]:
@@ -101,11 +129,13 @@ def parse_stream(text: str, source: str) -> Stream:
                     settings[key] = float(value) if key == "bandwidth" else int(value)
             elif words == ["fence"]:
                 items.append(None)
-            elif words[0] == "cmd" and len(words) == 4:
-                items.append(Command(int(words[1], 16), int(words[2], 16), int(words[3], 16)))
+            elif words[0] == "cmd" and len(words) in (4, 5):
+                command = Command(int(words[1], 16), int(words[2], 16), int(words[3], 16))
+                flipped = len(words) == 5 and bool(int(words[4])) != _has_result(command.funct)
+                items.append(FlippedResult(*command) if flipped else command)
             else:
                 raise ValueError(
-                    "expected 'cmd FUNCT RS1 RS2', 'fence', or one line 'stream NAME KEY=VALUE...'"
+                    "expected 'cmd FUNCT RS1 RS2 [XD]', 'fence', or one line 'stream NAME KEY=VALUE...'"
                 )
         except ValueError as error:
             raise InputError(str(error), location=Location(source, number)) from None

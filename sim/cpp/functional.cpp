@@ -68,23 +68,27 @@ bool FunctionalDevice::refuse(Refusal why, const std::string& detail) {
 }
 
 bool FunctionalDevice::offer(const Command& command) {
-  if (failed()) return true;
+  if (!failed()) run(command);
+  if (failed() && command.xd) responses_.push_back(0);  // nobody is to wait for ever
+  return true;
+}
+
+void FunctionalDevice::run(const Command& command) {
   NearestEven rounding;
   ++statistics_.received[command.funct & 127];
   command_name_ = name_of(command);
   if (command.funct != kLoopWs && command.funct != kLoopConv) {
     execute(command);
-    return true;
+    return;
   }
   macro_name_ = command_name_;
   if (const Refusal why = legality_.check(command); why != Refusal::kNone)
-    refuse(why, legality_.detail());
+    refuse(why, "breaks the rule that " + legality_.detail());
   else if (command.funct == kLoopWs)
     loop_ws(command.rs1, command.rs2);
   else
     loop_conv(command.rs1, command.rs2);
   macro_name_ = nullptr;
-  return true;
 }
 
 bool FunctionalDevice::response(uint64_t& data) {
@@ -108,7 +112,7 @@ bool FunctionalDevice::execute(const Command& command) {
   const uint64_t rs1 = command.rs1, rs2 = command.rs2;
   const uint8_t funct = command.funct;
   command_name_ = name_of(command);
-  if (const Refusal why = legality_.check(command); why != Refusal::kNone) return refuse(why, legality_.detail());
+  if (const Refusal why = legality_.check(command); why != Refusal::kNone) return refuse(why, "breaks the rule that " + legality_.detail());
   if (funct >= kLoopWsBounds && funct <= kLoopWsStridesDC) {
     ws_.rs1[funct - kLoopWsBounds] = rs1;
     ws_.rs2[funct - kLoopWsBounds] = rs2;

@@ -90,6 +90,7 @@ class FunctionalDevice : public Device {
   bool refuse(Refusal why, const std::string& detail);
   bool failed() const { return refusal_ != Refusal::kNone; }
 
+  void run(const Command& command);
   bool execute(const Command& command);
   // A primitive command out of an unroller.
   bool issue(uint8_t funct, uint64_t rs1, uint64_t rs2);

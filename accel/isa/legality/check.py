@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from accel.config import Accelerator
 from accel.isa.coding import find_command_type
 from accel.isa.command import Command
 from accel.isa.legality.errors import ErrorCode, error_named
 from accel.isa.legality.expression import Value
 from accel.isa.legality.language import FUNCTIONS, STATE, Let, Refuse
-from accel.isa.legality.rules import COMMON, RULES, parameters
+from accel.isa.legality.rules import COMMON, RULES
 
 __all__ = ["Legality", "Refusal"]
 
@@ -39,8 +39,9 @@ class Legality:
     command reaches bytes which are not there (MAIN_MEMORY) depends on the system around the accelerator.
     """
 
-    def __init__(self, accelerator: Accelerator) -> None:
-        self.parameters = parameters(accelerator)
+    def __init__(self, parameters: Mapping[str, int]) -> None:
+        """`parameters`: of the accelerator, see `rules.parameters`."""
+        self.parameters = dict(parameters)
         self.state: dict[str, int | list[int]] = {
             name: [one.reset] * one.size if one.size else one.reset for name, one in STATE.items()
         }
@@ -89,4 +90,4 @@ class Legality:
 
 
 def _shown(step: Refuse, values: dict[str, Value]) -> dict[str, int]:
-    return {name: value for name in step.expression.names if isinstance(value := values[name], int)}
+    return {name: value for name in step.shown if isinstance(value := values[name], int)}

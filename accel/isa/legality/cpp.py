@@ -247,8 +247,7 @@ def _statement(step: Step, rename: Callable[[str], str]) -> str:
     if isinstance(step, Let):
         return f"  const int64_t {step.name} = {step.expression.cpp(rename)};"
     if isinstance(step, Refuse):
-        shown = [name for name in step.expression.names if name not in STATE or not STATE[name].size]
-        values = ", ".join(f'{{"{name}", {rename(name)}}}' for name in shown)
+        values = ", ".join(f'{{"{name}", {rename(name)}}}' for name in step.shown)
         refuse = f'return refuse(Refusal::k{_camel(step.error)}, "{step.rule}", {{{values}}});'
         return f"  if ({step.expression.cpp(rename)})\n    {refuse}"
     target = f"{step.target}_" + (f"[{step.place.cpp(rename)}]" if step.place else "")

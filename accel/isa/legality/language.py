@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from accel.config import Features
 from accel.isa.legality.expression import Expression
 
 __all__ = ["FUNCTIONS", "PARAMETERS", "STATE", "Let", "Refuse", "Set", "State", "Step"]
@@ -48,6 +49,16 @@ class Refuse:
         """The condition, parsed."""
         return Expression(self.when)
 
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """Names whose values belong to a message."""
+        return tuple(
+            name
+            for name in self.expression.names
+            if name not in Features.model_fields
+            and (name not in STATE or (STATE[name].tells and not STATE[name].size))
+        )
+
 
 @dataclass(frozen=True)
 class Set:
@@ -79,11 +90,19 @@ Step = Let | Refuse | Set
 
 @dataclass(frozen=True)
 class State:
-    """A variable of the state: its value after reset, and for an array the number of elements."""
+    """A variable of the state.
+
+    Args:
+        meaning: what it remembers.
+        reset: its value after reset.
+        size: for an array, the number of elements.
+        tells: its value tells people something that the rule does not say already.
+    """
 
     meaning: str
     reset: int = 0
     size: int = 0
+    tells: bool = True
 
 
 #: Parameters beside the features, which have their own names: 0 or 1 each, as `WS` and `OS`, the dataflows built.
@@ -137,7 +156,7 @@ FUNCTIONS: Mapping[str, _Function] = {
 
 #: What is remembered of the commands before, all of it in program order.
 STATE: Mapping[str, State] = {
-    "ex_configured": State("a CONFIG_EX of everything came"),
+    "ex_configured": State("a CONFIG_EX of everything came", tells=False),
     "weight_stationary": State("dataflow"),
     "transpose_a": State("A is transposed"),
     "transpose_b": State("B is transposed"),
@@ -147,18 +166,18 @@ STATE: Mapping[str, State] = {
     "ld_shrink": State("loads to the accumulator find elements of input width", size=3),
     "ld_repeats": State("copies of a pixel", 1, size=3),
     "ld_block_stride": State("local rows between blocks", size=3),
-    "st_configured": State("a CONFIG_ST came"),
-    "st_pooled": State("stores pool"),
-    "st_windowed": State("stores pool, or take rows in sequence (1-D mode)"),
+    "st_configured": State("a CONFIG_ST came", tells=False),
+    "st_pooled": State("stores pool", tells=False),
+    "st_windowed": State("stores pool, or take rows in sequence (1-D mode)", tells=False),
     "st_rows": State("local rows that a pooled or 1-D store takes its results from"),
-    "pending": State("a PRELOAD waits for its COMPUTE"),
+    "pending": State("a PRELOAD waits for its COMPUTE", tells=False),
     "result_kept": State("... whose result goes somewhere"),
     "result_memory": State("... memory of the result"),
     "result_first": State("... first row of the result"),
     "result_past": State("... row behind the result"),
     "stationary_first": State("... first row of the operand that stays in the array"),
     "stationary_past": State("... row behind it"),
-    "empty_array": State("the array holds no weights, no sums of this dataflow", 1),
+    "empty_array": State("the array holds no weights, no sums of this dataflow", 1, tells=False),
     "ws_slot": State("slot that the next LOOP_WS takes"),
     "ws_given": State("configuration commands since the last LOOP_WS, a bit each from BOUNDS on"),
     "ws_i": State("blocks of I"),

@@ -45,7 +45,7 @@ LOOP_CONV_WS: tuple[Step, ...] = (
         "activation is none or ReLU: there is no normalisation unit",
         "conv_stores and pooled and activation > 1",
     ),
-    Refuse("NOT_BUILT", "scaled accumulator reads are built", "conv_stores and not read_small_width"),
+    Refuse("NOT_BUILT", "scaled accumulator reads (read_small_width) are built", "conv_stores and not read_small_width"),
     Refuse(
         "BAD_SIZE",
         "no size of the tile is 0, nor the stride",

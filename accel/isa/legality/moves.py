@@ -76,10 +76,12 @@ def _load(state: int) -> tuple[Step, ...]:
 MVOUT: tuple[Step, ...] = (
     Refuse("NOT_CONFIGURED", "a CONFIG_ST has come before", "not st_configured"),
     Refuse("BAD_FLAGS", "what is pooled is not raw", "raw(local) and st_pooled"),
-    Refuse("NOT_BUILT", "raw accumulator reads are built", "raw(local) and not read_full_width"),
+    Refuse(
+        "NOT_BUILT", "raw accumulator reads (read_full_width) are built", "raw(local) and not read_full_width"
+    ),
     Refuse(
         "NOT_BUILT",
-        "scaled accumulator reads are built",
+        "scaled accumulator reads (read_small_width) are built",
         "accumulator(local) and not raw(local) and not read_small_width",
     ),
     Refuse("BAD_SIZE", "cols are 1 to ROW_BYTES", "cols == 0 or cols > ROW_BYTES"),
@@ -106,7 +108,7 @@ MVOUT_SPAD: tuple[Step, ...] = (
     Refuse("BAD_FLAGS", "accumulator rows are scaled: raw ones do not fit", "raw(local)"),
     Refuse(
         "NOT_BUILT",
-        "scaled accumulator reads are built",
+        "scaled accumulator reads (read_small_width) are built",
         "accumulator(local) and not read_small_width",
     ),
     Refuse(
