@@ -186,7 +186,7 @@ def _random_load(
     """A legal load state and a load (address, local address, rows, cols) for it, all bytes within memory."""
     pick = lambda *choices: choices[random.integers(len(choices))]  # noqa: E731
     state = State(repeats=int(pick(0, 1, 1, 1)))
-    rows = int(pick(1, unit.dim, random.integers(1, unit.dim + 1), random.integers(1, 2 * unit.dim)))
+    rows = int(pick(1, unit.dim, random.integers(1, unit.dim + 1), random.integers(1, unit.dim + 1)))
     to_acc = int(pick(0, 0, 1))
     state.shrink = bool(pick(False, True)) and bool(to_acc)
     size = 4 if to_acc and not state.shrink else 1
