@@ -219,14 +219,5 @@ class Layer:
         """Elements of the residual's buffer."""
         return self._extent(self.pixels_out, self.output, self.problem.K)
 
-    @property
-    def tensor_bytes(self) -> int:
-        """Of all tensors in main memory."""
-        p = self.problem
-        bias = 4 * p.groups * p.K if self.bias else 0
-        residual = self.residual_extent if self.residual_scale is not None else 0
-        output = self.output_extent * self.output_bits // 8
-        return self.input_extent + self.weight_extent + bias + residual + output
-
     def _extent(self, rows: int, layout: Layout, elements: int) -> int:
         return (rows - 1) * layout.pitch + (self.problem.groups - 1) * layout.group + elements

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from accel.isa.legality.cpp import cpp_sources
 from common.cache import Cache
 from common.errors import BacoError, Location, StorageError
 from common.provenance import stable_hash
@@ -320,9 +321,9 @@ def _cpp_folder() -> Path:
 
 
 def _sources() -> dict[str, str]:
-    """All C++ of this folder by file name."""
+    """All C++ by file name: of this folder, and what is written from the instruction set's rules."""
     paths = sorted(path for path in _cpp_folder().iterdir() if path.suffix in (".h", ".cpp"))
-    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+    return {path.name: path.read_text(encoding="utf-8") for path in paths} | cpp_sources()
 
 
 def _common(sources: Iterable[str]) -> list[str]:

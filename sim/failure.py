@@ -5,30 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from accel.isa import disassemble
+from accel.isa.legality.errors import MAIN_MEMORY, error_reason
 from sim.elf import Program
 
 __all__ = ["describe"]
 
 #: Commands shown of those accepted last, and of those in flight (the oldest, which the others wait for).
 _SHOWN, _SHOWN_IN_FLIGHT = 8, 16
-#: Error codes of the accelerator's port; 15 is the functional model's own.
-_REASONS = {
-    1: "unknown command",
-    2: "feature not built",
-    3: "illegal transposes",
-    4: "bad size",
-    5: "illegal flags",
-    6: "local address beyond the memory",
-    7: "PRELOAD and COMPUTE not in pairs",
-    8: "no sums to accumulate on",
-    15: "address outside main memory",
-}
 _HINTS = {
     "stall": "the commands in flight wait for something that never comes; --trace FILE.vcd shows the signals",
     "max_cycles": "if the program only needs longer, raise --max-cycles",
     "timeout": "if the program only needs longer, raise --timeout",
-    "memory": "check the addresses and strides of the last commands; --memory-mib enlarges memory",
+    "memory": "check the addresses of the program or stream; --memory-mib enlarges memory",
 }
+_REFUSED_HINT = "`baco isa COMMAND` lists the rules of a command"
+_OUTSIDE_HINT = "check its addresses, strides and sizes; --memory-mib enlarges memory"
 
 
 def describe(record: dict[str, Any], program: Program | None) -> tuple[str, list[str], str | None]:
@@ -38,7 +29,7 @@ def describe(record: dict[str, Any], program: Program | None) -> tuple[str, list
     message, lines = f"cycle {failure['cycle']:,}: {failure['message']}", []
     refused = failure.get("refused")
     if kind == "refused" and refused:
-        reason = _REASONS.get(refused["code"], f"error code {refused['code']}")
+        reason = error_reason(refused["code"])
         message = (
             f"cycle {refused['cycle']:,}: the accelerator refused a command, {reason}: {_command(refused)}"
         )
@@ -62,6 +53,8 @@ def describe(record: dict[str, Any], program: Program | None) -> tuple[str, list
             )
         if len(in_flight) > _SHOWN_IN_FLIGHT:
             lines.append(f"  and {len(in_flight) - _SHOWN_IN_FLIGHT} younger ones")
+    if kind == "refused" and refused:
+        return message, lines, _OUTSIDE_HINT if refused["code"] == MAIN_MEMORY else _REFUSED_HINT
     return message, lines, _HINTS.get(kind)
 
 

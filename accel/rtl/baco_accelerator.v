@@ -40,8 +40,8 @@ module baco_accelerator #(
     output reg [4:0] resp_rd,
     output wire [63:0] resp_data,
     output wire busy,                                // what a fence waits for
-    // the first rejected command, until reset; code 1 unknown 2 not built 3 transposes 4 size 5 flags 6 local address
-    // 7 PRELOAD and COMPUTE not in pairs 8 no sums to accumulate on
+    // the first illegal command in program order, until reset: a macro when it is one, without the bits that mean nothing;
+    // its code is one of BACO_ERROR_*. What memory holds after an error is not defined.
     output reg error_valid,
     output reg [3:0] error_code,
     output reg [6:0] error_funct,
@@ -69,6 +69,7 @@ module baco_accelerator #(
     output wire [6:0] event_alloc_funct,
     output wire [63:0] event_alloc_rs1,
     output wire [63:0] event_alloc_rs2,
+    output wire [2:0] event_alloc_loop,              // bit 2: it comes out of the loop with the number in bits 1 and 0
     output wire event_ld_issue,
     output wire [ID_BITS-1:0] event_ld_issue_id,
     output wire event_ld_done,
@@ -83,6 +84,7 @@ module baco_accelerator #(
     output wire [ID_BITS-1:0] event_st_issue_id,
     output wire event_st_done,
     output wire [ID_BITS-1:0] event_st_done_id,
+    output wire [3:0] event_loops,                   // loops under way: 0 and 1 slots of LOOP_WS, 2 and 3 of LOOP_CONV_WS
     output wire [7:0] event_units                    // 0 load 1 execute 2 store busy 3 multiplying 4 read beat 5 write beat
                                                      // 6 LOOP_WS 7 LOOP_CONV_WS busy
 );
@@ -100,45 +102,74 @@ module baco_accelerator #(
       .out_valid(raw_valid), .out_ready(raw_ready), .out_data(raw));
 
   wire [2:0] space;                                  // free entries: loads, execution, stores
-  wire conv_valid, conv_ready, conv_xd, conv_busy;
+  // Configuration that macros work with, as the reservation station keeps it; loops that are under way change none that
+  // matters to the next one, and when they issue a PRELOAD it is their own.
+  wire preloaded, ex_set, ex_ws, st_set, st_plain;
+  wire [2:0] ld_set, ld_plain, ld_shrink;
+  wire [1:0] ex_transposes;
+  wire [15:0] ex_stride_a, ex_stride_c;
+  wire [1:0] conv_loops, ws_loops;
+  assign event_loops = {conv_loops, ws_loops};
+  wire lone_preload = preloaded && event_loops == 4'd0;
+
+  wire conv_valid, conv_ready, conv_xd, conv_busy, conv_trial;
   wire [6:0] conv_funct;
   wire [4:0] conv_rd;
   wire [63:0] conv_rs1, conv_rs2;
+  wire [3:0] conv_error;
+  wire [2:0] conv_loop;
 `ifdef BACO_LOOP_CONV
   baco_loop_conv #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .DMA_MAX_BYTES(DMA_MAX_BYTES)) loop_conv (
       .clock(clock), .reset(reset), .in_valid(raw_valid), .in_ready(raw_ready), .in_funct(raw[COMMAND-1 -: 7]),
       .in_rs1(raw[127:64]), .in_rs2(raw[63:0]), .in_rd(raw[129 +: 5]), .in_xd(raw[128]),
       .out_valid(conv_valid), .out_ready(conv_ready), .out_funct(conv_funct), .out_rs1(conv_rs1), .out_rs2(conv_rs2),
-      .out_rd(conv_rd), .out_xd(conv_xd),
-      .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .busy(conv_busy));
+      .out_rd(conv_rd), .out_xd(conv_xd), .out_error(conv_error), .out_loop(conv_loop), .out_trial(conv_trial),
+      .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .preloaded(lone_preload), .ex_set(ex_set),
+      .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c),
+      .st_set(st_set), .st_plain(st_plain), .loops(conv_loops), .busy(conv_busy));
 `else
   assign conv_valid = raw_valid;
   assign raw_ready = conv_ready;
   assign {conv_funct, conv_rd, conv_xd, conv_rs1, conv_rs2} = raw;
   assign conv_busy = 1'b0;
+  assign conv_error = `BACO_ERROR_NONE;
+  assign conv_loop = 3'd0;
+  assign conv_trial = 1'b0;
+  assign conv_loops = 2'd0;
+  wire _unused_conv = &{1'b0, ex_transposes};
 `endif
 
   wire door_valid, door_ready, door_xd, loop_busy;
+  wire [3:0] door_error;
+  wire [2:0] door_loop;
   wire [6:0] door_funct;
   wire [4:0] door_rd;
   wire [63:0] door_rs1, door_rs2;
 `ifdef BACO_LOOP_WS
   baco_loop_ws #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .DMA_MAX_BYTES(DMA_MAX_BYTES)) loop_ws (
       .clock(clock), .reset(reset), .in_valid(conv_valid), .in_ready(conv_ready), .in_funct(conv_funct),
-      .in_rs1(conv_rs1), .in_rs2(conv_rs2), .in_rd(conv_rd), .in_xd(conv_xd),
+      .in_rs1(conv_rs1), .in_rs2(conv_rs2), .in_rd(conv_rd), .in_xd(conv_xd), .in_error(conv_error), .in_loop(conv_loop),
       .out_valid(door_valid), .out_ready(door_ready), .out_funct(door_funct), .out_rs1(door_rs1), .out_rs2(door_rs2),
-      .out_rd(door_rd), .out_xd(door_xd),
-      .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .busy(loop_busy));
+      .out_rd(door_rd), .out_xd(door_xd), .out_error(door_error), .out_loop(door_loop),
+      .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .preloaded(lone_preload), .ld_set(ld_set),
+      .ld_plain(ld_plain), .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_stride_a(ex_stride_a),
+      .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain), .loops(ws_loops), .busy(loop_busy));
 `else
   assign door_valid = conv_valid;
   assign conv_ready = door_ready;
   assign {door_funct, door_rd, door_xd, door_rs1, door_rs2} = {conv_funct, conv_rd, conv_xd, conv_rs1, conv_rs2};
+  assign door_error = conv_error;
+  assign door_loop = conv_loop;
   assign loop_busy = 1'b0;
+  assign ws_loops = 2'd0;
+  wire _unused_ws = &{1'b0, ld_set, ld_plain, ld_shrink, ex_set, ex_ws, ex_stride_a, ex_stride_c, st_set, st_plain,
+                      lone_preload};
 `endif
 
-  // FLUSH (there is no translation), CLKGATE_EN (clocks are not gated) and COUNTER_OP end here, in program order.
+  // FLUSH (there is no translation), CLKGATE_EN (clocks are not gated) and COUNTER_OP end here, in program order. The
+  // others are illegal when they ask for a result.
   wire is_counter = door_funct == 7'd126;
-  wire is_front = is_counter || door_funct == 7'd7 || door_funct == 7'd22;
+  wire is_front = is_counter || ((door_funct == 7'd7 || door_funct == 7'd22) && !door_xd);
   reg responding;
   wire station_ready;
   wire counter_runs = door_valid && is_counter && !responding;
@@ -152,7 +183,8 @@ module baco_accelerator #(
       responding <= 1'b1;
       resp_rd <= door_rd;
     end else if (resp_ready) responding <= 1'b0;
-    if (reject && !error_valid) begin
+    // What comes out of a convolution that is not found legal yet does not count: the macro itself will be rejected.
+    if (reject && !error_valid && !(conv_trial && door_loop[1])) begin
       error_valid <= 1'b1;
       error_code <= reject_code;
       error_funct <= door_funct;
@@ -179,13 +211,17 @@ module baco_accelerator #(
                      .LOAD_ENTRIES(LOAD_ENTRIES), .EX_ENTRIES(EX_ENTRIES), .STORE_ENTRIES(STORE_ENTRIES),
                      .ID_BITS(ID_BITS)) station (
       .clock(clock), .reset(reset), .cmd_valid(door_valid && !is_front), .cmd_ready(station_ready),
-      .cmd_funct(door_funct), .cmd_rs1(door_rs1), .cmd_rs2(door_rs2), .space(space),
+      .cmd_funct(door_funct), .cmd_xd(door_xd), .cmd_rs1(door_rs1), .cmd_rs2(door_rs2), .cmd_error(door_error),
+      .space(space),
       .issue_valid(issue_valid), .issue_ready(issue_ready), .issue_id(issue_id), .issue_funct(issue_funct),
       .issue_rs1(issue_rs1), .issue_rs2(issue_rs2),
       .done_valid({st_done, ex_dropped, ex_written, ex_done, ld_done}),
       .done_id({st_done_id, ex_dropped_id, ex_written_id, ex_done_id, ld_done_id}),
       .alloc(alloc), .alloc_class(event_alloc_class), .alloc_id(event_alloc_id),
-      .reject(reject), .reject_code(reject_code), .busy(station_busy), .occupancy(occupancy));
+      .reject(reject), .reject_code(reject_code), .busy(station_busy), .occupancy(occupancy), .preloaded(preloaded),
+      .ld_set(ld_set), .ld_plain(ld_plain), .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws),
+      .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set),
+      .st_plain(st_plain));
 
   // ---------------------------------------------------------------- units
   wire [3:0] sp_read_valid, sp_read_ready;
@@ -299,6 +335,7 @@ module baco_accelerator #(
   assign event_alloc_funct = door_funct;
   assign event_alloc_rs1 = door_rs1;
   assign event_alloc_rs2 = door_rs2;
+  assign event_alloc_loop = door_loop;
   assign event_ld_issue = issue_valid[0] && issue_ready[0];
   assign event_ld_issue_id = issue_id[ID_BITS-1:0];
   assign event_ld_done = ld_done;

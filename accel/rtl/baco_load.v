@@ -104,7 +104,7 @@ module baco_load #(
   wire wide = to_acc && !shrink[state];
   wire zero = cmd_rs1 == 64'd0;
   wire replicate = zero || step == {ADDR_BITS{1'b0}};
-  wire nothing = is_config || rows == 16'd0 || cols == {COLS_BITS{1'b0}};
+  wire nothing = is_config;
   wire fetches = !nothing && !zero;
   wire [BYTES_BITS-1:0] row_bytes = wide ? {cols, 2'b00} : {2'b00, cols};
   // Rows that follow one another with less than a beat between them are one span.

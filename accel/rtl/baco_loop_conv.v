@@ -10,6 +10,10 @@
 // orders accesses to the local memories by the order in which it receives commands. For the same reason a load phase
 // waits for the older loop's execute phase when software has pointed both at the same half of a memory.
 //
+// A loop is begun before it is known to be legal (baco_loop_conv_check): until then, what comes out of it is on trial. When
+// all phases have begun it, there is nothing left of the loop ahead; if it is illegal, they stop, and the run command leaves
+// raw with its error.
+//
 // One command leaves in a cycle: stores first, then execution, then loads. A load of the older loop comes before any of
 // the newer one; then bias and weights that are about to be needed, then input, then the other weights and biases.
 module baco_loop_conv #(
@@ -34,10 +38,23 @@ module baco_loop_conv #(
     output wire [63:0] out_rs2,
     output wire [4:0] out_rd,
     output wire out_xd,
+    output wire [3:0] out_error,    // what the command is to be rejected for
+    output wire [2:0] out_loop,     // bit 2: it comes out of a loop; bit 1 set, bit 0 its slot
+    output wire out_trial,          // ... which may turn out to be illegal
     input wire ld_space,            // the reservation station can take a load, execute or store command
     input wire ex_space,
     input wire st_space,
-    output wire busy                // a loop is pending
+    // configuration by others, see baco_operands
+    input wire preloaded,           // a PRELOAD that is none of a loop's is without its COMPUTE
+    input wire ex_set,
+    input wire ex_ws,
+    input wire [1:0] ex_transposes,
+    input wire [15:0] ex_stride_a,
+    input wire [15:0] ex_stride_c,
+    input wire st_set,
+    input wire st_plain,
+    output wire [1:0] loops,        // by slot: a loop is pending
+    output wire busy                // any
 );
   localparam MOST_ROWS = SP_ROWS > ACC_ROWS ? SP_ROWS : ACC_ROWS;
   // wide enough that a tile which does not fit is seen as such, not wrapped into the memory
@@ -45,6 +62,8 @@ module baco_loop_conv #(
   localparam [ROW_BITS-1:0] SP_HALF = SP_ROWS[ROW_BITS:1];
   localparam [ROW_BITS-1:0] ACC_HALF = ACC_ROWS[ROW_BITS:1];
   localparam [ROW_BITS-1:0] NONE = 0;
+  localparam MOST_LOG = $clog2(MOST_ROWS);
+  localparam PRODUCT_BITS = MOST_LOG > 16 ? MOST_LOG + 16 : 32;
 
   // ---- accepting commands
   reg loaded;                       // the setup holds a loop that some phase has not begun
@@ -54,7 +73,7 @@ module baco_loop_conv #(
   reg same_half;                    // the loop before it has the same half of the accumulator
   reg [4:0] begun;                  // phases that have begun it: bias, weights, input, execute, store
   wire is_run = in_funct == 7'd15;
-  wire is_loop = in_funct >= 7'd15 && in_funct <= 7'd21;
+  wire is_loop = in_funct >= 7'd15 && in_funct <= 7'd21 && !in_xd;  // those that ask for a result are illegal
   wire take = in_valid & is_loop & !loaded;
   wire run = take & is_run;
 
@@ -74,10 +93,17 @@ module baco_loop_conv #(
   wire [16:0] pad_up, pad_down, pad_left, pad_right;
   wire [31:0] weight_col, weight_row, weight_plane, in_line, in_image, out_pixel, out_line, out_image;
 
-  baco_loop_conv_setup #(.DIM(DIM), .ROW_BITS(ROW_BITS)) setup (
+  wire all_ready, odd;
+  wire [4:0] step;
+  wire [PRODUCT_BITS-1:0] product;
+  wire [19:0] flags1;
+  wire [4:0] flags2;
+  wire overlong;
+  baco_loop_conv_setup #(.DIM(DIM), .ROW_BITS(ROW_BITS), .PRODUCT_BITS(PRODUCT_BITS)) setup (
       .clock(clock), .reset(reset), .write(take), .run(run), .funct(in_funct), .rs1(in_rs1), .rs2(in_rs2),
       .weights_ready(weights_ready), .bias_ready(bias_ready), .input_ready(input_ready),
-      .execute_ready(execute_ready), .store_ready(store_ready), .weights_addr(weights_addr),
+      .execute_ready(execute_ready), .store_ready(store_ready), .all_ready(all_ready), .step(step), .product(product),
+      .flags1(flags1), .flags2(flags2), .overlong(overlong), .odd(odd), .weights_addr(weights_addr),
       .output_addr(output_addr), .bias_addr(bias_addr), .input_addr(input_addr), .batches(batches),
       .ochs(ochs), .ichs(ichs), .krows(krows), .kcols(kcols), .orows(orows), .ocols(ocols),
       .in_channels(in_channels), .batch_size(batch_size), .weight_stride(weight_stride), .stride(stride),
@@ -119,6 +145,26 @@ module baco_loop_conv #(
   wire begin_execute = loaded & !begun[3] & execute_ready & !execute_active;
   wire begin_store = loaded & !begun[4] & store_ready & !store_active;
 
+  wire [3:0] error;
+  baco_loop_conv_check #(
+      .DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .ROW_BITS(ROW_BITS), .MOST_LOG(MOST_LOG),
+      .PRODUCT_BITS(PRODUCT_BITS)) check (
+      .clock(clock), .reset(reset), .write(take), .run(run), .funct(in_funct), .rs1(in_rs1), .rs2(in_rs2), .error(error),
+      .step(step), .product(product), .batches(batches), .ochs(ochs), .ichs(ichs), .krows(krows), .kcols(kcols),
+      .orows(orows), .ocols(ocols), .stride(stride), .kernel_dilation(kernel_dilation),
+      .output_null(output_addr == 64'd0), .wrot180(wrot180), .trans_weight_1203(trans_weight_1203),
+      .trans_weight_0132(trans_weight_0132), .trans_input_3120(trans_input_3120), .dw(dw), .no_pool(no_pool),
+      .downsample(downsample), .dilated(dilated), .activation(activation), .a_spad_id(a_spad_id),
+      .b_spad_id(b_spad_id), .same_half(input_half == weights_half), .pixels_per_row(pixels_per_row),
+      .overlong(overlong), .negative(rows_inside[19] | cols_inside[19]), .odd(odd),
+      .weights_rows(weights_rows), .kernel_block(kernel_block), .image_in(image_in), .block_in(block_in),
+      .image_out(image_out), .block_out(block_out), .preloaded(preloaded), .begin_execute(begin_execute),
+      .begin_store(begin_store), .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes),
+      .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain));
+  wire judged = loaded & (&begun) & all_ready;
+  wire refuse = judged & error != `BACO_ERROR_NONE;
+  wire refused;                     // the run command leaves
+
   always @(posedge clock) begin
     if (reset) begin
       loaded <= 1'b0;
@@ -134,7 +180,7 @@ module baco_loop_conv #(
       begun <= 5'd0;
     end else if (loaded) begin
       begun <= begun | {begin_store, begin_execute, begin_input, begin_weights, begin_bias};
-      if (&begun) loaded <= 1'b0;
+      if (judged & !refuse | refused) loaded <= 1'b0;
       if (begin_bias) bias_tag <= tag;
       if (begin_weights) weights_tag <= tag;
       if (begin_input) input_tag <= tag;
@@ -176,13 +222,13 @@ module baco_loop_conv #(
   wire [63:0] bias_rs2, weights_rs2, input_rs2, execute_rs2, store_rs2;
 
   baco_loop_conv_bias #(.DIM(DIM), .DMA_MAX_BYTES(DMA_MAX_BYTES), .ROW_BITS(ROW_BITS)) bias (
-      .clock(clock), .reset(reset), .start(begin_bias & bias_addr != 64'd0), .bias_addr(bias_addr),
+      .clock(clock), .reset(reset | refuse), .start(begin_bias & bias_addr != 64'd0), .bias_addr(bias_addr),
       .no_bias(no_bias), .ochs(ochs), .ocols(ocols), .block_out(block_out), .acc_start(acc_start),
       .at_group(bias_group), .at_pixel(bias_pixel), .cmd_valid(bias_active), .cmd_ready(bias_take),
       .cmd_funct(bias_funct), .cmd_rs1(bias_rs1), .cmd_rs2(bias_rs2));
 
   baco_loop_conv_weights #(.DIM(DIM), .DMA_MAX_BYTES(DMA_MAX_BYTES), .ROW_BITS(ROW_BITS)) weights (
-      .clock(clock), .reset(reset), .start(begin_weights & weights_addr != 64'd0), .weights_addr(weights_addr),
+      .clock(clock), .reset(reset | refuse), .start(begin_weights & weights_addr != 64'd0), .weights_addr(weights_addr),
       .ochs(ochs), .ichs(ichs), .krows(krows), .kcols(kcols), .dw(dw), .trans_weight_1203(trans_weight_1203),
       .trans_weight_0132(trans_weight_0132), .in_channels(in_channels), .weight_stride(weight_stride),
       .weight_col(weight_col), .weight_row(weight_row), .weight_plane(weight_plane), .kernel_chs(kernel_chs),
@@ -191,7 +237,7 @@ module baco_loop_conv #(
       .cmd_rs2(weights_rs2));
 
   baco_loop_conv_input #(.DIM(DIM), .DMA_MAX_BYTES(DMA_MAX_BYTES), .ROW_BITS(ROW_BITS)) input_phase (
-      .clock(clock), .reset(reset), .start(begin_input & input_addr != 64'd0), .input_addr(input_addr),
+      .clock(clock), .reset(reset | refuse), .start(begin_input & input_addr != 64'd0), .input_addr(input_addr),
       .batches(batches), .batch_size(batch_size), .ichs(ichs), .trans_input_3120(trans_input_3120),
       .downsample(downsample), .pixels_per_row(pixels_per_row), .rows_inside(rows_inside),
       .cols_inside(cols_inside), .pad_up(pad_up), .pad_down(pad_down), .pad_left(pad_left),
@@ -201,7 +247,7 @@ module baco_loop_conv #(
       .cmd_rs1(input_rs1), .cmd_rs2(input_rs2));
 
   baco_loop_conv_execute #(.DIM(DIM), .DMA_MAX_BYTES(DMA_MAX_BYTES), .ROW_BITS(ROW_BITS)) execute (
-      .clock(clock), .reset(reset), .start(begin_execute), .batches(batches), .ochs(ochs), .ichs(ichs),
+      .clock(clock), .reset(reset | refuse), .start(begin_execute), .batches(batches), .ochs(ochs), .ichs(ichs),
       .krows(krows), .kcols(kcols), .orows(orows), .ocols(ocols), .stride(stride),
       .kernel_dilation(kernel_dilation), .odd_up(odd_up), .odd_left(odd_left), .wrot180(wrot180),
       .trans_weight_0132(trans_weight_0132), .trans_input_3120(trans_input_3120), .downsample(downsample),
@@ -217,7 +263,7 @@ module baco_loop_conv #(
       .cmd_ready(execute_take), .cmd_funct(execute_funct), .cmd_rs1(execute_rs1), .cmd_rs2(execute_rs2));
 
   baco_loop_conv_store #(.DIM(DIM), .ROW_BITS(ROW_BITS)) store (
-      .clock(clock), .reset(reset), .start(begin_store & output_addr != 64'd0), .output_addr(output_addr),
+      .clock(clock), .reset(reset | refuse), .start(begin_store & output_addr != 64'd0), .output_addr(output_addr),
       .batches(batches), .ochs(ochs), .orows(orows), .ocols(ocols), .no_pool(no_pool), .activation(activation),
       .out_stride(out_stride), .pool_size(pool_size), .pool_stride(pool_stride), .pool_upad(pool_upad),
       .pool_lpad(pool_lpad), .pool_out_col_dim(pool_out_col_dim), .pool_out_rows(pool_out_rows),
@@ -250,27 +296,39 @@ module baco_loop_conv #(
   wire ld_weights = may_weights & !ld_bias & (urgent_weights | !may_input);
   wire ld_input = may_input & !ld_bias & !ld_weights;
 
-  wire go_store = store_valid & st_space;
-  wire go_execute = execute_valid & ex_space & !go_store;
+  wire go_store = store_valid & st_space & !refuse;
+  wire go_execute = execute_valid & ex_space & !go_store & !refuse;
   // Between a PRELOAD and its COMPUTE no load goes out: its rows, of which the reservation station knows the whole range
   // only, could seem to be the PRELOAD's, and the COMPUTE's operands could be behind it in the load queue.
   wire pair_open = execute_valid & execute_funct[6:1] == 6'd2;
-  wire go_load = (may_bias | may_weights | may_input) & ld_space & !go_store & !go_execute & !pair_open;
+  wire go_load = (may_bias | may_weights | may_input) & ld_space & !go_store & !go_execute & !pair_open & !refuse;
   assign store_take = go_store & out_ready;
   assign execute_take = go_execute & out_ready;
   assign bias_take = go_load & ld_bias & out_ready;
   assign weights_take = go_load & ld_weights & out_ready;
   assign input_take = go_load & ld_input & out_ready;
 
+  assign refused = refuse & out_ready;
+  wire loads_tag = ld_bias ? bias_tag : ld_weights ? weights_tag : input_tag;
+  wire out_tag = go_store ? store_tag : go_execute ? execute_tag : loads_tag;
+  wire go = go_store | go_execute | go_load;
+  assign out_loop = go ? {2'b11, out_tag} : 3'd0;
+  assign out_trial = go & loaded & out_tag == tag;
+  assign out_error = refuse ? error : `BACO_ERROR_NONE;
+  assign loops[0] = (loaded & !tag) | (bias_active & !bias_tag) | (weights_active & !weights_tag)
+                    | (input_active & !input_tag) | (execute_active & !execute_tag) | (store_active & !store_tag);
+  assign loops[1] = (loaded & tag) | (bias_active & bias_tag) | (weights_active & weights_tag)
+                    | (input_active & input_tag) | (execute_active & execute_tag) | (store_active & store_tag);
+
   assign busy = loaded | bias_active | weights_active | input_active | execute_active | store_active;
   wire pass = !busy & !is_loop;
   assign in_ready = is_loop ? !loaded : !busy & out_ready;
-  assign out_valid = go_store | go_execute | go_load | (pass & in_valid);
-  assign out_funct = go_store ? store_funct : go_execute ? execute_funct : !go_load ? in_funct :
+  assign out_valid = go | refuse | (pass & in_valid);
+  assign out_funct = refuse ? 7'd15 : go_store ? store_funct : go_execute ? execute_funct : !go_load ? in_funct :
                      ld_bias ? bias_funct : ld_weights ? weights_funct : input_funct;
-  assign out_rs1 = go_store ? store_rs1 : go_execute ? execute_rs1 : !go_load ? in_rs1 :
+  assign out_rs1 = refuse ? {44'd0, flags1} : go_store ? store_rs1 : go_execute ? execute_rs1 : !go_load ? in_rs1 :
                    ld_bias ? bias_rs1 : ld_weights ? weights_rs1 : input_rs1;
-  assign out_rs2 = go_store ? store_rs2 : go_execute ? execute_rs2 : !go_load ? in_rs2 :
+  assign out_rs2 = refuse ? {59'd0, flags2} : go_store ? store_rs2 : go_execute ? execute_rs2 : !go_load ? in_rs2 :
                    ld_bias ? bias_rs2 : ld_weights ? weights_rs2 : input_rs2;
   assign out_rd = busy ? 5'd0 : in_rd;
   assign out_xd = busy ? 1'b0 : in_xd;

@@ -2,15 +2,16 @@
 //
 // The six configuration commands fill one set of registers; the run command locks it. One multiplier, shared over
 // time, then computes the sizes and the address steps which the phases only have to add: that takes 22 cycles, in
-// the order in which the phases need them, so that weights can be fetched after 7. The set is released when every phase
-// has copied what it needs. All products are modulo 2**32: main memory offsets wrap at 32 bits (bytes = elements).
+// the order in which the phases need them, so that weights can be fetched after 7. One more multiplication, of what only
+// the check of sizes needs, goes beside the start of the last phase. The set is released when every phase has copied what
+// it needs. All steps are modulo 2**32: main memory offsets wrap at 32 bits (bytes = elements).
 //
 // Words: "und" halves a length (rounding up) for an input that is dilated, "ds" halves an index (rounding down) for a
-// downsampled one. Combinations of the transpose flags for which no layout is defined behave as dw, then
-// trans_weight_1203, then trans_weight_0132 for addresses in main memory.
+// downsampled one.
 module baco_loop_conv_setup #(
     parameter DIM = 16,
-    parameter ROW_BITS = 20              // width of local row arithmetic
+    parameter ROW_BITS = 20,             // width of local row arithmetic
+    parameter PRODUCT_BITS = 32          // of a legal number of local rows and a factor of 16 bits, at least 32
 ) (
     input wire clock,
     input wire reset,
@@ -25,6 +26,9 @@ module baco_loop_conv_setup #(
     output wire input_ready,
     output wire execute_ready,
     output wire store_ready,
+    output wire all_ready,               // also what only the check needs
+    output reg [4:0] step,               // of the arithmetic
+    output reg [PRODUCT_BITS-1:0] product,   // ... and what the step before has multiplied
     // fields as in the commands
     output reg [63:0] weights_addr,
     output reg [63:0] output_addr,
@@ -62,6 +66,8 @@ module baco_loop_conv_setup #(
     output wire downsample,
     output wire dilated,
     output wire [1:0] activation,
+    output reg [19:0] flags1,            // all of the run command that has a meaning
+    output reg [4:0] flags2,
     output wire [1:0] a_spad_id,
     output wire [1:0] b_spad_id,
     output wire [7:0] pixels_per_row,    // max_pixels_per_row, at least 1
@@ -78,8 +84,10 @@ module baco_loop_conv_setup #(
     output reg [15:0] pack_dilation,         // pixels_per_row * kernel_dilation
     output reg [ROW_BITS-1:0] pack_chs,      // pixels_per_row * kernel_chs
     // derived: shape of the input, in pixels
-    output reg signed [19:0] rows_inside,    // rows and columns which are not padding
+    output wire overlong,                        // the windows span more than 65,535 rows or columns
+    output reg signed [19:0] rows_inside,    // rows and columns of them which are not padding, after und
     output reg signed [19:0] cols_inside,
+    output reg odd,                          // an odd number of rows, or of columns on one side of the image or in it
     output wire [16:0] pad_up,               // padding on each side, after und
     output wire [16:0] pad_down,
     output wire [16:0] pad_left,
@@ -96,14 +104,12 @@ module baco_loop_conv_setup #(
     output reg [31:0] out_image          // next image
 );
   localparam LOG_DIM = $clog2(DIM);
-  localparam [4:0] LAST = 5'd22;
+  localparam [4:0] LAST = 5'd23;
 
   reg [15:0] out_channels, in_row_dim, in_col_dim, out_col_dim, out_row_dim, pool_out_row_dim, kernel_dim, in_stride;
   reg [7:0] dpad;
   reg [15:0] upad, lpad, rpad;
   wire trans_output_1203;
-  reg [19:0] flags1;
-  reg [4:0] flags2;
 
   always @(posedge clock) begin
     if (write)
@@ -182,15 +188,25 @@ module baco_loop_conv_setup #(
 
   // The program of the multiplier: operands at step s, the product one step later. A step may use the product of
   // the step before it.
-  reg [4:0] step;
-  reg [31:0] product;
-  reg signed [19:0] rows_in, cols_in;    // unpooled rows * stride + kernel extent: the input with padding
+  reg signed [19:0] rows_in, cols_in;    // rows and columns that the windows span: stride, kernel, padding
+  assign overlong = rows_in[19:16] != 4'd0 | cols_in[19:16] != 4'd0;
   reg [19:0] irows;                      // input rows after ds
   reg [31:0] left;
   reg [15:0] right;
-  wire [16:0] blocks = {1'b0, trans_weight_0132 ? ichs : ochs} + (DIM[16:0] - 17'd1);
+  wire [PRODUCT_BITS-1:0] factor;
+  generate
+    if (PRODUCT_BITS > 32) begin : wide_product
+      assign factor = {{(PRODUCT_BITS-32){1'b0}}, left};
+    end else begin : usual_product
+      assign factor = left;
+    end
+  endgenerate
+  // of weights; of the input; of the output
+  wire [15:0] in_blocks = step == 5'd21 ? (trans_input_3120 ? batches : ichs)
+                        : step == 5'd2 && trans_weight_0132 ? ichs : ochs;
+  wire [16:0] blocks = {1'b0, in_blocks} + (DIM[16:0] - 17'd1);
   wire [16:0] blocks_of_dim = blocks >> LOG_DIM;
-  wire _unused = &{1'b0, flags1, flags2, rs1, rs2, blocks_of_dim};
+  wire _unused = &{1'b0, rs1, rs2, blocks_of_dim};
   wire [31:0] dilation_less_one = {22'd0, kernel_dilation} - 32'd1;
   wire signed [19:0] rows_dil = rows_inside + $signed({3'd0, pad_up}) + $signed({3'd0, pad_down});
   wire signed [19:0] cols_dil = cols_inside + $signed({3'd0, pad_left}) + $signed({3'd0, pad_right});
@@ -199,10 +215,11 @@ module baco_loop_conv_setup #(
   assign bias_ready = step >= 5'd9;
   assign input_ready = step >= 5'd18;
   assign execute_ready = step >= 5'd19;
-  assign store_ready = step >= LAST;
+  assign store_ready = step >= 5'd22;
+  assign all_ready = step == LAST;
 
   always @* begin
-    left = product;
+    left = product[31:0];
     case (step)
       5'd0: {left, right} = {16'd0, kernel_chs, kcols};
       5'd1: right = krows;
@@ -227,7 +244,9 @@ module baco_loop_conv_setup #(
       5'd18: {left, right} = {16'd0, trans_output_1203 & no_pool ? batch_size : out_stride,
                               trans_output_1203 & no_pool ? out_channels : 16'd1};
       5'd19: right = no_pool ? out_col_dim : pool_out_col_dim;
-      default: right = no_pool ? out_row_dim : pool_out_row_dim;
+      5'd20: right = no_pool ? out_row_dim : pool_out_row_dim;
+      5'd21: {left, right} = {{(32-ROW_BITS){1'b0}}, block_in, blocks_of_dim[15:0]};
+      default: {left, right} = {{(32-ROW_BITS){1'b0}}, block_out, blocks_of_dim[15:0]};
     endcase
   end
 
@@ -238,14 +257,14 @@ module baco_loop_conv_setup #(
 
     if (run) kernel_chs <= run_0132 ? ochs : ichs;
     else if (step != LAST) begin
-      product <= left * {16'd0, right};
+      product <= factor * {{(PRODUCT_BITS-16){1'b0}}, right};
       case (step)
         5'd1: kernel_line <= product[ROW_BITS-1:0];
         5'd2: kernel_block <= product[ROW_BITS-1:0];
         5'd3: weights_rows <= product[ROW_BITS-1:0];
-        5'd4: weight_col <= product;
-        5'd5: weight_row <= product;
-        5'd6: weight_plane <= product;
+        5'd4: weight_col <= product[31:0];
+        5'd5: weight_row <= product[31:0];
+        5'd6: weight_plane <= product[31:0];
         5'd7: image_out <= product[ROW_BITS-1:0];
         5'd8: block_out <= product[ROW_BITS-1:0];
         5'd9: rows_in <= product[19:0];
@@ -253,12 +272,13 @@ module baco_loop_conv_setup #(
         5'd11: rows_in <= rows_in + product[19:0] + {4'd0, krows} - 20'd1;
         5'd12: cols_in <= cols_in + product[19:0] + {4'd0, kcols} - 20'd1;
         5'd13: begin
-          in_line <= product;
+          in_line <= product[31:0];
           rows_inside <= (rows_in - $signed({4'd0, upad}) - $signed({12'd0, dpad}) + $signed({19'd0, dilated})) >>> dilated;
           cols_inside <= (cols_in - $signed({4'd0, lpad}) - $signed({4'd0, rpad}) + $signed({19'd0, dilated})) >>> dilated;
         end
         5'd14: begin
-          in_image <= product;
+          in_image <= product[31:0];
+          odd <= (dilated ? rows_dil[0] : rows_in[0]) | pad_left[0] | cols_inside[0] | pad_right[0];
           irows <= (dilated ? rows_dil : rows_in) >> downsample;
           icols <= (dilated ? cols_dil : cols_in) >> downsample;
         end
@@ -266,9 +286,9 @@ module baco_loop_conv_setup #(
         5'd16: image_in <= product[ROW_BITS-1:0];
         5'd17: block_in <= product[ROW_BITS-1:0];
         5'd18: pack_chs <= product[ROW_BITS-1:0];
-        5'd19: out_pixel <= product;
-        5'd20: out_line <= product;
-        5'd21: out_image <= trans_output_1203 & no_pool ? {16'd0, out_channels} : product;
+        5'd19: out_pixel <= product[31:0];
+        5'd20: out_line <= product[31:0];
+        5'd21: out_image <= trans_output_1203 & no_pool ? {16'd0, out_channels} : product[31:0];
         default: ;
       endcase
     end

@@ -17,8 +17,10 @@
 //
 // Where this departs from Gemmini, all of it invisible to correct programs: execute takes the columns of C in
 // groups (baco_loop_ws_execute); the last rows of B are trimmed; is_resadd belongs to a loop, no fence is needed
-// to switch. Layer norm and softmax (act 2, 4) are not built: such a LOOP_WS leaves raw at `out_*`, to be rejected
-// behind, and its slot stays free. Unlike the original's, a loop whose phases are all skipped ends.
+// to switch. Unlike the original's, a loop whose phases are all skipped ends.
+//
+// What is illegal (baco_loop_ws_check) leaves raw at `out_*`, with its error when it has one that is known here, to be
+// rejected behind; a slot that it names stays free. So nothing that comes out of a loop is illegal.
 //
 // `out_valid` depends on the `*_space` inputs, and what is offered may change until it is taken: a store goes
 // before a product, a product before a load.
@@ -37,6 +39,8 @@ module baco_loop_ws #(
     input wire [63:0] in_rs2,
     input wire [4:0] in_rd,
     input wire in_xd,
+    input wire [3:0] in_error,     // ... with the error that LOOP_CONV_WS found, and the loop they come out of
+    input wire [2:0] in_loop,
     output wire out_valid,         // commands without LOOP_WS
     input wire out_ready,
     output wire [6:0] out_funct,
@@ -44,17 +48,30 @@ module baco_loop_ws #(
     output wire [63:0] out_rs2,
     output wire [4:0] out_rd,
     output wire out_xd,
+    output wire [3:0] out_error,   // what the command is to be rejected for
+    output wire [2:0] out_loop,    // bit 2: it comes out of a loop, of this unroller in the slot of bit 0
     input wire ld_space,           // a load can be taken in this cycle
     input wire ex_space,           // a PRELOAD or COMPUTE can be taken
     input wire st_space,           // a store can be taken
-    output wire busy               // a loop is running
+    // configuration by others, see baco_operands
+    input wire preloaded,          // a PRELOAD that is none of a loop's is without its COMPUTE
+    input wire [2:0] ld_set,
+    input wire [2:0] ld_plain,
+    input wire [2:0] ld_shrink,
+    input wire ex_set,
+    input wire ex_ws,
+    input wire [15:0] ex_stride_a,
+    input wire [15:0] ex_stride_c,
+    input wire st_set,
+    input wire st_plain,
+    output wire [1:0] loops,       // by slot: a loop is running
+    output wire busy               // any
 );
   localparam LOG_DIM = $clog2(DIM);
   localparam SP_BITS = $clog2(SP_ROWS);
   localparam ACC_BITS = $clog2(ACC_ROWS);
   // One bit more than a row index needs: a tile beyond the end of a memory stays visible as such.
   localparam ROW_BITS = (SP_BITS > ACC_BITS ? SP_BITS : ACC_BITS) + 1;
-  localparam BLOCK_BITS = ROW_BITS - LOG_DIM;
   // Blocks that one load or store moves side by side: of inputs, of accumulators.
   localparam NB = DMA_MAX_BYTES > DIM ? DMA_MAX_BYTES / DIM : 1;
   localparam NB_ACC = DMA_MAX_BYTES > 4 * DIM ? DMA_MAX_BYTES / (4 * DIM) : 1;
@@ -136,36 +153,37 @@ module baco_loop_ws #(
   wire tail = !head;
   wire fill = running[head] ? tail : head;
   wire pending = running != 2'd0;
-  wire normalizes = in_rs1[10:8] == 3'd2 || in_rs1[10:8] == 3'd4;
-  wire is_run = in_funct == LOOP_WS && !normalizes;
-  wire is_config = (in_funct >= BOUNDS && in_funct <= STRIDES_DC) || in_funct == SPAD_AB || in_funct == SPAD_C;
-  wire is_loop = is_run || is_config;
-  wire take = in_valid && is_loop && !running[fill];
-  assign in_ready = is_loop ? !running[fill] : !pending && out_ready;
+  wire ours = (in_funct >= LOOP_WS && in_funct <= STRIDES_DC) || in_funct == SPAD_AB || in_funct == SPAD_C;
+  wire [3:0] error;
+  wire settled;
+  wire is_loop = ours && !in_xd && error == `BACO_ERROR_NONE;
+  wire unclear = ours && !in_xd && !settled;
+  wire take = in_valid && is_loop && !unclear && !running[fill];
+  assign in_ready = !unclear && (is_loop ? !running[fill] : !pending && out_ready);
+  assign loops = running;
   assign busy = pending;
+
+  wire a_write;
+  wire b_write;
+  wire [ROW_BITS-1:0] rows;
+  baco_loop_ws_check #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .ROW_BITS(ROW_BITS)) u_check (
+      .clock(clock), .reset(reset), .funct(in_funct), .rs1(in_rs1), .rs2(in_rs2), .take(take), .error(error),
+      .settled(settled), .slot(fill), .max_i(max_i[fill]), .max_j(max_j[fill]), .max_k(max_k[fill]),
+      .a_null(a_null[fill]), .b_null(b_null[fill]), .c_null(c_null[fill]), .d_null(d_null[fill]),
+      .a_own(a_own[fill]), .b_own(b_own[fill]), .a_write(a_write), .b_write(b_write), .rows(rows),
+      .a_rows(a_rows[fill]), .b_rows(b_rows[fill]), .preloaded(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
+      .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c),
+      .st_set(st_set), .st_plain(st_plain));
 
   wire run_resadd = in_rs2[2];
   wire run_spad = in_rs2[9];
-  wire empty_ij = max_i[fill] == 16'd0 || max_j[fill] == 16'd0;
-  wire empty_ik = max_i[fill] == 16'd0 || max_k[fill] == 16'd0;
-  wire empty_kj = max_k[fill] == 16'd0 || max_j[fill] == 16'd0;
   wire no_c = c_null[fill] && !run_spad;
   wire change_half = run_spad ? in_rs2[8] : !c_null[fill];
   wire run_st_half = run_resadd ? fill : next_st_half;
   wire [ROW_BITS-1:0] run_a = in_rs1[19:18] == 2'd0 ? a_own[fill]
-                            : in_rs1[19:18] == 2'd1 ? {ROW_BITS{1'b0}}
-                            : in_rs1[19:18] == 2'd2 ? SP_HALF : SP_HALF + SP_HALF;
+                            : in_rs1[19] ? SP_HALF : {ROW_BITS{1'b0}};
   wire [ROW_BITS-1:0] run_b = in_rs1[17:16] == 2'd0 ? b_own[fill]
-                            : in_rs1[17:16] == 2'd1 ? SP_HALF
-                            : in_rs1[17:16] == 2'd2 ? SP_HALF + SP_HALF : SP_HALF + SP_HALF + SP_HALF;
-  // Blocks of A and B, modulo the number of blocks that a row index can tell apart.
-  wire [BLOCK_BITS+15:0] in_i = {{BLOCK_BITS{1'b0}}, in_rs2[15:0]};
-  wire [BLOCK_BITS+15:0] in_j = {{BLOCK_BITS{1'b0}}, in_rs2[31:16]};
-  wire [BLOCK_BITS+15:0] in_k = {{BLOCK_BITS{1'b0}}, in_rs2[47:32]};
-  wire [BLOCK_BITS-1:0] a_blocks = in_i[BLOCK_BITS-1:0] * in_k[BLOCK_BITS-1:0];
-  wire [BLOCK_BITS-1:0] b_blocks = in_k[BLOCK_BITS-1:0] * in_j[BLOCK_BITS-1:0];
-  wire _unused_high = &{1'b0, in_i[BLOCK_BITS+15:BLOCK_BITS], in_j[BLOCK_BITS+15:BLOCK_BITS],
-                        in_k[BLOCK_BITS+15:BLOCK_BITS]};
+                            : in_rs1[17] ? SP_HALF + SP_HALF : SP_HALF;
 
   // ---- Between the loops: may the younger one begin this phase while the older one is running?
   wire same_mode = resadd[head] == resadd[tail];
@@ -402,7 +420,7 @@ module baco_loop_ws #(
   wire [63:0] st_rs2 = {st_size_rows, st_size_cols, 1'b1, 1'b0, st_full, {29-ROW_BITS{1'b0}}, st_place};
   wire [63:0] ld_rs2 = {ld_rows, ld_cols, ld_flags, {29-ROW_BITS{1'b0}}, ld_place};
 
-  assign out_valid = pending ? st_ready || ex_ready || ld_ready : in_valid && !is_loop;
+  assign out_valid = pending ? st_ready || ex_ready || ld_ready : in_valid && !is_loop && !unclear;
   assign out_funct = !pending ? in_funct
                    : st_ready ? (st_spad ? MVOUT_SPAD : MVOUT)
                    : ex_ready ? ex_funct
@@ -411,6 +429,9 @@ module baco_loop_ws #(
   assign out_rs2 = !pending ? in_rs2 : st_ready ? st_rs2 : ex_ready ? ex_rs2 : ld_rs2;
   assign out_rd = pending ? 5'd0 : in_rd;
   assign out_xd = !pending && in_xd;
+  assign out_error = pending ? `BACO_ERROR_NONE : ours && !in_xd ? error : in_error;
+  wire out_slot = st_ready ? st_owner : ex_ready ? ex_owner : pick_d ? d_owner : pick_b ? b_owner : a_owner;
+  assign out_loop = pending ? {2'b10, out_slot} : in_loop;
   wire _unused = &{1'b0, a_col_end, a_first_row, b_col_end, d_col_end, d_first_row, st_first_row};
 
   // ---- State
@@ -430,6 +451,8 @@ module baco_loop_ws #(
       head <= tail;
     end
 
+    if (a_write) a_rows[fill] <= rows;
+    if (b_write) b_rows[fill] <= rows;
     if (take) begin
       case (in_funct)
         BOUNDS: begin
@@ -439,8 +462,6 @@ module baco_loop_ws #(
           pad_i[fill] <= in_rs1[LOG_DIM-1:0];
           pad_j[fill] <= in_rs1[16+LOG_DIM-1:16];
           pad_k[fill] <= in_rs1[32+LOG_DIM-1:32];
-          a_rows[fill] <= {a_blocks, {LOG_DIM{1'b0}}};
-          b_rows[fill] <= {b_blocks, {LOG_DIM{1'b0}}};
         end
         ADDRS_AB: begin
           a_address[fill] <= in_rs1;
@@ -480,11 +501,11 @@ module baco_loop_ws #(
           a_use[fill] <= run_spad ? a_own[fill] : run_a;
           b_use[fill] <= (run_spad ? b_own[fill] : run_b) - b_rows[fill];
           c_spad[fill] <= in_rs2[63:32] - (run_st_half ? {{32-ROW_BITS{1'b0}}, ACC_HALF} : 32'd0);
-          a_done[fill] <= in_rs2[3] || a_null[fill] || (run_resadd ? empty_ij : empty_ik);
-          b_done[fill] <= in_rs2[4] || b_null[fill] || (run_resadd ? empty_ij : empty_kj);
-          d_done[fill] <= in_rs2[5] || d_null[fill] || empty_ij;
-          ex_done[fill] <= in_rs2[6] || run_resadd || empty_ik || empty_kj;
-          st_done[fill] <= in_rs2[7] || no_c || empty_ij;
+          a_done[fill] <= in_rs2[3] || a_null[fill];
+          b_done[fill] <= in_rs2[4] || b_null[fill];
+          d_done[fill] <= in_rs2[5] || d_null[fill];
+          ex_done[fill] <= in_rs2[6] || run_resadd;
+          st_done[fill] <= in_rs2[7] || no_c;
           d_half[fill] <= next_d_half;
           ex_half[fill] <= next_ex_half;
           st_half[fill] <= run_st_half;

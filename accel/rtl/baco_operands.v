@@ -1,12 +1,12 @@
 // What a command touches in local memory, and whether it is legal: two operands, each a range of rows of one memory
 // that is read or written. Keeps the copies of the configuration that this takes (strides, transposes, pooling), in
-// program order.
+// program order, and tells the unrollers what they must know of it before they run a macro.
 //
-// Illegal is also what comes out of turn: PRELOAD and COMPUTE alternate, with no config_ex between the two, and an
-// output-stationary COMPUTE_ACCUMULATED needs sums that have not left the array as a result.
+// Which error a command has, and which of several, is what accel/isa/legality says; the checks here are in its order.
 //
 // Ranges are exact for whole commands or larger: block strides, pixel repeats (which reach below the destination),
-// transposed operands (whose stored rows are the logical columns) and pooled stores (the whole unpooled tile).
+// transposed operands (whose stored rows are the logical columns) and pooled stores (the whole unpooled tile). An operand
+// that touches nothing is the range from 0 to 0.
 module baco_operands #(
     parameter DIM = 16,
     parameter SP_ROWS = 16384,
@@ -17,25 +17,45 @@ module baco_operands #(
     input wire clock,
     input wire reset,
     input wire [6:0] funct,
+    input wire xd,                                // the command asks for a result, which none of these has
     input wire [63:0] rs1,
     input wire [63:0] rs2,
-    input wire accepted,                          // the command is accepted in this cycle
-    output reg [1:0] kind,                       // 0 load, 1 execute, 2 store
+    input wire accepted,                          // the command is legal and accepted in this cycle
+    output reg [1:0] kind,                        // 0 load, 1 execute, 2 store
     output reg [3:0] error,                       // code of the rejection, 0 when the command is legal
     output reg [1:0] valid,                       // operand n touches local memory
     output reg [1:0] acc,                         // ... the accumulator
     output reg [1:0] write,                       // ... and writes it
-    output reg [2*27-1:0] start,                  // first row
-    output reg [2*27-1:0] past                    // row after the last
+    output wire [2*27-1:0] start,                 // first row
+    output wire [2*27-1:0] past,                  // row after the last
+    output reg pending,                           // a PRELOAD is without its COMPUTE
+    // configuration that macros work with
+    output reg [2:0] ld_set,                      // by load state: there was a CONFIG_LD
+    output reg [2:0] ld_plain,                    // ... with a block stride of DIM and without pixel repeats
+    output reg [2:0] ld_shrink,
+    output reg ex_set,                            // there was a CONFIG_EX of everything
+    output wire ex_ws,                            // weight-stationary
+    output wire [1:0] ex_transposes,              // B, A
+    output wire [15:0] ex_stride_a,
+    output wire [15:0] ex_stride_c,
+    output reg st_set,                            // there was a CONFIG_ST
+    output wire st_plain                          // without pooling and 1-D mode
 );
   localparam LOG_DIM = $clog2(DIM);
   localparam [31:0] DIM_VALUE = DIM;
-  localparam [16:0] DIM_ROWS = DIM_VALUE[16:0];
+  localparam [15:0] DIM_ROWS = DIM_VALUE[15:0];
   localparam [31:0] SP_VALUE = SP_ROWS;
   localparam [31:0] ACC_VALUE = ACC_ROWS;
   localparam LINE = DMA_MAX_BYTES > 64 ? DMA_MAX_BYTES : 64;
   localparam [31:0] MOST_VALUE = DIM * 4 > LINE ? DIM * 4 : LINE;  // bytes of a memory row
-  localparam [18:0] MOST_BYTES = MOST_VALUE[18:0];
+  localparam [17:0] MOST_BYTES = MOST_VALUE[17:0];
+  // What ranges are made of: one product of a count (rows or blocks less one) and a step (rows).
+  localparam MOST_BLOCKS = MOST_VALUE / DIM;
+  localparam FW = MOST_BLOCKS > DIM ? $clog2(MOST_BLOCKS) : LOG_DIM;
+  localparam SW = AW + 1 > 16 ? AW + 1 : 16;
+  localparam TW = FW + SW + 2 > 28 ? FW + SW + 2 : 28;
+  localparam [TW-1:0] SP_END = {{(TW-26){1'b0}}, SP_VALUE[25:0]};
+  localparam [TW-1:0] ACC_END = {{(TW-26){1'b0}}, ACC_VALUE[25:0]};
 
   reg [15:0] stride_a;
   reg [15:0] stride_c;
@@ -44,202 +64,299 @@ module baco_operands #(
   reg transpose_b;
   reg [3*16-1:0] block_stride;
   reg [3*8-1:0] repeats;
-  reg [2:0] shrink;
   reg pooling;
   reg gathered;                                   // pooling or 1-D mode: rows come from the tile, not from the command
   reg [15:0] tile_rows;
-  reg pending;                                    // a PRELOAD is without its COMPUTE
-  reg pending_c;                                  // ... and names a result to be kept
-  reg no_sums;                                    // output-stationary: the last COMPUTE gave its sums away, or none came yet
+  reg pending_c;                                  // the pending PRELOAD names a result to be kept
+  reg empty;                                      // the array holds neither weights nor sums of this dataflow
+
+  assign ex_ws = !os;
+  assign ex_transposes = {transpose_b, transpose_a};
+  assign ex_stride_a = stride_a;
+  assign ex_stride_c = stride_c;
+  assign st_plain = !gathered;
+
+  // Without PRELOAD_D an array of one dataflow takes zeros for what starts its sums, whatever the command says: the
+  // operand of PRELOAD output-stationary, the second one of COMPUTE weight-stationary.
+  wire first_built;
+  wire second_built;
+`ifdef BACO_PRELOAD_D
+  assign {first_built, second_built} = 2'b11;
+`else
+`ifdef BACO_WS
+  assign {first_built, second_built} = 2'b10;
+`else
+  assign {first_built, second_built} = 2'b01;
+`endif
+`endif
 
   wire [15:0] cols2 = rs2[47:32];
   wire [15:0] rows2 = rs2[63:48];
   wire [15:0] cols1 = rs1[47:32];
   wire [15:0] rows1 = rs1[63:48];
-  wire real1 = !(&{rs1[31:29], rs1[AW:0]});
-  wire real2 = !(&{rs2[31:29], rs2[AW:0]});
-  wire [25:0] row1 = {{(26-AW){1'b0}}, rs1[AW-1:0]};
-  wire [25:0] row2 = {{(26-AW){1'b0}}, rs2[AW-1:0]};
-  wire [16:0] blocks = ({1'b0, cols2} + DIM_ROWS - 17'd1) >> LOG_DIM;
+  wire none1 = &{rs1[31:29], rs1[AW:0]};          // the garbage address
+  wire none2 = &{rs2[31:29], rs2[AW:0]};
+  wire is_preload = funct == 7'd6;
+  wire real1 = !none1 && (!is_preload || first_built);
+  wire real2 = !none2 && (is_preload || second_built);
+  wire empty1 = rows1 == 16'd0 || cols1 == 16'd0;
+  wire empty2 = rows2 == 16'd0 || cols2 == 16'd0;
+  wire large_rows2 = rows2 > DIM_ROWS;
+  wire large_cols2 = cols2 > DIM_ROWS;
+  wire large1 = rows1 > DIM_ROWS || cols1 > DIM_ROWS;
+  wire large2 = large_rows2 || large_cols2;
+  // The bit above the row number belongs to the garbage address only: with it, rows are beyond every memory.
+  wire [26:0] row1 = {{(26-AW){1'b0}}, rs1[AW:0]};
+  wire [26:0] row2 = {{(26-AW){1'b0}}, rs2[AW:0]};
+  wire [16:0] blocks = ({1'b0, cols2} + {1'b0, DIM_ROWS} - 17'd1) >> LOG_DIM;
+  wire [FW-1:0] more_blocks = blocks[FW-1:0] - 1'b1;  // exact for columns that are not too many
 
   wire [1:0] state = funct == 7'd1 ? 2'd1 : funct == 7'd14 ? 2'd2 : 2'd0;
   wire [15:0] state_stride = state == 2'd2 ? block_stride[47:32] : state == 2'd1 ? block_stride[31:16] : block_stride[15:0];
   wire [7:0] state_repeats = state == 2'd2 ? repeats[23:16] : state == 2'd1 ? repeats[15:8] : repeats[7:0];
-  wire state_shrink = shrink[state];
-  wire wide = rs2[31] && !state_shrink;           // accType in memory
-  wire [18:0] row_bytes = wide ? {1'b0, cols2, 2'b00} : {3'd0, cols2};
-  wire [25:0] reach = {18'd0, state_repeats} - 26'd1;
+  wire wide = rs2[31] && !ld_shrink[state];       // accType in memory
+  wire [17:0] row_bytes = wide ? {cols2, 2'b00} : {2'b00, cols2};
+  wire many_bytes = row_bytes > MOST_BYTES;
+`ifdef BACO_FIRST_LAYER
   wire repeated = state_repeats > 8'd1;
+  wire [26:0] below = {19'd0, state_repeats} - 27'd1;  // copies reach that far below the destination
+  wire crowded = repeated && (large_cols2 || {8'd0, state_repeats} * {8'd0, cols2[7:0]} > DIM_ROWS);
+`else
+  wire repeated = 1'b0;
+  wire [26:0] below = 27'd0;
+  wire crowded = 1'b0;
+`endif
+  wire raw = rs2[31] && rs2[29];
+  wire known = funct <= 7'd25 || funct == 7'd126;
 
-  // Written out as functions of small operands: (blocks - 1) * stride and (rows - 1) * stride.
-  reg [31:0] length1;
-  reg [31:0] length2;
-  reg [15:0] stored1;                             // rows of operand 0 as stored
+  // configuration commands
+  wire whole = !rs1[7];                           // CONFIG_EX of everything
+`ifdef BACO_WS
+`ifdef BACO_OS
+  wire new_os = !rs1[2];
+`else
+  wire new_os = 1'b0;
+`endif
+`else
+  wire new_os = 1'b1;
+`endif
+`ifdef BACO_MAX_POOL
+  wire new_pooling = rs1[5:4] != 2'd0;
+`else
+  wire new_pooling = 1'b0;
+`endif
+  wire new_gathered = new_pooling || rs1[7:6] != 2'd0;
+
+  reg [FW-1:0] count;
+  reg [SW-1:0] step;
+  reg far;                                        // the step alone leaves every memory
+  reg [TW-1:0] first1;
+  reg [TW-1:0] first2;
+  reg [TW-1:0] past1;                             // of the operand in rs1 (COMPUTE, PRELOAD), or of the only one
+  reg [TW-1:0] past2;
+  wire [FW+SW-1:0] product = {{SW{1'b0}}, count} * {{FW{1'b0}}, step};
+  wire [TW-1:0] distance = {{(TW-FW-SW){1'b0}}, product};
+  wire [TW-1:0] wide_row1 = {{(TW-27){1'b0}}, row1};
+  wire [TW-1:0] wide_row2 = {{(TW-27){1'b0}}, row2};
+  wire [TW-1:0] wide_rows2 = {{(TW-16){1'b0}}, rows2};
+  localparam [TW-1:0] ONE = {{(TW-1){1'b0}}, 1'b1};
+  reg [15:0] stored1;                             // rows of an operand as stored
   reg [15:0] stored2;
   reg too_big;
-  reg beyond;
-  integer n;
-  wire load_or_store = funct != 7'd4 && funct != 7'd5 && funct != 7'd6;
+  wire beyond = (valid[0] && past1 > (acc[0] ? ACC_END : SP_END)) || (valid[1] && (far || past2 > (acc[1] ? ACC_END : SP_END)));
+  wire overlap = funct == 7'd23 && !acc[0] && first1 < past2 && first2 < past1;
+  reg [3:0] fault;                                // an error that comes before those of sizes and rows
+  reg absent;                                     // there is no such command
 
   always @* begin
     kind = 2'd0;
-    error = 4'd0;
+    fault = `BACO_ERROR_NONE;
+    absent = 1'b0;
     valid = 2'b00;
     acc = 2'b00;
     write = 2'b00;
-    start = {54{1'b0}};
-    length1 = 32'd0;
-    length2 = 32'd0;
-    stored1 = 16'd0;
-    stored2 = 16'd0;
+    count = {FW{1'b0}};
+    step = {SW{1'b0}};
+    far = 1'b0;
+    first1 = wide_row2;
+    first2 = wide_row1;
+    past1 = {TW{1'b0}};
+    past2 = {TW{1'b0}};
+    stored1 = rows1;
+    stored2 = rows2;
     too_big = 1'b0;
-    beyond = 1'b0;
     case (funct)
-      7'd0: begin
-        kind = rs1[1:0] == 2'd0 ? 2'd1 : rs1[1:0] == 2'd1 ? 2'd0 : 2'd2;
-        if (rs1[1:0] == 2'd3) error = 4'd2;
-        if (rs1[1:0] == 2'd1 && rs1[4:3] == 2'd3) error = 4'd5;
-        if (rs1[1:0] == 2'd2 && rs1[3:2] > 2'd1) error = 4'd2;
-        if (rs1[1:0] == 2'd0 && !rs1[7]) begin
-          if (rs1[4:3] > 2'd1) error = 4'd2;
-`ifdef BACO_WS
-`ifdef BACO_OS
-          if (rs1[2] ? rs1[8] && rs1[9] : rs1[9] && !rs1[8]) error = 4'd3;
-`else
-          if (rs1[8] && rs1[9]) error = 4'd3;
-`endif
-`else
-          if (rs1[9] && !rs1[8]) error = 4'd3;
-`endif
-        end
-        if (rs1[1:0] == 2'd0 && pending) error = 4'd7;
-      end
+      7'd0:
+        case (rs1[1:0])
+          2'd0: begin
+            kind = 2'd1;
+            if (pending) fault = `BACO_ERROR_OUT_OF_TURN;
+            else if (whole && rs1[4:3] > 2'd1) fault = `BACO_ERROR_NOT_BUILT;
+            else if (whole && rs1[9] && rs1[8] != new_os) fault = `BACO_ERROR_TRANSPOSES;
+          end
+          2'd1: if (rs1[4:3] == 2'd3) fault = `BACO_ERROR_BAD_FLAGS;
+          2'd2: begin
+            kind = 2'd2;
+            if (rs1[3:2] > 2'd1) fault = `BACO_ERROR_NOT_BUILT;
+            else if (new_pooling && rs1[7:6] == 2'd0) fault = `BACO_ERROR_BAD_FLAGS;
+            too_big = (new_gathered && (rs1[55:48] == 8'd0 || rs1[63:56] == 8'd0))
+                || (new_pooling && (rs1[39:32] == 8'd0 || rs1[47:40] == 8'd0));
+          end
+          default: begin
+            absent = 1'b1;
+            fault = `BACO_ERROR_NOT_BUILT;
+          end
+        endcase
       7'd1, 7'd2, 7'd14: begin
-        kind = 2'd0;
         valid = 2'b01;
         write = 2'b01;
         acc[0] = rs2[31];
-        start[26:0] = {1'b0, row2};
-        length1 = {16'd0, state_stride} * {15'd0, blocks - 17'd1} + {16'd0, rows2};
-        if (rows2 == 16'd0 || cols2 == 16'd0 || rows2 > DIM_ROWS[15:0] || row_bytes > MOST_BYTES) too_big = 1'b1;
-`ifdef BACO_FIRST_LAYER
-        if (repeated) begin
-          if (rs2[31] || {8'd0, state_repeats} * {8'd0, cols2[7:0]} > DIM_ROWS[15:0] || cols2 > DIM_ROWS[15:0]) error = 4'd5;
-          // copies reach below the destination
-          start[26:0] = row2 > reach ? {1'b0, row2 - reach} : 27'd0;
-          length1 = {6'd0, row2 > reach ? reach : row2} + {16'd0, rows2};
-        end
-`endif
+        if (!ld_set[state]) fault = `BACO_ERROR_NOT_CONFIGURED;
+        else if (repeated && rs2[31]) fault = `BACO_ERROR_BAD_FLAGS;
+        too_big = rows2 == 16'd0 || large_rows2 || cols2 == 16'd0 || many_bytes
+            || (large_cols2 && state_stride < rows2) || crowded;
+        count = more_blocks;
+        step[15:0] = state_stride;
+        if (repeated) first1 = row2 > below ? wide_row2 - {{(TW-27){1'b0}}, below} : {TW{1'b0}};
+        past1 = wide_row2 + distance + wide_rows2;
       end
-      7'd3, 7'd23: begin
+      7'd3: begin
         kind = 2'd2;
-        valid = funct == 7'd23 ? 2'b11 : 2'b01;
-        write = 2'b10;
-        acc = {funct == 7'd23 && rs1[31], rs2[31]};
-        start = {{1'b0, row1}, {1'b0, row2}};
-        length1 = gathered ? {16'd0, tile_rows} : {{15'd0, blocks - 17'd1} << LOG_DIM} + {16'd0, rows2};
-        length2 = {16'd0, rows2 - 16'd1} * rs1[63:32] + 32'd1;
-        if (cols2 == 16'd0 || (!gathered && rows2 == 16'd0) || rows2 > DIM_ROWS[15:0]) too_big = 1'b1;
-        if ((gathered || rs2[31] && rs2[29] || funct == 7'd23) && cols2 > DIM_ROWS[15:0]) too_big = 1'b1;
-        if ({3'd0, cols2} > MOST_BYTES) too_big = 1'b1;
-        if (funct == 7'd23 && (rs1[31] || pooling)) error = 4'd5;
-        if (rs2[31] && rs2[28:26] != 3'd0) error = 4'd2;
+        valid = 2'b01;
+        acc[0] = rs2[31];
+        if (!st_set) fault = `BACO_ERROR_NOT_CONFIGURED;
+        else if (raw && pooling) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_READ_FULL
-        if (rs2[31] && rs2[29]) error = 4'd2;
+        else if (raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
 `ifndef BACO_READ_SMALL
-        if (rs2[31] && !rs2[29]) error = 4'd2;
+        else if (rs2[31] && !raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
+        too_big = cols2 == 16'd0 || {2'b00, cols2} > MOST_BYTES || ((raw || gathered) && large_cols2)
+            || (!gathered && (rows2 == 16'd0 || large_rows2));
+        past1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
+      end
+      7'd23: begin
+        kind = 2'd2;
+        valid = 2'b11;
+        write = 2'b10;
+        acc[0] = rs2[31];
+        if (!st_set) fault = `BACO_ERROR_NOT_CONFIGURED;
+        else if (rs1[31] || gathered || raw) fault = `BACO_ERROR_BAD_FLAGS;
+`ifndef BACO_READ_SMALL
+        else if (rs2[31]) fault = `BACO_ERROR_NOT_BUILT;
+`endif
+        too_big = empty2 || large2;
+        count = rows2[FW-1:0] - 1'b1;
+        step = rs1[32 +: SW];
+        far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;
+        past1 = wide_row2 + wide_rows2;
+        past2 = wide_row1 + distance + ONE;
       end
       7'd4, 7'd5: begin
         kind = 2'd1;
+        if (!pending) fault = `BACO_ERROR_OUT_OF_TURN;
+        else if (funct == 7'd5 && empty) fault = `BACO_ERROR_NOTHING_TO_ADD_TO;
+        else if ((real1 && rs1[31]) || (real2 && rs2[31])) fault = `BACO_ERROR_BAD_FLAGS;
+        too_big = (real1 && large1) || (real2 && large2);
         stored1 = transpose_a ? cols1 : rows1;
         stored2 = os && transpose_b ? cols2 : rows2;
-        valid = {real2 && stored2 != 16'd0, real1 && stored1 != 16'd0};
-        start = {{1'b0, row2}, {1'b0, row1}};
-        length1 = {16'd0, stored1 - 16'd1} * {16'd0, stride_a} + 32'd1;
-        length2 = {16'd0, stored2};
-        acc = {rs2[31], rs1[31]};
-        too_big = (real1 && (rows1 > DIM_ROWS[15:0] || cols1 > DIM_ROWS[15:0]))
-            || (real2 && (rows2 > DIM_ROWS[15:0] || cols2 > DIM_ROWS[15:0]));
-        if ((real1 && rs1[31]) || (real2 && rs2[31])) error = 4'd5;
-        if (os && funct == 7'd5 && no_sums) error = 4'd8;
-        if (!pending) error = 4'd7;
+        valid = {real2 && !empty2, real1 && !empty1};
+        count = stored1[FW-1:0] - 1'b1;
+        step[15:0] = stride_a;
+        first1 = wide_row1;
+        first2 = wide_row2;
+        past1 = wide_row1 + distance + ONE;
+        past2 = wide_row2 + {{(TW-16){1'b0}}, stored2};
       end
       7'd6: begin
         kind = 2'd1;
-        stored1 = !os && transpose_b ? cols1 : rows1;
-        valid = {real2 && rows2 != 16'd0, real1 && stored1 != 16'd0};
         write = 2'b10;
-        start = {{1'b0, row2}, {1'b0, row1}};
-        length1 = {16'd0, stored1};
-        length2 = {16'd0, rows2 - 16'd1} * {16'd0, stride_c} + 32'd1;
-        acc = {rs2[31], rs1[31]};
-        too_big = (real1 && (rows1 > DIM_ROWS[15:0] || cols1 > DIM_ROWS[15:0]))
-            || (real2 && (rows2 > DIM_ROWS[15:0] || cols2 > DIM_ROWS[15:0]));
-        if (real1 && rs1[31]) error = 4'd5;
+        acc[1] = rs2[31];
+        if (pending) fault = `BACO_ERROR_OUT_OF_TURN;
+        else if (!ex_set) fault = `BACO_ERROR_NOT_CONFIGURED;
+        else if (real1 && rs1[31]) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_WRITE_SCRATCHPAD
-        if (real2 && !rs2[31]) error = 4'd5;
+        else if (real2 && !rs2[31]) fault = `BACO_ERROR_BAD_FLAGS;
 `endif
-        if (pending) error = 4'd7;
+        too_big = (real1 && large1) || (real2 && large2);
+        stored1 = !os && transpose_b ? cols1 : rows1;
+        valid = {real2 && !empty2, real1 && !empty1};
+        count = rows2[FW-1:0] - 1'b1;
+        step[15:0] = stride_c;
+        first1 = wide_row1;
+        first2 = wide_row2;
+        past1 = wide_row1 + {{(TW-16){1'b0}}, stored1};
+        past2 = wide_row2 + distance + ONE;
       end
-      // known, but consumed before they get here or not built
-      7'd8, 7'd9, 7'd10, 7'd11, 7'd12, 7'd13, 7'd15, 7'd16, 7'd17, 7'd18, 7'd19, 7'd20, 7'd21, 7'd24, 7'd25: error = 4'd2;
-      default: error = 4'd1;
+`ifndef BACO_LOOP_WS
+      7'd8, 7'd9, 7'd10, 7'd11, 7'd12, 7'd13, 7'd24, 7'd25: begin
+        absent = 1'b1;
+        fault = `BACO_ERROR_NOT_BUILT;
+      end
+`endif
+`ifndef BACO_LOOP_CONV
+      7'd15, 7'd16, 7'd17, 7'd18, 7'd19, 7'd20, 7'd21: begin
+        absent = 1'b1;
+        fault = `BACO_ERROR_NOT_BUILT;
+      end
+`endif
+      default:
+        if (!known) begin
+          absent = 1'b1;
+          fault = `BACO_ERROR_UNKNOWN_COMMAND;
+        end
     endcase
-    past[26:0] = start[26:0] + length1[26:0];
-    past[53:27] = start[53:27] + length2[26:0];
-    for (n = 0; n < 2; n = n + 1)
-      if (valid[n] && {5'd0, past[n*27 +: 27]} > (acc[n] ? ACC_VALUE : SP_VALUE)) beyond = 1'b1;
-    // the bit above the rows belongs to the garbage address only: a loop whose tile leaves the memory sets it
-    if ((valid[0] && (load_or_store ? rs2[AW] : rs1[AW])) || (valid[1] && (load_or_store ? rs1[AW] : rs2[AW]))) beyond = 1'b1;
-    if (length1[31:26] != 6'd0 || (valid[1] && length2[31:26] != 6'd0)) beyond = 1'b1;
-    if (error == 4'd0) error = too_big ? 4'd4 : beyond ? 4'd6 : 4'd0;
+    // What is left of the known ones, macros and commands for the front end, comes here with its error known, or
+    // since it asks for a result.
+    error = absent ? fault
+          : xd ? `BACO_ERROR_NO_RESULT
+          : fault != `BACO_ERROR_NONE ? fault
+          : too_big ? `BACO_ERROR_BAD_SIZE
+          : beyond ? `BACO_ERROR_LOCAL_ADDRESS
+          : overlap ? `BACO_ERROR_ROWS_IN_USE : `BACO_ERROR_NONE;
   end
 
-  wire legal = accepted && error == 4'd0;
-  wire configure = legal && funct == 7'd0;
+  assign start = {first2[26:0], first1[26:0]};
+  assign past = {past2[26:0], past1[26:0]};
+
+  wire configure = accepted && funct == 7'd0;
   always @(posedge clock) begin
     if (configure && rs1[1:0] == 2'd0) begin
       stride_a <= rs1[31:16];
       stride_c <= rs2[63:48];
-      if (!rs1[7]) begin
-`ifdef BACO_OS
-`ifdef BACO_WS
-        os <= !rs1[2];
-`else
-        os <= 1'b1;
-`endif
-`else
-        os <= 1'b0;
-`endif
+      if (whole) begin
+        ex_set <= 1'b1;
+        os <= new_os;
         transpose_a <= rs1[8];
         transpose_b <= rs1[9];
-        if (!os) no_sums <= 1'b1;
+        if (new_os != os) empty <= 1'b1;
       end
     end
     if (configure && rs1[1:0] == 2'd1) begin
+      ld_set[rs1[4:3]] <= 1'b1;
       block_stride[rs1[4:3]*16 +: 16] <= rs1[31:16];
+      ld_shrink[rs1[4:3]] <= rs1[2];
+`ifdef BACO_FIRST_LAYER
       repeats[rs1[4:3]*8 +: 8] <= rs1[15:8];
-      shrink[rs1[4:3]] <= rs1[2];
+      ld_plain[rs1[4:3]] <= rs1[31:16] == DIM_ROWS && rs1[15:9] == 7'd0;
+`else
+      ld_plain[rs1[4:3]] <= rs1[31:16] == DIM_ROWS;
+`endif
     end
     if (configure && rs1[1:0] == 2'd2) begin
-`ifdef BACO_MAX_POOL
-      pooling <= rs1[5:4] != 2'd0;
-      gathered <= rs1[7:4] != 4'd0;
-`else
-      pooling <= 1'b0;
-      gathered <= rs1[7:6] != 2'd0;
-`endif
-      if (rs1[7:4] != 4'd0) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};
+      st_set <= 1'b1;
+      pooling <= new_pooling;
+      gathered <= new_gathered;
+      if (new_gathered) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};
     end
-    if (legal && funct == 7'd6) begin
+    if (accepted && funct == 7'd6) begin
       pending <= 1'b1;
-      pending_c <= real2 && rows2 != 16'd0 && cols2 != 16'd0;
+      pending_c <= valid[1];
     end
-    if (legal && (funct == 7'd4 || funct == 7'd5)) begin
+    if (accepted && (funct == 7'd4 || funct == 7'd5)) begin
       pending <= 1'b0;
-      no_sums <= pending_c;
+      empty <= os && pending_c;
     end
     if (reset) begin
       stride_a <= 16'd1;
@@ -249,15 +366,20 @@ module baco_operands #(
       transpose_b <= 1'b0;
       block_stride <= 48'd0;
       repeats <= 24'd0;
-      shrink <= 3'd0;
       pooling <= 1'b0;
       gathered <= 1'b0;
       tile_rows <= 16'd0;
       pending <= 1'b0;
       pending_c <= 1'b0;
-      no_sums <= 1'b1;
+      empty <= 1'b1;
+      ld_set <= 3'd0;
+      ld_plain <= 3'd0;
+      ld_shrink <= 3'd0;
+      ex_set <= 1'b0;
+      st_set <= 1'b0;
     end
   end
 
-  wire _unused = &{1'b0, rs1, rs2, length1, length2, repeated, reach, state_repeats};
+  wire _unused = &{1'b0, rs1, rs2, repeats, state_repeats, below, blocks, first1[TW-1:27], first2[TW-1:27], past1[TW-1:27],
+                   past2[TW-1:27], stored1, stored2};
 endmodule

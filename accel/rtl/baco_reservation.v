@@ -5,6 +5,10 @@
 //
 // Entries are rings: one class after the other in one index space, loads first. An entry is freed when its command is
 // done; `wait_for` has a bit for every entry that must be done before.
+//
+// Illegal commands are dropped here. A PRELOAD stays until its COMPUTE has run, which comes behind it: so a command
+// between the two that would have to wait for the PRELOAD is illegal, and so is a COMPUTE whose operands its own result
+// overwrites.
 module baco_reservation #(
     parameter DIM = 16,
     parameter SP_ROWS = 16384,
@@ -21,8 +25,10 @@ module baco_reservation #(
     input wire cmd_valid,
     output wire cmd_ready,
     input wire [6:0] cmd_funct,
+    input wire cmd_xd,
     input wire [63:0] cmd_rs1,
     input wire [63:0] cmd_rs2,
+    input wire [3:0] cmd_error,                   // error that an unroller found
     output wire [2:0] space,                      // a free entry: 0 loads, 1 execution, 2 stores
     output wire [2:0] issue_valid,                // by class
     input wire [2:0] issue_ready,
@@ -38,7 +44,19 @@ module baco_reservation #(
     output wire reject,                           // a command is rejected in this cycle (and dropped)
     output wire [3:0] reject_code,
     output wire busy,                             // anything but a lone PRELOAD is here
-    output wire [20:0] occupancy                  // entries in use, 7 bits a class
+    output wire [20:0] occupancy,                 // entries in use, 7 bits a class
+    // what macros work with, as baco_operands has it
+    output wire preloaded,
+    output wire [2:0] ld_set,
+    output wire [2:0] ld_plain,
+    output wire [2:0] ld_shrink,
+    output wire ex_set,
+    output wire ex_ws,
+    output wire [1:0] ex_transposes,
+    output wire [15:0] ex_stride_a,
+    output wire [15:0] ex_stride_c,
+    output wire st_set,
+    output wire st_plain
 );
   localparam N = LOAD_ENTRIES + EX_ENTRIES + STORE_ENTRIES;
   localparam EX0 = LOAD_ENTRIES;
@@ -63,9 +81,11 @@ module baco_reservation #(
   wire [1:0] op_valid, op_acc, op_write;
   wire [53:0] op_start, op_past;
   baco_operands #(.DIM(DIM), .SP_ROWS(SP_ROWS), .ACC_ROWS(ACC_ROWS), .AW(AW), .DMA_MAX_BYTES(DMA_MAX_BYTES)) operands (
-      .clock(clock), .reset(reset), .funct(cmd_funct), .rs1(cmd_rs1), .rs2(cmd_rs2),
-      .accepted(cmd_valid && cmd_ready), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
-      .write(op_write), .start(op_start), .past(op_past));
+      .clock(clock), .reset(reset), .funct(cmd_funct), .xd(cmd_xd), .rs1(cmd_rs1), .rs2(cmd_rs2),
+      .accepted(alloc), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
+      .write(op_write), .start(op_start), .past(op_past), .pending(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
+      .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a),
+      .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain));
 
   reg [N-1:0] used;
   reg [N-1:0] wait_for [0:N-1];
@@ -83,10 +103,14 @@ module baco_reservation #(
   reg [2:0] waiting;                              // that entry is filled (head has not caught up with enter)
   wire [NB-1:0] slot = enter[kind];
   assign space = {!used[enter[2]], !used[enter[1]], !used[enter[0]]};
-  assign reject = cmd_valid && error != 4'd0;
-  assign reject_code = error;
-  assign cmd_ready = error != 4'd0 || space[kind];
-  assign alloc = cmd_valid && error == 4'd0 && space[kind];
+  wire faulty = cmd_error != `BACO_ERROR_NONE || error != `BACO_ERROR_NONE;
+  wire entering = cmd_valid && !faulty && space[kind];
+  reg in_use_still;                               // it touches what the PRELOAD without COMPUTE names
+  assign reject = (cmd_valid && faulty) || (entering && in_use_still);
+  assign reject_code = cmd_error != `BACO_ERROR_NONE ? cmd_error
+                     : error != `BACO_ERROR_NONE ? error : `BACO_ERROR_ROWS_IN_USE;
+  assign cmd_ready = faulty || space[kind];
+  assign alloc = entering && !in_use_still;
   assign alloc_class = kind;
   wire [NB-1:0] slot_in_class = slot - (kind == 2'd1 ? EX_FIRST : kind == 2'd2 ? ST_FIRST : {NB{1'b0}});
   wire [WB+1:0] alloc_wide = {{(WB+2-NB){1'b0}}, slot_in_class};
@@ -124,14 +148,15 @@ module baco_reservation #(
 
   // older commands that the one at the door must wait for
   reg [N-1:0] conflicts;
-  reg [NB-1:0] last_execute;                      // the entry filled last in execution
+  reg [NB-1:0] last_execute;                      // the entry filled last in execution; of the PRELOAD without COMPUTE
   integer e, i, j;
   always @* begin
     conflicts = {N{1'b0}};
+    in_use_still = 1'b0;
     e = 0;
     i = 0;
     j = 0;
-    if (alloc && op_valid != 2'b00)
+    if (entering && op_valid != 2'b00)
       for (e = 0; e < N; e = e + 1)
         if (used[e])
           for (i = 0; i < 2; i = i + 1)
@@ -140,11 +165,11 @@ module baco_reservation #(
                   && op_start[i*27 +: 27] < e_past[e][j*27 +: 27] && e_start[e][j*27 +: 27] < op_past[i*27 +: 27]
                   && ((e < EX0 ? 2'd0 : e < ST0 ? 2'd1 : 2'd2) != kind
                       ? op_write[i] || e_write[e][j]
-                      // same class: only what reads the scratchpad after a write; a COMPUTE does not wait for the
-                      // PRELOAD just before it, whose result is its own
-                      : e_write[e][j] && !op_write[i] && !op_acc[i] && kind != 2'd0
-                        && !(kind == 2'd1 && cmd_funct != 7'd6 && e[NB-1:0] == last_execute)))
+                      // same class: only what reads the scratchpad after a write
+                      : e_write[e][j] && !op_write[i] && !op_acc[i] && kind != 2'd0)) begin
                 conflicts[e] = 1'b1;
+                if (preloaded && e[NB-1:0] == last_execute) in_use_still = 1'b1;
+              end
   end
 
   wire [2:0] issued = issue_valid & issue_ready;

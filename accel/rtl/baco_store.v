@@ -61,6 +61,7 @@ module baco_store #(
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;
   localparam LANES = DIM < BUS ? DIM : BUS;
   localparam DIM_LOG = $clog2(DIM);
+  localparam COL_BITS = DIM > 32 ? $clog2(4 * DIM + 1) : 8;  // of the columns of a row: up to 128, or 4 * DIM
   localparam [6:0] CONFIG = 7'd0;
   localparam [6:0] MVOUT_SPAD = 7'd23;
 
@@ -101,10 +102,8 @@ module baco_store #(
   wire is_spad = funct == MVOUT_SPAD;
   wire use_windows = windowed && !is_spad;
   wire [7:0] rows = rs2[55:48];
-  wire [7:0] cols = rs2[39:32];
-  wire is_empty = cols == 8'd0
-                  || (use_windows ? pooled_rows == 8'd0 || pooled_cols == 8'd0 : rows == 8'd0);
-  wire at_once = is_config || is_empty;           // done when taken
+  wire [COL_BITS-1:0] cols = rs2[32 +: COL_BITS];
+  wire at_once = is_config;                       // done when taken
 
 `ifdef BACO_MAX_POOL
   wire new_pooling = rs1[5:4] != 2'd0;
@@ -128,7 +127,7 @@ module baco_store #(
       image_cols <= rs1[63:56];
       line_stride <= new_stride * {{(ADDR_BITS-8){1'b0}}, rs1[31:24]};
       if (new_pooling) begin
-        window_edge <= rs1[7:6] == 2'd0 ? 2'd1 : rs1[7:6];
+        window_edge <= rs1[7:6];
         window_step <= rs1[5:4];
         pad_top <= rs1[9:8];
         pad_left <= rs1[11:10];
@@ -172,7 +171,7 @@ module baco_store #(
   assign take = next_valid && (idle || (finishing && !item_spad && !at_once));
   wire start = take && !at_once;
 
-  baco_store_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS), .ADDR_BITS(ADDR_BITS)) u_walk (
+  baco_store_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS), .COL_BITS(COL_BITS), .ADDR_BITS(ADDR_BITS)) u_walk (
       .clock(clock),
       .reset(reset),
       .start(start),

@@ -11,6 +11,7 @@
 module baco_store_walk #(
     parameter DIM = 16,        // elements in a local row
     parameter ROW_BITS = 14,   // local row index
+    parameter COL_BITS = 8,    // columns of a memory row
     parameter ADDR_BITS = 40   // memory address
 ) (
     input wire clock,
@@ -24,7 +25,7 @@ module baco_store_walk #(
     input wire [ADDR_BITS-1:0] start_addr,       // first byte's address
     input wire [ADDR_BITS-1:0] start_stride,     // bytes between rows, or between pixels of the pooled image
     input wire [7:0] start_rows,                 // not 0
-    input wire [7:0] start_cols,                 // elements of a row, not 0
+    input wire [COL_BITS-1:0] start_cols,        // elements of a row, not 0
     // geometry of windows, constant while a windowed store is active
     input wire [1:0] window_edge,                // rows and columns of a window, 1..3
     input wire [1:0] window_step,                // distance between windows
@@ -51,6 +52,7 @@ module baco_store_walk #(
     output wire item_last                        // last of the store
 );
   localparam [7:0] BLOCK = DIM[7:0];
+  localparam [COL_BITS-1:0] BLOCK_COLS = DIM[COL_BITS-1:0];
   localparam [ROW_BITS+7:0] BLOCK_WIDE = {{ROW_BITS{1'b0}}, BLOCK};
   localparam [ROW_BITS-1:0] BLOCK_ROWS = BLOCK_WIDE[ROW_BITS-1:0];
   localparam [ADDR_BITS-1:0] BLOCK_BYTES = {{(ADDR_BITS-8){1'b0}}, BLOCK};
@@ -59,15 +61,15 @@ module baco_store_walk #(
 
   reg windowed;
   reg [ADDR_BITS-1:0] stride;
-  reg [7:0] cols;
-  reg [7:0] cols_left;                           // of this row
+  reg [COL_BITS-1:0] cols;
+  reg [COL_BITS-1:0] cols_left;                  // of this row
   reg [7:0] lines_left;                          // rows (of the pooled image)
   reg [ROW_BITS-1:0] row;
   reg [ADDR_BITS-1:0] addr;
   reg [ADDR_BITS-1:0] line_addr;
   reg [ROW_BITS-1:0] start_of_row;               // windowed: of the pixel's window
-  wire [7:0] block_cols = cols_left > BLOCK ? BLOCK : cols_left;
-  wire last_block = cols_left <= BLOCK;
+  wire last_block = cols_left <= BLOCK_COLS;
+  wire [7:0] block_cols = last_block ? cols_left[7:0] : BLOCK;
 
   // loops over windows
   reg [1:0] window_row;
@@ -102,7 +104,7 @@ module baco_store_walk #(
         if (!last_block) begin
           row <= row + BLOCK_ROWS;
           addr <= addr + (item_full ? BLOCK_BYTES_FULL : BLOCK_BYTES);
-          cols_left <= cols_left - BLOCK;
+          cols_left <= cols_left - BLOCK_COLS;
         end
         else begin
           row <= start_of_row + ONE_ROW;

@@ -81,6 +81,11 @@ def _instruction_set(names: list[str]) -> list[dict[str, object]]:
     from dataclasses import asdict
 
     from accel.isa import COMMANDS, command_named
+    from accel.isa.legality.language import Refuse
+    from accel.isa.legality.rules import RULES
 
     kinds = [command_named(name) for name in names] or list(COMMANDS.values())
-    return [asdict(kind) for kind in kinds]
+    rules = {
+        name: [asdict(step) for step in steps if isinstance(step, Refuse)] for name, steps in RULES.items()
+    }
+    return [{**asdict(kind), "rules": rules[kind.name]} for kind in kinds]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from accel.isa import Command, command_type, decode, encode
+from accel.isa import Command, decode, encode, find_command_type
 from sim.cosim.run import Outcome, Simulator
 from sim.cosim.stream import Group, Stream, describe
 
@@ -71,8 +71,8 @@ def minimise(
 ) -> Minimised:
     """The stream with every group of commands removed that the failure does not need, and the rest made plain.
 
-    A candidate counts when it fails in the same way (contents that differ, wherever; stuck; refused; ...); illegal
-    candidates do not. Raises ValueError when `stream` does not fail at all.
+    A candidate counts when it fails in the same way (contents that differ, wherever; the same two verdicts; stuck; ...).
+    Raises ValueError when `stream` does not fail at all.
     """
     search = _Search(simulator, stream, report or (lambda _: None))
     best = search.groups(stream)
@@ -97,6 +97,8 @@ def first_divergence(stream: Stream, simulator: Simulator) -> Divergence | None:
 
 
 def _failure_class(outcome: Outcome) -> str:
+    if outcome.kind == "verdict":  # by the codes of both sides, whatever the commands
+        return " ".join(side.split()[0] for side in outcome.text.split(" | "))
     return "contents" if outcome.kind in ("local", "memory") else outcome.kind
 
 
@@ -182,7 +184,18 @@ def _plainer(stream: Stream, index: int, position: int) -> Iterator[Stream]:
 
 
 def _plainer_commands(item: Command) -> Iterator[Command]:
-    name = command_type(item.funct, item.rs1).name
+    for command in _plainer_fields(item):
+        yield type(item)(*command)
+    if type(item) is not Command:
+        yield Command(*item)
+
+
+def _plainer_fields(item: Command) -> Iterator[Command]:
+    kind = find_command_type(item.funct, item.rs1)
+    if kind is None:
+        yield from (one for one in (item._replace(rs1=0), item._replace(rs2=0)) if one != item)
+        return
+    name = kind.name
     fields = decode(item.funct, item.rs1, item.rs2)
     clean = encode(name, **fields)
     if clean != item:

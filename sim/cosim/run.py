@@ -9,6 +9,8 @@ from pathlib import Path
 
 from accel.config import Accelerator
 from accel.generate import config_lines, verilog
+from accel.isa import disassemble
+from accel.isa.legality.errors import error_reason
 from common.errors import BacoError
 from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator
@@ -29,10 +31,12 @@ class Outcome:
     """How a stream ended.
 
     Attributes:
-        kind: `same`, `illegal` (not to be blamed on the hardware), or what is wrong: `local`, `memory` (contents
-            differ), `responses`, `refused`, `stuck`, `fault`, `crash`.
+        kind: `same` (legal, with the same contents of memory), `raced` (legal, contents are nobody's business), `refused`
+            (illegal, on both sides alike), or what is wrong: `verdict` (only one side refuses, or each something else),
+            `local`, `memory` (contents differ), `responses`, `stuck`, `fault`, `crash`.
         text: the details, as sim/cpp/cosim.h lists them.
         cycles, commands, digest: of a stream of the kind `same`.
+        error: code of the error of a stream of the kind `refused`.
     """
 
     name: str
@@ -41,11 +45,12 @@ class Outcome:
     cycles: int = 0
     commands: int = 0
     digest: str = ""
+    error: int = 0
 
     @property
     def failed(self) -> bool:
         """The models disagree."""
-        return self.kind not in ("same", "illegal")
+        return self.kind not in ("same", "raced", "refused")
 
     def describe(self) -> str:
         """One sentence with the place and both values."""
@@ -58,7 +63,21 @@ class Outcome:
             return f"main memory at 0x{address}: {rtl} in RTL, {functional} in the functional model"
         if self.kind == "responses":
             return f"{words[0]} responses in RTL, {words[1]} in the functional model"
+        if self.kind == "refused":
+            return f"refused, {_verdict(words)}"
+        if self.kind == "verdict":
+            rtl, functional = (_verdict(side.split()) for side in self.text.split(" | "))
+            return f"RTL: {rtl}; functional model: {functional}"
         return f"{self.kind}: {self.text}" if self.text else self.kind
+
+
+def _verdict(words: list[str]) -> str:
+    """`legal`, or the error and the command."""
+    if words == ["legal"]:
+        return "legal"
+    code, *command = words
+    funct, rs1, rs2 = (int(word, 16) for word in command)
+    return f"{error_reason(int(code))}: {disassemble(funct, rs1, rs2)}"
 
 
 def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
@@ -134,5 +153,7 @@ def _outcomes(lines: Iterable[str]) -> Iterable[Outcome]:
         if kind == "same":
             cycles, commands, digest = text.split()
             yield Outcome(name, kind, "", int(cycles), int(commands), digest)
+        elif kind == "refused":
+            yield Outcome(name, kind, text, error=int(text.split()[0]))
         else:
             yield Outcome(name, kind, text)

@@ -6,11 +6,21 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from accel.isa import Command, disassemble
+from accel.isa import Command, disassemble, find_command_type
 from common.errors import InputError, Location, did_you_mean
 from common.numbers import hexadecimal_number, real_number, whole_number
 
-__all__ = ["BASE", "MEMORY_BYTES", "Group", "Item", "Stream", "describe", "group_items", "parse_stream"]
+__all__ = [
+    "BASE",
+    "MEMORY_BYTES",
+    "FlippedResult",
+    "Group",
+    "Item",
+    "Stream",
+    "describe",
+    "group_items",
+    "parse_stream",
+]
 
 #: Main memory of every stream.
 BASE = 0x80000000
@@ -32,6 +42,12 @@ _SETTINGS = {
 }
 #: Commands and fences of the longest stream that is read; what `baco cosim` draws has a few hundred.
 _MOST_ITEMS = 1_000_000
+
+
+class FlippedResult(Command):
+    """A command whose instruction asks for a result (xd) although its kind has none, or does not although it has."""
+
+    __slots__ = ()
 
 
 #: A command, or None for a fence.
@@ -65,6 +81,8 @@ class Stream:
         lines = [f"stream {self.name}{settings}"]
         for item in self.items:
             line = "fence" if item is None else f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}"
+            if isinstance(item, FlippedResult):
+                line += f" {int(not _has_result(item.funct))}"
             lines.append(f"{line}  # {describe(item)}" if comments and item else line)
         return "\n".join(lines) + "\n"
 
@@ -73,9 +91,19 @@ class Stream:
         return replace(self, groups=tuple(groups), name=name or self.name)
 
 
+def _has_result(funct: int) -> bool:
+    kind = find_command_type(funct)
+    return kind is not None and kind.response
+
+
 def describe(item: Item) -> str:
     """As assembly with the fields that are not zero."""
-    return "fence" if item is None else disassemble(item.funct, item.rs1, item.rs2)
+    if item is None:
+        return "fence"
+    text = disassemble(item.funct, item.rs1, item.rs2)
+    if isinstance(item, FlippedResult):
+        text += " without its result" if _has_result(item.funct) else " asked for a result"
+    return text
 
 
 def group_items(items: Sequence[Item]) -> tuple[Group, ...]:
@@ -112,16 +140,20 @@ def parse_stream(text: str, source: str) -> Stream:
             name, settings = _stream_name(words[1], here), _settings(words[2:], here)
         elif words == ["fence"]:
             items.append(None)
-        elif words[0] == "cmd" and len(words) == 4:
+        elif words[0] == "cmd" and len(words) in (4, 5):
             funct = hexadecimal_number("the function code", words[1], most=127, location=here)
             rs1, rs2 = (
                 hexadecimal_number(what, word, most=2**64 - 1, location=here)
-                for what, word in zip(("rs1", "rs2"), words[2:], strict=True)
+                for what, word in zip(("rs1", "rs2"), words[2:4], strict=True)
             )
-            items.append(Command(funct, rs1, rs2))
+            command = Command(funct, rs1, rs2)
+            asks = whole_number("XD", words[4], most=1, location=here) if len(words) == 5 else None
+            flipped = asks is not None and bool(asks) != _has_result(funct)
+            items.append(FlippedResult(*command) if flipped else command)
         else:
             raise InputError(
-                "expected 'cmd FUNCT RS1 RS2', 'fence', or one line 'stream NAME KEY=VALUE...'", location=here
+                "expected 'cmd FUNCT RS1 RS2 [XD]', 'fence', or one line 'stream NAME KEY=VALUE...'",
+                location=here,
             )
         if len(items) > _MOST_ITEMS:
             raise InputError(f"the stream has more than {_MOST_ITEMS:,} commands", location=here)

@@ -12,9 +12,10 @@
 #include "fields.h"
 #include "functional.h"
 #include "log.h"
+#include "memory_use.h"
 #include "rtl.h"
-#include "rules.h"
 #include "stream.h"
+#include "verdict.h"
 
 namespace baco {
 
@@ -93,44 +94,75 @@ void store_local_memories(const Config& config, const std::vector<Image>& all, s
   }
 }
 
-// One side: memory, device, and the stream played to it.
+// Whether the stream leaves a PRELOAD without its COMPUTE: macros, which bring their own, are refused there.
+bool leaves_preload(const std::vector<StreamItem>& items) {
+  bool pending = false;
+  for (const StreamItem& item : items) {
+    if (item.kind != StreamItem::Kind::kCommand) continue;
+    const uint8_t funct = item.command.funct;
+    if (funct == kPreload) pending = true;
+    if (funct == kComputePreloaded || funct == kComputeAccumulated) pending = false;
+  }
+  return pending;
+}
+
+// What follows a legal stream: a COMPUTE of nothing where one is missing, and the local memories.
+std::vector<StreamItem> epilogue(const Config& config, const std::vector<Image>& all,
+                                 const std::vector<StreamItem>& items) {
+  std::vector<StreamItem> more;
+  if (leaves_preload(items)) {
+    const uint64_t nothing = encode_operand(kGarbageAddress, 0, 0);
+    append(more, command(kComputePreloaded, nothing, nothing));
+  }
+  more.emplace_back();  // a fence
+  store_local_memories(config, all, more);
+  return more;
+}
+
+// How one side took a stream.
 struct Outcome {
-  std::string failure;  // empty: it ran to its end
+  RefusedCommand refused;
+  std::string failure;  // of the simulation itself, empty when it came to an end
   size_t responses = 0;
   uint64_t cycles = 0;
+  bool raced = false;
 };
 
 size_t count_lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
-Outcome play_functional(const Config& config, Memory& memory, const std::vector<StreamItem>& items) {
-  FunctionalDevice device(config, memory);
-  Rules rules(config, memory.base(), memory.size());
-  std::string broken;
-  device.observer = [&](const Command& command) {
-    if (broken.empty()) broken = rules.primitive(command);
-  };
-  std::ostringstream out;
-  StreamPlayer player(items, device, memory, out);
-  size_t line = 0;
-  while (!player.done() && broken.empty() && device.rejection() == Rejection::kNone) {
-    if (const StreamItem* item = player.current()) {
-      line = item->line;
-      if (item->kind == StreamItem::Kind::kFence) rules.fence();
-      if (item->kind == StreamItem::Kind::kCommand) broken = rules.macro(item->command);
-    }
-    if (broken.empty()) player.cycle();
+// The functional side, which can be given one list of items after the other.
+class Expected {
+ public:
+  Expected(const Config& config, Memory& memory) : memory_(memory), device_(config, memory), races_(config, memory) {
+    device_.observer = [this](const Command& primitive) { races_.follow(primitive, in_convolution_); };
   }
-  Outcome outcome;
-  outcome.responses = count_lines(out.str());
-  const std::string where = "line " + std::to_string(line) + ": ";
-  if (device.rejection() != Rejection::kNone)
-    outcome.failure = "illegal " + where + device.error();
-  else if (!broken.empty())
-    outcome.failure = "illegal " + where + broken;
-  else if (!device.notes().empty())
-    outcome.failure = "illegal " + device.notes().front();
-  return outcome;
-}
+  void play(const std::vector<StreamItem>& items) {
+    StreamPlayer player(items, device_, memory_, out_);
+    while (!player.done() && device_.refusal() == Refusal::kNone) {
+      const StreamItem* item = player.current();
+      if (item && item->kind == StreamItem::Kind::kFence) races_.fence();
+      const bool is_command = item && item->kind == StreamItem::Kind::kCommand;
+      in_convolution_ = is_command && item->command.funct == kLoopConv;
+      if (is_command) last_ = item->command;
+      player.cycle();
+    }
+  }
+  Outcome outcome() const {
+    Outcome outcome;
+    outcome.responses = count_lines(out_.str());
+    outcome.raced = races_.found();
+    if (device_.refusal() != Refusal::kNone) outcome.refused = {device_.refusal(), 0, defined_bits(last_)};
+    return outcome;
+  }
+
+ private:
+  Memory& memory_;
+  FunctionalDevice device_;
+  Races races_;
+  std::ostringstream out_;
+  Command last_;
+  bool in_convolution_ = false;
+};
 
 Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamItem>& items, const Settings& settings,
                  const Options& options) {
@@ -150,7 +182,7 @@ Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamI
       const uint64_t cycle = device.cycle();
       if (cycle < next_check) continue;
       next_check = cycle + kCheckCycles;
-      if (const std::string error = device.error(); !error.empty()) break;
+      if (device.rejected(outcome.refused)) break;
       if (const uint64_t now = device.progress() + player.position(); now != progress) {
         progress = now;
         moved_at = cycle;
@@ -159,13 +191,26 @@ Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamI
         break;
       }
     }
+    device.rejected(outcome.refused);
   } catch (const MemoryFault& fault) {
     outcome.failure = std::string("fault ") + fault.what();
   }
-  if (const std::string error = device.error(); !error.empty()) outcome.failure = "refused " + error;
   outcome.responses = count_lines(out.str());
   outcome.cycles = device.cycle();
   return outcome;
+}
+
+bool same(const RefusedCommand& one, const RefusedCommand& other) {
+  return one.why == other.why && one.command.funct == other.command.funct && one.command.rs1 == other.command.rs1 &&
+         one.command.rs2 == other.command.rs2;
+}
+
+std::string describe(const RefusedCommand& refused) {
+  char text[80];
+  std::snprintf(text, sizeof text, "%d %x %llx %llx", static_cast<int>(refused.why), refused.command.funct,
+                static_cast<unsigned long long>(refused.command.rs1),
+                static_cast<unsigned long long>(refused.command.rs2));
+  return refused.why == Refusal::kNone ? "legal" : text;
 }
 
 template <class T>
@@ -260,21 +305,28 @@ std::string run(const Config& config, const Options& options, const Settings& se
   const size_t commands = static_cast<size_t>(std::count_if(items.begin(), items.end(), [](const StreamItem& item) {
     return item.kind == StreamItem::Kind::kCommand;
   }));
-  items.emplace_back();  // a fence
   const uint64_t used = options.memory_bytes;
   const std::vector<Image> all = images(config, options.memory_base + used);
-  store_local_memories(config, all, items);
   const uint64_t bytes = used + image_bytes(config);
   Memory functional(options.memory_base, bytes), rtl(options.memory_base, bytes);
   if (settings.data)
     for (Memory* memory : {&functional, &rtl})
       fill_memory(memory->at(options.memory_base, used, "streams"), used, settings.data);
-  const Outcome expected = play_functional(config, functional, items);
-  if (!expected.failure.empty()) return expected.failure;
-  const Outcome found = play_rtl(config, rtl, items, settings, options);
+  Expected model(config, functional);
+  model.play(items);
+  if (model.outcome().refused.why == Refusal::kNone) {
+    const std::vector<StreamItem> more = epilogue(config, all, items);
+    model.play(more);
+    items.insert(items.end(), more.begin(), more.end());
+  }
+  const Outcome expected = model.outcome(), found = play_rtl(config, rtl, items, settings, options);
   if (!found.failure.empty()) return found.failure;
+  if (!same(found.refused, expected.refused))
+    return "verdict " + describe(found.refused) + " | " + describe(expected.refused);
+  if (expected.refused.why != Refusal::kNone) return "refused " + describe(expected.refused);
   if (found.responses != expected.responses)
     return "responses " + std::to_string(found.responses) + ' ' + std::to_string(expected.responses);
+  if (expected.raced) return "raced";
   const std::string difference = compare(config, rtl, functional, used, all);
   if (!difference.empty()) return difference;
   char text_digest[16];

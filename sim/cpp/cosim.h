@@ -12,16 +12,18 @@
 // local memories are stored behind the main memory that streams use (store_local_memories), as the hardware offers no other
 // way to look at them; the scratchpad and raw accumulator rows where these can be read, else scaled ones.
 //
-// One line a stream goes to standard output:
-//   NAME same CYCLES COMMANDS DIGEST     DIGEST: CRC-32 of all memory at the end
-//   NAME illegal TEXT                    the stream is not legal: the functional model refuses it, or rules.h
-//   NAME refused TEXT                    only the RTL does
+// One line a stream goes to standard output. When both sides judge it alike:
+//   NAME same CYCLES COMMANDS DIGEST     legal, and so are all contents of memory; DIGEST: their CRC-32
+//   NAME raced                           legal, but it races in main memory: contents are not compared
+//   NAME refused CODE FUNCT RS1 RS2      illegal: the error's code and the command, hexadecimal but for the code
+// and when they do not:
+//   NAME verdict RTL | FUNCTIONAL        CODE FUNCT RS1 RS2, or `legal`
 //   NAME stuck TEXT                      the RTL makes no progress
-//   NAME fault TEXT                      the RTL uses memory that does not exist
+//   NAME fault TEXT                      the RTL uses memory that no command names and that does not exist
 //   NAME responses COUNT COUNT           of counter operations, RTL and functional (values depend on time)
 //   NAME memory ADDRESS RTL FUNCTIONAL   the first differing byte of main memory
 //   NAME local PLACE ROW COLUMN RTL FUNCTIONAL    PLACE is scratchpad, accumulator, or scaled:BITS (the scale's)
-// RTL and FUNCTIONAL are the values as signed decimal numbers.
+// where RTL and FUNCTIONAL are the values as signed decimal numbers.
 #pragma once
 #include "options.h"
 

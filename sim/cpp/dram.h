@@ -49,6 +49,8 @@ class Dram {
   Dram(Memory& memory, const DramOptions& options, unsigned beat_bytes);
 
   bool read_ready() const { return reads_.size() < options_.read_depth && !stalled(kReadRequest); }
+  // From now on what lies outside memory reads as zeros and is not written: the program is about to be stopped.
+  void tolerate() { tolerant_ = true; }
   // Accept a read of `bytes` (a power of two, at least a beat) naturally aligned at `address`.
   // Throws MemoryFault when it lies outside memory.
   void read(uint64_t address, unsigned bytes);
@@ -107,7 +109,7 @@ class Dram {
   unsigned beat_bytes_;
   uint64_t now_ = 0, touches_ = 0, random_;
   unsigned stalls_ = 0;  // one bit each
-  bool beat_shown_ = false;
+  bool beat_shown_ = false, tolerant_ = false;
   double channel_free_ = 0, port_free_ = 0, busy_ = 0, last_ack_ = 0;
   std::deque<Read> reads_;
   std::deque<double> writes_;  // when each is acknowledged

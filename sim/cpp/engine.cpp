@@ -44,9 +44,9 @@ class FunctionalEngine final : public Engine {
 
   bool offer(const Command& command) override {
     log_.accept(cycle_, command);
-    const bool before = device_.error().empty();
     const bool accepted = device_.offer(command);
-    if (before && !device_.error().empty()) refused_ = {static_cast<unsigned>(device_.rejection()), cycle_, command};
+    if (refused_.why == Refusal::kNone && device_.refusal() != Refusal::kNone)
+      refused_ = {device_.refusal(), cycle_, defined_bits(command)};
     return accepted;
   }
   bool response(uint64_t& data) override { return device_.response(data); }
@@ -65,17 +65,13 @@ class FunctionalEngine final : public Engine {
   uint64_t cycle() const override { return cycle_; }
   uint64_t progress() const override { return log_.progress(); }
   bool refused(RefusedCommand& refused) const override {
-    if (device_.error().empty()) return false;
+    if (refused_.why == Refusal::kNone) return false;
     refused = refused_;
     return true;
   }
   void report(JsonWriter& json) const override {
     json.field("dram_read_bytes", device_.statistics().bytes_read);
     json.field("dram_write_bytes", device_.statistics().bytes_written);
-    json.key("notes");
-    json.begin_array();
-    for (const std::string& note : device_.notes()) json.value(note);
-    json.end_array();
   }
   void finish() override {}
 

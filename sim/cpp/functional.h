@@ -1,7 +1,7 @@
 // The functional model: what every command does to memory and local memories, bit for bit and without timing.
 //
-// Commands execute at once and atomically in program order. The model follows the ISA specification; where that is
-// silent it keeps the rules that the RTL keeps. It shares nothing with the RTL, so that each checks the other.
+// Commands execute at once and atomically in program order, after legality.h has found them legal: nothing here checks
+// them again but for main memory. The model shares nothing with the RTL, so that each checks the other.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,23 +14,10 @@
 #include "device.h"
 #include "fields.h"
 #include "functional_counters.h"
+#include "legality.h"
 #include "memory.h"
 
 namespace baco {
-
-// Why a command was rejected; the values up to 8 are those of the RTL's error port.
-enum class Rejection : int {
-  kNone = 0,
-  kUnknownCommand = 1,
-  kFeatureNotBuilt = 2,
-  kIllegalTransposes = 3,
-  kBadSize = 4,
-  kIllegalFlags = 5,
-  kLocalAddress = 6,
-  kUnpaired = 7,     // PRELOAD and COMPUTE do not alternate
-  kNoSums = 8,       // COMPUTE_ACCUMULATED, output-stationary, on sums that are not in the array
-  kMainMemory = 15,  // an address outside main memory: the RTL leaves that to the memory system
-};
 
 struct FunctionalStatistics {
   std::array<uint64_t, 128> received{};  // commands offered, by function code
@@ -50,71 +37,67 @@ class FunctionalDevice : public Device {
   void tick() override { pass(1); }
   // Time matters to performance counters only.
   void pass(uint64_t cycles) { counters_.pass(cycles); }
-  // The first rejected command by name with the offending field; everything after it is ignored.
+  // The first refused command by name, and what does not hold; everything after it is ignored.
   std::string error() const override { return error_; }
 
-  Rejection rejection() const { return rejection_; }
+  Refusal refusal() const { return refusal_; }
   // Power-on state, local memories zeroed. The observer stays.
   void reset();
 
   std::vector<uint8_t>& scratchpad() { return scratchpad_; }     // [row][dim] int8
   std::vector<int32_t>& accumulator() { return accumulator_; }  // [row][dim]
   const FunctionalStatistics& statistics() const { return statistics_; }
-  // Reliance on state that hardware leaves undefined (configuration never written), one sentence each.
-  const std::vector<std::string>& notes() const { return notes_; }
   // Called for every command after unrolling, before it executes (command logs, comparisons of unrollers).
   std::function<void(const Command&)> observer;
 
  private:
   struct ExecuteState {
-    bool configured = false, weight_stationary = false, relu = false;
+    bool weight_stationary = false, relu = false;
     bool transpose_a = false, transpose_b = false;
     uint32_t stride_a = 1, stride_c = 1;
     int shift = 0;
   };
   struct LoadState {
-    bool configured = false, shrink = false;
+    bool shrink = false;
     int pixel_repeats = 1;
     uint32_t block_stride = 0, scale = 0x3f800000u;
     uint64_t stride = 0;
   };
   enum class StoreMode { kRows, kPooled, kOneDimensional };
   struct StoreState {
-    bool configured = false, relu = false;
+    bool relu = false;
     StoreMode mode = StoreMode::kRows;
     int pool_stride = 0, pool_size = 0, upad = 0, lpad = 0;
     int pool_out_dim = 0, porows = 0, pocols = 0, orows = 0, ocols = 0;
     uint32_t stride = 0, scale = 0x3f800000u;
   };
-  // Registers of one slot of a loop unroller; a slot keeps them until they are written again (ISA 7, 8).
-  struct LoopWsSlot {
+  // What configuration commands gave the next run of a loop unroller (ISA 7, 8), and where a slot of LOOP_WS has its
+  // operands when software places them.
+  struct LoopWsRegisters {
     std::array<uint64_t, 5> rs1{}, rs2{};  // functs 9..13
-    unsigned written = 0;                  // a bit each, since the slot's last run
-    bool placed = false;                   // LOOP_WS_CONFIG_SPAD_AB seen
+  };
+  struct LoopWsPlaces {
+    bool given = false;  // LOOP_WS_CONFIG_SPAD_AB seen
     uint32_t a_start = 0, b_end = 0;
   };
-  struct LoopConvSlot {
+  struct LoopConvRegisters {
     std::array<uint64_t, 6> rs1{}, rs2{};  // functs 16..21
-    unsigned written = 0;
   };
   struct LoopWs;    // one run, decoded
   struct LoopConv;  // one run, decoded
-  struct Rows {     // a run of local rows of one memory
-    int64_t start, count;
-  };
 
-  // Sets the sticky error and returns false. `text` follows the name of the command.
-  bool fail(Rejection why, const char* text, ...) __attribute__((format(printf, 3, 4)));
-  void note(const std::string& text);
-  bool failed() const { return rejection_ != Rejection::kNone; }
+  // Sets the sticky error and returns false. `detail` follows the name of the command.
+  bool refuse(Refusal why, const std::string& detail);
+  bool failed() const { return refusal_ != Refusal::kNone; }
 
+  void run(const Command& command);
   bool execute(const Command& command);
   // A primitive command out of an unroller.
   bool issue(uint8_t funct, uint64_t rs1, uint64_t rs2);
 
-  bool config_execute(uint64_t rs1, uint64_t rs2);
-  bool config_load(uint64_t rs1, uint64_t rs2);
-  bool config_store(uint64_t rs1, uint64_t rs2);
+  void config_execute(uint64_t rs1, uint64_t rs2);
+  void config_load(uint64_t rs1, uint64_t rs2);
+  void config_store(uint64_t rs1, uint64_t rs2);
 
   bool mvin(int state, uint64_t rs1, uint64_t rs2);
   void load_scratchpad_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, int repeats,
@@ -123,18 +106,15 @@ class FunctionalDevice : public Device {
                             bool scaled);
   bool mvout(uint64_t rs1, uint64_t rs2);
   bool mvout_pooled(uint64_t address, const LocalAddress& from, int cols);
-  bool mvout_scratchpad(uint64_t rs1, uint64_t rs2);
-  bool check_store_source(const LocalAddress& from);
-  bool check_rows(const LocalAddress& at, const char* what, uint64_t first, uint64_t last);
+  void mvout_scratchpad(uint64_t rs1, uint64_t rs2);
   // cols int8 elements of a local row as a store sends them: copied, or activated, scaled and saturated.
   void narrow_row(bool from_accumulator, uint32_t row, int column, int cols, int8_t* out) const;
   uint8_t* main_memory(uint64_t address, uint64_t bytes, bool write);
 
-  bool preload(uint64_t rs1, uint64_t rs2);
-  bool compute(bool preloaded, uint64_t rs1, uint64_t rs2);
-  bool check_operand(const Operand& operand, const char* name, bool source);
-  bool read_matrix(const Operand& operand, const char* name, uint32_t stride, bool transposed, int16_t* out);
-  bool write_result(const int32_t* result);
+  void preload(uint64_t rs1, uint64_t rs2);
+  void compute(bool preloaded, uint64_t rs1, uint64_t rs2);
+  void read_matrix(const Operand& operand, uint32_t stride, bool transposed, int16_t* out) const;
+  void write_result(const int32_t* result);
 
   bool loop_ws(uint64_t rs1, uint64_t rs2);
   bool loop_ws_load(const LoopWs& loop);
@@ -146,13 +126,11 @@ class FunctionalDevice : public Device {
   bool loop_conv_input(const LoopConv& loop);
   bool loop_conv_compute(const LoopConv& loop);
   bool loop_conv_store(const LoopConv& loop);
-  // Rows of A (or the input) and of B (or the weights) lie in their halves and do not overlap.
-  bool check_placement(const char* a_name, const Rows& a, int a_half, const char* b_name, const Rows& b, int b_half);
 
   const Config config_;
   Memory& memory_;
   const int dim_, row_bits_;
-  const uint32_t row_bytes_limit_;  // of main memory in one row of a load or store
+  Legality legality_;
 
   std::vector<uint8_t> scratchpad_;
   std::vector<int32_t> accumulator_;
@@ -164,12 +142,11 @@ class FunctionalDevice : public Device {
   std::vector<int16_t> weights_, next_weights_, a_, b_;
   std::vector<int32_t> sums_, next_sums_, result_;
   int weight_rows_ = 0, weight_cols_ = 0, next_weight_rows_ = 0, next_weight_cols_ = 0;
-  bool preloaded_ = false;  // a PRELOAD waits for its COMPUTE
-  bool no_sums_ = true;     // output-stationary: the last sums have left as a result, or there were none yet
-  Operand c_;
+  Operand c_;  // of the PRELOAD that waits for its COMPUTE
 
-  std::array<LoopWsSlot, 2> ws_slots_;
-  std::array<LoopConvSlot, 2> conv_slots_;
+  LoopWsRegisters ws_;
+  std::array<LoopWsPlaces, 2> ws_places_;
+  LoopConvRegisters conv_;
   int ws_slot_ = 0, conv_slot_ = 0;
   int ws_half_load_ = 0, ws_half_compute_ = 0, ws_half_store_ = 0, conv_half_ = 0;
 
@@ -178,9 +155,8 @@ class FunctionalDevice : public Device {
 
   const char* command_name_ = "";  // what is executing, for messages
   const char* macro_name_ = nullptr;
-  Rejection rejection_ = Rejection::kNone;
+  Refusal refusal_ = Refusal::kNone;
   std::string error_;
-  std::vector<std::string> notes_;
   FunctionalStatistics statistics_;
 };
 

@@ -27,7 +27,6 @@ struct FunctionalDevice::LoopConv {
   int blocks(int channels) const { return (channels + dim - 1) / dim; }
   int image() const { return down(irows) * down(icols); }
   int input_block() const { return (trans_input_3120 ? ichs : batches) * image(); }
-  int input_rows() const { return (trans_input_3120 ? blocks(batches) : blocks(ichs)) * input_block(); }
   int weight_block() const { return krows * kcols * (trans_weight_0132 ? ochs : ichs); }
   int weight_rows() const { return blocks(trans_weight_0132 ? ichs : ochs) * weight_block(); }
   int output_block() const { return batches * orows * ocols; }
@@ -64,11 +63,8 @@ uint64_t load_config(int id, int block_stride, int pixel_repeats) {
 }  // namespace
 
 bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
-  LoopConvSlot& slot = conv_slots_[conv_slot_];
-  if (slot.written != 0x3fu) note("some of its configuration is that of the run before last, which had the same slot");
-  slot.written = 0;
-  auto first = [&](int n, int high, int low) { return static_cast<int>(bits(slot.rs1[n - 1], high, low)); };
-  auto second = [&](int n, int high, int low) { return static_cast<int>(bits(slot.rs2[n - 1], high, low)); };
+  auto first = [&](int n, int high, int low) { return static_cast<int>(bits(conv_.rs1[n - 1], high, low)); };
+  auto second = [&](int n, int high, int low) { return static_cast<int>(bits(conv_.rs2[n - 1], high, low)); };
   LoopConv l{};
   l.dim = dim_;
   l.width = std::max(1, config_.dma_max_bytes / dim_);
@@ -101,14 +97,14 @@ bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
   l.orows = first(4, 63, 48);
   l.pool_upad = first(4, 31, 21);
   l.dilation = first(4, 9, 0);
-  l.in_stride = bits(slot.rs2[3], 63, 48);
-  l.weight_stride = bits(slot.rs2[3], 47, 32);
-  l.out_stride = bits(slot.rs2[3], 31, 16);
+  l.in_stride = bits(conv_.rs2[3], 63, 48);
+  l.weight_stride = bits(conv_.rs2[3], 47, 32);
+  l.out_stride = bits(conv_.rs2[3], 31, 16);
   l.ocols = second(4, 15, 0);
-  l.weights = slot.rs1[4];
-  l.output = slot.rs2[4];
-  l.bias = slot.rs1[5];
-  l.input = slot.rs2[5];
+  l.weights = conv_.rs1[4];
+  l.output = conv_.rs2[4];
+  l.bias = conv_.rs1[5];
+  l.input = conv_.rs2[5];
 
   // What is not built reads as zero (ISA 8).
   bool training = config_.training_convs;
@@ -125,19 +121,10 @@ bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
   l.dilated = training && bit(rs2, 2);
   l.activation = static_cast<int>(bits(rs2, 4, 3));
 
-  if (l.batches == 0 || l.ochs == 0 || l.ichs == 0 || l.krows == 0 || l.kcols == 0 || l.orows == 0 || l.ocols == 0)
-    return fail(Rejection::kBadSize,
-                "tile of batches = %d, pochs = %d, kchs = %d, krows = %d, kcols = %d, orows = %d, ocols = %d", l.batches,
-                l.ochs, l.ichs, l.krows, l.kcols, l.orows, l.ocols);
-  if (l.depthwise && (l.ochs != 1 || l.ichs != 1))
-    return fail(Rejection::kBadSize, "dw with kchs = %d and pochs = %d, but both must be 1", l.ichs, l.ochs);
   l.irows = l.orows * l.stride + l.krows + (l.dilation - 1) * (l.krows - 1) - 1;
   l.icols = l.ocols * l.stride + l.kcols + (l.dilation - 1) * (l.kcols - 1) - 1;
   l.irows_unpadded = l.undilated(l.irows - l.upad - l.dpad);
   l.icols_unpadded = l.undilated(l.icols - l.lpad - l.rpad);
-  if (l.irows_unpadded < 0 || l.icols_unpadded < 0)
-    return fail(Rejection::kBadSize, "paddings of %d rows and %d columns exceed an input of %d rows and %d columns",
-                l.upad + l.dpad, l.lpad + l.rpad, l.irows, l.icols);
   if (l.dilated) {
     l.irows = l.irows_unpadded + l.undilated(l.upad) + l.undilated(l.dpad);
     l.icols = l.icols_unpadded + l.undilated(l.lpad) + l.undilated(l.rpad);
@@ -145,20 +132,10 @@ bool FunctionalDevice::loop_conv(uint64_t rs1, uint64_t rs2) {
 
   int half = config_.scratchpad_rows / 2;
   int a_id = static_cast<int>(bits(rs1, 19, 18)), b_id = static_cast<int>(bits(rs1, 17, 16));
-  if (a_id == 3 || b_id == 3) return fail(Rejection::kIllegalFlags, "a_spad_id = %d, b_spad_id = %d", a_id, b_id);
   int a_half = a_id == 0 ? conv_slot_ : a_id - 1, b_half = b_id == 0 ? conv_slot_ : b_id - 1;
-  Rows input{int64_t{a_half} * half, l.input_rows()};
-  Rows weights{int64_t{b_half + 1} * half - l.weight_rows(), l.weight_rows()};
-  if (!check_placement("the input", input, a_half, "the weights", weights, b_half)) return false;
-  l.input_row = static_cast<uint32_t>(input.start);
-  l.weight_row = static_cast<uint32_t>(weights.start);
-
-  int acc_half = config_.accumulator_rows / 2;
-  int64_t output_rows = int64_t{l.blocks(l.ochs)} * l.output_block();
-  if (output_rows > acc_half)
-    return fail(Rejection::kBadSize, "the output takes %lld rows, half of the accumulator has %d",
-                static_cast<long long>(output_rows), acc_half);
-  l.accumulator_row = static_cast<uint32_t>(conv_half_ * acc_half);
+  l.input_row = static_cast<uint32_t>(a_half * half);
+  l.weight_row = static_cast<uint32_t>((b_half + 1) * half - l.weight_rows());
+  l.accumulator_row = static_cast<uint32_t>(conv_half_ * (config_.accumulator_rows / 2));
   if (l.output != 0) conv_half_ ^= 1;
   conv_slot_ ^= 1;
   return loop_conv_bias(l) && loop_conv_weights(l) && loop_conv_input(l) && loop_conv_compute(l) && loop_conv_store(l);
@@ -186,7 +163,7 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
   if (l.depthwise)
     stride = 1;
   else if (l.trans_weight_1203)
-    stride = kernel * kernel * out_channels;
+    stride = static_cast<uint32_t>(kernel * kernel * out_channels);
   else if (l.trans_weight_0132)
     stride = number(l.whole_in_channels);
   if (!issue(kConfig, load_config(1, l.weight_block(), 1), stride)) return false;
@@ -214,7 +191,7 @@ bool FunctionalDevice::loop_conv_weights(const LoopConv& l) {
 
 bool FunctionalDevice::loop_conv_input(const LoopConv& l) {
   if (l.input == 0) return true;
-  uint64_t stride = l.trans_input_3120 ? number(l.whole_batches) : l.in_stride << (l.downsample ? 1 : 0);
+  uint64_t stride = (l.trans_input_3120 ? number(l.whole_batches) : l.in_stride) << (l.downsample ? 1 : 0);
   if (!issue(kConfig, load_config(0, l.input_block(), l.pixels), stride)) return false;
   int top = l.undilated(l.upad), bottom = l.undilated(l.dpad), left = l.undilated(l.lpad), right = l.undilated(l.rpad);
   int b_step = l.trans_input_3120 ? l.width * l.dim : 1, ich_step = l.trans_input_3120 ? 1 : l.width * l.dim;
@@ -250,7 +227,7 @@ bool FunctionalDevice::loop_conv_input(const LoopConv& l) {
 
 bool FunctionalDevice::loop_conv_compute(const LoopConv& l) {
   if (l.trans_input_3120) {
-    uint64_t strides = uint64_t{1} << 7 | (number(l.irows * l.icols) & 0xffff) << 16;
+    uint64_t strides = uint64_t{1} << 7 | (number(l.image()) & 0xffff) << 16;
     if (!issue(kConfig, strides, (number(l.orows * l.ocols) & 0xffff) << 48)) return false;
   }
   uint64_t none = encode_operand(kGarbageAddress, l.dim, l.dim);

@@ -13,8 +13,9 @@ struct FunctionalDevice::LoopWs {
   bool accumulate, full_c, low_d, a_transpose, b_transpose, resadd;
   bool skip_a, skip_b, skip_d, skip_compute, skip_store, to_scratchpad;
   uint32_t c_row;                       // destination of to_scratchpad
-  uint32_t a_load, b_load_end;          // scratchpad rows as the loads place them
-  uint32_t a_compute, b_compute_end;    // and as the computation finds them
+  // Scratchpad rows: the first of A and the one behind B, as the loads place them and as the products find them. The
+  // first of an addition's operands is an accumulator row.
+  uint32_t a_load, b_load_end, a_compute, b_compute_end;
   uint32_t d_row, compute_row, store_row;  // accumulator rows of C as each phase sees it
   int width, acc_width;                 // blocks of one int8 / int32 load
   int dim;
@@ -35,43 +36,25 @@ struct FunctionalDevice::LoopWs {
   }
 };
 
-bool FunctionalDevice::check_placement(const char* a_name, const Rows& a, int a_half, const char* b_name,
-                                       const Rows& b, int b_half) {
-  int64_t half = config_.scratchpad_rows / 2;
-  if (a_half >= 0 && a.count > half)
-    return fail(Rejection::kBadSize, "%s takes %lld rows, half of the scratchpad has %lld", a_name,
-                static_cast<long long>(a.count), static_cast<long long>(half));
-  if (b_half >= 0 && b.count > half)
-    return fail(Rejection::kBadSize, "%s takes %lld rows, half of the scratchpad has %lld", b_name,
-                static_cast<long long>(b.count), static_cast<long long>(half));
-  if (a.count > 0 && b.count > 0 && a.start < b.start + b.count && b.start < a.start + a.count)
-    return fail(Rejection::kBadSize, "%s takes %lld rows and %s %lld, together more than half of the scratchpad's %lld",
-                a_name, static_cast<long long>(a.count), b_name, static_cast<long long>(b.count),
-                static_cast<long long>(2 * half));
-  return true;
-}
-
 bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
-  LoopWsSlot& slot = ws_slots_[ws_slot_];
-  if (slot.written != 0x1fu) note("some of its configuration is that of the run before last, which had the same slot");
-  slot.written = 0;
+  const LoopWsPlaces& places = ws_places_[ws_slot_];
   LoopWs loop{};
   loop.dim = dim_;
-  loop.I = static_cast<int>(bits(slot.rs2[0], 15, 0));
-  loop.J = static_cast<int>(bits(slot.rs2[0], 31, 16));
-  loop.pad_i = static_cast<int>(bits(slot.rs1[0], 15, 0));
-  loop.pad_j = static_cast<int>(bits(slot.rs1[0], 31, 16));
+  loop.I = static_cast<int>(bits(ws_.rs2[0], 15, 0));
+  loop.J = static_cast<int>(bits(ws_.rs2[0], 31, 16));
+  loop.pad_i = static_cast<int>(bits(ws_.rs1[0], 15, 0));
+  loop.pad_j = static_cast<int>(bits(ws_.rs1[0], 31, 16));
   loop.resadd = bit(rs2, 2);
-  loop.K = loop.resadd ? 0 : static_cast<int>(bits(slot.rs2[0], 47, 32));
-  loop.pad_k = loop.resadd ? 0 : static_cast<int>(bits(slot.rs1[0], 47, 32));
-  loop.a = slot.rs1[1];
-  loop.b = slot.rs2[1];
-  loop.d = slot.rs1[2];
-  loop.c = slot.rs2[2];
-  loop.a_stride = slot.rs1[3];
-  loop.b_stride = slot.rs2[3];
-  loop.d_stride = slot.rs1[4];
-  loop.c_stride = slot.rs2[4];
+  loop.K = loop.resadd ? 0 : static_cast<int>(bits(ws_.rs2[0], 47, 32));
+  loop.pad_k = loop.resadd ? 0 : static_cast<int>(bits(ws_.rs1[0], 47, 32));
+  loop.a = ws_.rs1[1];
+  loop.b = ws_.rs2[1];
+  loop.d = ws_.rs1[2];
+  loop.c = ws_.rs2[2];
+  loop.a_stride = ws_.rs1[3];
+  loop.b_stride = ws_.rs2[3];
+  loop.d_stride = ws_.rs1[4];
+  loop.c_stride = ws_.rs2[4];
   loop.accumulate = bit(rs1, 0);
   loop.full_c = bit(rs1, 1);
   loop.low_d = bit(rs1, 2);
@@ -87,56 +70,28 @@ bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
   loop.width = std::max(1, config_.dma_max_bytes / dim_);
   loop.acc_width = std::max(1, config_.dma_max_bytes / (4 * dim_));
 
-  uint64_t act = bits(rs1, 10, 8);
-  if (act == 2 || act == 4)
-    return fail(Rejection::kFeatureNotBuilt, "act = %d needs the normalisation unit, which is not built",
-                static_cast<int>(act));
-  if (loop.I == 0 || loop.J == 0) return fail(Rejection::kBadSize, "I = %d and J = %d blocks", loop.I, loop.J);
-  bool uses_a = !loop.skip_a || !loop.skip_compute, uses_b = !loop.skip_b || !loop.skip_compute;
-  if (!loop.resadd && loop.K == 0 && (uses_a || uses_b)) return fail(Rejection::kBadSize, "K = 0 blocks");
-  if (loop.pad_i >= dim_ || loop.pad_j >= dim_ || loop.pad_k >= dim_)
-    return fail(Rejection::kBadSize, "pads of %d, %d, %d elements must be below DIM = %d", loop.pad_i, loop.pad_j,
-                loop.pad_k, dim_);
-  if (loop.resadd && loop.d != 0 && !loop.skip_d)
-    return fail(Rejection::kIllegalFlags, "is_resadd with a D address");
-  if (loop.resadd && (loop.a_transpose || loop.b_transpose))
-    return fail(Rejection::kIllegalFlags, "is_resadd with a transpose");
-
-  // Scratchpad: each operand in its half, A from the bottom and B up to the top.
-  uint32_t half = static_cast<uint32_t>(config_.scratchpad_rows) / 2;
-  int a_id = static_cast<int>(bits(rs1, 19, 18)), b_id = static_cast<int>(bits(rs1, 17, 16));
-  if (a_id == 3 || b_id == 3) return fail(Rejection::kIllegalFlags, "a_spad_id = %d, b_spad_id = %d", a_id, b_id);
-  uint32_t a_own = slot.placed ? slot.a_start : static_cast<uint32_t>(ws_slot_) * half;
-  uint32_t b_own = slot.placed ? slot.b_end : static_cast<uint32_t>(ws_slot_ + 1) * half;
-  loop.a_load = a_id == 0 ? a_own : static_cast<uint32_t>(a_id - 1) * half;
-  loop.b_load_end = b_id == 0 ? b_own : static_cast<uint32_t>(b_id) * half;
+  // Scratchpad: each operand in its half, A from the bottom and B up to the top. What spad_only multiplies lies in the
+  // slot's own places, whatever the ids say.
+  uint32_t half = static_cast<uint32_t>(config_.scratchpad_rows) / 2, slot = static_cast<uint32_t>(ws_slot_);
+  uint32_t a_id = static_cast<uint32_t>(bits(rs1, 19, 18)), b_id = static_cast<uint32_t>(bits(rs1, 17, 16));
+  uint32_t a_own = places.given ? places.a_start : slot * half;
+  uint32_t b_own = places.given ? places.b_end : (slot + 1) * half;
+  loop.a_load = a_id == 0 ? a_own : (a_id - 1) * half;
+  loop.b_load_end = b_id == 0 ? b_own : b_id * half;
   loop.a_compute = loop.to_scratchpad ? a_own : loop.a_load;
   loop.b_compute_end = loop.to_scratchpad ? b_own : loop.b_load_end;
-  if (!loop.resadd) {
-    int64_t a_rows = uses_a ? int64_t{loop.I} * loop.K * dim_ : 0;
-    int64_t b_rows = uses_b ? int64_t{loop.K} * loop.J * dim_ : 0;
-    int a_half = slot.placed ? -1 : 0, b_half = slot.placed ? -1 : 0;
-    if (b_rows > loop.b_load_end)
-      return fail(Rejection::kBadSize, "B takes %lld rows, but must end at row %u", static_cast<long long>(b_rows),
-                  loop.b_load_end);
-    if (!check_placement("A", {loop.a_load, a_rows}, a_half, "B", {loop.b_load_end - b_rows, b_rows}, b_half))
-      return false;
-  }
 
   // Accumulator: every phase toggles its own copy of the half when it starts (ISA 7).
   uint32_t acc_half = static_cast<uint32_t>(config_.accumulator_rows) / 2;
-  if (int64_t{loop.I} * loop.J * dim_ > acc_half)
-    return fail(Rejection::kBadSize, "C takes %lld rows, half of the accumulator has %u",
-                static_cast<long long>(int64_t{loop.I} * loop.J * dim_), acc_half);
   bool advance = loop.to_scratchpad ? bit(rs2, 8) : loop.c != 0;
   loop.d_row = static_cast<uint32_t>(ws_half_load_) * acc_half;
   loop.compute_row = static_cast<uint32_t>(ws_half_compute_) * acc_half;
   loop.store_row = static_cast<uint32_t>(ws_half_store_) * acc_half;
   if (!loop.skip_d && loop.c != 0) ws_half_load_ ^= 1;
-  if (advance && (!loop.skip_compute || (loop.resadd && !bit(rs2, 6)))) ws_half_compute_ ^= 1;
+  if (advance && !bit(rs2, 6)) ws_half_compute_ ^= 1;
   if (advance && !loop.skip_store) ws_half_store_ ^= 1;
   if (loop.resadd) {
-    loop.store_row = static_cast<uint32_t>(ws_slot_) * acc_half;  // resadd works in the slot's half
+    loop.store_row = slot * acc_half;  // resadd works in the slot's half
     loop.a_load = loop.store_row;
   }
   ws_slot_ ^= 1;

@@ -54,23 +54,12 @@ void multiply(int n, int rows, int depth, const int16_t* a, const int16_t* b, in
 
 }  // namespace
 
-bool FunctionalDevice::check_operand(const Operand& operand, const char* name, bool source) {
-  if (operand.rows > dim_) return fail(Rejection::kBadSize, "%s rows = %d exceeds DIM = %d", name, operand.rows, dim_);
-  if (operand.cols > dim_) return fail(Rejection::kBadSize, "%s cols = %d exceeds DIM = %d", name, operand.cols, dim_);
-  if (operand.at.garbage) return true;
-  if (source && operand.at.accumulator)
-    return fail(Rejection::kIllegalFlags, "%s lies in the accumulator, from which the array cannot read", name);
-  return check_rows(operand.at, name, 0, 0);
-}
-
 // The operand as a dim x dim matrix, zero beyond its size or when it is garbage. `stride`: rows between stored rows.
-bool FunctionalDevice::read_matrix(const Operand& operand, const char* name, uint32_t stride, bool transposed,
-                                   int16_t* out) {
+void FunctionalDevice::read_matrix(const Operand& operand, uint32_t stride, bool transposed, int16_t* out) const {
   std::memset(out, 0, sizeof(int16_t) * static_cast<size_t>(dim_) * dim_);
-  if (operand.at.garbage || operand.rows == 0 || operand.cols == 0) return true;
+  if (operand.at.garbage || operand.rows == 0 || operand.cols == 0) return;
   int stored_rows = transposed ? operand.cols : operand.rows;
   int stored_cols = transposed ? operand.rows : operand.cols;
-  if (!check_rows(operand.at, name, 0, static_cast<uint64_t>(stored_rows - 1) * stride)) return false;
   for (int r = 0; r < stored_rows; ++r) {
     size_t row = operand.at.row + static_cast<size_t>(r) * stride;
     const int8_t* source = reinterpret_cast<const int8_t*>(&scratchpad_[row * static_cast<size_t>(dim_)]);
@@ -79,44 +68,30 @@ bool FunctionalDevice::read_matrix(const Operand& operand, const char* name, uin
     else
       for (int c = 0; c < stored_cols; ++c) out[r * dim_ + c] = source[c];
   }
-  return true;
 }
 
-bool FunctionalDevice::preload(uint64_t rs1, uint64_t rs2) {
-  if (!ex_.configured) note("used before its CONFIG_EX");
-  if (preloaded_) return fail(Rejection::kUnpaired, "the PRELOAD before it has had no COMPUTE");
-  Operand source = Operand::decode(rs1, row_bits_), target = Operand::decode(rs2, row_bits_);
+void FunctionalDevice::preload(uint64_t rs1, uint64_t rs2) {
+  Operand source = Operand::decode(rs1, row_bits_);
+  c_ = Operand::decode(rs2, row_bits_);
   bool ws = ex_.weight_stationary;
   if (!ws && !config_.preload_d && !config_.ws) source.at.garbage = true;  // D is hard-wired to zero
-  if (!check_operand(source, ws ? "B" : "D", true) || !check_operand(target, "C", false)) return false;
-  if (!target.at.garbage && !target.at.accumulator && !config_.write_to_scratchpad)
-    return fail(Rejection::kIllegalFlags, "C lies in the scratchpad, but the array only writes the accumulator here");
   size_t square = static_cast<size_t>(dim_) * dim_;
   if (ws) {
-    if (!read_matrix(source, "B", 1, ex_.transpose_b, next_weights_.data())) return false;
+    read_matrix(source, 1, ex_.transpose_b, next_weights_.data());
     next_weight_rows_ = source.at.garbage ? 0 : source.rows;
     next_weight_cols_ = source.at.garbage ? 0 : source.cols;
   } else {
-    if (!read_matrix(source, "D", 1, false, b_.data())) return false;
+    read_matrix(source, 1, false, b_.data());
     for (size_t n = 0; n < square; ++n) next_sums_[n] = b_[n];
   }
-  c_ = target;
-  preloaded_ = true;
-  return true;
 }
 
-bool FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
-  if (!preloaded_) return fail(Rejection::kUnpaired, "there was no PRELOAD before it, which says where C goes");
-  preloaded_ = false;
+void FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
   bool ws = ex_.weight_stationary;
-  if (!ws && !preloaded && no_sums_)
-    return fail(Rejection::kNoSums, "the array holds no sums: they have left it as the result before, or never were there");
-  no_sums_ = !c_.at.garbage && c_.rows > 0 && c_.cols > 0;
   Operand a = Operand::decode(rs1, row_bits_), other = Operand::decode(rs2, row_bits_);
   if (ws && !config_.preload_d && !config_.os) other.at.garbage = true;  // D is hard-wired to zero
-  if (!check_operand(a, "A", true) || !check_operand(other, ws ? "D" : "B", true)) return false;
-  if (!read_matrix(a, "A", ex_.stride_a, ex_.transpose_a, a_.data())) return false;
-  if (!read_matrix(other, ws ? "D" : "B", 1, !ws && ex_.transpose_b, b_.data())) return false;
+  read_matrix(a, ex_.stride_a, ex_.transpose_a, a_.data());
+  read_matrix(other, 1, !ws && ex_.transpose_b, b_.data());
   int a_rows = a.at.garbage ? 0 : a.rows, a_cols = a.at.garbage ? 0 : a.cols;
   size_t square = static_cast<size_t>(dim_) * dim_;
   if (ws) {
@@ -126,7 +101,7 @@ bool FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
       std::swap(weight_cols_, next_weight_cols_);
     }
     statistics_.macs += static_cast<uint64_t>(a_rows) * std::min(a_cols, weight_rows_) * weight_cols_;
-    if (c_.at.garbage) return true;
+    if (c_.at.garbage) return;
     for (int n = 0; n < c_.rows * dim_; ++n) result_[n] = b_[n];
     multiply(dim_, std::min(a_rows, c_.rows), a_cols, a_.data(), weights_.data(), result_.data());
     if (config_.partial_sum_bits < 32)
@@ -134,21 +109,20 @@ bool FunctionalDevice::compute(bool preloaded, uint64_t rs1, uint64_t rs2) {
     return write_result(result_.data());
   }
   if (preloaded) sums_.swap(next_sums_);
-  statistics_.macs +=
-      static_cast<uint64_t>(a_rows) * (other.at.garbage ? 0 : std::min(a_cols, other.rows)) * other.cols;
+  if (!other.at.garbage)
+    statistics_.macs += static_cast<uint64_t>(a_rows) * std::min(a_cols, other.rows) * other.cols;
   multiply(dim_, a_rows, a_cols, a_.data(), b_.data(), sums_.data());
   if (config_.partial_sum_bits < 32)
     for (size_t n = 0; n < square; ++n) sums_[n] = wrap(sums_[n], config_.partial_sum_bits);
-  if (c_.at.garbage) return true;
+  if (c_.at.garbage) return;
   for (int n = 0; n < c_.rows * dim_; ++n)
     result_[n] = saturate(round_shift(sums_[n], ex_.shift), config_.partial_sum_bits);
-  return write_result(result_.data());
+  write_result(result_.data());
 }
 
 // Result rows [c_.rows][dim] to C: raw into the accumulator, saturated and activated into the scratchpad.
-bool FunctionalDevice::write_result(const int32_t* result) {
-  if (c_.rows == 0 || c_.cols == 0) return true;
-  if (!check_rows(c_.at, "C", 0, static_cast<uint64_t>(c_.rows - 1) * ex_.stride_c)) return false;
+void FunctionalDevice::write_result(const int32_t* result) {
+  if (c_.cols == 0) return;  // then its row numbers mean nothing
   bool relu = config_.activations && ex_.relu;
   for (int i = 0; i < c_.rows; ++i) {
     size_t start = (c_.at.row + static_cast<size_t>(i) * ex_.stride_c) * static_cast<size_t>(dim_);
@@ -166,7 +140,6 @@ bool FunctionalDevice::write_result(const int32_t* result) {
       std::memcpy(&accumulator_[start], row, sizeof(int32_t) * static_cast<size_t>(c_.cols));
     }
   }
-  return true;
 }
 
 }  // namespace baco

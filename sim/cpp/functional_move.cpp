@@ -1,5 +1,6 @@
 // Loads and stores of the functional model (ISA specification, section 5).
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "functional.h"
@@ -9,53 +10,26 @@ namespace baco {
 
 namespace {
 constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;  // the memory port's address width
-const char* const kLoadNames[] = {"MVIN", "MVIN2", "MVIN3"};
 }  // namespace
 
 uint8_t* FunctionalDevice::main_memory(uint64_t address, uint64_t bytes, bool write) {
   if (!memory_.contains(address, bytes)) {
-    fail(Rejection::kMainMemory, "%s %llu bytes at 0x%llx, which is outside main memory", write ? "writes" : "reads",
-         static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+    char text[120];
+    std::snprintf(text, sizeof text, "%s %llu bytes at 0x%llx, which is outside main memory", write ? "writes" : "reads",
+                  static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+    refuse(Refusal::kMainMemory, text);
     return nullptr;
   }
   (write ? statistics_.bytes_written : statistics_.bytes_read) += bytes;
   return memory_.at(address, bytes, write ? "accelerator write" : "accelerator read");
 }
 
-// Rows first .. last (offsets from at.row) exist in the memory that `at` names.
-bool FunctionalDevice::check_rows(const LocalAddress& at, const char* what, uint64_t first, uint64_t last) {
-  uint64_t rows = static_cast<uint64_t>(at.accumulator ? config_.accumulator_rows : config_.scratchpad_rows);
-  uint64_t low = at.row + first, high = at.row + last;
-  if (!at.garbage && low < rows && high < rows) return true;
-  const char* memory = at.accumulator ? "accumulator" : "scratchpad";
-  if (at.garbage) return fail(Rejection::kLocalAddress, "%s is the garbage address", what);
-  return fail(Rejection::kLocalAddress, "%s row %llu is beyond the %s's %llu rows", what,
-              static_cast<unsigned long long>(low < rows ? high : low), memory, static_cast<unsigned long long>(rows));
-}
-
 bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
   const LoadState& s = ld_[state];
-  command_name_ = kLoadNames[state];
-  if (!s.configured) note("used before its CONFIG_LD");
   LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
   uint32_t size = to.accumulator && !s.shrink ? 4 : 1;
-  if (rows == 0) return fail(Rejection::kBadSize, "rows = 0");
-  if (rows > dim_) return fail(Rejection::kBadSize, "rows = %d exceeds DIM = %d", rows, dim_);
-  if (cols == 0) return fail(Rejection::kBadSize, "cols = 0");
-  if (cols * size > row_bytes_limit_)
-    return fail(Rejection::kBadSize, "cols = %d is %u bytes a row, more than the %u of a load", cols, cols * size,
-                row_bytes_limit_);
   int blocks = (cols + dim_ - 1) / dim_;
-  if (blocks > 1 && s.block_stride < static_cast<uint32_t>(rows))
-    return fail(Rejection::kBadSize, "block_stride = %u is below rows = %d", s.block_stride, rows);
-  int repeats = s.pixel_repeats;
-  if (repeats > 1 && to.accumulator)
-    return fail(Rejection::kIllegalFlags, "pixel_repeats = %d into the accumulator", repeats);
-  if (repeats > 1 && repeats * cols > dim_)
-    return fail(Rejection::kBadSize, "pixel_repeats = %d times cols = %d exceeds DIM = %d", repeats, cols, dim_);
-  uint64_t reach = static_cast<uint64_t>(rows - 1) + static_cast<uint64_t>(blocks - 1) * s.block_stride;
-  if (!check_rows(to, "destination", 0, reach)) return false;
 
   static const uint8_t zeros[1024] = {};
   bool scaled = rs1 != 0;  // zeros stay zeros, whatever the scale
@@ -75,7 +49,7 @@ bool FunctionalDevice::mvin(int state, uint64_t rs1, uint64_t rs2) {
       if (to.accumulator)
         load_accumulator_row(s, block, row, n, to.accumulate, scaled);
       else
-        load_scratchpad_row(s, block, row, n, repeats, scaled);
+        load_scratchpad_row(s, block, row, n, s.pixel_repeats, scaled);
     }
   }
   return true;
@@ -140,39 +114,14 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
   }
 }
 
-bool FunctionalDevice::check_store_source(const LocalAddress& from) {
-  if (from.garbage) return fail(Rejection::kLocalAddress, "source is the garbage address");
-  if (!from.accumulator) return true;
-  if (from.read_full && !config_.read_full_width)
-    return fail(Rejection::kFeatureNotBuilt, "raw accumulator reads (read_full_width) are not built");
-  if (!from.read_full && !config_.read_small_width)
-    return fail(Rejection::kFeatureNotBuilt, "scaled accumulator reads (read_small_width) are not built");
-  return true;
-}
-
 bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
-  if (!st_.configured) note("used before its CONFIG_ST");
   LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
-  if (!check_store_source(from)) return false;
   bool full = from.accumulator && from.read_full;
   uint32_t size = full ? 4 : 1;
-  bool one_block = full || st_.mode != StoreMode::kRows;
-  if (cols == 0) return fail(Rejection::kBadSize, "cols = 0");
-  if (one_block && cols > dim_)
-    return fail(Rejection::kBadSize, "cols = %d exceeds DIM = %d in a raw, pooled or 1-D store", cols, dim_);
-  if (static_cast<uint32_t>(cols) > row_bytes_limit_)
-    return fail(Rejection::kBadSize, "cols = %d is more than the %u bytes a row of a store", cols, row_bytes_limit_);
   if (st_.mode == StoreMode::kPooled) return mvout_pooled(rs1, from, cols);
-  if (st_.mode == StoreMode::kOneDimensional) {
-    rows = st_.orows * st_.ocols;
-    if (rows == 0) return fail(Rejection::kBadSize, "1-D store of orows = %d by ocols = %d", st_.orows, st_.ocols);
-  } else if (rows == 0 || rows > dim_) {
-    return fail(Rejection::kBadSize, rows == 0 ? "rows = 0" : "rows = %d exceeds DIM = %d", rows, dim_);
-  }
+  if (st_.mode == StoreMode::kOneDimensional) rows = st_.orows * st_.ocols;
   int blocks = (cols + dim_ - 1) / dim_;
-  uint64_t reach = static_cast<uint64_t>(rows - 1) + static_cast<uint64_t>(blocks - 1) * static_cast<uint64_t>(dim_);
-  if (!check_rows(from, "source", 0, reach)) return false;
 
   for (int r = 0; r < rows; ++r) {
     uint64_t pixel = static_cast<uint64_t>(r);
@@ -194,8 +143,6 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
 }
 
 bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, int cols) {
-  if (from.accumulator && from.read_full) return fail(Rejection::kIllegalFlags, "a pooled store cannot be raw");
-  if (st_.pool_size == 0) return fail(Rejection::kIllegalFlags, "pool_size = 0 with pool_stride = %d", st_.pool_stride);
   for (int pr = 0; pr < st_.porows; ++pr) {
     for (int pc = 0; pc < st_.pocols; ++pc) {
       int8_t best[128], next[128];
@@ -207,7 +154,6 @@ bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, 
           std::memset(next, 0, static_cast<size_t>(cols));
         } else {
           uint64_t offset = static_cast<uint64_t>(row * st_.ocols + col);
-          if (!check_rows(from, "source", offset, offset)) return false;
           narrow_row(from.accumulator, from.row + static_cast<uint32_t>(offset), 0, cols, next);
         }
         for (int c = 0; c < cols; ++c) best[c] = std::max(best[c], next[c]);
@@ -221,30 +167,16 @@ bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, 
   return true;
 }
 
-// Reads all rows before it writes the first: overlapping source and destination behave as one atomic command.
-bool FunctionalDevice::mvout_scratchpad(uint64_t rs1, uint64_t rs2) {
-  if (!st_.configured) note("used before its CONFIG_ST");
+void FunctionalDevice::mvout_scratchpad(uint64_t rs1, uint64_t rs2) {
   LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_);
   LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs1), row_bits_);
   uint64_t stride = bits(rs1, 63, 32);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
-  if (!check_store_source(from)) return false;
-  if (to.accumulator) return fail(Rejection::kIllegalFlags, "the destination lies in the accumulator");
-  if (st_.mode != StoreMode::kRows) return fail(Rejection::kIllegalFlags, "pooling or the 1-D mode is on");
-  if (from.accumulator && from.read_full)
-    return fail(Rejection::kIllegalFlags, "raw accumulator rows do not fit scratchpad rows");
-  if (rows == 0 || rows > dim_ || cols == 0 || cols > dim_)
-    return fail(Rejection::kBadSize, "rows = %d, cols = %d, but both must be 1 to DIM = %d", rows, cols, dim_);
-  uint64_t last = static_cast<uint64_t>(rows - 1);
-  if (!check_rows(from, "source", 0, last) || !check_rows(to, "destination", 0, last * stride)) return false;
-
-  std::vector<int8_t> block(static_cast<size_t>(rows) * static_cast<size_t>(cols));
-  for (int r = 0; r < rows; ++r)
-    narrow_row(from.accumulator, from.row + static_cast<uint32_t>(r), 0, cols, &block[static_cast<size_t>(r * cols)]);
-  for (int r = 0; r < rows; ++r)
-    std::memcpy(&scratchpad_[(to.row + static_cast<uint64_t>(r) * stride) * static_cast<uint64_t>(dim_)],
-                &block[static_cast<size_t>(r * cols)], static_cast<size_t>(cols));
-  return true;
+  for (int r = 0; r < rows; ++r) {
+    size_t row = static_cast<size_t>(to.row + static_cast<uint64_t>(r) * stride);
+    narrow_row(from.accumulator, from.row + static_cast<uint32_t>(r), 0, cols,
+               reinterpret_cast<int8_t*>(&scratchpad_[row * static_cast<size_t>(dim_)]));
+  }
 }
 
 }  // namespace baco

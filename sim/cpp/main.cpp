@@ -119,7 +119,7 @@ void write_failure(JsonWriter& json, const std::string& kind, const std::string&
   if (engine.refused(refused)) {
     json.key("refused");
     json.begin_object();
-    json.field("code", refused.code);
+    json.field("code", static_cast<unsigned>(refused.why));
     json.field("cycle", refused.cycle);
     write_command(json, refused.command);
     json.end_object();

@@ -1,11 +1,10 @@
 #include "rtl.h"
 
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include "Vbaco_accelerator.h"
+#include "guard.h"
 #include "verilated.h"
 #if defined(BACO_TRACE_VCD)
 #include "verilated_vcd_c.h"
@@ -32,10 +31,6 @@ constexpr const char* kTraceFormat = "";
 constexpr unsigned kSettleCycles = 64;
 constexpr int kResetCycles = 4;
 
-const char* const kReasons[] = {"no reason",         "unknown command", "feature not built", "illegal transposes",
-                                "bad size",          "illegal flags",   "local address beyond the memory",
-                                "PRELOAD and COMPUTE not in pairs", "no sums to accumulate on"};
-
 // Verilated ports are little-endian words of 1 to 64 bytes, whatever their type.
 template <class Port>
 const uint8_t* bytes_of(const Port& port) {
@@ -51,7 +46,7 @@ void set_bytes(Port& port, const uint8_t* from, unsigned bytes) {
 struct RtlDevice::Model {
   Model(const Config& config, Memory& memory, CommandLog& log, const RtlOptions& options)
       : log(log), beat_bytes(static_cast<unsigned>(config.dma_bits) / 8), dram(memory, options.dram, beat_bytes),
-        context(new VerilatedContext), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
+        guard(config, memory), context(new VerilatedContext), top(new Vbaco_accelerator(context.get())), trace_from(options.trace_from),
         trace_until(options.trace_until) {
     if (sizeof top->rd_resp_data < beat_bytes || sizeof top->rd_resp_data > (beat_bytes < 4 ? 4 : beat_bytes))
       throw std::runtime_error("the RTL was built for another memory port than the configuration's " +
@@ -122,12 +117,15 @@ struct RtlDevice::Model {
 
   void events() {
     const uint64_t now = cycle;
+    guard.loops(top->event_loops);
     if (top->event_alloc) {
       Command command;
       command.funct = top->event_alloc_funct;
       command.rs1 = top->event_alloc_rs1;
       command.rs2 = top->event_alloc_rs2;
       log.allocate(now, static_cast<Unit>(top->event_alloc_class & 3), top->event_alloc_id, command);
+      guard.allocate(command, top->event_alloc_loop & 4 ? top->event_alloc_loop & 3 : -1);
+      if (guard.suspicious()) dram.tolerate();
     }
     if (top->event_ld_issue) log.issue(now, Unit::load, top->event_ld_issue_id);
     if (top->event_ex_issue) log.issue(now, Unit::execute, top->event_ex_issue_id);
@@ -139,6 +137,23 @@ struct RtlDevice::Model {
     if (top->event_st_done) log.done(now, Unit::store, top->event_st_done_id);
     unsigned units = top->event_units;
     for (unsigned unit = 0; units; ++unit, units >>= 1) statistics.unit_cycles[unit] += units & 1;
+  }
+
+  // Something refused in the cycle that has passed: by the memory system, or by the accelerator.
+  void judge() {
+    Command command;
+    if (guard.refused(command)) {
+      refused.why = Refusal::kMainMemory;
+    } else if (top->error_valid) {
+      refused.why = static_cast<Refusal>(top->error_code);
+      command.funct = top->error_funct;
+      command.rs1 = top->error_rs1;
+      command.rs2 = top->error_rs2;
+    } else {
+      return;
+    }
+    refused.cycle = cycle;
+    refused.command = defined_bits(command);
   }
 
   bool asleep() const { return quiet > kSettleCycles; }
@@ -177,14 +192,7 @@ struct RtlDevice::Model {
     dump(2 * cycle + 1);
     ++cycle;
     dram.tick();
-    if (top->error_valid && !failed) {
-      failed = true;
-      refused.code = top->error_code;
-      refused.cycle = cycle;
-      refused.command.funct = top->error_funct;
-      refused.command.rs1 = top->error_rs1;
-      refused.command.rs2 = top->error_rs2;
-    }
+    if (refused.why == Refusal::kNone) judge();
     quiet = moved || top->busy || top->resp_valid || !dram.idle() ? 0 : quiet + 1;
     moved = false;
     offered = responding = settled = false;
@@ -196,6 +204,7 @@ struct RtlDevice::Model {
   CommandLog& log;
   unsigned beat_bytes;
   Dram dram;
+  MemoryGuard guard;
   std::unique_ptr<VerilatedContext> context;
   std::unique_ptr<Vbaco_accelerator> top;
 #if defined(BACO_TRACE_VCD) || defined(BACO_TRACE_FST)
@@ -204,7 +213,7 @@ struct RtlDevice::Model {
   uint64_t trace_from, trace_until;
   uint64_t cycle = 0, progress = 0;
   unsigned quiet = 0;
-  bool settled = false, offered = false, responding = false, moved = false, failed = false, commanded = false;
+  bool settled = false, offered = false, responding = false, moved = false, commanded = false;
   RefusedCommand refused;
   RtlStatistics statistics;
 };
@@ -234,6 +243,7 @@ bool RtlDevice::offer(const Command& command) {
   if (!m.commanded) m.statistics.first_command_cycle = m.cycle;
   m.commanded = true;
   m.log.accept(m.cycle, command);
+  m.guard.accept(command);
   return true;
 }
 
@@ -253,19 +263,15 @@ bool RtlDevice::busy() const { return model_->top->busy; }
 void RtlDevice::tick() { model_->tick(); }
 
 std::string RtlDevice::error() const {
-  const Model& m = *model_;
-  if (!m.failed) return {};
-  const unsigned code = m.refused.code;
-  char text[160];
-  std::snprintf(text, sizeof text, "the accelerator refused a command (%s): funct %u, rs1 0x%" PRIx64 ", rs2 0x%" PRIx64,
-                code < sizeof kReasons / sizeof *kReasons ? kReasons[code] : "unknown reason",
-                m.refused.command.funct, m.refused.command.rs1, m.refused.command.rs2);
-  return text;
+  const RefusedCommand& refused = model_->refused;
+  if (refused.why == Refusal::kNone) return {};
+  return std::string(name_of(refused.command)) + ": " + reason(refused.why);
 }
 
 bool RtlDevice::rejected(RefusedCommand& refused) const {
-  if (model_->failed) refused = model_->refused;
-  return model_->failed;
+  if (model_->refused.why == Refusal::kNone) return false;
+  refused = model_->refused;
+  return true;
 }
 
 uint64_t RtlDevice::cycle() const { return model_->cycle; }

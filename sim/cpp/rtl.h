@@ -10,6 +10,7 @@
 #include "dram.h"
 #include "log.h"
 #include "memory.h"
+#include "verdict.h"
 
 namespace baco {
 
@@ -27,13 +28,6 @@ struct RtlStatistics {
   uint64_t last_work_cycle = 0;      // the last one of busy_cycles
   // By bit of event_units: load, execute, store, mesh, read beat, write beat, loop_ws, loop_conv.
   std::array<uint64_t, 8> unit_cycles{};
-};
-
-// A command the accelerator refused, with the error code of its port.
-struct RefusedCommand {
-  unsigned code = 0;
-  uint64_t cycle = 0;  // when it was refused
-  Command command;
 };
 
 class RtlDevice : public Device {

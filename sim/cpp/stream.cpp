@@ -65,6 +65,7 @@ std::vector<StreamItem> read_stream(std::istream& text) {
       item.command.rs1 = hex(words, line, "rs1");
       item.command.rs2 = hex(words, line, "rs2");
       item.command.xd = item.command.funct == kCounter;
+      if (words >> std::ws; !words.eof()) item.command.xd = hex(words, line, "xd", 1) != 0;
     } else if (word == "fence") {
       item.kind = StreamItem::Kind::kFence;
     } else if (word == "write") {

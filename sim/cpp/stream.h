@@ -1,7 +1,8 @@
 // Command streams without a host core: replay for fuzzing and co-simulation.
 //
 // Text, one item a line; numbers are hexadecimal without 0x unless noted, `#` starts a comment:
-//   cmd FUNCT RS1 RS2     offer a command; COUNTER_OP (7e) also waits for its response
+//   cmd FUNCT RS1 RS2 [XD]    offer a command; with XD 1 a register is to receive its result, which is waited for;
+//                         without it, as for 7e (COUNTER_OP) only
 //   fence                 wait until the device is idle
 //   write ADDRESS BYTES   store bytes (two digits each, lowest address first) in main memory
 //   fill ADDRESS COUNT BYTE   store COUNT equal bytes

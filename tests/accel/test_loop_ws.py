@@ -26,7 +26,13 @@ from loop_ws_expansion import (
     Raw,
 )
 
-SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_walk", "_execute"]]
+from accel.config import Features
+from accel.isa import Command as IsaCommand
+from accel.isa.legality.check import Legality
+from accel.isa.legality.errors import error_named
+
+SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_check", "_walk", "_execute"]]
+FEATURES = ["BACO_READ_FULL", "BACO_READ_SMALL"]
 COUNTER_OP = 126
 
 
@@ -49,7 +55,17 @@ class Unit:
             "ACC_ROWS": self.acc_rows,
             "DMA_MAX_BYTES": self.dma_max_bytes,
         }
-        return build(SOURCES, "baco_loop_ws", parameters, [], BENCHES / "loop_ws_bench.cpp")
+        return build(SOURCES, "baco_loop_ws", parameters, FEATURES, BENCHES / "loop_ws_bench.cpp")
+
+    def legality(self) -> Legality:
+        """The rules, with everything configured as loops want it."""
+        row_bits = max(self.sp_rows - 1, self.acc_rows - 1).bit_length()
+        sizes = {"DIM": self.dim, "SCRATCHPAD_ROWS": self.sp_rows, "ACCUMULATOR_ROWS": self.acc_rows}
+        features = dict.fromkeys(Features.model_fields, 1)
+        legality = Legality({**sizes, "ROW_BITS": row_bits, "WS": 1, "OS": 1, **features})
+        legality.state |= {"ex_configured": 1, "weight_stationary": 1, "st_configured": 1}
+        legality.state |= {"ld_configured": [1] * 3, "ld_block_stride": [self.dim] * 3, "ld_repeats": [1] * 3}
+        return legality
 
 
 UNITS = [
@@ -68,6 +84,7 @@ class Out:
     taken: int
     raw: Raw
     tag: int  # rd + 256 * xd
+    error: int = 0
 
 
 def run(
@@ -82,16 +99,27 @@ def run(
     done = subprocess.run([unit.build(), source, target], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     rows = np.frombuffer(target.read_bytes(), np.uint64).reshape(-1, 6).tolist()
-    return [Out(taken, Raw(funct, rs1, rs2), tag) for _, taken, funct, rs1, rs2, tag in rows]
+    return [
+        Out(taken, Raw(funct, rs1, rs2), tag & 0xFFFF, tag >> 16) for _, taken, funct, rs1, rs2, tag in rows
+    ]
 
 
-def is_rejected(raw: Raw) -> bool:
-    return raw.funct == LOOP_WS and raw.rs1 >> 8 & 7 in (2, 4)
+def verdict(legality: Legality, raw: Raw, tag: int) -> int | None:
+    """Error code with which a command of this unroller passes, None when it is taken."""
+    if tag >> 8:
+        return 0  # asked for a result: that is found behind
+    low_d = raw.rs1 >> 2 & 1
+    legality.state["ld_shrink"] = [1, 1, low_d]
+    refusal = legality.check(IsaCommand(*raw))
+    return refusal.error.code if refusal else None
 
 
 def check(unit: Unit, commands: list[tuple[Raw, int]], outs: list[Out]) -> None:
-    """Compares what came out with the expansion: streams, their order, and the order of accesses to each row."""
-    expansion = unit.expansion()
+    """Compares what came out with the expansion: streams, their order, and the order of accesses to each row.
+
+    What the rules refuse passes with its error.
+    """
+    expansion, legality = unit.expansion(), unit.legality()
     position = 0
     loops: list[dict[str, list[Command]]] = []
 
@@ -99,15 +127,16 @@ def check(unit: Unit, commands: list[tuple[Raw, int]], outs: list[Out]) -> None:
         nonlocal position
         count = sum(len(stream) for loop in loops for stream in loop.values())
         emitted = outs[position : position + count]
-        assert all(out.tag == 0 for out in emitted)
+        assert all((out.tag, out.error) == (0, 0) for out in emitted)
         position += count
         check_loops(loops, [out.raw for out in emitted])
         loops.clear()
 
     for index, (raw, tag) in enumerate(commands):
-        if is_rejected(raw) or raw.funct not in (LOOP_WS, *CONFIGS):
+        error = verdict(legality, raw, tag) if raw.funct in (LOOP_WS, *CONFIGS) else 0
+        if error is not None:
             finish_loops()
-            assert outs[position] == Out(index, raw, tag)
+            assert outs[position] == Out(index, raw, tag, error)
             position += 1
         else:
             loop = expansion.feed(raw)
@@ -163,13 +192,13 @@ def accesses(
 
 @cache
 def _bounds(unit: Unit, resadd: bool) -> list[tuple[int, int, int]]:
-    """All (I, J, K) up to 9 that fit."""
+    """All (I, J, K) up to 9 that fit, K also 0 where it does not matter."""
     half, acc_half = unit.sp_rows // 2 // unit.dim, unit.acc_rows // 2 // unit.dim
     return [
         (i, j, k)
-        for i in range(10)
-        for j in range(10)
-        for k in range(10)
+        for i in range(1, 10)
+        for j in range(1, 10)
+        for k in range(0 if resadd else 1, 10)
         if i * j <= acc_half and (resadd or (i + j) * k <= half) and i * j * k <= 120
     ]
 
@@ -214,7 +243,7 @@ class Program:
         extra: Iterable[Raw] = (),
     ) -> None:
         """A loop with random addresses and pads, its configuration commands in random order."""
-        pads = [self.word(16) if self.chance(0.6) else 0 for _ in range(3)]
+        pads = [int(self.random.integers(self.unit.dim)) if self.chance(0.6) else 0 for _ in range(3)]
         setup = [
             Raw(
                 BOUNDS,
@@ -240,7 +269,7 @@ class Program:
         rs1 = self.word(3) | act << 8
         if self.chance(0.3):
             rs1 |= int(self.random.integers(3)) << 16 | int(self.random.integers(3)) << 18
-        rs2 = int(self.random.integers(3)) if not resadd or self.chance(0.5) else 0
+        rs2 = 0 if resadd else int(self.random.integers(3))
         rs2 |= resadd << 2 | sum(self.chance(skips) << n for n in range(3, 8))
         extra = [Raw(SPAD_C, self.word(64), self.word(64))] if self.chance(0.1) else []
         self.loop(bounds, rs1, rs2, nulls, extra)
@@ -298,7 +327,7 @@ def test_results_that_stay_in_the_scratchpad(unit: Unit, tmp_path: Path) -> None
         # A and C of square products in blocks of the lower half, away from what is loaded at the top of a half
         size = 2
         a, c = c, int(program.random.choice([0, size * size * unit.dim]))
-        rs1 = program.word(2) | int(program.random.integers(3)) << 16 | int(program.random.integers(3)) << 18
+        rs1 = program.word(1)
         rs2 = (1 << 3 if n else 0) | program.word(1) | program.word(1) << 8 | 1 << 9 | c << 32
         program.loop(
             (size, size, size), rs1, rs2, 0.0, [Raw(SPAD_AB, a, half * int(program.random.choice([1, 2])))]
@@ -306,6 +335,44 @@ def test_results_that_stay_in_the_scratchpad(unit: Unit, tmp_path: Path) -> None
         if program.chance(0.2):
             program.plain()
     check(unit, program.commands, run(unit, tmp_path, program.commands, 3, (256, 100, 200, 100, 256)))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_illegal_loops_pass_with_their_error(unit: Unit, seed: int, tmp_path: Path) -> None:
+    """Sizes at their limits, every flag, incomplete configurations, any place: taken or not as the rules say."""
+    program = Program(unit, 100 + seed)
+    r = program.random
+    half, acc_half = unit.sp_rows // 2 // unit.dim, unit.acc_rows // 2 // unit.dim
+    numbers = [0, 1, 1, 1, 2, 2, 3, half, half + 1, acc_half, acc_half + 1, 1 << 12, 65535]
+    for _ in range(150):
+        bounds = tuple(min(65535, int(r.choice(numbers))) for _ in range(3))
+        if program.chance(0.5):
+            bounds = (1, 1, int(r.integers(half // 2 - 1, half // 2 + 2)))
+        if program.chance(0.2):
+            bounds = (int(r.integers(1, 3)), acc_half // int(r.integers(1, 3)) + program.word(1), 1)
+        rs1 = program.word(3) | int(r.choice([0, 0, 1, 2, 4])) << 8 | program.word(4) << 16
+        rs2 = program.word(3) | sum(program.chance(0.3) << n for n in range(3, 8)) | program.chance(0.2) << 9
+        rs2 |= int(r.choice([0, unit.sp_rows - 8 * unit.dim, unit.sp_rows, 1 << 31])) << 32
+        extra = []
+        if program.chance(0.2):
+            places = [
+                int(r.choice([0, unit.dim, unit.sp_rows // 2, unit.sp_rows, unit.sp_rows + 1])) for _ in "ab"
+            ]
+            extra = [Raw(SPAD_AB, places[0], places[1] | program.word(1) << 31)]
+        start = len(program.commands)
+        program.loop(bounds, rs1, rs2, 0.2, extra)
+        if program.chance(0.1):
+            del program.commands[int(r.integers(start, len(program.commands)))]
+        if program.chance(0.1):
+            program.commands[-1] = (program.commands[-1][0], program.word(5) | program.word(1) << 8)
+        if program.chance(0.05):
+            raw, tag = program.commands[start]
+            program.commands[start] = (raw._replace(rs1=raw.rs1 | unit.dim << 16 * int(r.integers(3))), tag)
+    outs = run(unit, tmp_path, program.commands, seed, _chances(seed))
+    check(unit, program.commands, outs)
+    names = ("NOT_BUILT", "BAD_SIZE", "BAD_FLAGS", "LOCAL_ADDRESS", "INCOMPLETE")
+    assert {out.error for out in outs} == {0, *(error_named(name).code for name in names)}
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=UNIT_IDS)

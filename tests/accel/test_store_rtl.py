@@ -164,8 +164,8 @@ class Streams:
         step, edge, up, left = self.integer(1, 3), self.integer(1, 3), self.integer(0, 2), self.integer(0, 2)
         if kind == "1-d":
             step, up, left = 0, self.integer(0, 3), self.integer(0, 3)
-        image = (self.integer(0 if kind == "1-d" else 1, 7), self.integer(1, 7))
-        out = (self.integer(0, 4), self.integer(1, 4))
+        image = (self.integer(1, 7), self.integer(1, 7))
+        out = (self.integer(1, 4), self.integer(1, 4))
         out_dim = self.integer(1, 9)
         pixels = (
             (image[0] * max(out_dim, image[1])) if step == 0 else (out[0] * max(out_dim, out[1]) + out[1])

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from numpy_gemmini import GemminiConfig
 
+from accel.isa.legality.cpp import cpp_sources
+
 SOURCES = Path(__file__).parents[2] / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"
 PARTS = (
@@ -28,13 +30,12 @@ class Outcome:
 
     Attributes:
         output: `dump` and `response` lines in stream order.
-        error: code and message of the first rejected command, None if there is none.
+        error: code and message of the first refused command, None if there is none.
         commands: (funct, rs1, rs2) of every command after unrolling, when asked for.
     """
 
     output: list[str] = field(default_factory=list)
     error: tuple[int, str] | None = None
-    notes: list[str] = field(default_factory=list)
     statistics: dict[str, int] = field(default_factory=dict)
     commands: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -42,9 +43,12 @@ class Outcome:
 def driver() -> Path:
     """The executable, in a folder of the user's temporary directory named by a hash of what went in."""
     sources = [SOURCES / f"{name}.cpp" for name in PARTS.split()] + [DRIVER]
+    written = cpp_sources()
     key = hashlib.sha256(importlib.metadata.version("ziglang").encode())
     for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
         key.update(path.read_bytes() + b"\0")
+    for text in written.values():
+        key.update(text.encode() + b"\0")
     folder = Path(tempfile.gettempdir()) / f"baco-benches-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     target = folder / f"functional-{key.hexdigest()[:20]}"
@@ -52,9 +56,14 @@ def driver() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
         if not target.exists():
             partial = folder / f"functional.{os.getpid()}"
-            flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
-            command = [sys.executable, "-m", "ziglang", "c++", *flags, *map(str, sources), "-o", str(partial)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+            with tempfile.TemporaryDirectory() as scratch:
+                for name, text in written.items():
+                    Path(scratch, name).write_text(text)
+                    sources += [Path(scratch, name)] if name.endswith(".cpp") else []
+                flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}", f"-I{scratch}"]
+                compiler = [sys.executable, "-m", "ziglang", "c++"]
+                command = [*compiler, *flags, *map(str, sources), "-o", str(partial)]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=280)
             assert done.returncode == 0, done.stderr
             partial.replace(target)
     return target
@@ -82,8 +91,6 @@ def run(
         elif kind == "error":
             code, text = rest.split(" ", 1)
             outcome.error = int(code), text
-        elif kind == "note":
-            outcome.notes.append(rest)
         elif kind == "statistic":
             name, value = rest.split()
             outcome.statistics[name] = int(value)

@@ -1,7 +1,7 @@
 // Replays a command stream on the functional model: functional_driver CONFIG BASE BYTES [--commands] < stream
 //
 // BASE and BYTES (hexadecimal) place main memory. After the stream's own output come `error CODE TEXT` when a command
-// was rejected, `note TEXT` lines and `statistic NAME VALUE` lines; with --commands every command after unrolling is
+// was refused, and `statistic NAME VALUE` lines; with --commands every command after unrolling is
 // printed as `command FUNCT RS1 RS2` when it executes.
 #include <cstring>
 #include <iostream>
@@ -26,8 +26,7 @@ int main(int argc, char** argv) try {
     device.tick();
   }
   if (!device.error().empty())
-    std::cout << "error " << static_cast<int>(device.rejection()) << ' ' << device.error() << '\n';
-  for (const std::string& note : device.notes()) std::cout << "note " << note << '\n';
+    std::cout << "error " << static_cast<int>(device.refusal()) << ' ' << device.error() << '\n';
   const baco::FunctionalStatistics& statistics = device.statistics();
   std::cout << "statistic macs " << statistics.macs << "\nstatistic bytes_read " << statistics.bytes_read
             << "\nstatistic bytes_written " << statistics.bytes_written << '\n';

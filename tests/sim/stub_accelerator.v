@@ -15,6 +15,7 @@ module baco_accelerator #(parameter DMA_BITS = `BACO_DMA_BITS) (
   output wire [DMA_BITS/8-1:0] wr_req_mask, input wire wr_ack_valid,
   output wire event_alloc, output wire [1:0] event_alloc_class, output wire [5:0] event_alloc_id,
   output wire [6:0] event_alloc_funct, output wire [63:0] event_alloc_rs1, output wire [63:0] event_alloc_rs2,
+  output wire [2:0] event_alloc_loop, output wire [3:0] event_loops,
   output wire event_ld_issue, output wire [5:0] event_ld_issue_id, output wire event_ld_done, output wire [5:0] event_ld_done_id,
   output wire event_ex_issue, output wire [5:0] event_ex_issue_id, output wire [2:0] event_ex_done,
   output wire [5:0] event_ex_done_id0, output wire [5:0] event_ex_done_id1, output wire [5:0] event_ex_done_id2,
@@ -49,6 +50,8 @@ module baco_accelerator #(parameter DMA_BITS = `BACO_DMA_BITS) (
   assign event_alloc_funct = cmd_funct;
   assign event_alloc_rs1 = cmd_rs1;
   assign event_alloc_rs2 = cmd_rs2;
+  assign event_alloc_loop = 0;
+  assign event_loops = 0;
   assign event_ld_issue = state == REQUEST && rd_req_ready;
   assign event_ld_issue_id = 3;
   assign event_ld_done = last_beat;

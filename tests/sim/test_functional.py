@@ -231,50 +231,50 @@ def four(address: int, rows: int = 4, cols: int = 4) -> int:
     return operand(address, rows, cols)
 
 
-SETUP = (config_ex(), config_ld(4), config_st(4))
+SETUP = (config_ex(), config_ld(4), config_ld(4, 1), config_ld(4, 2), config_st(4))
 NO_SMALL = {"read_small_width": False}
 LOOP = ((9, 0, 1 << 32 | 1 << 16 | 1), (10, BASE, BASE), (11, 0, OUTPUT), (12, 4, 4), (13, 4, 4))
 PAIR = ((6, four(0), four(ACC)), (4, four(0), four(GARBAGE)))
 REJECTED: list[tuple[str, dict[str, bool], list[tuple[int, int, int]], int, str]] = [
-    ("unknown", {}, [(99, 0, 0)], 1, "unknown command: function code 99"),
-    ("spike-fence", {}, [(127, 0, 0)], 1, "function code 127"),
+    ("unknown", {}, [(99, 0, 0)], 1, "unknown command: breaks the rule that the function code is one of a command"),
+    ("spike-fence", {}, [(127, 0, 0)], 1, "unknown command: breaks the rule that "),
     ("norm", {}, [(0, 3, 0)], 2, "CONFIG_NORM"),
-    ("layernorm", {}, [(0, 2 | 2 << 2, 0)], 2, "activation = 2"),
+    ("layernorm", {}, [(0, 2 | 2 << 2, 0)], 2, "CONFIG_ST: breaks the rule that activation is none or ReLU: there is no normalisation unit (activation = 2)"),
     ("no-loop", {"loop_ws": False}, [(9, 0, 0)], 2, "LOOP_WS_CONFIG_BOUNDS"),
     ("no-conv", {"loop_conv": False}, [(15, 0, 0)], 2, "LOOP_CONV_WS"),
-    ("softmax-loop", {}, [*LOOP, (8, 4 << 8, 0)], 2, "LOOP_WS: act = 4"),
+    ("softmax-loop", {}, [*LOOP, (8, 4 << 8, 0)], 2, "LOOP_WS: breaks the rule that act is not layer norm or softmax (act = 4)"),
     ("small-off", NO_SMALL, [(3, OUTPUT, four(ACC))], 2, "read_small_width"),
     ("full-off", {"read_full_width": False}, [(3, OUTPUT, four(ACC | FULL))], 2, "read_full_width"),
-    ("ws-both", {}, [config_ex(transposes=3)], 3, "a_transpose = 1 with b_transpose = 1"),
+    ("ws-both", {}, [config_ex(transposes=3)], 3, "CONFIG_EX: breaks the rule that weight-stationary, A and B are not both transposed"),
     ("os-b", {}, [config_ex(ws=0, transposes=2)], 3, "output-stationary"),
-    ("rows", {}, [(2, BASE, operand(0, 5, 4))], 4, "MVIN: rows = 5 exceeds DIM = 4"),
-    ("rows-0", {}, [(1, BASE, operand(0, 0, 4))], 4, "MVIN2: rows = 0"),
-    ("cols-0", {}, [(14, BASE, operand(0, 4, 0))], 4, "MVIN3: cols = 0"),
+    ("rows", {}, [(2, BASE, operand(0, 5, 4))], 4, "MVIN: breaks the rule that rows are 1 to DIM (rows = 5, DIM = 4)"),
+    ("rows-0", {}, [(1, BASE, operand(0, 0, 4))], 4, "MVIN2: breaks the rule that rows are 1 to DIM (rows = 0, DIM = 4)"),
+    ("cols-0", {}, [(14, BASE, operand(0, 4, 0))], 4, "MVIN3: breaks the rule that cols are at least 1"),
     ("cols", {}, [(2, BASE, operand(0, 4, 65))], 4, "cols = 65"),
     ("overlap", {}, [config_ld(4, block_stride=2), (2, BASE, operand(0, 4, 8))], 4, "block_stride = 2"),
-    ("raw-wide", {}, [(3, OUTPUT, operand(ACC | FULL, 4, 5))], 4, "cols = 5 exceeds DIM = 4"),
-    ("a-size", {}, [(6, four(0), four(ACC)), (4, operand(0, 4, 7), four(GARBAGE))], 4, "COMPUTE_PRELOADED: A cols = 7"),
-    ("loop-size", {}, [(9, 0, 9 << 32 | 1 << 16 | 1), *LOOP[1:], (8, 0, 0)], 4, "LOOP_WS: A takes 36 rows and B 36"),
-    ("loop-acc", {}, [(9, 0, 1 << 32 | 3 << 16 | 3), *LOOP[1:], (8, 0, 0)], 4, "LOOP_WS: C takes 36 rows"),
-    ("state-3", {}, [(0, 1 | 3 << 3, 0)], 5, "state id = 3"),
-    ("resadd-t", {}, [*LOOP, (8, 0, 5)], 5, "is_resadd with a transpose"),
-    ("resadd-d", {}, [*LOOP[:2], (11, BASE, 0), *LOOP[3:], (8, 0, 4)], 5, "is_resadd with a D"),
-    ("acc-operand", {}, [(6, four(ACC), four(GARBAGE))], 5, "PRELOAD: B lies in the accumulator"),
-    ("spad-off", {"write_to_scratchpad": False}, [(6, four(0), four(8))], 5, "C lies in the scratchpad"),
-    ("spad-acc", {}, [(23, ACC, four(0))], 5, "MVOUT_SPAD: the destination"),
-    ("sp-end", {}, [(2, BASE, four(126))], 6, "destination row 129 is beyond the scratchpad's 128 rows"),
-    ("acc-end", {}, [(3, OUTPUT, four(ACC | 62))], 6, "source row 65 is beyond the accumulator's 64 rows"),
-    ("garbage", {}, [(2, BASE, four(GARBAGE))], 6, "garbage"),
-    ("compute", {}, [(4, four(0), four(GARBAGE))], 7, "COMPUTE_PRELOADED: there was no PRELOAD"),
-    ("two-computes", {}, [*PAIR, PAIR[1]], 7, "COMPUTE_PRELOADED: there was no PRELOAD"),
-    ("accumulated", {}, [*PAIR, (5, *PAIR[1][1:])], 7, "COMPUTE_ACCUMULATED: there was no PRELOAD"),
-    ("two-preloads", {}, [PAIR[0], *PAIR], 7, "PRELOAD: the PRELOAD before it has had no COMPUTE"),
-    ("preload-loop", {}, [PAIR[0], *LOOP, (8, 0, 0)], 7, "LOOP_WS: PRELOAD: the PRELOAD before"),
-    ("config-between", {}, [PAIR[0], config_ex(), PAIR[1]], 7, "CONFIG_EX: it stands between"),
-    ("strides-between", {}, [PAIR[0], (0, 1 << 7, 0), PAIR[1]], 7, "CONFIG_EX: it stands between"),
-    ("taken", {}, [config_ex(ws=0), *PAIR, PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: the array holds no sums"),
-    ("first", {}, [config_ex(ws=0), PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: the array holds no sums"),
-    ("reconfigured", {}, [config_ex(ws=0), *PAIR, config_ex(ws=0), PAIR[0], (5, *PAIR[1][1:])], 8, "no sums"),
+    ("raw-wide", {}, [(3, OUTPUT, operand(ACC | FULL, 4, 5))], 4, "raw, pooled and 1-D stores have at most DIM columns"),
+    ("a-size", {}, [(6, four(0), four(ACC)), (4, operand(0, 4, 7), four(GARBAGE))], 4, "COMPUTE_PRELOADED: breaks the rule that operands have at most DIM rows and columns"),
+    ("loop-size", {}, [(9, 0, 9 << 32 | 1 << 16 | 1), *LOOP[1:], (8, 0, 0)], 4, "LOOP_WS: breaks the rule that A and B do not overlap (a_rows = 36, b_rows = 36"),
+    ("loop-acc", {}, [(9, 0, 1 << 32 | 3 << 16 | 3), *LOOP[1:], (8, 0, 0)], 4, "LOOP_WS: breaks the rule that C fits half of the accumulator (c_rows = 36, ACCUMULATOR_ROWS = 64)"),
+    ("state-3", {}, [(0, 1 | 3 << 3, 0)], 5, "CONFIG_LD: breaks the rule that state is 0, 1 or 2 (state = 3)"),
+    ("resadd-t", {}, [*LOOP, (8, 0, 5)], 5, "an addition has no D and transposes nothing"),
+    ("resadd-d", {}, [*LOOP[:2], (11, BASE, 0), *LOOP[3:], (8, 0, 4)], 5, "an addition has no D and transposes nothing"),
+    ("acc-operand", {}, [(6, four(ACC), four(GARBAGE))], 5, "PRELOAD: breaks the rule that the array reads from the scratchpad"),
+    ("spad-off", {"write_to_scratchpad": False}, [(6, four(0), four(8))], 5, "PRELOAD: breaks the rule that results in the scratchpad are built"),
+    ("spad-acc", {}, [(23, ACC, four(0))], 5, "MVOUT_SPAD: breaks the rule that the destination is in the scratchpad"),
+    ("sp-end", {}, [(2, BASE, four(126))], 6, "MVIN: breaks the rule that the destination exists, whole (past = 130"),
+    ("acc-end", {}, [(3, OUTPUT, four(ACC | 62))], 6, "MVOUT: breaks the rule that the source exists, whole (past = 66"),
+    ("garbage", {}, [(2, BASE, four(GARBAGE))], 6, "the destination exists"),
+    ("compute", {}, [(4, four(0), four(GARBAGE))], 7, "COMPUTE_PRELOADED: breaks the rule that a PRELOAD comes before it"),
+    ("two-computes", {}, [*PAIR, PAIR[1]], 7, "COMPUTE_PRELOADED: breaks the rule that a PRELOAD comes before it"),
+    ("accumulated", {}, [*PAIR, (5, *PAIR[1][1:])], 7, "COMPUTE_ACCUMULATED: breaks the rule that a PRELOAD comes before it"),
+    ("two-preloads", {}, [PAIR[0], *PAIR], 7, "PRELOAD: breaks the rule that the PRELOAD before it has had its COMPUTE"),
+    ("preload-loop", {}, [PAIR[0], *LOOP, (8, 0, 0)], 7, "LOOP_WS: breaks the rule that no PRELOAD waits for its COMPUTE"),
+    ("config-between", {}, [PAIR[0], config_ex(), PAIR[1]], 7, "CONFIG_EX: breaks the rule that no PRELOAD waits for its COMPUTE"),
+    ("strides-between", {}, [PAIR[0], (0, 1 << 7, 0), PAIR[1]], 7, "CONFIG_EX: breaks the rule that no PRELOAD waits for its COMPUTE"),
+    ("taken", {}, [config_ex(ws=0), *PAIR, PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: breaks the rule that the array holds weights, or sums that have not left it"),
+    ("first", {}, [config_ex(ws=0), PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: breaks the rule that the array holds weights, or sums that have not left it"),
+    ("reconfigured", {}, [config_ex(ws=0), *PAIR, config_ex(ws=0), PAIR[0], (5, *PAIR[1][1:])], 8, "COMPUTE_ACCUMULATED: breaks the rule that the array holds weights, or sums that have not left it"),
     ("memory", {}, [(2, BASE - 8, four(0))], 15, "reads 4 bytes at 0x7ffffff8"),
     ("inside-loop", {}, [LOOP[0], (10, 8, BASE), *LOOP[2:], (8, 0, 0)], 15, "LOOP_WS: MVIN: reads"),
 ]  # fmt: skip
@@ -296,12 +296,25 @@ def test_illegal_commands_are_rejected(
     assert outcome.output == [f"dump {OUTPUT:x} 55555555"]
 
 
-def test_use_before_configuration_is_noted(tmp_path: Path) -> None:
-    outcome = run(SMALL, commands((2, 0, four(0)), (3, OUTPUT, four(0))), tmp_path, base=BASE, size=SIZE)
-    assert outcome.error is None
-    assert outcome.notes == ["MVIN: used before its CONFIG_LD", "MVOUT: used before its CONFIG_ST"]
-    incomplete = run(SMALL, commands(*SETUP, *LOOP[:-1], (8, 0, 0)), tmp_path, base=BASE, size=SIZE)
-    assert incomplete.notes[0].startswith("LOOP_WS: some of its configuration is that of the run before last")
+@pytest.mark.parametrize(
+    ("items", "code", "text"),
+    [
+        ([(2, 0, four(0))], 10, "MVIN: breaks the rule that a CONFIG_LD of state 0 has come before"),
+        ([config_ld(4), (14, BASE, four(0))], 10, "MVIN3: breaks the rule that a CONFIG_LD of state 2"),
+        ([(3, OUTPUT, four(0))], 10, "MVOUT: breaks the rule that a CONFIG_ST has come before"),
+        ([(0, 1 << 7, 0), PAIR[0]], 10, "PRELOAD: breaks the rule that a CONFIG_EX of everything"),
+        ([*SETUP[:-1], *LOOP, (8, 0, 0)], 10, "LOOP_WS: breaks the rule that the CONFIG_LD, CONFIG_EX"),
+        ([*SETUP, *LOOP[:-1], (8, 0, 0)], 11, "LOOP_WS: breaks the rule that bounds, addresses and strides"),
+        ([*SETUP, *LOOP, (8, 0, 0), *LOOP[1:], (8, 0, 0)], 11, "LOOP_WS: breaks the rule that bounds"),
+        ([*SETUP, (15, 0, 0)], 11, "LOOP_CONV_WS: breaks the rule that all six configurations"),
+    ],
+)
+def test_what_was_not_configured(
+    items: list[tuple[int, int, int]], code: int, text: str, tmp_path: Path
+) -> None:
+    outcome = run(SMALL, commands(*items), tmp_path, base=BASE, size=SIZE)
+    assert outcome.error is not None
+    assert (outcome.error[0], outcome.error[1][: len(text)]) == (code, text)
 
 
 def test_counters_follow_the_protocol(tmp_path: Path) -> None:
@@ -339,7 +352,7 @@ def test_counters_follow_the_protocol(tmp_path: Path) -> None:
     assert (values[2] > 0, values[3:]) == (True, [16])
     none = GemminiConfig(dim=4, scratchpad_rows=128, accumulator_rows=64, counters=0)
     assert (
-        run(none, commands(load, op(), op(take), op()), tmp_path, base=BASE, size=SIZE).output
+        run(none, commands(*SETUP, load, op(), op(take), op()), tmp_path, base=BASE, size=SIZE).output
         == ["response 0"] * 3
     )
 

@@ -3,8 +3,9 @@
 // usage: bench COMMANDS SEED OFFER LOAD EXECUTE STORE READY
 // COMMANDS: a file with one "funct rs1 rs2" a line, numbers in hexadecimal. The other numbers are percentages of
 // cycles, at random: in which a command is offered, in which each class has space, in which the output is ready.
-// Output: one "cycle funct rs1 rs2" for every command given out; the last line is "end" and the cycle in which all
-// was idle, or "hang".
+// The configuration around the unroller is what the loop accepted last wants, but for what is not built.
+// Output: one "cycle funct rs1 rs2 trial" for every command given out; the last line is "end" and the cycle in which all
+// was idle, "error" with the code, rs1 and rs2 of a run command that is refused, or "hang".
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -58,6 +59,8 @@ int main(int argc, char** argv) {
   dut->in_valid = 0;
   dut->out_ready = 0;
   dut->ld_space = dut->ex_space = dut->st_space = 0;
+  dut->preloaded = 0;
+  dut->ex_set = dut->ex_ws = dut->st_set = dut->st_plain = 1;
   dut->eval();
   for (int i = 0; i < 3; i++) tick();
   dut->reset = 0;
@@ -65,6 +68,7 @@ int main(int argc, char** argv) {
   size_t next = 0;
   uint64_t cycle = 0, quiet = 0;
   bool offered = false;
+  unsigned stride = 0;
   for (;; cycle++) {
     if (!offered) offered = next < commands.size() && chance(3);
     dut->in_valid = offered;
@@ -90,6 +94,11 @@ int main(int argc, char** argv) {
       return 1;
     }
     bool accepted = dut->in_valid && dut->in_ready;
+    if (dut->out_valid && dut->out_ready && dut->out_error) {
+      std::printf("error %u %" PRIx64 " %" PRIx64 "\n", dut->out_error, static_cast<uint64_t>(dut->out_rs1),
+                  static_cast<uint64_t>(dut->out_rs2));
+      return 0;
+    }
     if (dut->out_valid && dut->out_ready) {
       bool passed = accepted && !(commands[next].funct >= 15 && commands[next].funct <= 21);
       if (!passed && !space[class_of(dut->out_funct, dut->out_rs1)]) {
@@ -100,10 +109,15 @@ int main(int argc, char** argv) {
         std::printf("wrong rd or xd\n");
         return 1;
       }
-      std::printf("%" PRIu64 " %x %" PRIx64 " %" PRIx64 "\n", cycle, static_cast<unsigned>(dut->out_funct),
-                  static_cast<uint64_t>(dut->out_rs1), static_cast<uint64_t>(dut->out_rs2));
+      if (passed == (dut->out_loop >> 2)) {
+        std::printf("wrong out_loop\n");
+        return 1;
+      }
+      std::printf("%" PRIu64 " %x %" PRIx64 " %" PRIx64 " %d\n", cycle, static_cast<unsigned>(dut->out_funct),
+                  static_cast<uint64_t>(dut->out_rs1), static_cast<uint64_t>(dut->out_rs2), dut->out_trial);
       quiet = 0;
     }
+    const Entry taken = accepted ? commands[next] : Entry{};
     if (accepted) {
       next++;
       offered = false;
@@ -118,5 +132,16 @@ int main(int argc, char** argv) {
       return 0;
     }
     tick();
+    if (taken.funct == 16) stride = taken.rs2 >> 48 & 255;
+    if (taken.funct == 15) {
+#ifdef BACO_TRAINING_CONVS
+      const bool training = true;
+#else
+      const bool training = false;
+#endif
+      dut->ex_transposes = training ? (taken.rs1 >> 4 & 1) << 1 | (taken.rs1 >> 5 & 1) : 0;
+      dut->ex_stride_a = stride >> (taken.rs2 >> 1 & 1);
+      dut->ex_stride_c = training && taken.rs2 >> 2 & 1 ? 2 : 1;
+    }
   }
 }

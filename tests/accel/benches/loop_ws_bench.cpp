@@ -3,7 +3,9 @@
 // Usage: bench INPUT OUTPUT. All numbers are little-endian.
 // INPUT: uint64 header {seed, commands, chances in 256 that in a cycle: a command is offered, a load, a product, a
 //   store has room, a command without class is taken}; commands (uint64 funct, rs1, rs2, rd + 256 * xd).
-// OUTPUT: for each command that comes out uint64 {cycle, commands taken so far, funct, rs1, rs2, rd + 256 * xd}.
+// OUTPUT: for each command that comes out uint64 {cycle, commands taken so far, funct, rs1, rs2, rd + 256 * xd + 65536 *
+// error}.
+// The configuration around the unroller is always what the loop at the door wants.
 // Fails with a message on a broken protocol rule or when nothing moves any more.
 #include <verilated.h>
 
@@ -59,6 +61,9 @@ int main(int argc, char** argv) {
   auto dut = std::make_unique<Vdut>(&context);
   dut->reset = 1, dut->in_valid = 0, dut->out_ready = 0;
   dut->ld_space = dut->ex_space = dut->st_space = 0;
+  dut->in_error = dut->in_loop = dut->preloaded = 0;
+  dut->ld_set = dut->ld_plain = 7, dut->ex_set = dut->ex_ws = dut->ex_stride_a = dut->ex_stride_c = 1;
+  dut->st_set = dut->st_plain = 1;
   for (int i = 0; i < 4; i++) {
     dut->clock = 0, dut->eval();
     dut->clock = 1, dut->eval();
@@ -74,6 +79,7 @@ int main(int argc, char** argv) {
       dut->in_rs2 = command[taken * 4 + 2];
       dut->in_rd = command[taken * 4 + 3] & 31;
       dut->in_xd = command[taken * 4 + 3] >> 8 & 1;
+      dut->ld_shrink = 3 | (dut->in_rs1 >> 2 & 1) << 2;  // of D as low_d says, of an addition's operands always
     }
     const bool load = random.chance(header[3]), product = random.chance(header[4]), store = random.chance(header[5]);
     const bool other = random.chance(header[6]);
@@ -90,7 +96,7 @@ int main(int argc, char** argv) {
     dut->out_ready = room, dut->eval();
     need(dut->out_valid == valid && dut->out_funct == funct, "out_ready changes what is offered");
     if (valid && room) {
-      output.insert(output.end(), {cycle, taken, funct, dut->out_rs1, dut->out_rs2, uint64_t(dut->out_rd) + 256 * dut->out_xd});
+      output.insert(output.end(), {cycle, taken, funct, dut->out_rs1, dut->out_rs2, uint64_t(dut->out_rd) + 256 * dut->out_xd + 65536 * dut->out_error});
       need(busy || (dut->in_valid && dut->in_ready), "a command passes without being taken");
       last_progress = cycle;
     }
