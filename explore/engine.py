@@ -12,13 +12,13 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Protocol
 
-from common.errors import InfeasibleError, InputError, Location, StorageError
+from common.errors import BacoError, InfeasibleError, InputError, Location, StorageError
 from common.files import output_folder
 from common.provenance import Provenance, stable_hash, versions
 from explore.candidate import BatchSummary, Candidate, CostModelName
@@ -340,7 +340,8 @@ def _search(
 ) -> Stopped:
     """Step the searcher until something ends the search; `start` is when this session's clock began."""
     evaluations, seconds_before = 0, 0.0
-    if study.batches:
+    restored = study.batches > 0
+    if restored:
         study.restore(searcher)
         last = study.summaries()[-1]
         evaluations, seconds_before = last.evaluations, last.seconds
@@ -353,7 +354,8 @@ def _search(
             return "time"
         if stop.requested:
             return "interrupted"
-        result = searcher.step()
+        with _from_snapshot(study, restored):
+            result = searcher.step()
         idle = 0 if result.candidates or result.evaluations > evaluations else idle + 1
         if idle > _MOST_IDLE_BATCHES and not result.done:
             raise RuntimeError(f"{type(searcher).__name__} makes no progress in phase '{result.phase}'")
@@ -365,6 +367,24 @@ def _search(
         if result.done:
             spent = budget.evaluations is not None and evaluations >= budget.evaluations
             return "budget" if spent else "converged"
+
+
+@contextlib.contextmanager
+def _from_snapshot(study: Study, restored: bool) -> Iterator[None]:
+    """A searcher that began from a snapshot believes its arrays; what it trips over may be what somebody wrote there."""
+    try:
+        yield
+    except BacoError:
+        raise
+    except Exception as error:
+        if not restored:
+            raise
+        raise StorageError(
+            f"the search cannot go on from this study's snapshot: {type(error).__name__}: {error}",
+            location=Location(str(study.path)),
+            hint="take a copy that nobody has edited, or explore again into another folder; if this study is as"
+            " baco wrote it, please report it",
+        ) from error
 
 
 def _prove(
