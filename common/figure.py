@@ -1,9 +1,13 @@
-"""Figures of matplotlib as bytes; names in them are no formulas, and letters that a font lacks are no news."""
+"""Figures of matplotlib as bytes: the same wherever they are drawn, names in them no formulas, missing letters no news."""
 
 from __future__ import annotations
 
 import io
+import os
+import sys
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from common.text import one_line
@@ -11,7 +15,47 @@ from common.text import one_line
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure_bytes", "figure_text"]
+__all__ = ["drawing", "figure_bytes", "figure_text", "new_figure"]
+
+
+@contextmanager
+def drawing(style: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """While it lasts, also as a decorator, figures are made and written by matplotlib's own defaults.
+
+    matplotlib takes its settings from a file `matplotlibrc` in the current folder, whoever put it there; some make it
+    run LaTeX on what is drawn.
+
+    Args:
+        style: settings of matplotlib that differ.
+    """
+    if "matplotlib" not in sys.modules:
+        _import_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        settings: Any = mpl.rcParams  # whose annotation lists every key there is
+        settings.update(style or {})
+        yield
+
+
+def _import_matplotlib() -> None:
+    """matplotlib takes half a second to import, so that only who draws should pay for it, and reads the current
+    folder then: nobody but the administrator writes to the one it is imported in."""
+    here = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
+    try:
+        os.chdir(os.sep)
+        import matplotlib.figure  # noqa: F401
+    finally:
+        os.fchdir(here)
+        os.close(here)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size (inches), laid out so that nothing overlaps. To be called while `drawing`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def figure_text(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.isa import disassemble, find_command_type
 from common.errors import InputError, Location
-from common.figure import figure_bytes
+from common.figure import drawing, figure_bytes, new_figure
 from common.files import atomic_write
 from common.numbers import WHOLE, whole_number
 from common.table import read_table_text
@@ -222,6 +222,7 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
     return {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
 
 
+@drawing()
 def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None = None) -> None:
     """Draw the chart as an image; the suffix of `path` says which kind (png, svg, pdf).
 
@@ -230,11 +231,10 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
     """
     chart = _chart(log, first, until, _MOST_IN_IMAGE)
     from matplotlib.collections import PolyCollection
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     colours = colours_of(chart.names)
-    figure = Figure(figsize=(14, 1.6 + 0.22 * len(chart.lanes)), layout="constrained")
+    figure = new_figure(14, 1.6 + 0.22 * len(chart.lanes))
     axes = figure.add_subplot()
     for alpha, least, spans in (
         (0.3, 0.0, [bar.waiting for bar in chart.bars]),

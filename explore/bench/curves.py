@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from common.figure import figure_bytes, figure_text
+from common.figure import drawing, figure_bytes, figure_text, new_figure
 from explore.bench.runs import Run
 
 
+@drawing()
 def figure(runs: Sequence[Run], kind: str) -> bytes:
     """Best EDP against samples and seconds, a row a network and space, a line a searcher (geometric mean over
     seeds, range shaded), as `png` or `svg`."""
     places = list(dict.fromkeys((run.key.space, run.key.network) for run in runs))
     searchers = list(dict.fromkeys(run.key.searcher for run in runs))
-    chart = Figure(figsize=(11, 3.2 * len(places)), layout="constrained")
+    chart = new_figure(11, 3.2 * len(places))
     axes = chart.subplots(len(places), 2, squeeze=False, sharey="row")
     for (space, network), pair in zip(places, axes, strict=True):
         for number, searcher in enumerate(searchers):

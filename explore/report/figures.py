@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.figure import figure_bytes, figure_text
+from common.figure import drawing, figure_bytes, figure_text, new_figure
 from explore.candidate import Cost
 from explore.objective import metric
 from explore.report.data import ReportData
@@ -30,11 +30,6 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
 
     The third metric, area where it is free, is shown by colour. Equal data give equal bytes.
     """
-    # matplotlib takes half a second to import: only who draws should pay for it
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter, LogLocator
-
     x_name, y_name = axis_metrics(data)
     c_name = next(name for name in ("area", "energy", "latency") if name not in (x_name, y_name))
 
@@ -44,15 +39,17 @@ def pareto_figures(data: ReportData) -> dict[str, bytes]:
     everyone = range(len(data.candidates))
     front = [i for i in everyone if data.candidates[i].front]
     rest = [i for i in everyone if not data.candidates[i].front]
-    style: Any = {  # matplotlib's own annotation lists every key there is
+    style = {
         "font.size": 10,
         "svg.hashsalt": "baco",
         "svg.fonttype": "path",
         "axes.spines.top": False,
         "axes.spines.right": False,
     }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    with drawing(style):
+        from matplotlib.ticker import EngFormatter, LogLocator
+
+        figure = new_figure(7.2, 4.6)
         axes = figure.add_subplot()
         if rest:
             axes.scatter(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
-from common.figure import figure_text
+from common.figure import drawing, figure_text, new_figure
 from common.text import html_text
 from compiler.network.program import NetworkProgram
 from sim.network.profile import Measured, OperatorProfile
@@ -66,6 +66,7 @@ def _cycles(one: Measured) -> tuple[int, ...]:
     return (one.cycles, *units, computes, stalls["command"], stalls["fence"])
 
 
+@drawing()
 def draw_network_image(built: NetworkProgram, run: NetworkRun, path: str | Path) -> None:
     """Draw the chart as an image; the suffix of `path` says which kind.
 
@@ -73,12 +74,11 @@ def draw_network_image(built: NetworkProgram, run: NetworkRun, path: str | Path)
     without timing, StorageError when the file cannot be written.
     """
     bars = _bars(built, run)
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     colours = colours_of(kinds)
-    figure = Figure(figsize=(16, 7), layout="constrained")
+    figure = new_figure(16, 7)
     axes = figure.add_subplot()
     for lane in range(len(_LANES)):
         axes.axhline(lane + 0.45, color="#cccccc", linewidth=0.5)

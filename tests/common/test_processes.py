@@ -11,7 +11,7 @@ import pytest
 
 import common.processes
 from common.processes import python_children
-from tests.hostile import hostile_folder
+from tests.hostile_folder import hostile_folder
 
 ROOT = Path(common.processes.__file__).parents[1]
 

@@ -130,7 +130,7 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_told(
 def test_workers_run_nothing_of_the_current_folder(tmp_path: Path) -> None:
     """From their first import on, and in their simulators and compilers."""
     # here, since the scripts of this file, which import it, lack the folder of tests
-    from tests.hostile import hostile_folder
+    from tests.hostile_folder import hostile_folder
 
     folder, trace = hostile_folder(tmp_path)
     script = tmp_path / "run.py"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from common.figure import figure_bytes, figure_text
+from common.figure import drawing, figure_bytes, figure_text, new_figure
 from explore.bench.paper.networks import AblationRow, NetworkRow
 from explore.bench.paper.operators import OperatorRow
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -19,10 +22,11 @@ def _png(chart: Figure) -> bytes:
     return figure_bytes(chart, "png", dpi=120)
 
 
+@drawing()
 def operators_chart(rows: Sequence[OperatorRow]) -> bytes:
     """Ratios of EDP, a panel a kind of operator, ours and published."""
     kinds = list(dict.fromkeys(row.kind for row in rows))
-    chart = Figure(figsize=(11, 3.2 * ((len(kinds) + 1) // 2)), layout="constrained")
+    chart = new_figure(11, 3.2 * ((len(kinds) + 1) // 2))
     panels = chart.subplots((len(kinds) + 1) // 2, 2, squeeze=False).ravel()
     for kind, ax in zip(kinds, panels, strict=False):
         own = [row for row in rows if row.kind == kind]
@@ -43,11 +47,12 @@ def operators_chart(rows: Sequence[OperatorRow]) -> bytes:
     return _png(chart)
 
 
+@drawing()
 def networks_chart(rows: Sequence[NetworkRow]) -> bytes:
     """EDP over ours, a group a network, a bar a system and model."""
     networks = list(dict.fromkeys(row.network for row in rows))
     series = list(dict.fromkeys((row.system, row.model) for row in rows))
-    chart = Figure(figsize=(12, 4.5), layout="constrained")
+    chart = new_figure(12, 4.5)
     ax = chart.subplots()
     width = 0.9 / len(series)
     for i, (system, model) in enumerate(series):
@@ -67,9 +72,10 @@ def networks_chart(rows: Sequence[NetworkRow]) -> bytes:
     return _png(chart)
 
 
+@drawing()
 def ablation_chart(rows: Sequence[AblationRow]) -> bytes:
     """Improvement stage by stage, a line a judge, and the published one."""
-    chart = Figure(figsize=(8, 4), layout="constrained")
+    chart = new_figure(8, 4)
     ax = chart.subplots()
     for model in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == model]
@@ -87,9 +93,10 @@ def ablation_chart(rows: Sequence[AblationRow]) -> bytes:
     return _png(chart)
 
 
+@drawing()
 def accuracy_chart(predicted: dict[str, Floats], measured: Floats) -> bytes:
     """Predicted against measured cycles, a panel a model."""
-    chart = Figure(figsize=(4 * len(predicted), 4), layout="constrained")
+    chart = new_figure(4 * len(predicted), 4)
     panels = chart.subplots(1, len(predicted), squeeze=False)[0]
     every = np.concatenate([measured, *predicted.values()])
     ends = [every.min() / 1.5, every.max() * 1.5]

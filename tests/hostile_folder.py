@@ -15,4 +15,6 @@ def hostile_folder(place: Path) -> tuple[Path, Path]:
             f"open({str(trace)!r}, 'a').write({name!r} + ' ')\nraise SystemExit('executed')\n"
         )
     (folder / "sitecustomize.py").write_text(f"open({str(trace)!r}, 'a').write('sitecustomize ')\n")
+    # matplotlib's settings: a colour, and an end that no text file has
+    (folder / "matplotlibrc").write_bytes(b"figure.facecolor: red\ntext.usetex: True\n\xff\xfe\n")
     return folder, trace
