@@ -1,6 +1,7 @@
 """Building simulators: what is kept, missing tools, what is said when a tool fails."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,21 @@ def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     without = Toolchain("package", "", "", ("c++",), {})
     with pytest.raises(InputError, match="Verilator is missing"):
         rtl_simulator("", without)
+
+
+@pytest.mark.slow
+def test_a_cache_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a shell, nor make, nor a list of arguments in a file takes parts of it for anything else."""
+    for flags in ("_FAST", "_SLOW"):
+        monkeypatch.setattr(sim.build, flags, ["-O0"])
+    monkeypatch.setattr(sim.build, "_CXX_FLAGS", [*sim.build._CXX_FLAGS, "-O0"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BACO_CACHE", "$(touch pwned) `touch pwned` \n'a' \"b\" \\;#%${HOME} -o \u00e9")
+    first = rtl_simulator(stub_verilog(128), toolchain())
+    assert os.access(first, os.X_OK)
+    assert [path.name for path in tmp_path.iterdir()] == [os.environ["BACO_CACHE"]]
+    done = subprocess.run([first, "--stream"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "--stream lacks its value\n")
 
 
 def test_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
