@@ -8,6 +8,7 @@ from pathlib import Path
 
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
+from common.text import one_line
 
 __all__ = ["load_accelerator", "preset_names"]
 
@@ -34,5 +35,6 @@ def load_accelerator(name_or_path: str | Path) -> Accelerator:
     if text and (looks_like_path or os.path.exists(text)):
         return Accelerator.from_yaml(name_or_path)
     raise InputError(
-        f"no accelerator '{text}': it is neither a preset nor a file", hint=did_you_mean(text, names)
+        f"no accelerator '{one_line(text, 200)}': it is neither a preset nor a file",
+        hint=did_you_mean(text, names),
     )

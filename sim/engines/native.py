@@ -208,10 +208,8 @@ def _recordings(recording: Recording, folder: Path) -> Iterator[list[str]]:
                 continue
             stream = open_in_place(path)
             if stream is None:
-                try:
-                    path.open(
-                        "wb"
-                    ).close()  # a place that cannot be written is better known before a long run
+                try:  # a place that cannot be written is better known before a long run
+                    path.open("wb").close()
                 except OSError as error:
                     raise storage_error(error, path) from error
                 arguments += [name, str(path)]

@@ -204,7 +204,7 @@ def test_where_nothing_can_be_written(
     if os.path.exists("/dev/full"):
         code, said = simulate(capsys, tmp_path, elf, "functional", "--log", "/dev/full")
         assert code == 2
-        assert "cannot write the log" in said
+        assert "/dev/full: cannot be written: the disk is full" in said
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BACO_CACHE", str(tmp_path / "file" / "cache"))
     code, said = simulate(capsys, tmp_path, elf, "functional")

@@ -239,7 +239,7 @@ def test_entries_of_a_wrong_type() -> None:
     ("arguments", "reason"),
     [
         (("a b", (1,), "int8"), "cannot name a buffer"),
-        (("a", (0,), "int8"), "sizes are at least 1"),
+        (("a", (0,), "int8"), "sizes of at least 1"),
         (("a", (1,), "int9"), "cannot hold int9"),
         (("a", (1,), "int8", "somehow"), "cannot be 'somehow'"),
         (

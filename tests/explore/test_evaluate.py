@@ -272,7 +272,7 @@ def test_mappings_beyond_their_accelerator_are_counted(tmp_path: Path) -> None:
             "L3[WIO] N1 - L2[WI] N1 - L1[O] N1 - L0[W] N1",
             r":4:1: factors of . multiply to 1",
         ),
-        ("prob.K", "0", r":4:\d+: prob.K must be a whole number from 1 to 9007199254740992, not '0'"),
+        ("prob.K", "0", r":4:\d+: prob.K must be from 1 to 9007199254740992, not 0"),
         ("prob.K", "2.5", r":4:\d+: prob.K must be"),
         ("arch.meshX", "inf", r":4:\d+: arch.meshX must be"),
         ("target.cycle", "-3", r":4:\d+: target.cycle must be a positive number, not '-3'"),

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import json
-import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 from genome_helpers import random_rows
-from study_helpers import content, small_space, small_workload
+from study_helpers import content, small_workload
 
 from accel.presets import load_accelerator
 from common.errors import InputError
 from compiler.layer import Layer
 from compiler.lower.choose import choose
 from compiler.lower.realise import mapping_of
-from explore._store import dump, row_digest
 from explore.candidate import Candidate
 from explore.cost.instruction import predict_layers
 from explore.cost.model import check_cost_model, default_cost_model, make_cost_model
@@ -249,27 +246,6 @@ def test_the_model_is_part_of_a_study(tmp_path: Path) -> None:
     assert [bound.name for bound in data.bounds] == ["compulsory traffic"]
     with pytest.raises(InputError, match="cost model is instruction in the study, reference now"):
         explore(cost_model="reference", resume=True)
-
-
-def test_a_study_from_before_models_could_be_chosen_reads_as_reference(tmp_path: Path) -> None:
-    arguments = (WORKLOAD, small_space(), EDP, "random", 20)
-    path = run_exploration(*arguments, out=tmp_path, cost_model="reference").path
-    connection = sqlite3.connect(path)
-    (text,) = connection.execute("SELECT value FROM meta WHERE key = 'setup'").fetchone()
-    setup = json.loads(text)
-    assert setup.pop("cost_model") == "reference"
-    old = dump(setup)
-    connection.execute(
-        "UPDATE meta SET value = ?, digest = ? WHERE key = 'setup'", (old, row_digest("setup", old))
-    )
-    connection.commit()
-    connection.close()
-    with Study.open(path, read_only=True) as study:
-        assert study.cost_model == "reference"
-    assert report_data(path).search.cost_model == "reference"
-    again = run_exploration(*arguments, out=tmp_path, resume=True)
-    assert again.resumed
-    assert again.setup.cost_model.name == "reference"
 
 
 def test_a_model_that_cannot_predict_a_space_is_refused() -> None:
