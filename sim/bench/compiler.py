@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class Row:
 
     Attributes:
         array_bound, memory_bound: cycles, see `compiler.lower.bound`; the bound is the larger one.
-        heuristic: None where the default tiling cannot be compiled.
+        heuristic: the better of the paths that Gemmini's library offers; None where none can be compiled.
     """
 
     set: str
@@ -120,12 +121,15 @@ def bench_compiler(
         rows.append(row)
         against = f", {row.against:.3f} of the default tiling" if row.against else ""
         progress(f"{row.set} {row.layer}: {row.ours.cycles:,} cycles, {row.ratio:.3f} of the bound{against}")
+    ratios = [row.against for row in rows if row.against]
     return {
         "accelerator": accelerator.name,
         "config_hash": accelerator.config_hash,
         "tools": tools,
         "geometric_mean": geometric_mean([row.ratio for row in rows]),
-        "worst_against_heuristic": max((row.against for row in rows if row.against), default=None),
+        "worst_against_heuristic": max(ratios, default=None),
+        "best_against_heuristic": min(ratios, default=None),
+        "geometric_mean_against_heuristic": geometric_mean(ratios) if ratios else None,
         "layers": [
             asdict(row) | {"bound": row.bound, "ratio": row.ratio, "against": row.against} for row in rows
         ],
@@ -190,12 +194,16 @@ def _row(
     best = bound(layer, accelerator)
     ours, result = _measure(layer, choose, accelerator, memory, progress)
     default, reason = None, ""
-    try:
-        default, _ = _measure(layer, gemmini_schedule, accelerator, memory, progress)
-    except InfeasibleError as error:
-        reason = str(error)
-    if default is not None and default.digest != ours.digest:
-        raise BacoError(f"{named.name}: '{ours.schedule}' and '{default.schedule}' give different results")
+    for schedule_of in _gemmini_paths(layer, accelerator):
+        try:
+            found, _ = _measure(layer, schedule_of, accelerator, memory, progress)
+        except InfeasibleError as error:
+            reason = str(error)
+            continue
+        if found.digest != ours.digest:
+            raise BacoError(f"{named.name}: '{ours.schedule}' and '{found.schedule}' give different results")
+        if default is None or found.cycles < default.cycles:
+            default = found
     row = Row(
         named.set,
         named.name,
@@ -207,6 +215,13 @@ def _row(
         reason,
     )
     return row, result.tools
+
+
+def _gemmini_paths(layer: Layer, accelerator: Accelerator) -> list[Callable[[Layer, Accelerator], Schedule]]:
+    """The paths of Gemmini's library that a layer can take: of two, whoever uses it takes the better."""
+    paths = [gemmini_schedule, partial(gemmini_schedule, pointwise_products=True)]
+    different = paths[0](layer, accelerator) != paths[1](layer, accelerator)
+    return list(paths) if different else paths[:1]
 
 
 def _measure(
@@ -255,7 +270,13 @@ def report_text(result: dict[str, Any]) -> str:
     lines = [
         f"{result['accelerator']}: {len(result['layers'])} layers, cycles on the RTL over the bound:"
         f" {result['geometric_mean']:.3f} (geometric mean)."
-        + (f" Over Gemmini's default tiling: {worst:.3f} at worst." if worst else ""),
+        + (
+            f" Over Gemmini's default tiling: {result['geometric_mean_against_heuristic']:.3f} (geometric mean),"
+            f" {result['best_against_heuristic']:.3f} at best, {worst:.3f} at worst. The default tiling is the better of"
+            " the paths of Gemmini's library: windows of one pixel as convolutions and, where they can be, as products."
+            if worst
+            else ""
+        ),
         "",
         "The bound is the larger of two: weight-stationary passes (each at least 4 rows, one of them as long as the side"
         " of the array where new weights come in), and compulsory bytes at the memory's bandwidth. The remaining columns"
