@@ -219,9 +219,9 @@ def _row(
 
 def _gemmini_paths(layer: Layer, accelerator: Accelerator) -> list[Callable[[Layer, Accelerator], Schedule]]:
     """The paths of Gemmini's library that a layer can take: of two, whoever uses it takes the better."""
-    paths = [gemmini_schedule, partial(gemmini_schedule, pointwise_products=True)]
-    different = paths[0](layer, accelerator) != paths[1](layer, accelerator)
-    return list(paths) if different else paths[:1]
+    products = partial(gemmini_schedule, pointwise_products=True)
+    differ = gemmini_schedule(layer, accelerator) != products(layer, accelerator)
+    return [gemmini_schedule, products] if differ else [gemmini_schedule]
 
 
 def _measure(
