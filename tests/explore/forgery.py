@@ -113,6 +113,8 @@ def forged_json(text: str, rng: random.Random) -> tuple[str, str]:
             walk(inner, f"{name}.{key}")
 
     walk(data, "")
+    if not places:
+        return "[]", "is a list"
     node, key, name = rng.choice(places)
     value = rng.choice(_VALUES)
     if rng.random() < 0.15:

@@ -1,0 +1,197 @@
+"""What a reader copies works: every shell block of README and docs runs in bash, as it stands, page by page.
+
+The blocks of a page run in order, in one folder that holds `model.onnx` and `image.npy`, the files that pages take from
+their reader. A block behind the comment `<!-- minutes -->` is left to the slow test, one behind `<!-- command N -->` to
+those of the installation. Output that a page shows below a block must appear, but for numbers, hashes and spacing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: Files that a page must have made in the end.
+MADE = {
+    "guide-onnx-to-verilog.md": (
+        *("design/report.html", "design/best/accelerator.yaml", "design/best/mappings.yaml"),
+        *("design/study.sqlite", "accelerator.v", "gemmini_params.h", "model.elf", "result.npy"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block of commands with the output shown below it, if any."""
+
+    commands: str
+    shown: tuple[str, ...]
+    note: str
+
+
+def steps(text: str) -> list[Step]:
+    blocks = re.findall(
+        r"(?:<!-- ([^>]*) -->\n)?^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.S | re.M
+    )
+    return [Step(commands, tuple(shown.splitlines()), note) for note, commands, shown in blocks]
+
+
+_HASH, _NUMBER = r"\b[0-9a-f]{16}\b", r"\d[\d,]*(?:\.\d+)?"
+
+
+def pattern(line: str) -> str:
+    """A shown line as a regular expression: any numbers, hashes and spacing, `...` for anything."""
+    words = []
+    for word in line.split():
+        if word == "...":
+            words.append(".*")
+            continue
+        parts = re.split(f"({_HASH}|{_NUMBER})", word)
+        kinds = [_HASH if re.fullmatch(_HASH, part) else _NUMBER for part in parts[1::2]]
+        texts = [re.escape(part) for part in parts[::2]]
+        words.append("".join(a + b for a, b in zip(texts, [*kinds, ""], strict=True)))
+    return r"\s+".join(words)
+
+
+def missing(shown: tuple[str, ...], output: str) -> list[str]:
+    """Shown lines that the output does not have, in their order."""
+    text = re.sub(r"[ \t]+", " ", output)
+    at, lost = 0, []
+    for line in shown:
+        if line.strip() == "...":
+            continue
+        found = re.compile(pattern(line)).search(text, at)
+        if found is None:
+            lost.append(line)
+        else:
+            at = found.end()
+    return lost
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Holds `model.onnx` and `image.npy`, and is where commands run."""
+    random = np.random.default_rng(0)
+    shapes = {"w1": (8, 3, 3, 3), "b1": (8,), "w2": (8, 8, 3, 3), "b2": (8,), "w3": (10, 8), "b3": (10,)}
+    weights = [
+        numpy_helper.from_array(random.normal(0, 0.2, shape).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
+    conv = {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], **conv),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("MaxPool", ["r1"], ["p1"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["p1", "w2", "b2"], ["c2"], **conv),
+        helper.make_node("Add", ["c2", "p1"], ["a"]),
+        helper.make_node("Relu", ["a"], ["r2"]),
+        helper.make_node("GlobalAveragePool", ["r2"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["y"], transB=1),
+    ]
+    ends = [("x", (1, 3, 8, 8)), ("y", (1, 10))]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in ends)
+    model = helper.make_model(
+        helper.make_graph(nodes, "small", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    model.ir_version = 8
+    onnx.save(model, str(tmp_path / "model.onnx"))
+    np.save(tmp_path / "image.npy", random.normal(0, 1, (1, 3, 8, 8)).astype(np.float32))
+    return tmp_path
+
+
+def execute(commands: str, folder: Path) -> str:
+    """What a block prints, both streams; its commands are those of the environment that runs the tests."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert done.returncode == 0, f"{commands}\n{done.stdout}"
+    return done.stdout
+
+
+def check(page: Path, folder: Path, *, minutes: bool) -> None:
+    before = set(os.listdir(folder))
+    for step in steps(page.read_text(encoding="utf-8")):
+        if step.note.startswith("command") or (step.note == "minutes" and not minutes):
+            continue
+        assert step.note in ("", "minutes")
+        output = execute(step.commands, folder)
+        assert missing(step.shown, output) == [], output
+    for name in MADE.get(page.name, ()):
+        assert (folder / name).stat().st_size > 0, name
+    # a redirection that nobody meant, as of `->`, leaves a file of an odd name
+    assert not [name for name in set(os.listdir(folder)) - before if not re.fullmatch(r"[\w.-]+", name)]
+
+
+def _pages(*, minutes: bool) -> list[Path]:
+    """Those with blocks that take minutes, or with blocks that do not."""
+    return [
+        page
+        for page in PAGES
+        if any(
+            (step.note == "minutes") == minutes and not step.note.startswith("command")
+            for step in steps(page.read_text(encoding="utf-8"))
+        )
+    ]
+
+
+@pytest.mark.parametrize("page", _pages(minutes=False), ids=lambda page: page.stem)
+def test_blocks(page: Path, folder: Path) -> None:
+    check(page, folder, minutes=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("page", _pages(minutes=True), ids=lambda page: page.stem)
+def test_blocks_that_take_minutes(page: Path, folder: Path) -> None:
+    check(page, folder, minutes=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_first_command_on_a_clean_clone(tmp_path: Path) -> None:
+    """Installs from the package index; the second command is what continuous integration runs."""
+    (first,) = (step for step in steps(PAGES[0].read_text(encoding="utf-8")) if step.note == "command 1")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    output = execute(first.commands, clone)
+    assert missing(first.shown, output) == [], output
+
+
+def test_every_block_has_a_language_that_is_checked() -> None:
+    """No shell command hides in a block that no test runs: `console` and blocks without a language are not used."""
+    for page in PAGES:
+        languages = re.findall(r"^```(\w*)\n.*?^```$", page.read_text(encoding="utf-8"), re.S | re.M)
+        assert set(languages) <= {"sh", "text", "python", "yaml", "mlir", "bibtex"}, page.name
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (page.parent / target).exists(), (page.name, target)
+
+
+def test_shown_lines_are_looked_for_in_order() -> None:
+    output = "a  1,234 lines, id 00ff00ff00ff00ff\nend 7\n"
+    assert missing(("a 9 lines, id 1111111111111111", "...", "end 3"), output) == []
+    assert missing(("end 3", "a 9 lines, id 1111111111111111"), output) == ["a 9 lines, id 1111111111111111"]
+    assert missing(("a 9 words",), output) == ["a 9 words"]
