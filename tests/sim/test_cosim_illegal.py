@@ -134,7 +134,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     ),
     "LOOP_WS with layer norm": ("NOT_BUILT", [*CONFIGURED, *loop_ws(act=2)]),
     "LOOP_WS between PRELOAD and COMPUTE": ("OUT_OF_TURN", [*CONFIGURED, preload(0, ACC), *loop_ws()]),
-    "LOOP_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_ws(), *loop_ws(a=END - 15)]),
+    "LOOP_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_ws(), *loop_ws(a=END - 15, ex_accumulate=1)]),
     "LOOP_WS storing beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_ws(c=END - 12)]),
     "LOOP_CONV_WS of zeros": ("BAD_SIZE", [*CONFIGURED, *(Command(n, 0, 0) for n in CONV), Command(15, 0, 0)]),
     "LOOP_CONV_WS of ones": ("BAD_FLAGS", [*CONFIGURED, *loop_conv()[:-1], Command(15, ONES, ONES)]),
@@ -152,7 +152,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
         "BAD_FLAGS",
         [*CONFIGURED, *loop_conv(trans_weight_1203=1, trans_weight_0132=1)],
     ),
-    "LOOP_CONV_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_conv(), *loop_conv(input=END - 2)]),
+    "LOOP_CONV_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_conv(), *loop_conv(input=END - 2, no_bias=1)]),
     # commands
     "a function code that is none": ("UNKNOWN_COMMAND", [Command(99, 5, 6)]),
     "the first code behind the last": ("UNKNOWN_COMMAND", [Command(26, 0, 0)]),
@@ -195,7 +195,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "a copy beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, stride=2**31)]),
     "a copy that overlaps its source": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 2)]),
     "a load from below memory": ("MAIN_MEMORY", [CONFIG_LD, load(BASE - 1, 0)]),
-    "a load from beyond memory": ("MAIN_MEMORY", [CONFIG_LD, load(END - 12, 0), load(END - 15, 0)]),
+    "a load from beyond memory": ("MAIN_MEMORY", [CONFIG_LD, load(END - 16, 0), load(END - 15, 0)]),
     "a load of the highest address": ("MAIN_MEMORY", [CONFIG_LD, load(ONES, 0)]),
     "a store beyond memory": ("MAIN_MEMORY", [CONFIG_ST, store(0, END - 16), store(0, END - 15)]),
     # products
