@@ -61,6 +61,9 @@ class _Chance:
         numbers |= {acc_rows // 2 // dim, blocks, blocks * dim, 64, 128, 255, 256, 4 * dim, 1 << 15, 1 << 16}
         numbers |= {rows // dim, accelerator.dma_max_bytes, accelerator.dma_max_bytes // 4}
         self.numbers = sorted({max(0, number + step) for number in numbers for step in (-1, 0, 1)})
+        # behind the stream's memory the local ones are stored (sim/cpp/cosim.h), whole or at several scales
+        local = rows * dim + acc_rows * dim * 4
+        self.ends = (BASE, BASE + MEMORY_BYTES, BASE + MEMORY_BYTES + local)
         row_bits = max(rows - 1, acc_rows - 1, 1).bit_length()
         self.rows = [0, 1, rows - dim, rows - 1, rows, rows // 2, acc_rows - dim, acc_rows - 1, acc_rows]
         self.rows += [1 << row_bits, (1 << row_bits) - 1, 1 << 25, 1 << 26]
@@ -84,8 +87,7 @@ class _Chance:
     def address(self) -> int:
         """An address of main memory, mostly near one of its ends or inside."""
         r = self.r
-        ends = (BASE, BASE + MEMORY_BYTES)
-        near = r.choice(ends) + r.randint(-70, 70)
+        near = r.choice(self.ends) + r.randint(-70, 70)
         return r.choice(
             (0, near, near, BASE + r.randrange(MEMORY_BYTES), r.getrandbits(64), 1 << 40, BASE + (1 << 40))
         )
