@@ -50,7 +50,7 @@ def _latency(probe: Probe) -> float:
     stream.config_load(dim)
     stream.fence()
     stream.load(BASE, 0, rows=1)
-    stream.product(0, accumulator(0))
+    stream.product(0, accumulator(0), keep=False)  # the array holds nothing yet that could be kept
     time = probe.run(stream)
     spent = time.result.counters["memory_read_latency_sum_cycles"]
     return issued(time.computes()[0]) - issued(time.loads()[0]) - spent

@@ -2,8 +2,8 @@
 
 Every choice leans towards edges (sizes 1 and DIM, the same few rows again and again), since that is where hardware
 and model part. Main memory is three regions; between two fences each is only read or only written, so that loads
-and stores need no further fences (section 9). What else must not be done is listed in sim/cpp/rules.h, which also
-guards this generator: a stream it calls illegal is a mistake here.
+and stores need no further fences (section 9). What else must not be done is listed in accel/isa/legality: a stream
+that is refused, or that races, is a mistake here.
 """
 
 from __future__ import annotations

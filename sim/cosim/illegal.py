@@ -2,8 +2,8 @@
 
 What is illegal is not decided here: both models judge every stream, and must judge it alike. Damage is of every kind that
 a broken program or a broken compiler could do: bits flipped, fields and registers of zeros, ones, limits and their
-neighbours, commands dropped, doubled, put elsewhere, made another command, asked for a result. Most streams get one
-blow, so that whatever it breaks is the first thing that is wrong.
+neighbours, commands dropped, doubled, put elsewhere, made another command, asked for a result, the set-up left out, rows
+touched that a PRELOAD waits for. Most streams get one blow, so that whatever it breaks is the first thing that is wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ import random
 from collections.abc import Callable
 
 from accel.config import Accelerator
-from accel.isa import COMMANDS, GARBAGE, Command, CommandType, Field, encode, find_command_type
+from accel.isa import (
+    COMMANDS,
+    GARBAGE,
+    IDENTITY_SCALE,
+    Command,
+    CommandType,
+    Field,
+    encode,
+    find_command_type,
+)
 from sim.cosim.generate import ACCUMULATE, ACCUMULATOR, READ_FULL, Generator
 from sim.cosim.macros import MacroGenerator
 from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
@@ -20,6 +29,8 @@ from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, gr
 __all__ = ["illegal_stream"]
 
 _WORD, _REGISTER = (1 << 32) - 1, (1 << 64) - 1
+#: Row number of a local address word, the bits that are ignored included.
+_ROW = (1 << 26) - 1
 _KINDS = tuple(COMMANDS.values())
 
 
@@ -30,6 +41,8 @@ def illegal_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
     r = generator.random
     generator.initialise()
     chance = _Chance(accelerator, r)
+    if r.random() < 0.08:
+        del generator.items[:]  # nothing is configured
     if r.random() < 0.15:
         generator.items += [chance.command() for _ in range(r.randint(1, 30))]
         return generator.stream(name)
@@ -54,13 +67,17 @@ class _Chance:
 
     def __init__(self, accelerator: Accelerator, r: random.Random) -> None:
         self.r = r
-        dim, rows = accelerator.dim, accelerator.scratchpad_rows
+        self.dim = dim = accelerator.dim
+        rows = accelerator.scratchpad_rows
         acc_rows = accelerator.accumulator_rows
         blocks = max(1, accelerator.dma_max_bytes // dim)
         numbers = {0, 1, 2, 3, dim, 2 * dim, rows, rows // 2, rows // 2 // dim, acc_rows, acc_rows // 2}
         numbers |= {acc_rows // 2 // dim, blocks, blocks * dim, 64, 128, 255, 256, 4 * dim, 1 << 15, 1 << 16}
         numbers |= {rows // dim, accelerator.dma_max_bytes, accelerator.dma_max_bytes // 4}
         self.numbers = sorted({max(0, number + step) for number in numbers for step in (-1, 0, 1)})
+        # behind the stream's memory the local ones are stored (sim/cpp/cosim.h), whole or at several scales
+        local = rows * dim + acc_rows * dim * 4
+        self.ends = (BASE, BASE + MEMORY_BYTES, BASE + MEMORY_BYTES + local)
         row_bits = max(rows - 1, acc_rows - 1, 1).bit_length()
         self.rows = [0, 1, rows - dim, rows - 1, rows, rows // 2, acc_rows - dim, acc_rows - 1, acc_rows]
         self.rows += [1 << row_bits, (1 << row_bits) - 1, 1 << 25, 1 << 26]
@@ -84,8 +101,7 @@ class _Chance:
     def address(self) -> int:
         """An address of main memory, mostly near one of its ends or inside."""
         r = self.r
-        ends = (BASE, BASE + MEMORY_BYTES)
-        near = r.choice(ends) + r.randint(-70, 70)
+        near = r.choice(self.ends) + r.randint(-70, 70)
         return r.choice(
             (0, near, near, BASE + r.randrange(MEMORY_BYTES), r.getrandbits(64), 1 << 40, BASE + (1 << 40))
         )
@@ -122,7 +138,7 @@ class _Damage:
         self.blows: list[Callable[[int, Command], None]] = [
             *(self.field, self.field, self.field, self.field, self.near, self.near, self.near, self.bit),
             *(self.register, self.drop, self.double, self.swap, self.elsewhere, self.another, self.result),
-            *(self.insert, self.insert),
+            *(self.insert, self.insert, self.between, self.between, self.accumulate, self.configure),
         ]
 
     def strike(self) -> None:
@@ -202,3 +218,47 @@ class _Damage:
         """A command of chance, or one of the stream's own, comes between."""
         own = self.r.choice(self.items)
         self.items.insert(index, self.chance.command() if own is None or self.r.getrandbits(1) else own)
+
+    def _one_of(self, *names: str) -> tuple[int, Command] | None:
+        """One of the commands with these names, and its place."""
+        found = [
+            (n, item)
+            for n, item in enumerate(self.items[self.start :], self.start)
+            if item is not None and (kind := find_command_type(item.funct, item.rs1)) and kind.name in names
+        ]
+        return self.r.choice(found) if found else None
+
+    def between(self, index: int, command: Command) -> None:
+        """A load, store or copy of rows near those of a PRELOAD comes before its COMPUTE."""
+        r, dim = self.r, self.chance.dim
+        if not (found := self._one_of("PRELOAD")):
+            self.insert(index, command)
+            return
+        index, preload = found
+        word = r.choice((preload.rs1, preload.rs2)) & _WORD & ~(READ_FULL if r.getrandbits(1) else 0)
+        row = min(max((word & _ROW) + r.randint(-dim, dim), 0), _ROW)
+        fields = {"rows": r.randint(1, dim), "cols": r.randint(1, dim), "local": word & ~_ROW | row}
+        name = r.choice(("MVIN", "MVIN2", "MVIN3", "MVOUT", "MVOUT_SPAD"))
+        if name == "MVOUT_SPAD":
+            fields |= {"destination": row, "destination_stride": 1}
+            fields[r.choice(("destination", "local"))] = self.chance.local()
+        else:
+            fields["address"] = BASE + r.randrange(MEMORY_BYTES // 2)
+        self.items.insert(index + 1, encode(name, **fields))
+
+    def accumulate(self, index: int, command: Command) -> None:
+        """A COMPUTE uses what the array holds instead of what was preloaded, or the other way round."""
+        if not (found := self._one_of("COMPUTE_PRELOADED", "COMPUTE_ACCUMULATED")):
+            self.insert(index, command)
+            return
+        index, compute = found
+        self.items[index] = compute._replace(funct=compute.funct ^ 1)
+
+    def configure(self, index: int, _: Command) -> None:
+        """A CONFIG_EX of sensible values comes between."""
+        r = self.r
+        values = {name: r.getrandbits(1) for name in ("dataflow", "activation", "a_transpose", "b_transpose")}
+        self.items.insert(
+            index,
+            encode("CONFIG_EX", a_stride=r.choice((1, 1, 2)), c_stride=1, acc_scale=IDENTITY_SCALE, **values),
+        )

@@ -132,7 +132,7 @@ def parse_stream(text: str, source: str) -> Stream:
     name: str | None = None
     settings, items = dict[str, int | float](), list[Item]()
     for number, line in enumerate(text.split("\n"), 1):
-        words = line.split("#", 1)[0].split()
+        words = re.findall(r"[^ \t\r]+", line.split("#", 1)[0])  # no other character is a space here
         if not words:
             continue
         here = Location(source, number)

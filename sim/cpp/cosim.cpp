@@ -134,7 +134,7 @@ size_t count_lines(const std::string& text) { return static_cast<size_t>(std::co
 class Expected {
  public:
   Expected(const Config& config, Memory& memory) : memory_(memory), device_(config, memory), races_(config, memory) {
-    device_.observer = [this](const Command& primitive) { races_.follow(primitive, in_convolution_); };
+    device_.observer = [this](const Command& primitive) { races_.follow(primitive, convolution_); };
   }
   void play(const std::vector<StreamItem>& items) {
     StreamPlayer player(items, device_, memory_, out_);
@@ -142,7 +142,7 @@ class Expected {
       const StreamItem* item = player.current();
       if (item && item->kind == StreamItem::Kind::kFence) races_.fence();
       const bool is_command = item && item->kind == StreamItem::Kind::kCommand;
-      in_convolution_ = is_command && item->command.funct == kLoopConv;
+      convolution_ = is_command && item->command.funct == kLoopConv ? ++convolutions_ : 0;
       if (is_command) last_ = item->command;
       player.cycle();
     }
@@ -161,7 +161,7 @@ class Expected {
   Races races_;
   std::ostringstream out_;
   Command last_;
-  bool in_convolution_ = false;
+  uint32_t convolutions_ = 0, convolution_ = 0;  // that have come; number of the one that is running, 0 for none
 };
 
 Outcome play_rtl(const Config& config, Memory& memory, const std::vector<StreamItem>& items, const Settings& settings,

@@ -8,7 +8,8 @@ namespace baco {
 
 namespace {
 constexpr uint64_t kAddressMask = (uint64_t{1} << 40) - 1;  // the memory port's address width
-enum : uint8_t { kRead = 1, kWritten = 2, kWrittenAnyhow = 4 };
+constexpr uint32_t kRead = 1, kWritten = 2;
+constexpr int kWriterShift = 2;
 }  // namespace
 
 MemoryUse::MemoryUse(const Config& config) : config_(config), row_bits_(local_row_bits(config)) {}
@@ -64,19 +65,22 @@ void MemoryUse::store(const Command& command, const Visit& visit) const {
 Races::Races(const Config& config, const Memory& memory)
     : use_(config), base_(memory.base()), touched_(memory.size()) {}
 
-void Races::follow(const Command& primitive, bool of_convolution) {
+void Races::follow(const Command& primitive, uint32_t convolution) {
   use_.follow(primitive, [&](uint64_t address, uint64_t bytes, bool write) {
     const uint64_t offset = address - base_;
     if (offset >= touched_.size() || bytes > touched_.size() - offset) return;  // refused by others
-    const uint8_t mine = !write ? kRead : of_convolution ? kWrittenAnyhow : kWritten;
-    const uint8_t others = !write ? kWritten | kWrittenAnyhow : of_convolution ? ~uint8_t{0} : kRead | kWrittenAnyhow;
-    for (uint8_t* at = &touched_[offset]; bytes; ++at, --bytes) {
-      found_ |= (*at & others) != 0;
-      *at |= mine;
+    for (uint32_t* at = &touched_[offset]; bytes; ++at, --bytes) {
+      if (!write) {
+        found_ |= (*at & kWritten) != 0;
+        *at |= kRead;
+        continue;
+      }
+      found_ |= (*at & kRead) != 0 || (convolution != 0 && *at >> kWriterShift == convolution);
+      *at = (*at & kRead) | kWritten | convolution << kWriterShift;
     }
   });
 }
 
-void Races::fence() { std::fill(touched_.begin(), touched_.end(), uint8_t{0}); }
+void Races::fence() { std::fill(touched_.begin(), touched_.end(), uint32_t{0}); }
 
 }  // namespace baco

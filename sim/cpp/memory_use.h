@@ -42,19 +42,20 @@ class MemoryUse {
 };
 
 // Finds races: bytes that are touched twice between two fences in an order that nothing defines (ISA specification,
-// section 9). Reads and writes are not ordered; two writes keep their order here, but for those of a convolution, whose
+// section 9). Reads and writes are not ordered; two writes keep their order here, but for those of one convolution, whose
 // unroller takes pixels and channels in another order than the specification lists them.
 class Races {
  public:
   Races(const Config& config, const Memory& memory);
-  void follow(const Command& primitive, bool of_convolution);
+  // `convolution`: number of the LOOP_CONV_WS that the command is a part of, 0 when it is of none.
+  void follow(const Command& primitive, uint32_t convolution);
   void fence();
   bool found() const { return found_; }
 
  private:
   MemoryUse use_;
   const uint64_t base_;
-  std::vector<uint8_t> touched_;  // by byte since the last fence: kRead, kWritten, kWrittenAnyhow
+  std::vector<uint32_t> touched_;  // by byte since the last fence: kRead, kWritten, above them who wrote it last
   bool found_ = false;
 };
 

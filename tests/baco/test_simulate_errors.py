@@ -31,11 +31,16 @@ REFUSED = {
     "rows": ("mvin(buffer, SP(0), 1, DIM + 1);", "bad size", "rows=5"),
     "columns": ("mvin(buffer, SP(0), 200, 1);", "bad size", "cols=200"),
     "operand": (
-        "preload(ACC(0), DIM, DIM, ACC(4), DIM, DIM);",
+        "config_ex(); preload(ACC(0), DIM, DIM, ACC(4), DIM, DIM);",
         "illegal flags",
         "PRELOAD bd=acc[0]",
     ),
     "copy": ("mvout_spad(ACC(0), 1, SP(0), DIM, DIM);", "illegal flags", "MVOUT_SPAD destination=acc[0]"),
+    "PRELOAD without CONFIG_EX": (
+        "preload(SP(0), DIM, DIM, ACC(0), DIM, DIM);",
+        "used before its configuration",
+        "PRELOAD bd=spad[0]",
+    ),
     "COMPUTE alone": (
         "config_ex(); compute_preloaded(SP(0), DIM, DIM, SP(0), DIM, DIM);",
         "PRELOAD and COMPUTE not in pairs",
@@ -47,7 +52,7 @@ REFUSED = {
         "PRELOAD bd=spad[1]",
     ),
     "CONFIG_EX between": (
-        "preload(SP(0), DIM, DIM, ACC(0), DIM, DIM); config_ex();",
+        "config_ex(); preload(SP(0), DIM, DIM, ACC(0), DIM, DIM); config_ex();",
         "PRELOAD and COMPUTE not in pairs",
         "CONFIG_EX",
     ),

@@ -202,10 +202,15 @@ def test_a_refused_command_is_named(tmp_path: Path, engine: str) -> None:
 
 
 def test_memory_faults_of_the_accelerator(tmp_path: Path) -> None:
-    with pytest.raises(
-        SimulationError, match="accelerator read touches 64 bytes at address 0x1000"
-    ) as caught:
+    """Of commands, which are refused, and of an accelerator that touches what no command sends it to."""
+    with pytest.raises(SimulationError, match="address outside main memory: MVIN address=0x1000 ") as caught:
         run_stub(tmp_path, read(64, 0x1000))
+    assert caught.value.kind == "refused"
+    last = BASE + Memory().size_bytes - 1  # of one byte; the stand-in reads 64
+    with pytest.raises(
+        SimulationError, match=f"accelerator read touches 64 bytes at address {last:#x}"
+    ) as caught:
+        run_stub(tmp_path, read(1, last))
     assert caught.value.kind == "memory"
     with pytest.raises(SimulationError, match="accelerator write"):
         run_stub(tmp_path, "cmd 3 9f000000000 0\nfence\n")
