@@ -98,7 +98,8 @@ def _yosys(file: Path) -> None:
     if not yosys:
         pytest.skip("Yosys is not installed: pip install 'baco[rtl]'")
     script = f"read_verilog {file.name}; hierarchy -check -top {TOP}; proc; check -assert"
-    command = [yosys, "-q", "-p", script]  # from PyPI it sees no more of the file system than the current folder
+    # the one of the package index sees nothing but the current folder
+    command = [yosys, "-q", "-p", script]
     done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
