@@ -393,14 +393,14 @@ class GradientSearch:
         keep = [_LEADERS if k == 0 else 1 for k in range(len(self.focuses))]
         flat = [elite for elites in self.elites for elite in elites]
         old = self.elites[0][0] if self.elites[0] else None
-        before = self.archive.chosen(old.point, old.choice) if old else None
+        before = self.archive.at(old.point).chosen(old.choice) if old else None
         self.elites = self.selector.scan(flat, keep)
         if not self.elites[0]:
             return
         leader = self.elites[0][0]
         if old is None or leader.point != old.point:
             self.importance.revive()
-        after = self.archive.chosen(leader.point, leader.choice)
+        after = self.archive.at(leader.point).chosen(leader.choice)
         for layer in range(len(self.setup.tasks)):
             e, t = after[0][layer], after[1][layer]
             improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)
@@ -427,7 +427,8 @@ class GradientSearch:
         if self.elites[0] and not np.isfinite(self.best):
             elite = self.elites[0][0]
             dim, acc, sp = elite.point
-            network_e, network_l = self.archive.totals(elite.point, elite.choice)
+            costs = self.archive.at(elite.point)
+            (network_e,), (network_l,) = self.archive.totals(costs, elite.choice[None, :])
             area = float(self.setup.space.area_of(dim, acc, sp))
             networks = {
                 name: Cost(network_l[i] / w, network_e[i] / w, area)

@@ -195,26 +195,22 @@ class Selector:
 
     def choose(self, point: tuple[float, float, float], focus: Focus) -> Elite | None:
         """The best exact combination on one point; None if a task does not fit it."""
+        costs = self.archive.at(point)
+        area = float(self.space.area_of(*point))
         scale: Floats | None = None
         best: Elite | None = None
         for _ in range(6):
-            chain = self.archive.chain(point, scale)
+            chain = self.archive.chain(costs, scale)
             if chain is None:
                 return None
-            area = np.full(len(chain.energy), float(self.space.area_of(*point)))
-            value = focus.value(chain.energy, chain.latency, area)
-            limits = self.space.constraints
-            if not limits.any_on_mappings:
+            value = focus.value(chain.energy, chain.latency, np.full(len(chain.energy), area))
+            if not self.space.constraints.any_on_mappings:
                 k = int(value.argmin())
                 return self._elite(
                     point, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, ""
                 )
-            totals = [self.archive.totals(point, c) for c in chain.choice]
             excess, names = self.excess(
-                chain.energy,
-                chain.latency,
-                np.stack([t[0] for t in totals]),
-                np.stack([t[1] for t in totals]),
+                chain.energy, chain.latency, *self.archive.totals(costs, chain.choice)
             )
             worst = excess.max(1).clip(min=0.0)
             k = int(np.lexsort((value, worst))[0])
@@ -225,11 +221,8 @@ class Selector:
             )
             if best is None or found.value < best.value:
                 best = found
-            broken = [
-                n.split(".")[1]
-                for n, x in zip(names, excess[k], strict=True)
-                if x > 0 and "latency" in n and "." in n
-            ]
+            late = {n for n, x in zip(names, excess[k], strict=True) if x > 0}
+            broken = [n for n in self.archive.networks if f"networks.{n}.latency_cycles" in late]
             if not broken:
                 break
             # A network that is too slow counts its cycles double in the combination until it is not.
