@@ -8,9 +8,11 @@ from pathlib import Path
 from accel.config import Accelerator
 from common.errors import InfeasibleError, Location
 from common.yaml import parse_yaml
-from explore.candidate import BatchSummary, Candidate
-from explore.cost.bound import capacity_bound, compulsory_bound
+from compiler.layer import Layer
+from explore.candidate import BatchSummary, Candidate, CostModelName
+from explore.cost.bound import capacity_bound
 from explore.cost.host import host_costs
+from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
 from explore.layers import layers_of_tasks
 from explore.proof import BOUND
@@ -75,7 +77,8 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         provenance, objective = study.provenance, study.objective
         found = merge(study.candidates(), validated_designs(study), objective)
     candidates, best = found.candidates, found.candidates[found.best]
-    model = make_cost_model(record.cost_model, layers_of_tasks(best.tasks, workload), space)
+    layers = layers_of_tasks(best.tasks, workload)
+    model = make_cost_model(record.cost_model, layers, space)
     return ReportData(
         workload=workload,
         objective=objective,
@@ -86,7 +89,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         search=record,
         provenance={**provenance},
         command=provenance["command"],
-        bounds=_bounds(best, space, summaries, exact=model.exact),
+        bounds=_bounds(best, space, layers, summaries, record.cost_model),
         host=_host(workload, best.accelerator),
         validated=found.validated,
         others=found.others,
@@ -103,26 +106,36 @@ def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
 
 
 def _bounds(
-    best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummary], *, exact: bool
+    best: Candidate,
+    space: DesignSpace,
+    layers: Sequence[Layer],
+    summaries: Sequence[BatchSummary],
+    cost_model: CostModelName,
 ) -> list[Bound]:
-    """Limits on the EDP of the workload, the tightest last.
+    """Limits on the EDP of the workload that hold for the best design's costs, the tightest last.
 
-    Without `exact`, latencies are not those of the reference model: then only its loosest bound is given, for
-    orientation, since the others would be taken for proofs.
+    What is measured was compiled, so of measured costs the limit of compiled programs holds, whatever model the search
+    believed.
     """
-    compulsory = compulsory_bound(
-        best.tasks, space.base.energy, space.base.dram_bytes_per_cycle, space.dataflows
-    )
+    measured = best.cost.source == "measured"
+    if measured or cost_model == "instruction":
+        return [
+            Bound(
+                "compulsory work",
+                limits_of(best.tasks, space, layers).edp,
+                "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
+                " takes a full row of operands every cycle; all dataflows and packings at their best.",
+                predicted=cost_model == "instruction",
+            )
+        ]
     found = [
         Bound(
             "compulsory traffic",
-            compulsory,
-            "Every tensor crosses the DRAM bus once and the array is perfectly used; memories cost nothing to be large."
-            + ("" if exact else " A bound of the reference model, not of the instruction-aware one."),
+            limits_of(best.tasks, space, None).edp,
+            "On its best accelerator of the space, every tensor crosses the DRAM bus once and the array is perfectly"
+            " used; what memories cannot hold costs nothing.",
         )
     ]
-    if not exact:
-        return found
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
         found.append(
@@ -137,8 +150,8 @@ def _bounds(
             Bound(
                 "capacity",
                 capacity_bound(best.tasks, space).edp,
-                "As compulsory traffic, but for each accelerator of the space with the energy of its own memories "
-                "and the least DRAM traffic of any tiling that fits them.",
+                "As compulsory traffic, but for each accelerator of the space with the least DRAM traffic of any tiling"
+                " that fits its memories.",
             )
         )
     return sorted(found, key=lambda bound: bound.edp)

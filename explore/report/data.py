@@ -34,17 +34,19 @@ class HostCost:
 
 @dataclass(frozen=True)
 class Bound:
-    """A limit that no design can beat.
+    """A limit that no design can beat, by costs of the kind that the best design's are.
 
     Attributes:
         name: e.g. `compulsory traffic`.
         edp: energy-delay product, µJ·cycles.
         explanation: what it does and does not account for, one sentence.
+        predicted: whether it holds for what the search's cost model predicts as well, where the best design is measured.
     """
 
     name: str
     edp: float
     explanation: str
+    predicted: bool = True
 
 
 @dataclass(frozen=True)

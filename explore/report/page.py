@@ -108,7 +108,13 @@ def _payload(data: ReportData, packed: set[int]) -> dict[str, Any]:
         ],
         "history": _history(data.summaries),
         "bounds": [
-            {"name": bound.name, "edp": bound.edp, "explanation": bound.explanation} for bound in data.bounds
+            {
+                "name": bound.name,
+                "edp": bound.edp,
+                "explanation": bound.explanation,
+                "predicted": bound.predicted,
+            }
+            for bound in data.bounds
         ],
         "host": [
             {

@@ -156,15 +156,10 @@ def summary_text(data: ReportData) -> str:
     sentences += validation_sentences(data)
     if data.bounds:
         bound = data.bounds[-1]
-        if bound.edp > 0 and data.search.cost_model == "reference":
+        if bound.edp > 0:
             sentences.append(
-                f"No design can be below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this one is within"
-                f" a factor of {significant(cost.edp / bound.edp)} of the limit."
-            )
-        elif bound.edp > 0:
-            sentences.append(
-                f"How near the optimum it is has not been proven; it is {significant(cost.edp / bound.edp)} times the"
-                f" {bound.name} bound of the reference model, {scientific(bound.edp)} µJ·cycles."
+                f"No design can be {cost.source} below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this"
+                f" one is within a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
     limits = _bottleneck_shares(data)
     where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in limits if value >= 0.005)
