@@ -80,6 +80,8 @@ _GREED = 0.3
 _SMALLEST_BATCH, _LARGEST_BATCH = 24, 768
 #: Points of the front that are reported at once.
 _FRONT = 48
+#: Leading designs that are reported while none is feasible.
+_NEAREST = 5
 
 
 class GradientSearch:
@@ -152,7 +154,8 @@ class GradientSearch:
         self._rescan()
         self.batches += 1
         done = self._left() < 1
-        return BatchResult(self._candidates(done), self.spent, phase, done, self._details())
+        found, details = self._candidates(done), self._details()
+        return BatchResult(found, self.spent, phase, done, details, self._nearest())
 
     def _left(self) -> float:
         return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent
@@ -421,6 +424,12 @@ class GradientSearch:
             flat = [elite for elites in self.elites for elite in elites]
             found += self.selector.front(flat, self.spent, _FRONT)
         return found
+
+    def _nearest(self) -> list[Candidate]:
+        """The leading designs, while none of them is feasible."""
+        if np.isfinite(self.best):
+            return []
+        return [self.selector.candidate(elite, self.spent) for elite in self.elites[0][:_NEAREST]]
 
     def _details(self) -> dict[str, float]:
         details = {"mappings": float(sum(len(g) for g in self.archive.genomes))}
