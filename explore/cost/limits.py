@@ -168,14 +168,18 @@ def inputs_touched(p: Problem) -> int:
 
 
 def _inside(results: int, window: int, stride: int, dilation: int, before: int, size: int) -> int:
-    """At least so many of the pixels `touched` lie in an image of `size` pixels behind a padding of `before`.
+    """Pixels along one axis that code loads at least, of an image of `size` pixels behind a padding of `before`.
 
-    All that are touched are whole steps apart, so as many are outside as steps fit there, at most.
+    In truth all that are touched and lie inside. But the instruction-aware model estimates what lies outside, for three
+    tiles of results beside each edge and for each part of a window that tiles cut, and may count gaps between touched
+    pixels as lost (`explore.cost.instruction.commands`): that it is right up to that is all that is proven here. With
+    whole windows, it counts no less than what is touched, less a padding for each of these tiles; with windows cut in
+    n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`macro_cycles._window`).
     """
-    far, near = (results - 1) * stride, (window - 1) * dilation
-    step = math.gcd(stride if results > 1 else 0, dilation if window > 1 else 0) or 1
-    beyond = max(0, far + near - before - (size - 1))
-    return max(0, touched(results, window, stride, dilation) - -(-before // step) - -(-beyond // step))
+    beyond = (results - 1) * stride + (window - 1) * dilation - before - (size - 1)
+    lost = sum(max(0, side - tile * stride) for side in (before, beyond) for tile in range(3))
+    whole = touched(results, window, stride, dilation) - lost
+    return max(0, whole if window == 1 else min(whole, 2 * (results - lost)))
 
 
 def _up(x: Floats) -> Floats:
