@@ -22,8 +22,9 @@ from common.errors import BacoError, InfeasibleError, InputError, Location, Stor
 from common.files import output_folder
 from common.provenance import Provenance, stable_hash, versions
 from explore.candidate import BatchSummary, Candidate, CostModelName
+from explore.cost.limits import limits_of
 from explore.cost.model import check_cost_model, default_cost_model, make_cost_model
-from explore.infeasible import infeasible_error
+from explore.infeasible import Impossible, Patience, impossible, infeasible_error
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND, PHASE, provable, prove
@@ -222,23 +223,31 @@ def run_exploration(
         sessions = study.sessions() if study is not None else []
         default = DEFAULT_SAMPLES[model_name]
         budget = _budget(sessions, samples, time_limit, len(workload.tasks), default)
-        model = make_cost_model(model_name, layers_of_tasks(workload.tasks, workload), space)
+        layers = layers_of_tasks(workload.tasks, workload)
+        model = make_cost_model(model_name, layers, space)
+        proven_none = impossible(
+            limits_of(workload.tasks, space, layers if model.name == "instruction" else None)
+        )
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
         proof = proof and model.exact and provable(space, objective)
         stop = stack.enter_context(_StopRequest())
         start = time.monotonic()
         if study is not None and study.done and not _larger(budget, sessions):
             whole = not proof or _prove(study, space, stop, budget, progress)
-            return _outcome(study, setup, "converged" if whole else "interrupted", resumed=True, notes=notes)
+            ended: Stopped = "converged" if whole else "interrupted"
+            return _outcome(study, setup, ended, resumed=True, notes=notes, proven_none=proven_none)
         # The searcher comes before the study, so that settings it refuses leave nothing behind.
         engine = make_searcher(searcher, setup)
         if study is None:
             study = stack.enter_context(Study.create(path, record, workload.tasks, made))
         study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
-        stopped = _search(study, engine, budget, stop, progress, start)
+        patience = Patience(space.constraints, len(workload.tasks), hopeless=proven_none is not None)
+        stopped = _search(study, engine, patience, budget, stop, progress, start)
+        if stopped is None:
+            raise _infeasible(study, space, proven_none)
         if proof and stopped != "interrupted" and not _prove(study, space, stop, budget, progress):
             stopped = "interrupted"
-        return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes)
+        return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes, proven_none=proven_none)
 
 
 def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
@@ -333,17 +342,22 @@ def _larger(budget: Budget, sessions: list[SessionRecord]) -> bool:
 def _search(
     study: Study,
     searcher: Searcher,
+    patience: Patience,
     budget: Budget,
     stop: _StopRequest,
     progress: Progress | None,
     start: float,
-) -> Stopped:
-    """Step the searcher until something ends the search; `start` is when this session's clock began."""
+) -> Stopped | None:
+    """Step the searcher until something ends the search; `start` is when this session's clock began.
+
+    None when `patience` is over: nothing was feasible, nor would be.
+    """
     evaluations, seconds_before = 0, 0.0
     restored = study.batches > 0
     if restored:
         study.restore(searcher)
-        last = study.summaries()[-1]
+        for last in study.summaries():
+            patience.see(last)
         evaluations, seconds_before = last.evaluations, last.seconds
     idle = 0
     while True:
@@ -354,6 +368,8 @@ def _search(
             return "time"
         if stop.requested:
             return "interrupted"
+        if patience.over:
+            return None
         with _from_snapshot(study, restored):
             result = searcher.step()
         idle = 0 if result.candidates or result.evaluations > evaluations else idle + 1
@@ -361,7 +377,8 @@ def _search(
             raise RuntimeError(f"{type(searcher).__name__} makes no progress in phase '{result.phase}'")
         evaluations = result.evaluations
         summary = _summary(study, result, seconds_before + time.monotonic() - start)
-        study.record(summary, result.candidates, searcher.state(), done=result.done)
+        nearest = result.nearest if patience.see(summary) else ()
+        study.record(summary, result.candidates, searcher.state(), done=result.done, nearest=nearest)
         if progress is not None:
             progress.update(summary, budget)
         if result.done:
@@ -430,7 +447,13 @@ def _summary(study: Study, result: BatchResult, seconds: float) -> BatchSummary:
 
 
 def _outcome(
-    study: Study, setup: SearchSetup, stopped: Stopped, *, resumed: bool, notes: list[str]
+    study: Study,
+    setup: SearchSetup,
+    stopped: Stopped,
+    *,
+    resumed: bool,
+    notes: list[str],
+    proven_none: Impossible | None,
 ) -> Outcome:
     summaries = study.summaries()
     evaluations = summaries[-1].evaluations if summaries else 0
@@ -441,9 +464,7 @@ def _outcome(
                 f"interrupted before any feasible design was found, in {evaluations:,} evaluations",
                 hint="continue with --resume",
             )
-        raise infeasible_error(
-            setup.space.constraints, summaries[-1].details if summaries else {}, evaluations
-        )
+        raise _infeasible(study, setup.space, proven_none)
     return Outcome(
         path=study.path,
         setup=setup,
@@ -456,3 +477,13 @@ def _outcome(
         notes=tuple(notes),
         proven_edp=summaries[-1].details.get(BOUND),
     )
+
+
+def _infeasible(study: Study, space: DesignSpace, proven_none: Impossible | None) -> InfeasibleError:
+    """The error of a study without a feasible design, from its nearest one."""
+    patience = Patience(space.constraints, len(study.tasks), hopeless=False)
+    evaluations = 0
+    for summary in study.summaries():
+        patience.see(summary)
+        evaluations = summary.evaluations
+    return infeasible_error(space.constraints, patience.nearest, evaluations, proven_none)

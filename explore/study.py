@@ -7,6 +7,8 @@ What is kept of the candidates: the best of a batch that improved the objective,
 Pareto front in `Objective.front_metrics`. A front member dominated later loses its flag, and goes unless it
 was an improvement. A front of more than `FRONT_LIMIT` members is thinned evenly (`explore.front.thin`), the
 best in each metric and in the objective always staying. So a study stays small however long the search is.
+
+Until there is a candidate, the designs nearest to feasible are kept instead.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
     "objective, improved, front"
 )
+#: Rows that are no candidates, but the designs nearest to feasible.
+_NEAREST = "WHERE improved = 0 AND front = 0"
 _BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
 
 
@@ -134,7 +138,13 @@ class Study:
     # ------------------------------------------------------------------ writing
 
     def record(
-        self, summary: BatchSummary, candidates: Sequence[Candidate], state: State, *, done: bool = False
+        self,
+        summary: BatchSummary,
+        candidates: Sequence[Candidate],
+        state: State,
+        *,
+        done: bool = False,
+        nearest: Sequence[Candidate] = (),
     ) -> None:
         """Keep one batch. When this returns, the batch survives whatever happens to the process.
 
@@ -143,6 +153,7 @@ class Study:
             candidates: feasible design points; those not worth keeping are dropped (see the module).
             state: the searcher's snapshot after the batch.
             done: the searcher has nothing left to do within its budget.
+            nearest: designs nearest to feasible, in place of those kept before; kept until there is a feasible one.
 
         Raises StorageError when the disk is full or fails; the study then is what it was before.
         """
@@ -174,6 +185,8 @@ class Study:
                     )
                 else:
                     connection.execute("DELETE FROM candidates WHERE id = ?", row_id)
+            if nearest or improvement is not None:
+                connection.execute(f"DELETE FROM candidates {_NEAREST}")
             next_id = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
             for index, candidate in enumerate(candidates):
                 position, improved = len(old.ids) + index, index == improvement
@@ -186,6 +199,14 @@ class Study:
                     )
                     inserted.append((position, next_id, improved))
                     next_id += 1
+            for index, candidate in enumerate(
+                nearest if self.best_objective is None and not candidates else ()
+            ):
+                values = (*self._candidate_row(next_id + index, summary.batch, candidate, False), 0)
+                connection.execute(
+                    f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
+                    (*values, row_digest(*values)),
+                )
             record = summary_to_json(summary)
             batch = (
                 record["batch"],
@@ -331,7 +352,11 @@ class Study:
 
     def candidates(self) -> list[Candidate]:
         """All candidates kept, in the order they were found."""
-        return self._select("ORDER BY id")
+        return self._select("WHERE improved = 1 OR front = 1 ORDER BY id")
+
+    def nearest(self) -> list[Candidate]:
+        """The designs nearest to feasible, nearest first, of a study without candidates."""
+        return self._select(f"{_NEAREST} ORDER BY id")
 
     def summaries(self) -> list[BatchSummary]:
         """One summary a batch, in order."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, Location
 from common.yaml import parse_yaml
-from explore.candidate import BatchSummary, Candidate
-from explore.cost.bound import capacity_bound, compulsory_bound
+from compiler.layer import Layer
+from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
+from explore.cost.bound import capacity_bound
 from explore.cost.host import host_costs
+from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
 from explore.layers import layers_of_tasks
 from explore.proof import BOUND
@@ -35,8 +39,8 @@ def write_study_report(
 ) -> None:
     """Write the report of the study at `path` to the folder `out`.
 
-    Raises StorageError for a study that cannot be read or a folder that cannot be written, InfeasibleError
-    for a study without any feasible design.
+    A study without any feasible design gets a report of the nearest ones. Raises StorageError for a study that cannot be
+    read or a folder that cannot be written, InfeasibleError for a study without any design.
     """
     write_report(report_data(path, stopped=stopped, notes=notes), out)
 
@@ -51,8 +55,8 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     Raises as `write_study_report` does.
     """
     with Study.open(path, read_only=True) as study:
-        best = study.best()
-        if best is None:
+        nearest = [replace(one, front=True) for one in study.nearest()]
+        if study.best() is None and not nearest:
             raise InfeasibleError(
                 "the study holds no feasible design yet",
                 location=Location(str(path)),
@@ -61,7 +65,13 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         workload, summaries = study.workload(), study.summaries()
         space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
         ended = (
-            ENDED[stopped] if stopped else "was complete" if study.done else "used its budget or was stopped"
+            "found no feasible design"
+            if nearest
+            else ENDED[stopped]
+            if stopped
+            else "was complete"
+            if study.done
+            else "used its budget or was stopped"
         )
         record = SearchRecord(
             searcher=study.setup["searcher"],
@@ -73,24 +83,55 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             cost_model=study.cost_model,
         )
         provenance, objective = study.provenance, study.objective
-        found = merge(study.candidates(), validated_designs(study), objective)
-    candidates, best = found.candidates, found.candidates[found.best]
-    model = make_cost_model(record.cost_model, layers_of_tasks(best.tasks, workload), space)
+        found = merge(study.candidates() or nearest, validated_designs(study), objective)
+    candidates = found.candidates
+    best = nearest[0] if nearest else candidates[found.best]
+    layers = layers_of_tasks(best.tasks, workload)
+    model = make_cost_model(record.cost_model, layers, space)
+    costs = [model.layer_costs(c.mappings, c.accelerator) for c in candidates]
     return ReportData(
         workload=workload,
         objective=objective,
         candidates=candidates,
         best=best,
-        layers=[model.layer_costs(c.mappings, c.accelerator) for c in candidates],
+        layers=costs,
         summaries=summaries,
         search=record,
         provenance={**provenance},
         command=provenance["command"],
-        bounds=_bounds(best, space, summaries, exact=model.exact),
+        bounds=_bounds(best, space, layers, summaries, record.cost_model),
         host=_host(workload, best.accelerator),
         validated=found.validated,
         others=found.others,
+        violations=[_broken(one, layer, workload, space) for one, layer in zip(nearest, costs, strict=True)]
+        if nearest
+        else (),
     )
+
+
+def _broken(
+    candidate: Candidate, layers: Sequence[LayerCost], workload: Workload, space: DesignSpace
+) -> dict[str, tuple[float, float]]:
+    """Of every constraint that a design breaks, (value reached, bound), by path."""
+    accelerator, networks = candidate.accelerator, {}
+    for network in workload.networks:
+        mine = [
+            (task.count / task.weight, cost)
+            for task, cost in zip(candidate.tasks, layers, strict=True)
+            if task.network == network.name
+        ]
+        networks[network.name] = Cost(
+            math.fsum(runs * cost.latency_cycles for runs, cost in mine),
+            math.fsum(runs * cost.energy_pj for runs, cost in mine),
+            candidate.cost.area_mm2,
+        )
+    values = space.constraints.values(
+        candidate.cost,
+        sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
+        clock_mhz=accelerator.clock_mhz,
+        networks=networks,
+    )
+    return {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
 
 
 def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
@@ -103,26 +144,36 @@ def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
 
 
 def _bounds(
-    best: Candidate, space: DesignSpace, summaries: Sequence[BatchSummary], *, exact: bool
+    best: Candidate,
+    space: DesignSpace,
+    layers: Sequence[Layer],
+    summaries: Sequence[BatchSummary],
+    cost_model: CostModelName,
 ) -> list[Bound]:
-    """Limits on the EDP of the workload, the tightest last.
+    """Limits on the EDP of the workload that hold for the best design's costs, the tightest last.
 
-    Without `exact`, latencies are not those of the reference model: then only its loosest bound is given, for
-    orientation, since the others would be taken for proofs.
+    What is measured was compiled, so of measured costs the limit of compiled programs holds, whatever model the search
+    believed.
     """
-    compulsory = compulsory_bound(
-        best.tasks, space.base.energy, space.base.dram_bytes_per_cycle, space.dataflows
-    )
+    measured = best.cost.source == "measured"
+    if measured or cost_model == "instruction":
+        return [
+            Bound(
+                "compulsory work",
+                limits_of(best.tasks, space, layers).edp,
+                "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
+                " takes a full row of operands every cycle; all dataflows and packings at their best.",
+                predicted=cost_model == "instruction",
+            )
+        ]
     found = [
         Bound(
             "compulsory traffic",
-            compulsory,
-            "Every tensor crosses the DRAM bus once and the array is perfectly used; memories cost nothing to be large."
-            + ("" if exact else " A bound of the reference model, not of the instruction-aware one."),
+            limits_of(best.tasks, space, None).edp,
+            "On its best accelerator of the space, every tensor crosses the DRAM bus once and the array is perfectly"
+            " used; what memories cannot hold costs nothing.",
         )
     ]
-    if not exact:
-        return found
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
         found.append(
@@ -137,8 +188,8 @@ def _bounds(
             Bound(
                 "capacity",
                 capacity_bound(best.tasks, space).edp,
-                "As compulsory traffic, but for each accelerator of the space with the energy of its own memories "
-                "and the least DRAM traffic of any tiling that fits them.",
+                "As compulsory traffic, but for each accelerator of the space with the least DRAM traffic of any tiling"
+                " that fits its memories.",
             )
         )
     return sorted(found, key=lambda bound: bound.edp)

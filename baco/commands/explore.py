@@ -141,7 +141,7 @@ def explore(
     Example: explore --network resnet50 --objective edp --validate 5
     """
     from baco.commands.context import command_of
-    from common.errors import InputError, Location
+    from common.errors import InfeasibleError, InputError, Location
     from explore.cost.model import default_cost_model
     from explore.engine import run_exploration
     from explore.objective import Objective
@@ -184,6 +184,11 @@ def explore(
             progress=progress,
             command=command_of(context),
         )
+    except InfeasibleError:
+        if progress is not None:
+            progress.close()
+        _report_nearest(folder, quiet=quiet)
+        raise
     finally:
         if progress is not None:
             progress.close()
@@ -332,6 +337,24 @@ def _write_report(outcome: Outcome, folder: Path) -> None:
     from explore.study_report import write_study_report
 
     write_study_report(outcome.path, folder, stopped=outcome.stopped, notes=outcome.notes)
+
+
+def _report_nearest(folder: Path, *, quiet: bool) -> None:
+    """Where no design is feasible: the report of the nearest ones, if the search got as far as that."""
+    from baco.commands.context import stdout
+    from common.errors import InfeasibleError
+    from common.text import one_line
+    from explore.study import FILE_NAME
+    from explore.study_report import write_study_report
+
+    if not (folder / FILE_NAME).exists():
+        return
+    try:
+        write_study_report(folder / FILE_NAME, folder)
+    except InfeasibleError:  # it holds no design at all
+        return
+    if not quiet:
+        stdout().print(f"report of the nearest designs: {one_line(str(folder / 'report.html'))}")
 
 
 def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool, validated: bool) -> None:

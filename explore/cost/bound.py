@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from accel.energy import EnergyTable
 from explore.combine import chain
+from explore.cost.limits import inputs_touched
 from explore.cost.reference import AXES
 from explore.space import DesignSpace
 from workloads.network import Task
@@ -36,7 +37,8 @@ def compulsory_bound(
 ) -> float:
     """Compulsory-traffic bound on a workload's EDP in µJ·cycles, for the best array side of 8 to 128.
 
-    Source: method specification section 3, for weight-stationary mappings; for output-stationary ones (which
+    Source: method specification section 3, for weight-stationary mappings, but that pixels between those that windows
+    touch do not count (`explore.cost.limits`); for output-stationary ones (which
     put P on the rows, drain every output once and read both operands for every pass) by the same argument. Where
     both are allowed, each layer is granted the better latency and the better energy of the two."""
     e = energy or EnergyTable()
@@ -45,7 +47,7 @@ def compulsory_bound(
         total_e = total_l = 0.0
         for task in tasks:
             p = task.problem
-            words = p.weight_words + p.input_words + p.output_words
+            words = p.weight_words + inputs_touched(p) + p.output_words
             columns = min(p.K, dim)
             always = (e.mac_pj + e.register_pj) * p.macs + e.dram_pj * words
             cycles, picojoules = [], []
@@ -121,7 +123,7 @@ def _layer_bound(
     kernel = bounds["R"] * bounds["S"]
     out = pixels * bounds["K"]
     weights = kernel * bounds["C"] * bounds["K"]
-    inputs = p.input_words / p.groups
+    inputs = inputs_touched(p) / p.groups
     macs = p.macs / p.groups
     columns_passes = np.ceil(bounds["K"] / dim)
     ways: list[tuple[Floats, Floats]] = []

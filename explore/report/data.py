@@ -34,17 +34,19 @@ class HostCost:
 
 @dataclass(frozen=True)
 class Bound:
-    """A limit that no design can beat.
+    """A limit that no design can beat, by costs of the kind that the best design's are.
 
     Attributes:
         name: e.g. `compulsory traffic`.
         edp: energy-delay product, µJ·cycles.
         explanation: what it does and does not account for, one sentence.
+        predicted: whether it holds for what the search's cost model predicts as well, where the best design is measured.
     """
 
     name: str
     edp: float
     explanation: str
+    predicted: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class ReportData:
         host: operators left to the host core.
         validated: candidates chosen to be measured, by their index; the cost of a measured one is the measured one.
         others: what else was measured (the reference machine).
+        violations: where no design is feasible and `candidates` are the nearest ones: for each, (value reached, bound) of
+            the constraints that it breaks, by path; else empty.
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -106,6 +110,7 @@ class ReportData:
     host: Sequence[HostCost] = field(default=())
     validated: Mapping[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
+    violations: Sequence[Mapping[str, tuple[float, float]]] = ()
 
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.candidates):

@@ -321,7 +321,8 @@
       line: { shape: "hv", color: colors.accent, width: 2 }, marker: { size: 5 },
     }];
     if (name === "edp" && xs.length) {
-      D.bounds.forEach((bound, place) => traces.push({
+      // the history is of predictions
+      D.bounds.filter(bound => bound.predicted).forEach((bound, place) => traces.push({
         type: "scatter", mode: "lines", x: [xs[0], xs[xs.length - 1]], y: [bound.edp, bound.edp], name: esc(bound.name) + " bound",
         hovertemplate: edpText(bound.edp) + " " + m.unit + "<extra>" + esc(bound.name) + " bound</extra>",
         line: { color: colors.faint, width: 1.5, dash: place ? "dash" : "dot" },

@@ -108,7 +108,13 @@ def _payload(data: ReportData, packed: set[int]) -> dict[str, Any]:
         ],
         "history": _history(data.summaries),
         "bounds": [
-            {"name": bound.name, "edp": bound.edp, "explanation": bound.explanation} for bound in data.bounds
+            {
+                "name": bound.name,
+                "edp": bound.edp,
+                "explanation": bound.explanation,
+                "predicted": bound.predicted,
+            }
+            for bound in data.bounds
         ],
         "host": [
             {
@@ -260,7 +266,9 @@ def _cards(data: ReportData, clock_mhz: float) -> list[list[str]]:
     seconds = milliseconds(cost.latency_cycles, clock_mhz) * 1e-3
     macs = sum(task.count * task.problem.macs for task in data.tasks)
     peak = data.best.accelerator.dim**2
+    broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
     cards = [
+        *broken,
         ["Energy-delay product", scientific(cost.edp), "µJ·cycles"],
         ["Latency", si(seconds, "s"), si(cost.latency_cycles, "cycles")],
         ["Energy", si(cost.energy_uj * 1e-6, "J"), f"{si(macs, 'MAC')}s of work"],

@@ -7,6 +7,7 @@ from typing import Any
 
 from common.text import json_text
 from explore.candidate import Candidate, Cost
+from explore.constraints import UNITS
 from explore.objective import metric
 from explore.report.data import ReportData
 from explore.report.units import milliseconds, scientific, share, si, significant, watts
@@ -51,6 +52,7 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
     """A candidate without its mappings."""
     candidate = data.candidates[index]
     accelerator = candidate.accelerator
+    violations = data.violations[index] if data.violations else {}
     return {
         "id": index,
         "accelerator": {
@@ -65,6 +67,7 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
         "cost": cost_block(candidate.cost, accelerator.clock_mhz),
         "objective": candidate.objective,
         "samples": candidate.samples,
+        "violations": {path: {"value": value, "bound": bound} for path, (value, bound) in violations.items()},
     }
 
 
@@ -145,26 +148,31 @@ def summary_text(data: ReportData) -> str:
     best, accelerator = data.best, data.best.accelerator
     cost, clock = best.cost, best.accelerator.clock_mhz
     front = len(front_indices(data))
+    found = "the nearest design found" if data.violations else "the best design found"
     sentences = [
-        f"For {data.network_names}, the best design found for {objective_words(data)} is a"
+        f"For {data.network_names}, {found} for {objective_words(data)} is a"
         f" {accelerator.dim} × {accelerator.dim} array with {accelerator.scratchpad_kib:,} KiB of scratchpad and"
         f" {accelerator.accumulator_kib:,} KiB of accumulator, {significant(cost.area_mm2)} mm² in all.",
         f"It is {cost.source} to need {si(cost.latency_cycles, 'cycles')}"
         f" ({si(milliseconds(cost.latency_cycles, clock) * 1e-3, 's')} at {significant(clock * 1e-3)} GHz) and"
         f" {si(cost.energy_uj * 1e-6, 'J')}, an energy-delay product of {scientific(cost.edp)} µJ·cycles.",
     ]
+    if data.violations:
+        broken = ", ".join(
+            f"{path} {value:.6g} {UNITS[path.rsplit('.', 1)[-1]]} (bound {bound:.6g})"
+            for path, (value, bound) in data.violations[data.best_index].items()
+        )
+        sentences.insert(
+            0,
+            f"No design satisfies the constraints; what follows is about the nearest ones found. The nearest breaks {broken}.",
+        )
     sentences += validation_sentences(data)
     if data.bounds:
         bound = data.bounds[-1]
-        if bound.edp > 0 and data.search.cost_model == "reference":
+        if bound.edp > 0:
             sentences.append(
-                f"No design can be below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this one is within"
-                f" a factor of {significant(cost.edp / bound.edp)} of the limit."
-            )
-        elif bound.edp > 0:
-            sentences.append(
-                f"How near the optimum it is has not been proven; it is {significant(cost.edp / bound.edp)} times the"
-                f" {bound.name} bound of the reference model, {scientific(bound.edp)} µJ·cycles."
+                f"No design can be {cost.source} below {scientific(bound.edp)} µJ·cycles ({bound.name} bound), so this"
+                f" one is within a factor of {significant(cost.edp / bound.edp)} of the limit."
             )
     limits = _bottleneck_shares(data)
     where = ", ".join(f"{_RESOURCES[name]} {value:.0%}" for name, value in limits if value >= 0.005)
@@ -182,7 +190,7 @@ def summary_text(data: ReportData) -> str:
             else f"Latencies are those of the instruction-aware model; all {len(styles)} layers run as loop macros."
         )
     alternatives = front - 1 if best.front else front
-    if alternatives > 0:
+    if alternatives > 0 and not data.violations:
         noun = "alternative trades" if alternatives == 1 else "alternatives trade"
         sentences.append(
             f"{alternatives} {noun} {_listing([_METRIC_WORDS[n] for n in data.objective.front_metrics])}"

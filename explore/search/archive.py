@@ -73,6 +73,24 @@ class Scan:
     network_latency: Floats
 
 
+@dataclass(frozen=True)
+class PointCosts:
+    """Energy (pJ) and latency (cycles) of one run of every archive entry of every task on one hardware point; infinite
+    where an entry does not fit.
+    """
+
+    energy: list[Floats]
+    latency: list[Floats]
+
+    def chosen(self, choices: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Those of the entries chosen (..., tasks), of the same shape."""
+        energy, latency = (
+            np.stack([values[choices[..., task]] for task, values in enumerate(column)], -1)
+            for column in (self.energy, self.latency)
+        )
+        return energy, latency
+
+
 class Archive:
     """Evaluated mappings by task.
 
@@ -226,43 +244,36 @@ class Archive:
                 self.data[layer] = data[:, used]
         return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
 
-    def chain(self, point: tuple[float, float, float], latency_scale: Floats | None = None) -> Chain | None:
+    def at(self, point: tuple[float, float, float]) -> PointCosts:
+        """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB)."""
+        hardware = Hardware.of([point])
+        pairs = [self.costs(layer, hardware) for layer in range(len(self.tasks))]
+        return PointCosts([pj[0] for pj, _ in pairs], [cycles[0] for _, cycles in pairs])
+
+    def chain(self, costs: PointCosts, latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.
 
         Args:
-            point: (dim, accumulator KiB, scratchpad KiB).
+            costs: on that point.
             latency_scale: (tasks,) multiplies latencies while combining, to favour single networks.
         """
-        hardware = Hardware.of([point])
-        energies, latencies = [], []
-        for layer in range(len(self.tasks)):
-            pj, cycles = self.costs(layer, hardware)
-            energies.append(pj[0])
-            latencies.append(cycles[0])
         if latency_scale is None:
-            return chain(energies, latencies, self.counts.tolist())
-        scaled = [t * s for t, s in zip(latencies, latency_scale, strict=True)]
-        merged = chain(energies, scaled, self.counts.tolist())
+            return chain(costs.energy, costs.latency, self.counts.tolist())
+        scaled = [t * s for t, s in zip(costs.latency, latency_scale, strict=True)]
+        merged = chain(costs.energy, scaled, self.counts.tolist())
         if merged is None:
             return None
         latency = sum(
-            c * t[merged.choice[:, i]] for i, (c, t) in enumerate(zip(self.counts, latencies, strict=True))
+            c * t[merged.choice[:, i]]
+            for i, (c, t) in enumerate(zip(self.counts, costs.latency, strict=True))
         )
         return Chain(merged.energy, np.asarray(latency), merged.choice)
 
-    def chosen(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Energy and latency of one run of every task for one choice, (tasks,) each."""
-        hardware = Hardware.of([point])
-        costs = [self.costs(layer, hardware) for layer in range(len(self.tasks))]
-        pairs = [(pj[0, k], cycles[0, k]) for (pj, cycles), k in zip(costs, choice, strict=True)]
-        energy, latency = (np.array(column) for column in zip(*pairs, strict=True))
-        return energy, latency
-
-    def totals(self, point: tuple[float, float, float], choice: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Energy and latency of each network for one choice, (networks,) each."""
-        energy, latency = self.chosen(point, choice)
-        members, counts = self._member, self.counts
-        return portable.dot(members, energy * counts), portable.dot(members, latency * counts)
+    def totals(self, costs: PointCosts, choices: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Energy and latency of each network for choices (V, tasks) on one hardware point, (V, networks) each."""
+        energy, latency = costs.chosen(choices)
+        members = self._member.T
+        return portable.matmul(energy * self.counts, members), portable.matmul(latency * self.counts, members)
 
     def state(self) -> State:
         """Snapshot of the entries and of what was tried."""

@@ -49,13 +49,18 @@ class SearchSetup:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What one call of `Searcher.step` did: new candidates worth keeping, and where it stands."""
+    """What one call of `Searcher.step` did: new candidates worth keeping, and where it stands.
+
+    As long as nothing feasible was found, `details` say how near the nearest design is (`explore.infeasible`), and
+    `nearest` are designs like it, nearest first; at least in the batches that come nearer than those before.
+    """
 
     candidates: Sequence[Candidate]
     evaluations: int
     phase: str
     done: bool
     details: dict[str, float]
+    nearest: Sequence[Candidate] = ()
 
 
 class Searcher(Protocol):

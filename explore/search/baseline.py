@@ -45,7 +45,7 @@ class BaselineSearch(ABC):
             found = self._batch(np.random.default_rng([self.setup.seed, self.batches]))
             self.batches += 1
         done = self._left() < len(self.evaluator)
-        return BatchResult(found, self.spent, self.phase, done, self.keeper.details())
+        return BatchResult(found, self.spent, self.phase, done, self.keeper.details(), self.keeper.misses())
 
     @abstractmethod
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:

@@ -255,6 +255,7 @@ class Keeper:
         self.front = np.zeros((0, len(objective.front_metrics)))
         self.nearest: dict[str, float] = {}
         self.nearest_violation = np.inf
+        self._misses: list[Candidate] = []
 
     def offer(self, designs: Designs, samples: Ints) -> list[Candidate]:
         """Candidates among the designs: an improvement, and new members of the front.
@@ -265,7 +266,7 @@ class Keeper:
         violation = self.evaluator.violation(designs)
         feasible = np.flatnonzero(violation <= 0)
         if not np.isfinite(self.best) and not len(feasible):
-            self._miss(designs, violation)
+            self._miss(designs, violation, samples)
         if not len(feasible):
             return []
         values = self.evaluator.metrics(designs, self.objective.metrics[:1])[feasible, 0]
@@ -289,12 +290,18 @@ class Keeper:
         self.front = both[kept]
         return feasible[kept[kept >= old] - old]
 
-    def _miss(self, designs: Designs, violation: Floats) -> None:
+    def _miss(self, designs: Designs, violation: Floats, samples: Ints) -> None:
         i = int(violation.argmin())
         if violation[i] < self.nearest_violation:
             self.nearest_violation = float(violation[i])
             values = self.evaluator.constraint_values(designs)
             self.nearest = {PREFIX + path: float(value[i]) for path, (value, _) in values.items()}
+            self._misses = [self.evaluator.candidate(designs, i, self.objective, int(samples[i]))]
+
+    def misses(self) -> list[Candidate]:
+        """The nearest miss as a design, if it was found since this was last asked."""
+        found, self._misses = self._misses, []
+        return found
 
     def details(self) -> dict[str, float]:
         """The nearest miss, while there is nothing better (convention of `explore.infeasible`)."""

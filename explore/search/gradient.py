@@ -80,6 +80,8 @@ _GREED = 0.3
 _SMALLEST_BATCH, _LARGEST_BATCH = 24, 768
 #: Points of the front that are reported at once.
 _FRONT = 48
+#: Leading designs that are reported while none is feasible.
+_NEAREST = 5
 
 
 class GradientSearch:
@@ -152,7 +154,8 @@ class GradientSearch:
         self._rescan()
         self.batches += 1
         done = self._left() < 1
-        return BatchResult(self._candidates(done), self.spent, phase, done, self._details())
+        found, details = self._candidates(done), self._details()
+        return BatchResult(found, self.spent, phase, done, details, self._nearest())
 
     def _left(self) -> float:
         return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent
@@ -393,14 +396,14 @@ class GradientSearch:
         keep = [_LEADERS if k == 0 else 1 for k in range(len(self.focuses))]
         flat = [elite for elites in self.elites for elite in elites]
         old = self.elites[0][0] if self.elites[0] else None
-        before = self.archive.chosen(old.point, old.choice) if old else None
+        before = self.archive.at(old.point).chosen(old.choice) if old else None
         self.elites = self.selector.scan(flat, keep)
         if not self.elites[0]:
             return
         leader = self.elites[0][0]
         if old is None or leader.point != old.point:
             self.importance.revive()
-        after = self.archive.chosen(leader.point, leader.choice)
+        after = self.archive.at(leader.point).chosen(leader.choice)
         for layer in range(len(self.setup.tasks)):
             e, t = after[0][layer], after[1][layer]
             improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)
@@ -422,12 +425,19 @@ class GradientSearch:
             found += self.selector.front(flat, self.spent, _FRONT)
         return found
 
+    def _nearest(self) -> list[Candidate]:
+        """The leading designs, while none of them is feasible."""
+        if np.isfinite(self.best):
+            return []
+        return [self.selector.candidate(elite, self.spent) for elite in self.elites[0][:_NEAREST]]
+
     def _details(self) -> dict[str, float]:
         details = {"mappings": float(sum(len(g) for g in self.archive.genomes))}
         if self.elites[0] and not np.isfinite(self.best):
             elite = self.elites[0][0]
             dim, acc, sp = elite.point
-            network_e, network_l = self.archive.totals(elite.point, elite.choice)
+            costs = self.archive.at(elite.point)
+            (network_e,), (network_l,) = self.archive.totals(costs, elite.choice[None, :])
             area = float(self.setup.space.area_of(dim, acc, sp))
             networks = {
                 name: Cost(network_l[i] / w, network_e[i] / w, area)

@@ -24,6 +24,8 @@ WEIGHINGS = np.array([1e-5, 0.05, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 20.0, 1e5])
 #: Steps of capacity around an elite when the space has too many points to scan them all.
 _FINE = np.array([0.86, 0.93, 0.98, 1.0, 1.03, 1.1])
 _COARSE = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
+#: Penalty of every infeasible design, and of one for every time that its value is e times the bound.
+_INFEASIBLE, _STEEP = 1e3, 100.0
 
 
 @dataclass(frozen=True)
@@ -195,41 +197,34 @@ class Selector:
 
     def choose(self, point: tuple[float, float, float], focus: Focus) -> Elite | None:
         """The best exact combination on one point; None if a task does not fit it."""
+        costs = self.archive.at(point)
+        area = float(self.space.area_of(*point))
         scale: Floats | None = None
         best: Elite | None = None
         for _ in range(6):
-            chain = self.archive.chain(point, scale)
+            chain = self.archive.chain(costs, scale)
             if chain is None:
                 return None
-            area = np.full(len(chain.energy), float(self.space.area_of(*point)))
-            value = focus.value(chain.energy, chain.latency, area)
-            limits = self.space.constraints
-            if not limits.any_on_mappings:
+            value = focus.value(chain.energy, chain.latency, np.full(len(chain.energy), area))
+            if not self.space.constraints.any_on_mappings:
                 k = int(value.argmin())
                 return self._elite(
                     point, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, ""
                 )
-            totals = [self.archive.totals(point, c) for c in chain.choice]
             excess, names = self.excess(
-                chain.energy,
-                chain.latency,
-                np.stack([t[0] for t in totals]),
-                np.stack([t[1] for t in totals]),
+                chain.energy, chain.latency, *self.archive.totals(costs, chain.choice)
             )
             worst = excess.max(1).clip(min=0.0)
             k = int(np.lexsort((value, worst))[0])
             name = names[int(excess[k].argmax())] if worst[k] > 0 else ""
-            penalised = value[k] + 10 * float(portable.log(1 + worst[k])) + (1e3 if worst[k] > 0 else 0.0)
+            penalised = value[k] + float(_penalty(worst[k]))
             found = self._elite(
                 point, chain.choice[k], chain.energy[k], chain.latency[k], penalised, float(worst[k]), name
             )
             if best is None or found.value < best.value:
                 best = found
-            broken = [
-                n.split(".")[1]
-                for n, x in zip(names, excess[k], strict=True)
-                if x > 0 and "latency" in n and "." in n
-            ]
+            late = {n for n, x in zip(names, excess[k], strict=True) if x > 0}
+            broken = [n for n in self.archive.networks if f"networks.{n}.latency_cycles" in late]
             if not broken:
                 break
             # A network that is too slow counts its cycles double in the combination until it is not.
@@ -265,7 +260,7 @@ class Selector:
         penalty = np.zeros(scan.energy.shape)
         if excess.shape[-1]:
             worst = np.nan_to_num(excess.max(-1), posinf=1e6).clip(min=0.0)
-            penalty = 10 * portable.log(1 + worst) + np.where(worst > 0, 1e3, 0.0)
+            penalty = _penalty(worst)
         result: list[list[Elite]] = []
         for focus, number in zip(self.focuses, keep, strict=True):
             value = (
@@ -363,6 +358,12 @@ class Selector:
             )
             result.append(self.candidate(elite, samples))
         return result
+
+
+def _penalty(excess: Floats) -> Floats:
+    """What is added to the logarithm of the objective of designs that break a constraint by a relative excess: so much
+    that every feasible one is better, and of two others nearly always the nearer."""
+    return np.asarray(_STEEP * portable.log(1 + excess) + np.where(excess > 0, _INFEASIBLE, 0.0))
 
 
 def _octaves(low: float, high: float) -> Floats:

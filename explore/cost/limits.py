@@ -1,0 +1,271 @@
+"""What no design can undercut: least cycles and least energy of a workload on every accelerator of a space.
+
+A limit holds for the costs of one kind, and is worth showing beside no others:
+
+* `reference`: what the reference model predicts (`explore.cost.reference`);
+* `compiled`: what the instruction-aware model predicts of compiled programs, and what is measured of them on the RTL.
+
+Both are sums over layers, and in each layer a maximum over what a layer cannot do without: each operand crosses main
+memory's channel, and the array takes one row of operands a cycle. What may differ from mapping to mapping (tiles, orders,
+dataflow, groups that share a pass, pixels that share a row) is granted at its best, each for itself; so a limit is below
+every mapping that a search may choose, and no limit says that some mapping reaches it. Capacities only enter the energy
+of an access, never what fits: that lowers limits as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.layer import Layer
+from explore.hardware import HardwarePoints
+from explore.space import DesignSpace
+from workloads.network import Task
+from workloads.problem import Problem
+
+__all__ = ["Limits", "inputs_touched", "limits_of", "touched"]
+
+Floats = NDArray[np.float64]
+
+#: Relative tolerance with which the cost models round quotients up (`explore.cost.instruction.tiling`): limits may not
+#: round up what they do not.
+_TOLERANCE = 1e-6
+#: Sums in another order differ in their last bits, which must not lift a limit above what reaches it.
+_ROUNDING = 1 - 1e-12
+
+
+@dataclass(frozen=True)
+class _Least:
+    """Of one run of a layer, by array side (S,) where there is an axis: words accessed at registers, accumulator,
+    scratchpad and main memory, as the reference model names them, and cycles."""
+
+    macs: float
+    a0: float
+    a1: Floats
+    a2: Floats
+    a3: float
+    cycles: Floats
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Least costs of one run of each network of a workload, by array side.
+
+    Attributes:
+        space: whose accelerators they are for.
+        networks: their names, ascending.
+        weights: (N,) runs of each in the workload.
+        cycles: (N, S) by the sides of the space.
+        fixed_pj: (N, S) energy that does not depend on capacities.
+        accumulator_words, scratchpad_words: (N, S) accesses whose energy does.
+    """
+
+    space: DesignSpace
+    networks: tuple[str, ...]
+    weights: Floats
+    cycles: Floats
+    fixed_pj: Floats
+    accumulator_words: Floats
+    scratchpad_words: Floats
+
+    def points(self) -> HardwarePoints:
+        """Accelerators that stand for all of the space that keep its bounds on area and SRAM.
+
+        Where they cannot be listed, the smallest memories of every side: area, SRAM and the energy of an access grow
+        with capacities, so no other accelerator of the side is below them in anything.
+        """
+        space = self.space
+        if space.enumerable:
+            return space.hardware()
+        dim = np.array(space.dim)
+        acc, sp = (np.full_like(dim, min(v)) for v in (space.accumulator_kib, space.scratchpad_kib))
+        points = HardwarePoints(dim, acc, sp, space.area_of(dim, acc, sp))
+        return points.take(space.allowed(dim, acc, sp))
+
+    def at(self, points: HardwarePoints) -> tuple[Floats, Floats]:
+        """Least energy (pJ) and least cycles of one run of each network on accelerators, (N, H) each."""
+        side = np.searchsorted(np.array(self.space.dim), points.dim)
+        table = self.space.base.energy
+        dim = np.asarray(points.dim, dtype=np.float64)
+        accumulator_pj = table.accumulator_pj(np.asarray(points.accumulator_kib, dtype=np.float64), dim)
+        scratchpad_pj = table.scratchpad_pj(np.asarray(points.scratchpad_kib, dtype=np.float64))
+        energy = self.fixed_pj[:, side] + accumulator_pj * self.accumulator_words[:, side]
+        energy = energy + scratchpad_pj * self.scratchpad_words[:, side]
+        return energy * _ROUNDING, self.cycles[:, side] * _ROUNDING
+
+    def workload(self, each: Floats) -> Floats:
+        """Sum over the networks of (N, H), with their weights, (H,)."""
+        total = np.zeros(each.shape[1:])
+        for weight, one in zip(self.weights, each, strict=True):
+            total += weight * one
+        return total
+
+    @property
+    def edp(self) -> float:
+        """Least energy-delay product of the workload on any accelerator of the space, µJ·cycles: the least product of
+        least energy and least latency on the same accelerator. Infinite for a space without any."""
+        energy, latency = self.at(self.points())
+        return float((self.workload(energy) * 1e-6 * self.workload(latency)).min(initial=np.inf))
+
+
+def limits_of(tasks: Sequence[Task], space: DesignSpace, layers: Sequence[Layer] | None) -> Limits:
+    """Limits of a workload in a space.
+
+    Args:
+        layers: what the tasks compute, in their order, for limits of compiled programs; None for the reference model's.
+    """
+    networks = tuple(sorted({task.network for task in tasks}))
+    sides = np.array(space.dim, dtype=np.float64)
+    shape = (len(networks), len(sides))
+    cycles, fixed, a1, a2 = (np.zeros(shape) for _ in range(4))
+    table, weights = space.base.energy, np.ones(len(networks))
+    for index, task in enumerate(tasks):
+        least = [
+            _reference(task.problem, sides, space.base.dram_bytes_per_cycle, flow)
+            if layers is None
+            else _compiled(layers[index], sides, space.base.dram_bytes_per_cycle, flow)
+            for flow in space.dataflows
+        ]
+        n, runs = networks.index(task.network), task.count / task.weight
+        weights[n] = task.weight
+        # each dataflow has the better of everything: a layer chooses one
+        cycles[n] += runs * np.minimum.reduce([one.cycles for one in least])
+        a1[n] += runs * np.minimum.reduce([one.a1 for one in least])
+        a2[n] += runs * np.minimum.reduce([one.a2 for one in least])
+        fixed[n] += runs * min(
+            table.mac_pj * one.macs + table.register_pj * one.a0 + table.dram_pj * one.a3 for one in least
+        )
+    return Limits(space, networks, weights, cycles, fixed, a1, a2)
+
+
+def touched(results: int, window: int, stride: int, dilation: int) -> int:
+    """Different positions x * stride + y * dilation of x < results and y < window: pixels that an axis of a convolution
+    reads, whatever its tiles.
+
+    Divided by the common divisor of stride s and dilation d, window positions in different classes modulo s never meet,
+    and one of J positions in a class is the one before, moved by d results: P + (J - 1) min(d, P) pixels in all.
+    """
+    if results == 1 or window == 1:
+        return max(results, window)
+    step = math.gcd(stride, dilation)
+    s, d = stride // step, dilation // step
+    long, more = divmod(window, s)
+
+    def pixels(positions: int) -> int:
+        return results + (positions - 1) * min(d, results) if positions else 0
+
+    return more * pixels(long + 1) + (s - more) * pixels(long)
+
+
+def inputs_touched(p: Problem) -> int:
+    """Input elements that a problem reads, over all groups, zero padding counted as data."""
+    across = touched(p.P, p.R, p.stride_w, p.dilation_w)
+    return p.C * p.N * p.groups * across * touched(p.Q, p.S, p.stride_h, p.dilation_h)
+
+
+def _inside(results: int, window: int, stride: int, dilation: int, before: int, size: int) -> int:
+    """Pixels along one axis that code loads at least, of an image of `size` pixels behind a padding of `before`.
+
+    In truth all that are touched and lie inside. But the instruction-aware model estimates what lies outside, for three
+    tiles of results beside each edge and for each part of a window that tiles cut, and may count gaps between touched
+    pixels as lost (`explore.cost.instruction.commands`): that it is right up to that is all that is proven here. With
+    whole windows, it counts no less than what is touched, less a padding for each of these tiles; with windows cut in
+    n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`macro_cycles._window`).
+    """
+    beyond = (results - 1) * stride + (window - 1) * dilation - before - (size - 1)
+    lost = sum(max(0, side - tile * stride) for side in (before, beyond) for tile in range(3))
+    whole = touched(results, window, stride, dilation) - lost
+    return max(0, whole if window == 1 else min(whole, 2 * (results - lost)))
+
+
+def _up(x: Floats) -> Floats:
+    """Rounded up, as the models do."""
+    return np.ceil(x * (1 - _TOLERANCE))
+
+
+def _reference(p: Problem, sides: Floats, bandwidth: float, flow: str) -> _Least:
+    """Limits of the reference model (method specification, section 3, whose names are used).
+
+    A mapping covers every bound and has at most `dim` rows and columns. Then, padded or not, the array takes
+    ceil(C / dim) ceil(K / dim) passes over window and pixels (output-stationary: ceil(P / dim) over window and channels);
+    every output is updated once a pass and leaves the accumulator at least once, a1 = 2 updates - out + fills of O;
+    operands reach the array once a pass, weights (output-stationary: each row's) besides, and a tensor is filled at
+    least once with every element that is touched: window extents count what lies between as well, but a mapping of
+    single pixels does not. Accumulator and scratchpad have the model's ports.
+    """
+    pixels, kernel = float(p.P * p.Q * p.N), float(p.R * p.S)
+    outputs, weights = float(p.output_words), float(p.weight_words)
+    inputs = float(inputs_touched(p))
+    columns = np.ceil(p.K / sides)
+    reads = p.groups * pixels * kernel * p.C * columns
+    if flow == "WS":
+        passes = np.ceil(p.C / sides)
+        compute = p.groups * pixels * kernel * passes * columns
+        a0, a1 = p.macs + weights, 2 * outputs * kernel * passes
+        a2 = reads + 2 * weights + inputs
+    else:
+        rows = np.ceil(p.P / sides)
+        compute = p.groups * float(p.Q * p.N) * kernel * p.C * rows * columns
+        a0, a1 = p.macs + outputs, np.full_like(sides, 2 * outputs)
+        a2 = reads + p.groups * float(p.Q * p.N) * kernel * p.C * p.K * rows + weights + inputs
+    a3 = weights + inputs + outputs
+    busy = [
+        compute,
+        a1 / (2 * np.minimum(p.K, sides)),
+        a2 / (2 * sides),
+        np.full_like(sides, a3 / bandwidth),
+    ]
+    return _Least(float(p.macs), a0, a1, a2, a3, np.maximum.reduce(busy))
+
+
+def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: str) -> _Least:
+    """Limits of compiled programs: of what the instruction-aware model predicts, and of what the RTL does.
+
+    *Cycles.* The array takes one row a cycle, of at most `dim` operands for at most `dim` results. Code multiplies
+    blocks of a layer, so a pixel takes ceil(C / dim) ceil(K / dim) rows for every position of the window, but for two
+    packings of the compiler's: LOOP_CONV_WS puts floor(dim / C) positions of a line of the window in a row
+    (`compiler.lower.macro_cycles`), and explicit code floor(dim / max(C, K)) groups (`compiler.lower.grouped`). Neither
+    is for output-stationary code. The model's cycles are never below its rows of the array, and never below its bytes
+    over the channel's bandwidth, since it adds to the larger of both (`macro_runs.overlapped`: every factor is at
+    least 1 and no addend negative; `instruction.model`: phases one after the other, a norm of what goes on in one). In
+    the RTL one channel serves reads and writes, and a fence ends the program.
+
+    *Bytes.* Weights, the pixels of the stored image that some window touches, and results cross the channel; requests
+    and bursts only add to that.
+
+    *Energy.* Results are written to a row of the accumulator once a pass and read as often: by the next pass, and by the
+    store. Operands are read from the scratchpad once a row, weights once more, and both were written there before. The
+    model counts these accesses as the reference model does (`_reference`), with as many passes or more. The RTL clocks
+    whole rows of memories, which only adds.
+    """
+    p = layer.problem
+    pixels, kernel = float(p.P * p.Q * p.N), float(p.R * p.S)
+    weights = float(p.weight_words)
+    down = _inside(p.Q, p.S, p.stride_h, p.dilation_h, layer.padding[0], layer.size[0])
+    across = _inside(p.P, p.R, p.stride_w, p.dilation_w, layer.padding[1], layer.size[1])
+    inputs = float(p.C * p.N * p.groups) * down * across
+    stored = float(p.output_words)
+    if layer.pooling is not None:
+        stored = float(p.N * p.K * p.groups) * layer.pooling.rows * layer.pooling.columns
+    moved = weights + inputs + stored * (4 if layer.scale is None else 1)
+    columns, blocks = _up(p.K / sides), _up(p.C / sides)
+    steps = np.full_like(sides, kernel)
+    rows = p.groups * columns * blocks * kernel
+    if flow == "WS":
+        steps = p.S * _up(p.R / np.maximum(1.0, np.floor(sides / p.C)))
+        together = np.floor(sides / max(p.C, p.K))
+        packed = np.where(together >= 2, _up(p.groups / np.maximum(together, 1.0)) * kernel, np.inf)
+        rows = np.minimum(p.groups * columns * blocks * steps, packed)
+    passes = blocks * steps if flow == "WS" else np.ones_like(sides)
+    return _Least(
+        macs=float(p.macs),
+        a0=p.macs + (weights if flow == "WS" else 0.0),
+        a1=2.0 * p.output_words * passes,
+        a2=p.groups * pixels * kernel * p.C * columns + 2 * weights + inputs,
+        a3=moved,
+        cycles=np.maximum(rows * pixels, moved / bandwidth),
+    )
