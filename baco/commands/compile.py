@@ -65,11 +65,11 @@ def compile_(
     from accel.presets import load_accelerator
     from baco.commands.compile_input import prepare
     from baco.commands.compile_request import Request
-    from baco.commands.context import stderr
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import EMITS, elf_path, emit_text, lower_unit, needs_text, observer
     from baco.commands.network_input import only_networks
+    from baco.console import stderr
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
     from common.text import one_line

@@ -21,7 +21,7 @@ def evaluate(
 
     Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp).
     """
-    from baco.commands.context import print_json, stdout
+    from baco.console import print_json, stdout
     from explore.evaluate import evaluate_file
 
     statistics = evaluate_file(file, out)

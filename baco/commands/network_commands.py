@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from baco.commands.arrays import difference, save_array
-from baco.commands.context import print_json, stderr, stdout
 from baco.commands.lowering import elf_path, needs_text
 from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
+from baco.console import print_json, stderr, stdout
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.text import one_line

@@ -74,11 +74,11 @@ def run_program(
     from baco.commands.arrays import difference, save_array
     from baco.commands.compile_input import prepare
     from baco.commands.compile_request import Request, named_files
-    from baco.commands.context import print_json, stderr, stdout
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
     from baco.commands.lowering import lower_unit, needs_text, observer
     from baco.commands.network_input import only_networks
+    from baco.console import print_json, stderr, stdout
     from common.errors import InputError
     from sim.job import Recording
     from sim.program import run_program as simulate
