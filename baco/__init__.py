@@ -34,9 +34,17 @@ if TYPE_CHECKING:
     from baco.api.explore import (
         explore,
     )
+    from baco.api.layers import (
+        conv,
+        gemm,
+    )
     from baco.api.measure import (
         measure,
         validate,
+    )
+    from baco.api.programs import (
+        compile,
+        run,
     )
     from baco.api.result import (
         Result,
@@ -97,8 +105,12 @@ _HOMES = {
     "Accelerator": "accel.config",
     "compare": "baco.api.compare",
     "explore": "baco.api.explore",
+    "conv": "baco.api.layers",
+    "gemm": "baco.api.layers",
     "measure": "baco.api.measure",
     "validate": "baco.api.measure",
+    "compile": "baco.api.programs",
+    "run": "baco.api.programs",
     "Result": "baco.api.result",
     "load_study": "baco.api.result",
     "accelerator": "baco.api.sources",
@@ -129,11 +141,14 @@ __all__ = [
     "cast",
     "cdiv",
     "compare",
+    "compile",
     "const",
+    "conv",
     "dot",
     "expand_dims",
     "explore",
     "full",
+    "gemm",
     "int8",
     "int16",
     "int32",
@@ -150,6 +165,7 @@ __all__ = [
     "program_id",
     "requantise",
     "requantize",
+    "run",
     "static_range",
     "store",
     "trans",

@@ -52,7 +52,13 @@ Input = Annotated[
     ),
 ]
 Accelerator = Annotated[
-    str, typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml", help="Preset or configuration file.")
+    str,
+    typer.Option(
+        "--accelerator",
+        "-a",
+        metavar="NAME|FILE.yaml|DIR",
+        help="Preset, configuration file, or the folder of a study: its best design.",
+    ),
 ]
 Target = Annotated[
     str,
@@ -110,7 +116,7 @@ Conv = Annotated[
     typer.Option(
         "--conv",
         metavar="SHAPE",
-        help="Convolution, as [N,]HxWxC->K,k3x3,s2,p1,d1,g1.",
+        help="Convolution, as [N,]HxWxC:K,k3,s2,p1,d1,g1; k3x5: 3 high, 5 wide.",
         rich_help_panel=_LAYER,
     ),
 ]
