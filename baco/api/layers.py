@@ -54,7 +54,8 @@ def gemm(
 
     Raises InputError for sizes and options that make no layer.
     """
-    problem = _problem("--gemm", {"P": m, "C": k, "K": n, "groups": groups})
+    _whole("--gemm", {"m": m, "k": k, "n": n, "groups": groups})
+    problem = _problem({"P": m, "C": k, "K": n, "groups": groups})
     return _finished(problem, None, (0, 0), bias, relu, scale, raw, residual, pool, transposed)
 
 
@@ -87,6 +88,8 @@ def conv(
 
     Raises InputError for sizes and options that make no layer.
     """
+    sides = {"height": height, "width": width, "channels": channels, "outputs": outputs, "batch": batch}
+    _whole("--conv", {**sides, "groups": groups})
     (kernel_h, kernel_w), (stride_h, stride_w) = _two(kernel), _two(stride)
     (top, left), (dilation_h, dilation_w) = _two(padding), _two(dilation)
     if min(kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, groups) < 1:
@@ -108,7 +111,7 @@ def conv(
         "K": outputs // groups,
     }
     strides = {"stride_w": stride_w, "stride_h": stride_h, "dilation_w": dilation_w, "dilation_h": dilation_h}
-    problem = _problem("--conv", {**sizes, **strides, "N": batch, "groups": groups})
+    problem = _problem({**sizes, **strides, "N": batch, "groups": groups})
     return _finished(problem, (height, width), (top, left), bias, relu, scale, raw, residual, pool, False)
 
 
@@ -151,14 +154,18 @@ def schedule_for(
     return choose(layer, accelerator, target=target, style=chosen)
 
 
-def _problem(what: str, sizes: dict[str, int]) -> Problem:
+def _whole(what: str, sizes: dict[str, int]) -> None:
+    """Raises InputError for a size that is none."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise InputError(f"{what}: sizes are whole numbers from 1 on, and {name} is {size!r}")
+            raise InputError(f"{what}: `{name}` is a whole number, at least 1, not {size!r}")
     if sizes["groups"] > _MOST_GROUPS:
         raise InputError(
             f"{sizes['groups']:,} groups are more than the {_MOST_GROUPS:,} that one layer may have"
         )
+
+
+def _problem(sizes: dict[str, int]) -> Problem:
     return Problem(**{name: int(size) for name, size in sizes.items()})
 
 

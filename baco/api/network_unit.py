@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from baco.api.arrays import load_array
 from baco.api.sources import NetworkSource
 from baco.api.sources import network as load_network
 from common.errors import InputError, did_you_mean
@@ -32,7 +34,7 @@ class NetworkRequest:
         source: of the network, see `baco.network`.
         layers: run repeated blocks only so many times.
         scales: float or power-of-two.
-        inputs: what inputs hold, by name, in real numbers; others are random.
+        inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
         check_layers: compare after every operator, in the program.
         compare: work out what the results must be.
         observe: sees the module after every pass.
@@ -45,7 +47,7 @@ class NetworkRequest:
     seed: int = 0
     target: str = "gemmini"
     baseline: bool = False
-    inputs: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
     check_layers: bool = False
     compare: bool = True
     observe: Callable[[str, ModuleOp], None] | None = None
@@ -116,7 +118,9 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
             raise InputError(
                 f"the network has no input '{name}'", hint=did_you_mean(name, list(quantised.inputs))
             )
-    inputs |= request.inputs
+    inputs |= {
+        name: load_array(one) if isinstance(one, Path) else one for name, one in request.inputs.items()
+    }
     data = quantise_inputs(quantised, inputs)
     compare = request.compare or request.check_layers
     return NetworkUnit(request, quantised, data, reference(quantised, data) if compare else None)

@@ -12,8 +12,6 @@ from baco.commands.layer_input import LayerOptions
 from common.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from accel.config import Accelerator
 
 __all__ = ["network_request", "only_networks"]
@@ -51,13 +49,11 @@ def only_networks(options: Mapping[str, object]) -> None:
             raise InputError(f"{name} goes with --network")
 
 
-def _given(texts: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
-    from baco.api.arrays import load_array
-
+def _given(texts: Sequence[str]) -> dict[str, Path]:
     found = {}
     for text in texts:
         name, equals, file = text.partition("=")
         if not equals or not file.endswith(".npy"):
             raise InputError(f"--arg: '{text}' gives no input of a network", hint="write NAME=FILE.npy")
-        found[name] = load_array(Path(file))
+        found[name] = Path(file)
     return found
