@@ -83,12 +83,14 @@ def _app(program: str) -> Any:
 
     from baco.commands.bench import bench
     from baco.commands.checked import Commands
+    from baco.commands.compare import compare
     from baco.commands.compile import compile_
     from baco.commands.cosim import cosim
     from baco.commands.doctor import doctor
     from baco.commands.evaluate import evaluate
     from baco.commands.explore import explore
     from baco.commands.export_chipyard import export_chipyard
+    from baco.commands.init import init
     from baco.commands.isa import isa
     from baco.commands.model import model
     from baco.commands.networks import networks
@@ -113,9 +115,11 @@ def _app(program: str) -> Any:
     for command in (
         explore,
         validate,
+        compare,
         evaluate,
         networks,
         report,
+        init,
         rtl,
         isa,
         export_chipyard,
