@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from baco.commands.checked import seed_option
+from baco.commands.completion import accelerator_completions, network_completions
 
 __all__ = [
     "Accelerator",
@@ -58,6 +59,7 @@ Accelerator = Annotated[
         "-a",
         metavar="NAME|FILE.yaml|DIR",
         help="Preset, configuration file, or the folder of a study: its best design.",
+        autocompletion=accelerator_completions,
     ),
 ]
 Target = Annotated[
@@ -167,6 +169,7 @@ Network = Annotated[
     typer.Option(
         "--network",
         metavar="NAME|FILE",
+        autocompletion=network_completions,
         help="A whole network in int8: built in (NAME[:OPTION=VALUE]), MODEL.onnx or CODE.py:FUNCTION.",
         rich_help_panel=_NETWORK,
     ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from baco.commands.checked import seed_option
+from baco.commands.completion import network_completions
 from baco.commands.page import OpenPage
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def explore(
             metavar="NAME|FILE",
             help="A built-in network (see `baco networks`) with options, e.g. bert_base:batch=4; or MODEL.onnx, "
             "CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml. Repeat it for one accelerator that runs all.",
+            autocompletion=network_completions,
         ),
     ] = None,
     objective: Annotated[
