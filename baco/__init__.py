@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from baco.api.explore import (
         explore,
     )
+    from baco.api.hardware import (
+        verilog,
+    )
     from baco.api.layers import (
         conv,
         gemm,
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
         validate,
     )
     from baco.api.programs import (
+        Compiled,
+        Run,
         compile,
         run,
     )
@@ -105,10 +110,13 @@ _HOMES = {
     "Accelerator": "accel.config",
     "compare": "baco.api.compare",
     "explore": "baco.api.explore",
+    "verilog": "baco.api.hardware",
     "conv": "baco.api.layers",
     "gemm": "baco.api.layers",
     "measure": "baco.api.measure",
     "validate": "baco.api.measure",
+    "Compiled": "baco.api.programs",
+    "Run": "baco.api.programs",
     "compile": "baco.api.programs",
     "run": "baco.api.programs",
     "Result": "baco.api.result",
@@ -125,12 +133,14 @@ _HOMES = {
 __all__ = [
     "Accelerator",
     "BacoError",
+    "Compiled",
     "Config",
     "InfeasibleError",
     "InputError",
     "KernelError",
     "Network",
     "Result",
+    "Run",
     "StorageError",
     "__version__",
     "accelerator",
@@ -172,6 +182,7 @@ __all__ = [
     "uint8",
     "use",
     "validate",
+    "verilog",
     "where",
     "zeros",
 ]

@@ -23,7 +23,6 @@ STYLES = ("auto", "explicit", "macro")
 _MOST_GROUPS = 1 << 16
 #: Of float32, which the accelerator scales in.
 _LARGEST_SCALE = float(np.finfo(np.float32).max)
-_Two = int | tuple[int, int]
 
 
 def gemm(
@@ -65,10 +64,10 @@ def conv(
     channels: int,
     outputs: int,
     *,
-    kernel: _Two = 1,
-    stride: _Two = 1,
-    padding: _Two = 0,
-    dilation: _Two = 1,
+    kernel: int | tuple[int, int] = 1,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
     batch: int = 1,
     bias: bool = False,
@@ -213,7 +212,7 @@ def _suitable_scale(problem: Problem) -> float:
     return float(2.0 ** round(math.log2(48 / spread)))
 
 
-def _two(value: _Two) -> tuple[int, int]:
+def _two(value: int | tuple[int, int]) -> tuple[int, int]:
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
             raise InputError(f"--conv: {value} is neither one number nor one for height and one for width")
