@@ -61,9 +61,9 @@ def run(program: str, arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     command = command_line([program, *arguments])
     if f"_{program.upper()}_COMPLETE" in os.environ:  # a shell asks, see `baco completion`
-        from typer.completion import completion_init
+        import importlib
 
-        completion_init()
+        importlib.import_module("typer.completion").completion_init()
     try:
         code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
         sys.stdout.flush()

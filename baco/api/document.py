@@ -103,7 +103,7 @@ def _signature(name: str, function: Any) -> str:
             continue
         if one.kind is one.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
-        stars = {one.VAR_KEYWORD: "**", one.VAR_POSITIONAL: "*"}.get(one.kind, "")
+        stars = "**" if one.kind is one.VAR_KEYWORD else ""
         default = "" if one.default is one.empty else f" = {one.default!r}"
         shown.append(f"{stars}{one.name}: {one.annotation}{default}")
     result = f" -> {signature.return_annotation}"
@@ -126,7 +126,7 @@ def _text(thing: Any) -> str:
         elif inside and line.startswith("     "):
             lines.append(f"  {line.strip()}")
         else:
-            inside = inside and not line.strip() == "" and line.startswith(" ")
+            inside = inside and line.strip() != "" and line.startswith(" ")
             lines.append(line)
     return "\n".join(lines)
 

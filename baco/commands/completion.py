@@ -32,8 +32,9 @@ def completion(
 
     fish: baco completion fish > ~/.config/fish/completions/baco.fish
     """
-    from typer.completion import get_completion_script
+    import importlib
 
+    get_completion_script = importlib.import_module("typer.completion").get_completion_script
     for program in _PROGRAMS:
         script = get_completion_script(
             prog_name=program, complete_var=f"_{program.upper()}_COMPLETE", shell=shell.value
