@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, did_you_mean
 from common.text import one_line
-from explore.knee import knee_index
 from explore.objective import METRICS, metric
+from explore.report.summary import knee_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +44,10 @@ def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -
         figure.add_scatter(**_points(data, members, x, y), name=name, marker={"color": colour, "size": 7})
     best = {"color": _BEST, "size": 15, "symbol": "star"}
     figure.add_scatter(**_points(data, [data.best_index], x, y), name="best", marker=best)
-    if len(data.objective.metrics) > 1:
+    compromise = knee_index(data) if len(data.objective.metrics) > 1 else None
+    if compromise is not None:
         knee = {"color": "#009e73", "size": 12, "symbol": "diamond"}
-        index = knee_index(data)
-        figure.add_scatter(**_points(data, [index], x, y), name="knee", marker=knee)
+        figure.add_scatter(**_points(data, [compromise], x, y), name="knee", marker=knee)
     figure.update_xaxes(title=_AXES[x], type="log")
     figure.update_yaxes(title=_AXES[y], type="log")
     return figure

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from common.text import html_text
-from explore.knee import knee_index
-from explore.report.summary import front_indices
+from explore.report.summary import front_indices, knee_index
 from explore.report.units import scientific, share, si, significant
 
 if TYPE_CHECKING:
@@ -20,7 +19,8 @@ def result_html(data: ReportData) -> str:
     """HTML of a result, everything from outside escaped."""
     several = len(data.objective.metrics) > 1
     designs = [(f"best ({data.objective.metrics[0]})" if several else "best", data.best)]
-    designs += [("knee", data.candidates[knee_index(data)])] if several else []
+    compromise = knee_index(data) if several else None
+    designs += [] if compromise is None else [("knee", data.candidates[compromise])]
     head = (
         "",
         "array",

@@ -71,11 +71,13 @@ class Result:
     def knee(self) -> Candidate:
         """The best compromise on the front: the nearest to the best values of all its metrics at once.
 
-        Distances are in logarithms, each metric scaled to its range on the front.
+        Distances are in logarithms, each metric scaled to its range on the front. Where measuring left no design on the
+        front, it is the best.
         """
-        from explore.knee import knee_index
+        from explore.report.summary import knee_index
 
-        return self.data.candidates[knee_index(self.data)]
+        index = knee_index(self.data)
+        return self.best if index is None else self.data.candidates[index]
 
     @property
     def objective(self) -> Objective:
