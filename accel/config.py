@@ -59,13 +59,22 @@ class Features(BaseModel):
     )
 
 
-class Accelerator(BaseModel):
+class _Checked(type(BaseModel)):  # type: ignore[misc]
+    """Wrong fields of a constructor's call are a user's mistake."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        try:
+            return super().__call__(*args, **fields)
+        except ValidationError as error:
+            raise _field_error(error) from None
+
+
+class Accelerator(BaseModel, metaclass=_Checked):
     """One hardware configuration (design vocabulary: *accelerator*).
 
     What Gemmini itself would refuse is allowed here and listed by `gemmini_problems`, since published
     comparisons use such points. Defaults are those of Gemmini's defaultConfig unless a description says
-    otherwise. Invalid fields raise pydantic's ValidationError here; `from_yaml` and `replace` turn it into
-    an InputError for the user.
+    otherwise. Unknown fields and bad values raise InputError.
     """
 
     model_config = _STRICT
@@ -227,10 +236,7 @@ class Accelerator(BaseModel):
         try:
             return Accelerator.model_validate({**self.model_dump(), **changes})
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            field = ".".join(map(str, first["loc"]))
-            reason = first["msg"].removeprefix("Value error, ")
-            raise InputError(f"{field}: {reason}" if field else reason) from None
+            raise _field_error(error) from None
 
     def to_yaml(self) -> str:
         """The configuration as a commented file that `from_yaml` reads back to an equal object."""
@@ -253,6 +259,15 @@ def _area_reference(dataflow: Literal["WS", "OS", "both"]) -> Accelerator:
     return Accelerator(
         dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow="both" if dataflow == "OS" else dataflow
     )
+
+
+def _field_error(error: ValidationError) -> InputError:
+    """The first thing that pydantic found."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"]))
+    reason = first["msg"].removeprefix("Value error, ")
+    hint = did_you_mean(field, Accelerator.model_fields) if first["type"] == "extra_forbidden" else None
+    return InputError(f"{field}: {reason}" if field else reason, hint=hint)
 
 
 def _power_of_two(value: int) -> bool:

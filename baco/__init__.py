@@ -1,7 +1,15 @@
 """baco: hardware/software co-design exploration for Gemmini-compatible accelerators.
 
-`import baco` gives the block language: `@baco.jit` kernels, launched by `kernel[grid](arrays...)`. Its names are
-loaded when they are first used, so that the command line starts without them.
+`import baco` gives
+
+* the exploration: `explore` searches, `load_study` reads what was found, `validate` and `measure` simulate designs on
+  their own Verilog, `compare` sets studies side by side;
+* programs: `compile` and `run` for layers (`gemm`, `conv`), networks and launches of kernels;
+* what goes in: `network`, `networks`, `accelerator`, `Accelerator`;
+* the block language: `@baco.jit` kernels, launched by `kernel[grid](arrays...)`.
+
+Names are loaded when they are first used, so that importing baco takes no time. Errors that a user can cause are
+`BacoError`s.
 """
 
 from __future__ import annotations
@@ -17,6 +25,41 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and os.path.realpath(sys.p
 
 TYPE_CHECKING = False  # type checkers know the name without an import
 if TYPE_CHECKING:
+    from accel.config import (
+        Accelerator,
+    )
+    from baco.api.compare import (
+        compare,
+    )
+    from baco.api.explore import (
+        explore,
+    )
+    from baco.api.hardware import (
+        verilog,
+    )
+    from baco.api.layers import (
+        conv,
+        gemm,
+    )
+    from baco.api.measure import (
+        measure,
+        validate,
+    )
+    from baco.api.programs import (
+        Compiled,
+        Run,
+        compile,
+        run,
+    )
+    from baco.api.result import (
+        Result,
+        load_study,
+    )
+    from baco.api.sources import (
+        accelerator,
+        network,
+        networks,
+    )
     from baco.language import (
         Config,
         KernelError,
@@ -50,49 +93,113 @@ if TYPE_CHECKING:
         where,
         zeros,
     )
+    from common.errors import (
+        BacoError,
+        InfeasibleError,
+        InputError,
+        StorageError,
+    )
+    from workloads.network import (
+        Network,
+    )
 
+    __version__: str
+
+#: Where each name is defined.
+_HOMES = {
+    "Accelerator": "accel.config",
+    "compare": "baco.api.compare",
+    "explore": "baco.api.explore",
+    "verilog": "baco.api.hardware",
+    "conv": "baco.api.layers",
+    "gemm": "baco.api.layers",
+    "measure": "baco.api.measure",
+    "validate": "baco.api.measure",
+    "Compiled": "baco.api.programs",
+    "Run": "baco.api.programs",
+    "compile": "baco.api.programs",
+    "run": "baco.api.programs",
+    "Result": "baco.api.result",
+    "load_study": "baco.api.result",
+    "accelerator": "baco.api.sources",
+    "network": "baco.api.sources",
+    "networks": "baco.api.sources",
+    "BacoError": "common.errors",
+    "InfeasibleError": "common.errors",
+    "InputError": "common.errors",
+    "StorageError": "common.errors",
+    "Network": "workloads.network",
+}
 __all__ = [
+    "Accelerator",
+    "BacoError",
+    "Compiled",
     "Config",
+    "InfeasibleError",
+    "InputError",
     "KernelError",
+    "Network",
+    "Result",
+    "Run",
+    "StorageError",
+    "__version__",
+    "accelerator",
     "advance",
     "arange",
     "autotune",
     "broadcast_to",
     "cast",
     "cdiv",
+    "compare",
+    "compile",
     "const",
+    "conv",
     "dot",
     "expand_dims",
+    "explore",
     "full",
+    "gemm",
     "int8",
     "int16",
     "int32",
     "jit",
     "load",
+    "load_study",
     "make_block_ptr",
     "maximum",
+    "measure",
     "minimum",
+    "network",
+    "networks",
     "num_programs",
     "program_id",
     "requantise",
     "requantize",
+    "run",
     "static_range",
     "store",
     "trans",
     "uint8",
     "use",
+    "validate",
+    "verilog",
     "where",
     "zeros",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """Loads the block language when one of its names is asked for."""
+    """Loads a name when it is asked for."""
     import importlib
 
-    if name not in __all__:
+    if name == "__version__":
+        from importlib import metadata
+
+        value: object = metadata.version("baco")
+    elif name in __all__:
+        value = getattr(importlib.import_module(_HOMES.get(name, "baco.language")), name)
+    else:
         raise AttributeError(f"module 'baco' has no attribute '{name}'")
-    value = getattr(importlib.import_module("baco.language"), name)
     globals()[name] = value
     return value
 

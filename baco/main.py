@@ -60,6 +60,10 @@ def run(program: str, arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     command = command_line([program, *arguments])
+    if f"_{program.upper()}_COMPLETE" in os.environ:  # a shell asks, see `baco completion`
+        import importlib
+
+        importlib.import_module("typer.completion").completion_init()
     try:
         code = _app(program)(arguments, prog_name=program, standalone_mode=False, obj=command)
         sys.stdout.flush()
@@ -83,12 +87,15 @@ def _app(program: str) -> Any:
 
     from baco.commands.bench import bench
     from baco.commands.checked import Commands
+    from baco.commands.compare import compare
     from baco.commands.compile import compile_
+    from baco.commands.completion import completion
     from baco.commands.cosim import cosim
     from baco.commands.doctor import doctor
     from baco.commands.evaluate import evaluate
     from baco.commands.explore import explore
     from baco.commands.export_chipyard import export_chipyard
+    from baco.commands.init import init
     from baco.commands.isa import isa
     from baco.commands.model import model
     from baco.commands.networks import networks
@@ -113,9 +120,11 @@ def _app(program: str) -> Any:
     for command in (
         explore,
         validate,
+        compare,
         evaluate,
         networks,
         report,
+        init,
         rtl,
         isa,
         export_chipyard,
@@ -126,6 +135,7 @@ def _app(program: str) -> Any:
         trace,
         cosim,
         doctor,
+        completion,
     ):
         app.command(name=_NAMES.get(command.__name__))(command)
     app.add_typer(bench, name="bench")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from baco.commands.context import amount, stderr, stdout
+from baco.console import amount, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baco.commands.context import amount, stderr, stdout
+from baco.console import amount, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import linecache
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +15,8 @@ from common.text import one_line
 _MOST_PLACE, _MOST_SENTENCE, _MOST_HINT, _MOST_LINES, _MOST_NAMES = 400, 1000, 1500, 60, 60
 #: Longer names are not looked for among the allowed ones; comparing is quadratic.
 _LONGEST_GUESS = 80
+#: Whose lines are of no interest to users.
+_OWN_PACKAGES = ("accel", "baco", "common", "compiler", "explore", "sim", "workloads")
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,19 @@ class BacoError(Exception):
         if self.hint:
             lines.append(f"  hint: {one_line(self.hint, _MOST_HINT)}")
         return "\n".join(lines)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show in place of a traceback: the user's line, and the message."""
+        lines = []
+        for frame, number in traceback.walk_tb(self.__traceback__):
+            # the user's own frames come first; cells have no file, but IPython tells `linecache` their text
+            if frame.f_globals.get("__name__", "").partition(".")[0] in _OWN_PACKAGES:
+                break
+            code = frame.f_code
+            text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
+            where = "" if code.co_filename.startswith("<") else f"{code.co_filename}, "
+            lines = [f"{where}line {number}: {one_line(text, _MOST_SENTENCE)}"] if text else []
+        return [*lines, f"{type(self).__name__}: {self}"]
 
     @staticmethod
     def _detail(text: str) -> str:

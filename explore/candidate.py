@@ -101,6 +101,15 @@ class Candidate:
     objective: float
     front: bool = True
 
+    def __repr__(self) -> str:
+        # hundreds of mappings and operators would bury what people look for
+        machine, cost = self.accelerator, self.cost
+        return (
+            f"<Candidate {machine.dim}x{machine.dim}, {machine.scratchpad_kib}+{machine.accumulator_kib} KiB, "
+            f"{machine.dataflow}: {cost.latency_cycles:,.0f} cycles, {cost.energy_uj:.4g} µJ, EDP {cost.edp:.4g} µJ·cycles, "
+            f"{cost.area_mm2:.3g} mm², {cost.source}>"
+        )
+
 
 @dataclass(frozen=True)
 class BatchSummary:

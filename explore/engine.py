@@ -22,8 +22,9 @@ from common.errors import BacoError, InfeasibleError, InputError, Location, Stor
 from common.files import output_folder
 from common.provenance import Provenance, stable_hash, versions
 from explore.candidate import BatchSummary, Candidate, CostModelName
+from explore.cost.choice import check_cost_model, default_cost_model
 from explore.cost.limits import limits_of
-from explore.cost.model import check_cost_model, default_cost_model, make_cost_model
+from explore.cost.model import make_cost_model
 from explore.infeasible import Impossible, Patience, impossible, infeasible_error
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
@@ -32,7 +33,7 @@ from explore.records import SessionRecord, SetupRecord, provenance_record
 from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
 from explore.serialize import workload_to_json
 from explore.space import DesignSpace
-from explore.study import FILE_NAME, Study
+from explore.study import FILE_NAME, Study, already_there
 from workloads.network import Task, Workload
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
@@ -108,10 +109,14 @@ class _StopRequest:
     """Within the block, a first SIGINT or SIGTERM only sets `requested`; a second stops at once.
 
     Signal handlers belong to the main thread; in another one the block changes nothing.
+
+    Args:
+        acknowledge: told at once that the first has come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, acknowledge: Callable[[str], None] | None = None) -> None:
         self.requested = False
+        self._acknowledge = acknowledge
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> _StopRequest:
@@ -124,6 +129,10 @@ class _StopRequest:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        if self._acknowledge is not None:
+            # in a thread of its own: the handler may have struck in the middle of a display's writing
+            text = "stopping after this batch; once more (Ctrl-C) stops at once, and nothing recorded is lost"
+            threading.Thread(target=self._acknowledge, args=(text,), daemon=True).start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -188,7 +197,7 @@ def run_exploration(
         proof: when the search has ended, prove how near the optimum the best design is, where `provable`, and
             add the optimum if the search missed it. No samples are charged for this. Nothing can be proven of
             the instruction-aware model, with which there is no proof.
-        cost_model: a name in `explore.cost.model.COST_MODELS`; by default that of the study to resume, or of
+        cost_model: a name in `explore.cost.choice.COST_MODELS`; by default that of the study to resume, or of
             `default_cost_model`.
         command: the command line to reproduce the study; by default this process's.
 
@@ -230,7 +239,7 @@ def run_exploration(
         )
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
         proof = proof and model.exact and provable(space, objective)
-        stop = stack.enter_context(_StopRequest())
+        stop = stack.enter_context(_StopRequest(progress.note if progress is not None else None))
         start = time.monotonic()
         if study is not None and study.done and not _larger(budget, sessions):
             whole = not proof or _prove(study, space, stop, budget, progress)
@@ -269,11 +278,7 @@ def _study_to_resume(
             note(f"there is no study in {path.parent} yet: starting one")
         return None
     if not resume:
-        raise StorageError(
-            "a study is already here",
-            location=Location(str(path)),
-            hint="continue it with --resume, or choose another --out",
-        )
+        raise already_there(path)
     study = Study.open(path)
     try:
         differences = _differences(study, record, tasks)

@@ -14,10 +14,12 @@ import torch
 from numpy.typing import NDArray
 
 from accel.energy import EnergyTable
-from common.errors import Location, StorageError
+from common.errors import InputError, Location, StorageError, did_you_mean
 from common.files import atomic_write
 from common.table import csv_text
 from common.text import one_line
+from explore.candidate import CostModelName
+from explore.cost.choice import COST_MODELS
 from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, total_energy
 from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
 
@@ -28,6 +30,11 @@ _UJ_PER_J = 1e6
 PREDICTED = ("predicted.cycle", "predicted.energy", "predicted.edp")
 #: Words a cycle from DRAM in the published accelerators.
 DRAM_BYTES_PER_CYCLE = 8.0
+#: The models in words.
+MODEL_WORDS: dict[CostModelName, str] = {
+    "instruction": "instruction-aware model",
+    "reference": "published reference model",
+}
 _CHUNK = 32_768
 _WORST = 5
 
@@ -78,6 +85,7 @@ class Statistics:
     """What `evaluate_file` found.
 
     Attributes:
+        cost_model: what predicted, a name of `explore.cost.choice.COST_MODELS`.
         rows: predicted.
         rows_not_fitting: rows whose mapping needs more than the accelerator of the row has (single buffers).
         errors: by target column, for those in the file.
@@ -85,6 +93,7 @@ class Statistics:
         out: the file written.
     """
 
+    cost_model: CostModelName
     rows: int
     rows_not_fitting: int
     errors: dict[str, Error]
@@ -94,6 +103,7 @@ class Statistics:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; the keys are the attributes' names."""
         return {
+            "cost_model": self.cost_model,
             "rows": self.rows,
             "rows_not_fitting": self.rows_not_fitting,
             "errors": {
@@ -113,7 +123,10 @@ class Statistics:
 
     def text(self) -> str:
         """For people."""
-        lines = [f"{self.rows:,} rows predicted: {one_line(self.out)}"]
+        lines = [
+            f"{self.rows:,} rows predicted by the {MODEL_WORDS[self.cost_model]} (--cost-model {self.cost_model}): "
+            f"{one_line(self.out)}"
+        ]
         if self.rows_not_fitting:
             lines.append(f"{self.rows_not_fitting:,} of them need more than the accelerator of their row has")
         for name, e in self.errors.items():
@@ -136,18 +149,31 @@ class Statistics:
         return "\n".join(lines)
 
 
-def evaluate_file(path: str | Path, out: str | Path) -> Statistics:
+def evaluate_file(path: str | Path, out: str | Path, cost_model: str = "reference") -> Statistics:
     """Predict every row of a table of mappings and write it with the predictions added.
 
     Args:
         path: CSV, or gzipped CSV if its name ends in `.gz`; columns as in `explore.mapping_rows`.
+        cost_model: `reference`, with the constants of the published evaluation, or `instruction`
+            (`explore.row_costs.predict_instruction`).
         out: written with all columns of the input and `predicted.cycle` (cycles), `predicted.energy` (µJ),
             `predicted.edp` (J·cycles, as `target.edp`); gzipped if its name ends in `.gz`.
 
     Raises InputError naming file, line and column of what is wrong, StorageError when `out` cannot be written.
     """
+    if cost_model not in COST_MODELS:
+        raise InputError(
+            f"unknown cost model '{cost_model}'",
+            location=Location("--cost-model"),
+            hint=did_you_mean(cost_model, COST_MODELS),
+        )
+    model: CostModelName = "instruction" if cost_model == "instruction" else "reference"
     table = read_mapping_table(path)
     cycles, energy_uj, fits = predict(table)
+    if model == "instruction":
+        from explore.row_costs import predict_instruction
+
+        cycles, energy_uj = predict_instruction(table)
     edp = cycles * energy_uj / _UJ_PER_J
     predicted = dict(zip(TARGETS, (cycles, energy_uj, edp), strict=True))
     write_predictions(table, dict(zip(PREDICTED, (cycles, energy_uj, edp), strict=True)), out)
@@ -156,7 +182,7 @@ def evaluate_file(path: str | Path, out: str | Path) -> Statistics:
         for name, target in table.targets.items()
         if np.isfinite(target).any()
     }
-    return Statistics(len(table), int((~fits).sum()), errors, _networks(table, predicted), str(out))
+    return Statistics(model, len(table), int((~fits).sum()), errors, _networks(table, predicted), str(out))
 
 
 def predict(table: MappingTable) -> tuple[Floats, Floats, NDArray[np.bool_]]:

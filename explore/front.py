@@ -48,9 +48,7 @@ def farthest(points: Floats, count: int, chosen: Sequence[int]) -> list[int]:
 
     Distances are in logarithms, each metric scaled to its range; ties go to the first.
     """
-    scaled = portable.log(np.maximum(points, np.finfo(np.float64).tiny))
-    low, high = scaled.min(axis=0), scaled.max(axis=0)
-    scaled = (scaled - low) / np.where(high > low, high - low, 1.0)
+    scaled = _scaled(points)
     distance = np.full(len(points), np.inf)
     for index in chosen:
         distance = np.minimum(distance, portable.total((scaled - scaled[index]) ** 2))
@@ -60,3 +58,16 @@ def farthest(points: Floats, count: int, chosen: Sequence[int]) -> list[int]:
         found.append(index)
         distance = np.minimum(distance, portable.total((scaled - scaled[index]) ** 2))
     return found
+
+
+def knee(points: Floats) -> int:
+    """Index of the row of `points` (n, metrics), at least one, that is the best compromise: the nearest to the best values
+    of all metrics at once. Distances are in logarithms, each metric scaled to its range; ties go to the first."""
+    return int(portable.total(_scaled(points) ** 2).argmin())
+
+
+def _scaled(points: Floats) -> Floats:
+    """Logarithms of `points` (n, metrics), each metric from 0 at its least to 1 at its largest."""
+    logarithms = portable.log(np.maximum(points, np.finfo(np.float64).tiny))
+    low, high = logarithms.min(axis=0), logarithms.max(axis=0)
+    return np.asarray((logarithms - low) / np.where(high > low, high - low, 1.0))

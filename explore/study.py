@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import BacoError, StorageError
+from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
 from explore._json import Json, dump, load
 from explore._snapshot import pack_state, unpack_state
@@ -57,6 +57,16 @@ _T = TypeVar("_T")
 FRONT_LIMIT = 512
 #: Name of the study's file in an output folder.
 FILE_NAME = "study.sqlite"
+
+
+def already_there(path: Path) -> StorageError:
+    """The error for a new study where there is one."""
+    return StorageError(
+        "a study is already here",
+        location=Location(str(path)),
+        hint="continue it with --resume, or choose another --out",
+    )
+
 
 _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "

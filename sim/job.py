@@ -183,6 +183,14 @@ class Result:
     activity: dict[str, int] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
 
+    def __repr__(self) -> str:
+        # what was counted fills pages; `to_dict` gives all of it
+        cycles = "" if self.cycles is None else f", {self.cycles:,} cycles"
+        macs = "" if not self.macs else f", {self.macs:,} MACs"
+        used = "" if self.utilisation is None else f", utilisation {100 * self.utilisation:.1f} %"
+        commands = f", {sum(self.commands.values()):,} accelerator commands" if self.macs is not None else ""
+        return f"<{self.engine}: exit code {self.exit_code}{cycles}{commands}{macs}{used}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         plain = asdict(replace(self, memory_dumps=(), marks=tuple(replace(m, copies=()) for m in self.marks)))

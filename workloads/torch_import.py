@@ -15,7 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from common.errors import InputError, Location
 from workloads.network import Network, Tensor
-from workloads.torch_load import export, quiet
+from workloads.torch_load import export, export_module, quiet
 from workloads.torch_node import Constant, Handler, Root, TorchNode, UnsupportedNodeError, node_shapes
 from workloads.torch_ops import HANDLERS, elementwise, reduction, shape_only, view
 
@@ -31,10 +31,26 @@ def load_torch(path: str, function: str | None = None) -> Network:
         InputError: the file or function fails (with its line), the model cannot be exported, or it holds
             no tensor problem.
     """
-    program = export(path, function)
+    return _network(export(path, function), path, str(function))
+
+
+def network_of_module(model: torch.nn.Module, inputs: object, name: str | None = None) -> Network:
+    """The network of a model with its example inputs, as `load_torch` makes it.
+
+    Args:
+        inputs: a tensor, a tuple of positional or a dict of keyword arguments; their shapes are those of the network.
+        name: of the network; by default that of the model's class.
+
+    Raises InputError where the model cannot be exported or holds no tensor problem.
+    """
+    what = type(model).__name__
+    return _network(export_module(model, inputs), what, name or what)
+
+
+def _network(program: ExportedProgram, source: str, name: str) -> Network:
     with quiet():
         program = _decompose_unknown(program)
-    imp = TorchNode(path, str(function))
+    imp = TorchNode(source, name)
     for spec, node in zip(program.graph_signature.input_specs, _placeholders(program.graph), strict=True):
         shapes = node_shapes(node)
         if spec.kind is InputKind.USER_INPUT and shapes and 0 not in shapes[0]:
@@ -48,8 +64,8 @@ def load_torch(path: str, function: str | None = None) -> Network:
     if not network.tasks:
         listed = ", ".join(str(u) for u in network.unsupported[:5])
         raise InputError(
-            f"the model of '{function}' holds no operator that the accelerator runs",
-            location=Location(path),
+            f"the model of '{name}' holds no operator that the accelerator runs",
+            location=Location(source),
             hint=f"unsupported: {listed}" if listed else "convolutions and matrix products are needed",
         )
     return network

@@ -22,6 +22,7 @@ from common.errors import InputError, Location, did_you_mean
 from common.files import read_input_text
 
 _RETURNS = "it must return (torch.nn.Module, example_inputs)"
+_INPUTS = "give a tensor, a tuple of positional or a dict of keyword arguments"
 
 
 def export(path: str, function: str | None) -> ExportedProgram:
@@ -48,16 +49,45 @@ def export(path: str, function: str | None) -> ExportedProgram:
             result = getattr(module, function)()
         except (Exception, SystemExit) as error:
             raise _user_error(path, error, f"'{function}' failed", line) from None
-        model, args, kwargs = _unpack(path, line, function, result)
-        if any(p.is_meta for p in model.parameters()):
-            args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs))
+        model, inputs = _unpack(path, line, function, result)
         try:
-            with torch.no_grad():
-                return torch.export.export(model.eval(), args, kwargs)
+            return _trace(model, *inputs)
         except (Exception, SystemExit) as error:
             raise _user_error(
                 path, error, f"torch.export cannot trace the model of '{function}'", line
             ) from None
+
+
+def export_module(model: torch.nn.Module, inputs: object) -> ExportedProgram:
+    """Export a model that is already there, in evaluation mode, in which it does not stay.
+
+    Args:
+        inputs: a tensor, a tuple of positional or a dict of keyword arguments.
+
+    Raises InputError for other inputs, and for a model that cannot be traced.
+    """
+    what = type(model).__name__
+    arguments = _arguments(inputs)
+    if arguments is None:
+        raise InputError(f"the example inputs of {what} are {type(inputs).__name__}", hint=_INPUTS)
+    modes = {part: part.training for part in model.modules()}
+    try:
+        with quiet():
+            return _trace(model, *arguments)
+    except (Exception, SystemExit) as error:
+        lines = [text.strip() for text in str(error).splitlines() if text.strip()]
+        reason = f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+        raise InputError(f"torch.export cannot trace {what}: {reason}") from None
+    finally:
+        for part, training in modes.items():
+            part.training = training
+
+
+def _trace(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+    if any(p.is_meta for p in model.parameters()):
+        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs))
+    with torch.no_grad():
+        return torch.export.export(model.eval(), args, kwargs)
 
 
 def _functions(path: str, text: str) -> list[str]:
@@ -114,7 +144,7 @@ def _line_of(function: Any) -> int | None:
 
 def _unpack(
     path: str, line: int | None, function: str, result: Any
-) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
+) -> tuple[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]:
     here = Location(path, line)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise InputError(f"'{function}' returned {type(result).__name__}", location=here, hint=_RETURNS)
@@ -123,17 +153,23 @@ def _unpack(
         raise InputError(
             f"'{function}' returned {type(model).__name__} for the model", location=here, hint=_RETURNS
         )
+    arguments = _arguments(inputs)
+    if arguments is None:
+        raise InputError(
+            f"'{function}' returned {type(inputs).__name__} for the example inputs",
+            location=here,
+            hint=_INPUTS,
+        )
+    return model, arguments
+
+
+def _arguments(inputs: object) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Positional and keyword arguments; None for what is neither."""
     if isinstance(inputs, dict):
-        return model, (), inputs
+        return (), inputs
     if isinstance(inputs, (tuple, list)):
-        return model, tuple(inputs), {}
-    if isinstance(inputs, torch.Tensor):
-        return model, (inputs,), {}
-    raise InputError(
-        f"'{function}' returned {type(inputs).__name__} for the example inputs",
-        location=here,
-        hint="give a tensor, a tuple of positional or a dict of keyword arguments",
-    )
+        return tuple(inputs), {}
+    return ((inputs,), {}) if isinstance(inputs, torch.Tensor) else None
 
 
 def _user_error(path: str, error: BaseException, what: str, line: int | None) -> InputError:

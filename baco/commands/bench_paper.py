@@ -70,7 +70,7 @@ def paper(
     Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
     run goes on where it was.
     """
-    from baco.commands.context import print_json, stderr
+    from baco.console import print_json, stderr
     from explore.bench.paper.run import PARTS, PaperOptions, bench_paper
 
     options = PaperOptions(

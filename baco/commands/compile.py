@@ -63,13 +63,14 @@ def compile_(
     The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
     """
     from accel.presets import load_accelerator
+    from baco.api.unit import lower_unit
     from baco.commands.compile_input import prepare
     from baco.commands.compile_request import Request
-    from baco.commands.context import stderr
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import EMITS, elf_path, emit_text, lower_unit, needs_text, observer
+    from baco.commands.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
     from baco.commands.network_input import only_networks
+    from baco.console import stderr
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
     from common.text import one_line
@@ -128,12 +129,13 @@ def compile_(
             atomic_write(out, text)
         return
     path = elf_path(unit.name, out)
-    program = lower_unit(unit, request, check=check)
+    program = lower_unit(unit, request.accelerator, check=check, observe=request.observe)
     atomic_write(path, program.elf)
     notes = stderr()
-    for note in unit.notes:
-        notes.print(note)
+    if unit.schedule is not None:
+        notes.print(f"schedule: {unit.schedule}")
     notes.print(needs_text(program.requirement))
+    notes.print(prediction_text(unit.predicted_cycles, unit.macs, request.accelerator.dim))
     size = len(program.elf)
     notes.print(
         f"{one_line(str(path))}: {size:,} bytes, for the accelerator {program.accelerator.config_hash}"

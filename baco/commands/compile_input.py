@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baco.commands.compile_request import Request, Unit, described_buffer, filled_buffers
-from baco.commands.layer_input import layer_of, schedule_of
+from baco.api.layers import schedule_for
+from baco.api.unit import Unit, layer_unit
+from baco.commands.compile_request import Request, described_buffer, filled_buffers
+from baco.commands.layer_input import layer_of
 from common.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,26 +44,24 @@ def prepare(request: Request) -> Unit:
 
 
 def _layer(request: Request) -> Unit:
-    from compiler.layer_program import check_layer_memory, layer_buffers, layer_module
-    from compiler.layer_reference import draw_tensors, layer_result
-    from compiler.lower import requirement
-    from compiler.lower.linalg_form import compile_layer
-
     options, accelerator = request.layer, request.accelerator
     layer = layer_of(options)
-    check_layer_memory(layer)
-    schedule = schedule_of(options, layer, accelerator, request.target)
-    tensors = draw_tensors(layer, request.seed)
-    expected = layer_result(layer, tensors) if request.compare else None
-    buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
-    names = tuple(one.name for one in buffers)
-    least = requirement(layer, schedule, accelerator)
-    notes = (f"schedule: {schedule}",)
-    if request.structured:
-        module = compile_layer(layer, accelerator, schedule)
-        return Unit("layer", "linalg", module, "layer", buffers, least, notes)
-    module = layer_module(layer, schedule, accelerator, "layer", names)
-    return Unit("layer", "instgem", module, "layer", buffers, least, notes)
+    schedule = schedule_for(
+        layer,
+        accelerator,
+        target=request.target,
+        style=options.style,
+        mapping=options.mapping,
+        baseline=options.baseline,
+    )
+    return layer_unit(
+        layer,
+        schedule,
+        accelerator,
+        seed=request.seed,
+        compare=request.compare,
+        structured=request.structured,
+    )
 
 
 # -------------------------------------------------------------------- text of the IR

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from baco.commands.checked import seed_option
+from baco.commands.completion import accelerator_completions, network_completions
 
 __all__ = [
     "Accelerator",
@@ -52,7 +53,14 @@ Input = Annotated[
     ),
 ]
 Accelerator = Annotated[
-    str, typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml", help="Preset or configuration file.")
+    str,
+    typer.Option(
+        "--accelerator",
+        "-a",
+        metavar="NAME|FILE.yaml|DIR",
+        help="Preset, configuration file, or the folder of a study: its best design.",
+        autocompletion=accelerator_completions,
+    ),
 ]
 Target = Annotated[
     str,
@@ -110,7 +118,7 @@ Conv = Annotated[
     typer.Option(
         "--conv",
         metavar="SHAPE",
-        help="Convolution, as [N,]HxWxC->K,k3x3,s2,p1,d1,g1.",
+        help="Convolution, as [N,]HxWxC:K,k3,s2,p1,d1,g1; k3x5: 3 high, 5 wide.",
         rich_help_panel=_LAYER,
     ),
 ]
@@ -161,6 +169,7 @@ Network = Annotated[
     typer.Option(
         "--network",
         metavar="NAME|FILE",
+        autocompletion=network_completions,
         help="A whole network in int8: built in (NAME[:OPTION=VALUE]), MODEL.onnx or CODE.py:FUNCTION.",
         rich_help_panel=_NETWORK,
     ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accel.config import Accelerator
-from baco.commands.arrays import load_array
+from baco.api.arrays import load_array
 from baco.commands.layer_input import LayerOptions
 from common.errors import InputError, did_you_mean
 from common.numbers import WHOLE
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from compiler.ir_text import Level
 
-__all__ = ["Request", "Unit", "described_buffer", "filled_buffers", "named_files", "random_array"]
+__all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array"]
 
 _BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
@@ -54,29 +54,6 @@ class Request:
     compare: bool = False
     structured: bool = False
     observe: Callable[[str, ModuleOp], None] | None = None
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Something to compile.
-
-    Attributes:
-        name: of the program.
-        level: of the module.
-        module: to be lowered.
-        entry: its function that the program calls.
-        buffers: its arguments; None where nothing describes them.
-        requirement: least hardware that it runs on, where it is known.
-        notes: what may be worth knowing, for people.
-    """
-
-    name: str
-    level: Level
-    module: ModuleOp
-    entry: str
-    buffers: tuple[Buffer, ...] | None
-    requirement: Mapping[str, int] | None = None
-    notes: tuple[str, ...] = ()
 
 
 def described_buffer(text: str) -> Buffer:

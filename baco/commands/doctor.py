@@ -27,7 +27,7 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check versions, packages, disk, and what the search runs on. Exit code 1 if something is wrong."""
-    from baco.commands.context import print_json, stdout
+    from baco.console import print_json, stdout
 
     checks: list[Callable[[], Iterator[Finding]]] = [
         _python,

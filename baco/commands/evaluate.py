@@ -15,16 +15,25 @@ def evaluate(
     out: Annotated[
         Path, typer.Option("--out", metavar="OUT.csv", help="The same rows with predicted.* columns added.")
     ],
+    cost_model: Annotated[
+        str,
+        typer.Option(
+            "--cost-model",
+            metavar="NAME",
+            help="reference (the published model) or instruction (cycles and traffic of programs on gemmini-default with "
+            "the array and the capacities of each row).",
+        ),
+    ] = "reference",
     json: Annotated[bool, typer.Option("--json", help="Print the error statistics as JSON.")] = False,
 ) -> None:
     """Predict cycles, energy and EDP of mappings; compare with the target columns where there are any.
 
     Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp).
     """
-    from baco.commands.context import print_json, stdout
+    from baco.console import print_json, stdout
     from explore.evaluate import evaluate_file
 
-    statistics = evaluate_file(file, out)
+    statistics = evaluate_file(file, out, cost_model)
     if json:
         print_json(statistics.to_dict())
     else:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from baco.commands.checked import seed_option
+from baco.commands.completion import network_completions
+from baco.commands.page import OpenPage
 
 if TYPE_CHECKING:
-    from common.errors import Location
-    from explore.engine import Outcome
+    from baco.api.explore import Plan
+    from baco.api.result import Result
     from explore.space import DesignSpace
-    from explore.validate.run import ValidationOptions
-    from workloads.network import Network, Workload
-
-OUTPUT_ROOT = Path("baco-out")
 
 
 def explore(
@@ -30,6 +28,7 @@ def explore(
             metavar="NAME|FILE",
             help="A built-in network (see `baco networks`) with options, e.g. bert_base:batch=4; or MODEL.onnx, "
             "CODE.py:FUNCTION, TABLE.csv[:NAME], TABLE.yaml. Repeat it for one accelerator that runs all.",
+            autocompletion=network_completions,
         ),
     ] = None,
     objective: Annotated[
@@ -129,6 +128,7 @@ def explore(
         bool,
         typer.Option("--baseline", help="With --validate: measure Gemmini's default machine too."),
     ] = False,
+    open_page: OpenPage = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
     ] = False,
@@ -140,76 +140,46 @@ def explore(
 
     Example: explore --network resnet50 --objective edp --validate 5
     """
-    from baco.commands.context import command_of
-    from common.errors import InfeasibleError, InputError, Location
-    from explore.cost.model import default_cost_model
-    from explore.engine import run_exploration
-    from explore.objective import Objective
+    from baco.api.explore import plan
+    from baco.console import command_of
 
-    options = _validation(validate, validate_time, baseline=baseline)
+    _check_validation(validate, validate_time, baseline=baseline)
     budget = None if measure is None else cycles_of(measure, "--measure")
-    goal = Objective.parse(objective)
-    design_space = _constrained(space, area_limit, constraint or [])
-    workload = _workload(network or [], design_space)
-    if proof and not resume and (cost_model or default_cost_model(design_space)) == "instruction":
-        raise InputError(
-            "nothing can be proven of the instruction-aware cost model",
-            location=Location("--proof"),
-            hint="leave --proof out, or take --cost-model reference",
-        )
-    folder = out if out is not None else _default_folder(workload, goal, resume)
-    progress = None
-    if not quiet:
-        from baco.progress import make_progress
+    made = plan(
+        list(network or []),
+        objective=objective,
+        space=_constrained(space, area_limit, constraint or []),
+        samples=samples,
+        time_limit=time_limit,
+        seed=seed,
+        search=search,
+        cost_model=cost_model,
+        proof=proof,
+        out=out,
+        resume=resume,
+    )
+    result = _searched(made, command_of(context), quiet=quiet)
+    later = result.stopped != "interrupted"
+    if later and budget is not None:
+        _measure(result, budget, quiet=quiet)
+    if later and validate:
+        from baco.api.measure import validate as validate_study
 
-        progress = make_progress(len(workload.tasks), str(goal))
-        for one in workload.networks:
-            if one.unsupported:
-                kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
-                more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
-                progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
-    try:
-        outcome = run_exploration(
-            workload,
-            design_space,
-            goal,
-            search,
-            samples,
-            time_limit,
-            seed,
-            out=folder,
-            resume=resume,
-            proof=proof if proof is not None else search == "gradient",
-            cost_model=cost_model,
-            progress=progress,
-            command=command_of(context),
-        )
-    except InfeasibleError:
-        if progress is not None:
-            progress.close()
-        _report_nearest(folder, quiet=quiet)
-        raise
-    finally:
-        if progress is not None:
-            progress.close()
-    if budget is not None and not outcome.interrupted:
-        _measure(outcome, budget, quiet=quiet)
-    if options is not None and not outcome.interrupted:
-        from baco.commands.validate import run_validation
+        validate_study(result, best=validate, baseline=baseline, time_limit=validate_time, progress=not quiet)
+    page = result.save_report()
+    _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
+    if open_page:
+        from baco.commands.page import show_page
 
-        run_validation(
-            outcome.path,
-            options,
-            baseline=baseline,
-            quiet=quiet,
-            stopped=outcome.stopped,
-            notes=outcome.notes,
-        )
-    else:
-        options = None
-        _write_report(outcome, folder)
-    measured = options is not None or budget is not None
-    _finish(outcome, folder, json=json, quiet=quiet, validated=measured and not outcome.interrupted)
+        show_page(page)
+
+
+def _searched(made: Plan, command: str, *, quiet: bool) -> Result:
+    """Search, with a display."""
+    from baco.progress import shown
+
+    with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
+        return made.run(display, command)
 
 
 def cycles_of(text: str, option: str) -> float:
@@ -230,34 +200,36 @@ def cycles_of(text: str, option: str) -> float:
     return found
 
 
-def _measure(outcome: Outcome, budget: float, *, quiet: bool) -> None:
+def _measure(result: Result, budget: float, *, quiet: bool) -> None:
     """Search on with measurements."""
-    from baco.measured_display import MeasuredDisplay, print_measured
-    from explore.measured.session import measure_study
+    from baco.api.measure import measure
+    from baco.measured_display import print_measured
 
-    found = measure_study(outcome.path, budget, watch=None if quiet else MeasuredDisplay(budget))
+    found = measure(result, budget, progress=not quiet)
     if not quiet:
         print_measured(found)
 
 
-def _validation(best: int, time_limit: float | None, *, baseline: bool) -> ValidationOptions | None:
-    """What `--validate` asks for; None without it."""
+def _check_validation(best: int, time_limit: float | None, *, baseline: bool) -> None:
+    """Raises InputError for what no validation could be asked for."""
     from common.errors import InputError, Location
 
-    if best == 0:
-        if baseline or time_limit is not None:
-            raise InputError(
-                "only a validation has a baseline and a time of its own",
-                location=Location("--baseline" if baseline else "--validate-time"),
-                hint="add --validate K, the number of candidates to measure",
-            )
-        return None
-    from explore.validate.run import ValidationOptions
-
-    return ValidationOptions(best, time_limit=time_limit)
+    if best == 0 and (baseline or time_limit is not None):
+        raise InputError(
+            "only a validation has a baseline and a time of its own",
+            location=Location("--baseline" if baseline else "--validate-time"),
+            hint="add --validate K, the number of candidates to measure",
+        )
+    if best < 0:
+        raise InputError(
+            f"at least 1 candidate must be validated, not {best}", location=Location("--validate")
+        )
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"the time limit must be a positive number, not {time_limit:g}")
 
 
 def _constrained(name: str, area_limit: float | None, constraints: list[str]) -> DesignSpace:
+    """The space with the bounds of options. Raises InputError for text that is none, and for an unknown name."""
     from common.errors import Location
     from common.numbers import real_number
     from explore.space import load_space
@@ -273,101 +245,17 @@ def _constrained(name: str, area_limit: float | None, constraints: list[str]) ->
     return space
 
 
-def _workload(specs: list[str], space: DesignSpace) -> Workload:
-    """The networks of the command line, else those that the space names."""
-    from common.errors import InputError
-    from workloads.load import network_names
-    from workloads.network import Workload
-
-    weights = [1.0] * len(specs)
-    places: list[Location | None] = [None] * len(specs)
-    if not specs:
-        specs = [entry.network for entry in space.networks]
-        weights = [entry.weight for entry in space.networks]
-        places = [space.locate("networks", i, "network") for i in range(len(specs))]
-    if not specs:
-        raise InputError(
-            "no network is given",
-            hint=f"add --network NAME; built in: {', '.join(network_names())}; or an ONNX, Python, CSV or YAML file",
-        )
-    for i, spec in enumerate(specs):
-        if spec in specs[:i]:
-            raise InputError(
-                f"the network '{spec}' is given twice",
-                location=places[i],
-                hint="weights are set in the space file",
-            )
-    workload = Workload.of([_load(spec, place) for spec, place in zip(specs, places, strict=True)], weights)
-    space.constraints.check_networks(
-        [one.name for one in workload.networks], space.locate("constraints", "networks")
-    )
-    return workload
-
-
-def _load(spec: str, place: Location | None) -> Network:
-    """A network; an error without a place of its own gets that of the space file's entry."""
-    from common.errors import InputError
-    from workloads.load import load_network
-
-    try:
-        return load_network(spec)
-    except InputError as error:
-        if error.location is not None or place is None:
-            raise
-        raise InputError(error.message, location=place, hint=error.hint) from None
-
-
-def _default_folder(workload: Workload, objective: object, resume: bool) -> Path:
-    """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
-    import os
-    import re
-
-    from explore.study import FILE_NAME
-
-    names = "+".join(network.name for network in workload.networks)
-    stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
-    folder, number, latest = OUTPUT_ROOT / stem, 1, None
-    while os.path.exists(folder / FILE_NAME):
-        latest, number = folder, number + 1
-        folder = OUTPUT_ROOT / f"{stem}-{number}"
-    return latest if resume and latest is not None else folder
-
-
-def _write_report(outcome: Outcome, folder: Path) -> None:
-    from explore.study_report import write_study_report
-
-    write_study_report(outcome.path, folder, stopped=outcome.stopped, notes=outcome.notes)
-
-
-def _report_nearest(folder: Path, *, quiet: bool) -> None:
-    """Where no design is feasible: the report of the nearest ones, if the search got as far as that."""
-    from baco.commands.context import stdout
-    from common.errors import InfeasibleError
-    from common.text import one_line
-    from explore.study import FILE_NAME
-    from explore.study_report import write_study_report
-
-    if not (folder / FILE_NAME).exists():
-        return
-    try:
-        write_study_report(folder / FILE_NAME, folder)
-    except InfeasibleError:  # it holds no design at all
-        return
-    if not quiet:
-        stdout().print(f"report of the nearest designs: {one_line(str(folder / 'report.html'))}")
-
-
-def _finish(outcome: Outcome, folder: Path, *, json: bool, quiet: bool, validated: bool) -> None:
+def _finish(result: Result, *, json: bool, quiet: bool, measured: bool) -> None:
     """Say what was found."""
     if json:
-        from baco.commands.context import stdout
+        from baco.console import stdout
 
-        stdout().file.write((folder / "summary.json").read_text(encoding="utf-8").rstrip() + "\n")
+        stdout().file.write((result.folder / "summary.json").read_text(encoding="utf-8").rstrip() + "\n")
     elif not quiet:
-        from baco.summary import print_outcome
+        from baco.summary import print_result
 
-        print_outcome(outcome, folder)
-        if validated:
+        print_result(result)
+        if measured:
             from baco.validation_display import print_validation
 
-            print_validation(outcome.path)
+            print_validation(result.path)

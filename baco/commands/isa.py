@@ -32,7 +32,7 @@ def isa(
     Numbers are decimal, or 0x… hexadecimal.
     """
     from accel.isa import command_reference, reference, verilog_header
-    from baco.commands.context import print_json
+    from baco.console import print_json
     from common.numbers import any_base_number
 
     if disassemble is not None:

@@ -10,18 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from baco.commands.compile_request import Request, Unit, described_buffer, filled_buffers
+from baco.api.unit import Unit, launch_unit
+from baco.commands.compile_request import Request, described_buffer, filled_buffers
 from baco.kernel_file import load_kernel
 from common.errors import InputError
 from compiler.codegen.buffer import Buffer
 from compiler.language.forms import ceiling_quotient
-from compiler.language.interpret import run_module
-from compiler.language.jit import stored
 
 __all__ = ["kernel_unit"]
 
-#: Of the interpretation that results are compared with, a minute or so.
-_MOST_OPERATIONS = 1 << 23
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -39,26 +36,7 @@ def kernel_unit(request: Request, file: Path, name: str) -> Unit:
     kernel = load_kernel(file, name)
     values = _arguments(request.arguments, request.seed)
     grid = _grid(request.grid or "1", values)
-    launch = kernel[grid].bind(**values)
-    module = launch.module()
-    written = set(stored(module))
-    before = [buffer.memory.copy() for buffer in launch.buffers]
-    after = before
-    if request.compare:
-        after = [buffer.memory.copy() for buffer in launch.buffers]
-        run_module(module, after, _MOST_OPERATIONS)
-    buffers = tuple(
-        Buffer(
-            buffer.names[0],
-            (buffer.size,),
-            str(start.dtype),
-            "inout" if index in written else "input",
-            start,
-            end if request.compare and index in written else None,
-        )
-        for index, (buffer, start, end) in enumerate(zip(launch.buffers, before, after, strict=True))
-    )
-    return Unit(name, "baco", module, _entry(module), buffers)
+    return launch_unit(kernel[grid].bind(**values), compare=request.compare)
 
 
 def _arguments(texts: Sequence[str], seed: int) -> dict[str, Any]:
@@ -119,13 +97,3 @@ def _is_cdiv(node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "cdiv" and isinstance(node.value, ast.Name)
     return isinstance(node, ast.Name) and node.id == "cdiv"
-
-
-def _entry(module: Any) -> str:
-    from xdsl.dialects.func import FuncOp
-
-    from compiler.dialects.baco import GRID
-
-    return next(
-        op.sym_name.data for op in module.body.block.ops if isinstance(op, FuncOp) and GRID in op.attributes
-    )

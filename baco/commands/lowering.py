@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baco.commands.compile_request import Request, Unit
+from baco.api.unit import Unit, to_instgem
+from baco.commands.compile_request import Request
 from baco.commands.ir_input import show_after
 from common.errors import InputError
-from compiler.codegen.pipeline import FRONT_END, run_pass
-from compiler.codegen.program import BACK_END, Program, build_program, lower_to_ir, program_assembly
-from compiler.dialects.context import all_dialects
+from compiler.codegen.pipeline import FRONT_END
+from compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
 from compiler.ir_text import LEVELS, check_level, write_ir
-from compiler.passes import pass_named
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["EMITS", "elf_path", "emit_text", "lower_unit", "needs_text", "observer"]
+__all__ = ["EMITS", "elf_path", "emit_text", "needs_text", "observer", "prediction_text"]
 
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
@@ -49,7 +48,7 @@ def emit_text(unit: Unit, emit: str, request: Request) -> str:
     module = unit.module
     if emit == unit.level:
         return write_ir(module)
-    _to_instgem(unit, request, until="linalg" if emit == "linalg" else "instgem")
+    to_instgem(unit, request.accelerator, request.observe, until="linalg" if emit == "linalg" else "instgem")
     if emit == "linalg":
         return write_ir(module)
     if emit == "instgem":
@@ -59,43 +58,6 @@ def emit_text(unit: Unit, emit: str, request: Request) -> str:
     if emit == "llvm":
         return write_ir(module)
     return ir if emit == "llvm-ir" else program_assembly(ir)
-
-
-def lower_unit(unit: Unit, request: Request, *, check: bool) -> Program:
-    """The unit as a program. Raises InputError when nothing describes its arguments, and what the compiler raises."""
-    _to_instgem(unit, request)
-    least, buffers = unit.requirement, unit.buffers or ()
-    if least is None and unit.level != "llvm":
-        from compiler.blocks.program import requirement_of, with_workspace
-
-        if unit.level in FRONT_END:
-            least = requirement_of(unit.module, unit.entry, request.accelerator)
-        buffers = with_workspace(unit.module, unit.entry, buffers)
-    return build_program(
-        unit.module,
-        unit.entry,
-        buffers,
-        request.accelerator,
-        check=check,
-        name=unit.name,
-        requirement=least,
-        observe=request.observe,
-    )
-
-
-def _to_instgem(unit: Unit, request: Request, until: str = "instgem") -> None:
-    context = all_dialects()
-    for level, names in FRONT_END.items():
-        if LEVELS.index(unit.level) > LEVELS.index(level) or level == until:
-            continue
-        for name in names:
-            cls = pass_named(name)
-            options = (
-                {"accelerator": request.accelerator} if "accelerator" in cls.__dataclass_fields__ else {}
-            )
-            run_pass(unit.module, cls(**options), context)
-            if request.observe is not None:
-                request.observe(name, unit.module)
 
 
 def needs_text(least: Mapping[str, int] | None) -> str:
@@ -110,3 +72,11 @@ def needs_text(least: Mapping[str, int] | None) -> str:
     return "needs           " + ", ".join(
         f"{names.get(name, name)} {value:,}" for name, value in least.items()
     )
+
+
+def prediction_text(cycles: float | None, macs: int | None, dim: int) -> str:
+    """A line on the cycles that a program will take, for people; utilisation as simulations measure it."""
+    if cycles is None:
+        return "predicted       nothing: cycles of kernels and of text are measured, by --engine rtl"
+    share = "" if not macs or not cycles else f", utilisation {100 * macs / (cycles * dim * dim):.1f} %"
+    return f"predicted       {cycles:,.0f} cycles{share}"

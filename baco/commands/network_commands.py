@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from baco.commands.arrays import difference, save_array
-from baco.commands.context import print_json, stderr, stdout
-from baco.commands.lowering import elf_path, needs_text
-from baco.commands.network_input import NetworkRequest, NetworkUnit, prepare_network
+from baco.api.arrays import difference, save_array
+from baco.api.network_unit import NetworkRequest, NetworkUnit, network_macs, prepare_network
+from baco.commands.lowering import elf_path, needs_text, prediction_text
+from baco.console import print_json, stderr, stdout
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.text import one_line
@@ -38,7 +38,7 @@ def compile_network_command(
     built = unit.compile(check=check)
     atomic_write(path, built.program.elf)
     notes = stderr()
-    for line in (*built.report(), needs_text(built.program.requirement)):
+    for line in (*built.report(), needs_text(built.program.requirement), _predicted(built)):
         notes.print(line)
     if image is not None:
         atomic_write(image, built.image.tobytes())
@@ -174,8 +174,15 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     )
     verdict = "WRONG" if wrong or run.result.exit_code else right
     needs = needs_text(built.program.requirement)
-    for line in (needs, *result_lines(run.result), f"results         {verdict}"):
+    for line in (needs, _predicted(built), *result_lines(run.result), f"results         {verdict}"):
         out.print(line)
+
+
+def _predicted(built: NetworkProgram) -> str:
+    from compiler.network.prediction import predict_steps
+
+    accelerator = built.program.accelerator
+    return prediction_text(sum(predict_steps(built, accelerator)), network_macs(built), accelerator.dim)
 
 
 def _outputs(texts: Sequence[str], unit: NetworkUnit) -> dict[str, Path]:

@@ -17,7 +17,7 @@ def networks(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List networks with their MACs, weights and operators."""
-    from baco.commands.context import print_json, stdout
+    from baco.console import print_json, stdout
     from workloads.load import describe, load_network, network_names
 
     loaded = [load_network(spec) for spec in network or network_names()]

@@ -7,23 +7,26 @@ from typing import Annotated
 
 import typer
 
+from baco.commands.page import OpenPage
+
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study (the --out of explore).")],
     out: Annotated[
         Path | None, typer.Option("--out", help="Where to write it; by default into the study's folder.")
     ] = None,
+    open_page: OpenPage = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
 ) -> None:
     """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
-    from baco.commands.context import stdout
-    from baco.commands.study_input import study_file
-    from common.files import output_folder
+    from baco.api.result import load_study
+    from baco.console import stdout
     from common.text import one_line
-    from explore.study_report import write_study_report
 
-    study = study_file(folder)
-    target = output_folder(out if out is not None else study.parent)
-    write_study_report(study, target)
+    page = load_study(folder).save_report(out)
     if not quiet:
-        stdout().print(f"report: {one_line(str(target / 'report.html'))}")
+        stdout().print(f"report: {one_line(str(page))}")
+    if open_page:
+        from baco.commands.page import show_page
+
+        show_page(page)

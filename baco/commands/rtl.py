@@ -37,7 +37,7 @@ def rtl(
     from accel.c_header import c_header
     from accel.generate import verilog
     from accel.presets import load_accelerator
-    from baco.commands.context import print_json, stderr, stdout
+    from baco.console import print_json, stderr, stdout
     from common.files import atomic_write
     from common.text import one_line
 

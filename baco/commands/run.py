@@ -71,14 +71,15 @@ def run_program(
     files of --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
     """
     from accel.presets import load_accelerator
-    from baco.commands.arrays import difference, save_array
+    from baco.api.arrays import difference, save_array
+    from baco.api.unit import lower_unit
     from baco.commands.compile_input import prepare
     from baco.commands.compile_request import Request, named_files
-    from baco.commands.context import print_json, stderr, stdout
     from baco.commands.ir_input import level_named
     from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import lower_unit, needs_text, observer
+    from baco.commands.lowering import needs_text, observer, prediction_text
     from baco.commands.network_input import only_networks
+    from baco.console import print_json, stderr, stdout
     from common.errors import InputError
     from sim.job import Recording
     from sim.program import run_program as simulate
@@ -141,7 +142,9 @@ def run_program(
     files = named_files("--save", save or [], buffers)
     # the program need not carry what the results are compared with here
     slim = tuple(replace(one, expected=None) for one in unit.buffers) if unit.buffers is not None else None
-    program = lower_unit(replace(unit, buffers=slim), request, check=False)
+    program = lower_unit(
+        replace(unit, buffers=slim), request.accelerator, check=False, observe=request.observe
+    )
     notes = stderr()
     talkative = not (json or quiet)
     outputs, result = simulate(
@@ -155,11 +158,15 @@ def run_program(
         save_array(path, outputs[name])
     mistakes = [text for name, array in expected.items() if (text := difference(name, outputs[name], array))]
     if json:
-        print_json(result.to_dict() | {"compared": sorted(expected), "wrong": mistakes})
+        extra = {"compared": sorted(expected), "wrong": mistakes, "predicted_cycles": unit.predicted_cycles}
+        print_json(result.to_dict() | extra)
     elif not quiet:
         from baco.commands.result_text import result_lines
 
-        for line in (*unit.notes, needs_text(program.requirement), *result_lines(result)):
+        if unit.schedule is not None:
+            stdout().print(f"schedule: {unit.schedule}")
+        predicted = prediction_text(unit.predicted_cycles, unit.macs, request.accelerator.dim)
+        for line in (needs_text(program.requirement), predicted, *result_lines(result)):
             stdout().print(line)
         stdout().print(_verdict(expected, mistakes, result.exit_code))
     for text in mistakes if not json else ():
@@ -179,7 +186,7 @@ def _verdict(expected: dict[str, Any], mistakes: list[str], exit_code: int) -> s
 
 
 def _expected_files(files: dict[str, Path], buffers: dict[str, Buffer]) -> dict[str, np.ndarray[Any, Any]]:
-    from baco.commands.arrays import load_array
+    from baco.api.arrays import load_array
 
     return {
         name: replace(buffers[name], expected=load_array(path)).expected  # type: ignore[misc]

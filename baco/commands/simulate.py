@@ -134,7 +134,7 @@ def simulate(
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
     """
     from accel.presets import load_accelerator
-    from baco.commands.context import print_json, stderr, stdout
+    from baco.console import print_json, stderr, stdout
     from common.errors import InputError
     from common.files import atomic_write
     from sim.job import Job, Limits, Memory, Recording

@@ -21,7 +21,7 @@ def trace(
     ] = None,
 ) -> None:
     """Draw when each accelerator command was allocated, issued and done, unit by unit."""
-    from baco.commands.context import stdout
+    from baco.console import stdout
     from common.text import one_line
     from sim.trace import draw_html, draw_image, read_log
 

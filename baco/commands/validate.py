@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from explore.validate.run import ValidationOptions
+from baco.commands.page import OpenPage
 
 
 def validate(
@@ -60,6 +59,7 @@ def validate(
             help="Write the programs of the best measured design to best/programs, an ELF file a layer.",
         ),
     ] = False,
+    open_page: OpenPage = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
     ] = False,
@@ -74,23 +74,36 @@ def validate(
 
     Example: baco validate baco-out/resnet50-edp --best 5 --baseline
     """
-    from baco.commands.study_input import study_file
-    from explore.validate.run import ValidationOptions
+    from baco.api.measure import validate as validate_study
+    from baco.api.result import Result
 
-    study = study_file(folder)
-    options = ValidationOptions(best, spread, workers, cycle_limit, time_limit)
-    run_validation(study, options, baseline=baseline, quiet=quiet)
+    result = Result(folder)
+    validate_study(
+        result,
+        best=best,
+        spread=spread,
+        baseline=baseline,
+        workers=workers,
+        cycle_limit=cycle_limit,
+        time_limit=time_limit,
+        progress=not quiet,
+    )
+    page = result.save_report()
     if programs:
-        _write_programs(study)
+        _write_programs(result.path)
     if json:
-        from baco.commands.context import stdout
+        from baco.console import stdout
 
-        text = (study.parent / "summary.json").read_text(encoding="utf-8")
+        text = (result.folder / "summary.json").read_text(encoding="utf-8")
         stdout().file.write(text.rstrip() + "\n")
     elif not quiet:
         from baco.validation_display import print_validation
 
-        print_validation(study)
+        print_validation(result.path)
+    if open_page:
+        from baco.commands.page import show_page
+
+        show_page(page)
 
 
 def _write_programs(path: Path) -> None:
@@ -110,35 +123,3 @@ def _write_programs(path: Path) -> None:
             hint="validate without limits first",
         )
     write_programs(best.design, tasks, path.parent)
-
-
-def run_validation(
-    study: Path,
-    options: ValidationOptions,
-    *,
-    baseline: bool = False,
-    quiet: bool = False,
-    stopped: str | None = None,
-    notes: tuple[str, ...] = (),
-) -> None:
-    """Validate the study in a file and write its report.
-
-    Args:
-        stopped, notes: of the search, see `explore.study_report.write_study_report`.
-    """
-    from baco.validation_display import make_display
-    from explore.study_report import write_study_report
-    from explore.validate.session import validate_file
-
-    display = None if quiet else make_display()
-    try:
-        outcome = validate_file(study, options, baseline=baseline, progress=display)
-    finally:
-        if display is not None:
-            display.close()
-    remarks = {
-        "time": "The validation reached its time limit: what was not measured is estimated, or still predicted.",
-        "interrupted": "The validation was interrupted; `baco validate` continues it.",
-    }
-    extra = (remarks[outcome.ended],) if outcome.ended in remarks else ()
-    write_study_report(study, study.parent, stopped=stopped, notes=(*notes, *extra))

@@ -8,14 +8,13 @@ predict, and therefore in what a search must keep of an evaluated mapping.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, get_args
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.config import Accelerator
-from common.errors import InputError, Location, did_you_mean
 from compiler.layer import Layer
 from compiler.mapping import Mapping
 from explore.candidate import CostModelName, LayerCost
@@ -29,15 +28,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-#: Names, the default first.
-COST_MODELS: tuple[CostModelName, ...] = get_args(CostModelName)
-
 
 class CostModel(Protocol):
     """Latency and traffic of the mappings of a search's tasks.
 
     Attributes:
-        name: one of `COST_MODELS`.
+        name: one of `explore.cost.choice.COST_MODELS`.
         kept: how many numbers `keep` gives for each mapping.
         macros: whether it tells macro code from explicit code, so that macro form is worth looking for.
         exact: whether the exact finish and the proof, which know the reference model alone, hold for it.
@@ -145,30 +141,6 @@ class ReferenceModel:
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """See `CostModel`."""
         return reference_layers.layer_costs(self.problems, mappings, accelerator)
-
-
-def default_cost_model(space: DesignSpace) -> CostModelName:
-    """The instruction-aware model where designs can be compiled, else the reference model."""
-    return "instruction" if space.rules == "gemmini" else "reference"
-
-
-def check_cost_model(name: str, space: DesignSpace) -> CostModelName:
-    """`name` as one of `COST_MODELS`. Raises InputError for an unknown one, or one that cannot predict the space."""
-    found = next((known for known in COST_MODELS if known == name), None)
-    if found is None:
-        raise InputError(
-            f"unknown cost model '{name}'",
-            location=Location("--cost-model"),
-            hint=did_you_mean(name, COST_MODELS),
-        )
-    if found == "instruction" and space.rules != "gemmini":
-        raise InputError(
-            f"the instruction-aware cost model predicts compiled programs, and designs of the space '{space.name}' "
-            "need not be such that programs can be compiled for them",
-            location=Location("--cost-model"),
-            hint="take --cost-model reference, or a space with the gemmini rules",
-        )
-    return found
 
 
 def make_cost_model(name: CostModelName, layers: Sequence[Layer], space: DesignSpace) -> CostModel:

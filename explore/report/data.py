@@ -60,7 +60,7 @@ class SearchRecord:
         space_text: the space in full, as YAML.
         ended: why the search stopped, in words that follow "the search" ("used its budget").
         notes: anything the user should know (assumptions, simplifications, warnings).
-        cost_model: what predicted the latencies, a name of `explore.cost.model.COST_MODELS`.
+        cost_model: what predicted the latencies, a name of `explore.cost.choice.COST_MODELS`.
     """
 
     searcher: str

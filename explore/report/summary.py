@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from common.text import json_text
 from explore.candidate import Candidate, Cost
 from explore.constraints import UNITS
+from explore.front import knee
 from explore.objective import metric
 from explore.report.data import ReportData
 from explore.report.units import milliseconds, scientific, share, si, significant, watts
@@ -78,6 +81,17 @@ def front_indices(data: ReportData) -> list[int]:
     return sorted(members, key=lambda index: metric(data.candidates[index].cost, first))
 
 
+def knee_index(data: ReportData) -> int | None:
+    """The candidate on the front that is the nearest to the best values of all its metrics at once; None without a front.
+
+    The metrics are those of the front; see `explore.front.knee` for distances.
+    """
+    front, names = front_indices(data), data.objective.front_metrics
+    if not front:
+        return None
+    return front[knee(np.array([[metric(data.candidates[i].cost, name) for name in names] for i in front]))]
+
+
 def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
     """Latency (cycles) and energy (pJ) of one network on the best candidate, weight included: measured if it was."""
     latency = energy = 0.0
@@ -97,7 +111,7 @@ def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
 
 def summary(data: ReportData) -> dict[str, Any]:
     """The content of `summary.json`, as `summary.schema.json` describes it."""
-    best, search = data.best, data.search
+    best, search, compromise = data.best, data.search, knee_index(data)
     return {
         "format_version": FORMAT_VERSION,
         "text": summary_text(data),
@@ -119,6 +133,7 @@ def summary(data: ReportData) -> dict[str, Any]:
             "notes": list(search.notes),
         },
         "best": candidate_block(data, data.best_index),
+        "knee": None if compromise is None else candidate_block(data, compromise),
         "front": [candidate_block(data, index) for index in front_indices(data)],
         "candidates_kept": len(data.candidates),
         "layers": _layer_blocks(data),

@@ -145,10 +145,10 @@ def mappings_yaml(data: ReportData) -> str:
     return head + text
 
 
-def candidates_parquet(data: ReportData) -> bytes:
+def candidates_table(data: ReportData) -> pa.Table:
     """All candidates, one row each: identity, costs, accelerator, and the mappings in task order.
 
-    The tasks (network, operators, count, bounds) are in the file's metadata under `baco.tasks`, as JSON.
+    The tasks (network, operators, count, bounds) are in the metadata under `baco.tasks`, as JSON.
     """
     candidates = data.candidates
     costs = [candidate.cost for candidate in candidates]
@@ -188,9 +188,13 @@ def candidates_parquet(data: ReportData) -> bytes:
         }
         for task in data.tasks
     ]
-    table = pa.table(columns).replace_schema_metadata({"baco.tasks": json.dumps(tasks)})
+    return pa.table(columns).replace_schema_metadata({"baco.tasks": json.dumps(tasks)})
+
+
+def candidates_parquet(data: ReportData) -> bytes:
+    """`candidates_table` as a Parquet file."""
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    pq.write_table(candidates_table(data), buffer, compression="zstd")
     return buffer.getvalue()
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from common.errors import InputError, did_you_mean
 from explore.candidate import Candidate
-from explore.cost.model import CostModel, ReferenceModel
 from explore.objective import Objective
 from explore.space import DesignSpace
 from workloads.network import Task
+
+if TYPE_CHECKING:
+    from explore.cost.model import CostModel
 
 #: A searcher's snapshot: plain arrays (never pickled objects), stored with every batch for resuming.
 State = dict[str, np.ndarray]
@@ -44,6 +46,8 @@ class SearchSetup:
     @property
     def cost_model(self) -> CostModel:
         """What predicts latency."""
+        from explore.cost.model import ReferenceModel  # loads PyTorch, which names of searchers need not
+
         return self.model or ReferenceModel([task.problem for task in self.tasks], self.space)
 
 
@@ -116,14 +120,19 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
 }
 
 
+def check_searcher(name: str) -> None:
+    """Raises InputError for a name that no searcher has."""
+    if name not in SEARCHERS:
+        raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
+
+
 def make_searcher(name: str, setup: SearchSetup) -> Searcher:
     """The searcher registered as `name`. Raises InputError for an unknown name.
 
     PyTorch is set to one thread: a search's batches are too small to share, threads that wait for each other
     cost far more on a busy machine, and results must not depend on how many there are.
     """
-    if name not in SEARCHERS:
-        raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
+    check_searcher(name)
     module, cls, _ = SEARCHERS[name]
     importlib.import_module("torch").set_num_threads(1)
     searcher: Searcher = getattr(importlib.import_module(module), cls)(setup)

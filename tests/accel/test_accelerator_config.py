@@ -74,6 +74,15 @@ def test_fixed_dataflow() -> None:
 def test_refused_values(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         make(**changes)
+    with pytest.raises(InputError):
+        Accelerator(**{**LEAST, **changes})
+
+
+def test_a_constructor_names_the_field() -> None:
+    with pytest.raises(InputError, match=r"^dim: Input should be less than or equal to 128$"):
+        Accelerator(**{**LEAST, "dim": 3000})
+    with pytest.raises(InputError, match="did you mean 'dim'"):
+        Accelerator(**LEAST, dimm=4)
 
 
 def test_sizes_must_be_given() -> None:

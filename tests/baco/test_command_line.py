@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import baco.main
-from baco.commands.context import amount, duration
+from baco.console import amount, duration
 from baco.main import run
-from baco.progress import LiveProgress, PlainProgress, make_progress
+from baco.progress import PlainProgress, Standing, bar, make_progress
 from baco.startup import PACKAGES, shadowed
 from explore.candidate import BatchSummary
 from explore.engine import Budget
@@ -140,25 +140,25 @@ def test_explore_writes_a_report(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from baco.commands.explore import _default_folder
+    from baco.api.explore import default_folder
     from explore.objective import Objective
     from explore.study import FILE_NAME
     from workloads.network import Network, Workload
 
     monkeypatch.chdir(tmp_path)
     workload, goal = Workload.of([Network("../a b/ß"), Network("c")]), Objective.parse("latency,energy")
-    first = _default_folder(workload, goal, resume=False)
+    first = default_folder(workload, goal, resume=False)
     assert first == Path("baco-out") / "a_b_+c-latency_energy"
     first.mkdir(parents=True)
-    assert _default_folder(workload, goal, resume=False) == first, "an empty folder is in nobody's way"
+    assert default_folder(workload, goal, resume=False) == first, "an empty folder is in nobody's way"
     (first / FILE_NAME).write_bytes(b"")
-    second = _default_folder(workload, goal, resume=False)
+    second = default_folder(workload, goal, resume=False)
     assert second.name == first.name + "-2"
-    assert _default_folder(workload, goal, resume=True) == first
+    assert default_folder(workload, goal, resume=True) == first
 
 
 def test_the_workload_of_the_space_file(tmp_path: Path) -> None:
-    from baco.commands.explore import _workload
+    from baco.api.explore import plan
     from explore.space import load_space
 
     path = tmp_path / "s.yaml"
@@ -166,11 +166,11 @@ def test_the_workload_of_the_space_file(tmp_path: Path) -> None:
         "dim: [8]\nscratchpad_kib: [64]\naccumulator_kib: [8]\n"
         "networks: [{network: deepbench_ocr, weight: 3}, {network: 'resnet18:batch=2'}]\n"
     )
-    space = load_space(path)
-    workload = _workload([], space)
-    assert [n.name for n in workload.networks] == ["deepbench_ocr", "resnet18"]
-    assert workload.weights == (3.0, 1.0)
-    assert [n.name for n in _workload(["vit_b16"], space).networks] == ["vit_b16"]
+    made = plan([], space=path, out=tmp_path / "out")
+    assert [n.name for n in made.workload.networks] == ["deepbench_ocr", "resnet18"]
+    assert made.workload.weights == (3.0, 1.0)
+    named = plan(["vit_b16"], space=load_space(path), out=tmp_path / "out")
+    assert [n.name for n in named.workload.networks] == ["vit_b16"]
 
 
 def test_internal_errors_are_one_message_with_a_log(
@@ -278,25 +278,40 @@ def summary(batch: int, evaluations: int, seconds: float, best: float | None) ->
     return BatchSummary(batch, evaluations, seconds, best, "descent")
 
 
-def test_progress_lines() -> None:
-    progress = make_progress(10, "edp,area")
-    assert isinstance(progress, PlainProgress)
-    assert not isinstance(progress, LiveProgress), "the tests' standard error is no terminal"
-    budget = Budget(500, 5000, None)
-    assert progress.line(summary(0, 1000, 2.0, None), budget) == (
-        "descent: no feasible design yet (edp) | 100 of 500 samples | 50 samples/s | 8 s left"
+def test_where_a_search_stands_in_words() -> None:
+    assert isinstance(make_progress(10, "edp,area"), PlainProgress), (
+        "the tests' standard error is no terminal"
     )
-    assert progress.line(summary(1, 3000, 4.0, 7.1e10), budget) == (
-        "descent: best edp 7.1000e+10 µJ·cycles | 300 of 500 samples | 100 samples/s | 2 s left"
+    standing, budget = Standing(10, "edp"), Budget(500, 5000, None)
+    standing.update(summary(0, 1000, 2.0, None), budget)
+    assert standing.line() == "descent: no feasible design yet (edp) | 100 of 500 samples | 50 samples/s"
+    standing.update(summary(1, 2000, 3.0, 7.1e10), budget)
+    standing.update(summary(2, 3000, 4.0, 7.1e10), budget)
+    assert standing.line() == (
+        "descent: best edp 7.1000e+10 µJ·cycles | 300 of 500 samples | 100 samples/s | about 2 s left"
     )
-    assert progress.line(summary(1, 3000, 4.0, 7.1e10), Budget(None, None, 64.0)).endswith(
-        "| 300 samples | 100 samples/s | 1 min 0 s left"
-    )
+    assert standing.share == 0.6
+    assert standing.line(since=1.5).endswith("| nearly done")
 
 
-def test_the_rate_of_a_resumed_study_is_that_of_this_session() -> None:
-    progress = make_progress(10, "edp")
-    assert isinstance(progress, PlainProgress)
-    budget = Budget(1000, 10_000, None)
-    assert "samples/s" not in progress.line(summary(7, 1000, 90.0, 1.0), budget)
-    assert "| 50 samples/s | 16 s left" in progress.line(summary(8, 2000, 92.0, 1.0), budget)
+def test_a_time_limit_is_time_left() -> None:
+    standing, budget = Standing(10, "edp"), Budget(None, None, 64.0)
+    standing.update(summary(0, 1000, 4.0, 7.1e10), budget)
+    assert standing.line().endswith("| 100 samples | 25 samples/s | about 1 min 0 s left")
+    assert standing.line(since=50).endswith("about 10 s left")
+
+
+def test_the_pace_of_a_resumed_study_is_that_of_this_session() -> None:
+    standing, budget = Standing(10, "edp"), Budget(1000, 10_000, None)
+    standing.update(summary(7, 1000, 90.0, 1.0), budget)
+    assert "samples/s" not in standing.line()
+    standing.update(summary(8, 2000, 92.0, 1.0), budget)
+    standing.update(summary(9, 3000, 94.0, 1.0), budget)
+    assert "| 50 samples/s | about 15 s left" in standing.line()
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "░" * 20 + "   0%"), (0.999, "█" * 19 + "░  99%"), (1, "█" * 20 + " 100%")]
+)
+def test_the_bar_is_full_only_at_the_end(share: float, text: str) -> None:
+    assert bar(share) == text

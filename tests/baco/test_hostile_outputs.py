@@ -12,7 +12,7 @@ import pytest
 import yaml
 from hostile import ODD_NAMES, processor_seconds
 
-from baco.commands.context import FitConsole
+from baco.console import FitConsole
 from baco.main import run
 from common.figure import figure_bytes, figure_text
 from workloads.tables import COLUMNS

@@ -11,8 +11,9 @@ from hostile import NO_NAMES, NO_WHOLE_NUMBERS, Case, check_all, check_message
 from baco.main import run
 from workloads.tables import COLUMNS
 
+ALL_COLUMNS = (*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count")
 LAYER = dict(
-    zip(COLUMNS, ["net", "3", "3", "56", "28", "64", "128", "1", "2", "1", "1", "1", "4"], strict=True)
+    zip(ALL_COLUMNS, ["net", "3", "3", "56", "28", "64", "128", "1", "2", "1", "1", "1", "4"], strict=True)
 )
 MAPPING = {
     "mapping.mapping": "L3[WIO] K48 - L2[WI] N1 K16X - L1[O] C48 P16 C16X - L0[W] P8",
@@ -72,7 +73,7 @@ def log(name: str, text: bytes | str, out: str = "c.html") -> Case:
 
 def numbers() -> Iterator[Case]:
     extreme = (*NO_WHOLE_NUMBERS, "0", "-0", "0.5", "1e30", "'", " ", "\uff11", "1e309", "9007199254740993")
-    for column in COLUMNS[1:]:
+    for column in ALL_COLUMNS[1:]:
         for value in extreme:
             if value != "010":  # decimal in every table
                 yield layers(f"{column}={value[:20]!r}", csv_of({**LAYER, column: value}))

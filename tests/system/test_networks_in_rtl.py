@@ -9,7 +9,7 @@ import pytest
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
-from baco.commands.network_input import NetworkRequest, prepare_network
+from baco.api.network_unit import NetworkRequest, prepare_network
 from compiler.network.prediction import predict_steps
 from sim.network.run import NetworkRun, run_network
 

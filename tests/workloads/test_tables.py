@@ -10,7 +10,8 @@ from workloads.load import load_network
 from workloads.problem import Problem
 from workloads.tables import COLUMNS
 
-HEADER = ",".join(COLUMNS)
+ALL = (*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count")
+HEADER = ",".join(ALL)
 ROW = "net,3,3,56,28,64,128,1,2,1,1,1,4"
 
 
@@ -31,8 +32,17 @@ def test_csv_rows_are_problems(tmp_path):
     assert network.macs == 4 * 2 * 9 * 56 * 28 * 64 * 128 + 12 * 128 * 768 * 64
 
 
+def test_csv_strides_dilations_groups_and_counts_are_one_where_they_are_left_out(tmp_path):
+    path = write(tmp_path, "network,R,S,P,Q,C,K,N\nnet,3,3,56,28,64,128,1\n")
+    (task,) = load_network(str(path)).tasks
+    assert (task.problem, task.count) == (Problem(R=3, S=3, P=56, Q=28, C=64, K=128), 1)
+    path = write(tmp_path, "network,R,S,P,Q,C,K,N,stride_w\nnet,3,3,56,28,64,128,1,2\n")
+    (task,) = load_network(str(path)).tasks
+    assert task.problem == Problem(R=3, S=3, P=56, Q=28, C=64, K=128, stride_w=2)
+
+
 def test_csv_column_order_names_and_repeated_layers(tmp_path):
-    columns = ["name", *reversed(COLUMNS)]
+    columns = ["name", *reversed(ALL)]
     values = ["conv", *reversed(ROW.split(","))]
     path = write(tmp_path, "\ufeff" + "\r\n".join([", ".join(columns), *[", ".join(values)] * 2]) + "\r\n")
     network = load_network(str(path))
@@ -60,12 +70,8 @@ def place(error):
         ("", "empty", (None, None)),
         ("\n\n", "empty", (None, None)),
         (HEADER, "no rows", (None, None)),
-        (HEADER.replace(",count", "") + "\n" + ROW, "missing column count", (1, None)),
-        (
-            HEADER.replace("stride_h,stride_w,", "") + "\n" + ROW,
-            "missing columns stride_h, stride_w",
-            (1, None),
-        ),
+        (HEADER.replace(",K", "") + "\n" + ROW, "missing column K", (1, None)),
+        (HEADER.replace("R,S,", "") + "\n" + ROW, "missing columns R, S", (1, None)),
         (HEADER.replace("dilation_w", "dilatoin_w") + "\n" + ROW, "did you mean 'dilation_w'", (1, 52)),
         (HEADER + ",group\n" + ROW + ",1", "did you mean 'groups'", (1, len(HEADER) + 2)),
         (HEADER + ",R\n" + ROW + ",1", "given twice", (1, None)),

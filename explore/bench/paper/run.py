@@ -21,7 +21,7 @@ from explore.bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, 
 from explore.bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from explore.bench.paper.systems import SAMPLES
 from explore.candidate import CostModelName
-from explore.cost.model import COST_MODELS
+from explore.cost.choice import COST_MODELS
 from explore.measure.dataset import read_dataset
 
 PARTS = ("operators", "networks", "ablation", "efficiency", "accuracy")

@@ -1,18 +1,20 @@
-"""What commands share: the command line they were called with, output streams, number formats."""
+"""What all that is printed shares: output streams, number formats, the command line, whether anybody is looking."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from common.text import several_lines
+
+if TYPE_CHECKING:
+    import typer
 
 
 def command_of(context: typer.Context) -> str:
@@ -80,3 +82,16 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def in_notebook() -> bool:
+    """Whether output goes to cells of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def is_wanted(progress: object) -> bool:
+    """Whether a display is wanted: as said, else where somebody is looking."""
+    if progress is None:
+        return in_notebook() or sys.stderr.isatty()
+    return bool(progress)

@@ -1,4 +1,4 @@
-"""Arrays that commands read, compare and write."""
+"""Arrays that are read from files, compared and written."""
 
 from __future__ import annotations
 

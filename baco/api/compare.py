@@ -1,0 +1,73 @@
+"""`baco.compare`: several studies side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from baco.api.result import Result, load_study
+from common.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["compare"]
+
+
+def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:
+    """The best designs of several studies, a row each.
+
+    Columns: `study` (its folder), `networks`, `objective`, `space`, `search`, `cost_model`, `seed`, `samples`,
+    `seconds`, `source` (predicted or measured), `dim`, `dataflow`, `scratchpad_kib`, `accumulator_kib`, `latency_cycles`,
+    `energy_uj`, `edp_uj_cycles`, `area_mm2`, `front` (designs on it), and `ratio`: the objective over the least of the
+    table, among studies of the same networks and objective as the row's.
+
+    Ratios compare what was measured with what was measured, and predictions with predictions of the same cost model:
+    others would be differences between models.
+
+    Raises InputError for less than one study, and as `load_study` does.
+    """
+    import pandas as pd
+
+    if not studies:
+        raise InputError("there is nothing to compare", hint="name folders of studies")
+    found = [one if isinstance(one, Result) else load_study(one) for one in studies]
+    scores = [one.objective.scalar(one.best.cost) for one in found]
+    kinds = [_kind(one) for one in found]
+    least = {kind: min(s for s, other in zip(scores, kinds, strict=True) if other == kind) for kind in kinds}
+    rows = []
+    for one, score, kind in zip(found, scores, kinds, strict=True):
+        best, search = one.best, one.data.search
+        rows.append(
+            {
+                "study": str(one.folder),
+                "networks": ", ".join(one.networks),
+                "objective": str(one.objective),
+                "space": search.space_name,
+                "search": search.searcher,
+                "cost_model": search.cost_model,
+                "seed": search.seed,
+                "samples": one.samples,
+                "seconds": one.seconds,
+                "source": best.cost.source,
+                "dim": best.accelerator.dim,
+                "dataflow": best.accelerator.dataflow,
+                "scratchpad_kib": best.accelerator.scratchpad_kib,
+                "accumulator_kib": best.accelerator.accumulator_kib,
+                "latency_cycles": best.cost.latency_cycles,
+                "energy_uj": best.cost.energy_uj,
+                "edp_uj_cycles": best.cost.edp,
+                "area_mm2": best.cost.area_mm2,
+                "front": len(one.front),
+                "ratio": score / least[kind] if least[kind] else float("nan"),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _kind(one: Result) -> tuple[object, ...]:
+    """What studies must share for their objectives to be compared."""
+    work = tuple((task.network, task.problem, task.count) for task in one.data.tasks)
+    source = one.best.cost.source
+    return work, one.objective.metrics[0], source, one.cost_model if source == "predicted" else ""

@@ -1,0 +1,311 @@
+"""`baco.explore`: search a design space."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from baco.api.sources import WorkloadSource, workload
+from common.errors import InfeasibleError, InputError, Location
+from common.numbers import real_number
+
+if TYPE_CHECKING:
+    from baco.api.result import Result
+    from explore.engine import Progress
+    from explore.objective import Objective
+    from explore.space import DesignSpace
+    from workloads.network import Workload
+
+__all__ = ["OUTPUT_ROOT", "Plan", "default_folder", "explore", "plan"]
+
+#: Where studies go that are given no folder.
+OUTPUT_ROOT = Path("baco-out")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search whose parts are all known to fit together; nothing of it has been done.
+
+    Attributes:
+        workload, space, objective: what is searched.
+        search, cost_model: names; a `cost_model` of None is that of the study to resume, or the space's default.
+        samples, time_limit: the budget; None as for `explore`.
+        proof: whether to prove the optimum, where that is possible.
+        folder: of the study.
+        resume: whether one is there that goes on.
+    """
+
+    workload: Workload
+    space: DesignSpace
+    objective: Objective
+    search: str
+    cost_model: str | None
+    samples: int | None
+    time_limit: float | None
+    seed: int
+    proof: bool
+    folder: Path
+    resume: bool
+
+    def run(self, progress: Progress | None = None, command: str | None = None) -> Result:
+        """Search. Raises what `explore.engine.run_exploration` raises."""
+        from baco.api.result import Result
+        from explore.engine import run_exploration
+
+        if progress is not None:
+            for one in self.workload.networks:
+                if one.unsupported:
+                    kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
+                    more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
+                    progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
+        try:
+            outcome = run_exploration(
+                self.workload,
+                self.space,
+                self.objective,
+                self.search,
+                self.samples,
+                self.time_limit,
+                self.seed,
+                out=self.folder,
+                resume=self.resume,
+                proof=self.proof,
+                cost_model=self.cost_model,
+                progress=progress,
+                command=command,
+            )
+        except InfeasibleError:
+            if self._write_nearest() and progress is not None:
+                progress.note(f"report of the nearest designs: {self.folder / 'report.html'}")
+            raise
+        return Result(outcome.path, stopped=outcome.stopped, notes=outcome.notes)
+
+    def _write_nearest(self) -> bool:
+        """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
+        from explore.study import FILE_NAME
+        from explore.study_report import write_study_report
+
+        if not (self.folder / FILE_NAME).exists():
+            return False
+        try:
+            write_study_report(self.folder / FILE_NAME, self.folder)
+        except InfeasibleError:  # it holds no design at all
+            return False
+        return True
+
+
+def explore(
+    network: WorkloadSource | None = None,
+    *,
+    objective: str = "edp",
+    space: str | Path | DesignSpace = "gemmini",
+    constraints: Mapping[str, float] | None = None,
+    samples: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    search: str = "gradient",
+    cost_model: str | None = None,
+    proof: bool | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | bool | None = None,
+) -> Result:
+    """Search a design space for the best accelerators of one or several networks, with a mapping for every layer.
+
+    Every batch is kept in a study on disk, from which everything in the result is read. Interrupting (Ctrl-C, or a
+    notebook's stop button) ends the search with a valid result, whose `stopped` is `"interrupted"`.
+
+    Args:
+        network: see `baco.network`; a list of them is explored for one accelerator that runs all, and a dict gives
+            names or files with weights. None: the networks that the space file names.
+        objective: what to minimise: `edp` (energy × latency), `latency`, `energy`, `area` or `edap`. Several, separated
+            by commas, ask for their Pareto front; then the first decides which design is `best`.
+        space: `gemmini`, `reference`, a YAML file, or a `DesignSpace`.
+        constraints: upper bounds: `area_mm2`, `sram_kib`, `power_mw`, `latency_cycles`, `energy_uj`.
+        samples: budget in design points (a mapping for every layer); 5,000 by default, 20,000 with the reference model,
+            and no limit where `time_limit` is given.
+        time_limit: budget in seconds.
+        seed: of all randomness; the same settings, seed and versions give the same result.
+        search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop` or `dosa`.
+        cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
+        proof: prove how near the optimum the best design is; by default where that is possible.
+        out: folder of the study; by default a new one in `baco-out/`.
+        resume: continue the study in `out`, with the settings it was made with.
+        progress: True or False for a display of how the search stands; by default there is one in terminals and
+            notebooks. Or an object with `update(summary, budget)` and `note(text)`.
+
+    Raises:
+        InputError: something unknown, malformed, or that does not fit together.
+        InfeasibleError: no design satisfies the constraints; names the binding one.
+        StorageError: a study is in `out` already, or it cannot be written.
+    """
+    from baco.progress import shown
+
+    made = plan(
+        network,
+        objective=objective,
+        space=space,
+        constraints=constraints,
+        samples=samples,
+        time_limit=time_limit,
+        seed=seed,
+        search=search,
+        cost_model=cost_model,
+        proof=proof,
+        out=out,
+        resume=resume,
+    )
+    with shown(progress, len(made.workload.tasks), str(made.objective)) as display:
+        return made.run(display, _call(made))
+
+
+def plan(
+    network: WorkloadSource | None = None,
+    *,
+    objective: str = "edp",
+    space: str | Path | DesignSpace = "gemmini",
+    constraints: Mapping[str, float] | None = None,
+    samples: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    search: str = "gradient",
+    cost_model: str | None = None,
+    proof: bool | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> Plan:
+    """What `explore` is about to do, with everything checked that can be without searching.
+
+    It loads no model and no searcher, so that what is wrong is said within a second. The arguments are those of `explore`.
+    """
+    from explore.cost.choice import check_cost_model, default_cost_model
+    from explore.objective import Objective
+    from explore.search.base import check_searcher
+
+    goal = Objective.parse(objective)
+    check_searcher(search)
+    _check_budget(samples, time_limit)
+    _check_seed(seed)
+    chosen = _space(space, constraints or {})
+    if cost_model is not None:
+        check_cost_model(cost_model, chosen)
+    if proof and not resume and (cost_model or default_cost_model(chosen)) == "instruction":
+        raise InputError(
+            "nothing can be proven of the instruction-aware cost model",
+            location=Location("--proof"),
+            hint="leave --proof out, or take --cost-model reference",
+        )
+    mix = _workload(network, chosen)
+    folder = Path(out) if out is not None else default_folder(mix, goal, resume)
+    _check_folder(folder, resume)
+    return Plan(
+        mix,
+        chosen,
+        goal,
+        search,
+        cost_model,
+        samples,
+        time_limit,
+        seed,
+        proof if proof is not None else search == "gradient",
+        folder,
+        resume,
+    )
+
+
+def _check_budget(samples: int | None, time_limit: float | None) -> None:
+    if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
+        raise InputError(f"--samples must be at least 1, not {samples}")
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
+
+
+def _check_seed(seed: int) -> None:
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise InputError(f"a seed is a whole number from 0 to {2**32 - 1}, not {seed}")
+
+
+def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) -> DesignSpace:
+    from explore.space import DesignSpace, load_space
+
+    found = space if isinstance(space, DesignSpace) else load_space(space)
+    for name, bound in constraints.items():
+        found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
+    return found
+
+
+def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
+    """The networks asked for, else those that the space names."""
+    from workloads.load import network_names
+
+    if source is None or (isinstance(source, list) and not source):
+        entries = space.networks
+        if not entries:
+            raise InputError(
+                "no network is given",
+                hint=f"add --network NAME; built in: {', '.join(network_names())}; or an ONNX, Python, CSV or YAML file",
+            )
+        places = [space.locate("networks", i, "network") for i in range(len(entries))]
+        found = workload([one.network for one in entries], [one.weight for one in entries], places)
+    else:
+        found = workload(source)
+    space.constraints.check_networks(
+        [one.name for one in found.networks], space.locate("constraints", "networks")
+    )
+    return found
+
+
+def default_folder(mix: Workload, objective: object, resume: bool = False) -> Path:
+    """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
+    from explore.study import FILE_NAME
+
+    names = "+".join(network.name for network in mix.networks)
+    stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
+    folder, number, latest = OUTPUT_ROOT / stem, 1, None
+    while os.path.exists(folder / FILE_NAME):
+        latest, number = folder, number + 1
+        folder = OUTPUT_ROOT / f"{stem}-{number}"
+    return latest if resume and latest is not None else folder
+
+
+def _check_folder(folder: Path, resume: bool) -> None:
+    """Raises StorageError for a study in the way, InputError for one that is missing."""
+    from explore.study import FILE_NAME, already_there
+
+    there = os.path.exists(folder / FILE_NAME)
+    if there and not resume:
+        raise already_there(folder / FILE_NAME)
+    if resume and not there:
+        raise InputError(
+            "there is no study to resume here",
+            location=Location(str(folder)),
+            hint=f"a study's folder holds {FILE_NAME}; name it by --out, or leave --resume out to start one",
+        )
+
+
+def _call(made: Plan) -> str:
+    """The call that reproduces a search, as Python."""
+    names = [
+        one.source if one.source != "built-in" else _spec(one.name, one.options)
+        for one in made.workload.networks
+    ]
+    networks = repr(names[0] if len(names) == 1 else dict(zip(names, made.workload.weights, strict=True)))
+    given = {
+        "objective": str(made.objective),
+        "space": made.space.name,
+        "samples": made.samples,
+        "time_limit": made.time_limit,
+        "seed": made.seed,
+        "search": made.search,
+        "cost_model": made.cost_model,
+    }
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+    return f"baco.explore({networks}, {options})"
+
+
+def _spec(name: str, options: Mapping[str, int | str]) -> str:
+    return name + (":" + ",".join(f"{key}={value}" for key, value in options.items()) if options else "")

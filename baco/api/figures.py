@@ -1,0 +1,146 @@
+"""Figures of a result, as plotly figures to zoom in, to change and to save."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from common.errors import InputError, did_you_mean
+from common.text import one_line
+from explore.objective import METRICS, metric
+from explore.report.summary import knee_index
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from plotly.graph_objects import Figure
+
+    from explore.candidate import Candidate
+    from explore.report.data import ReportData
+
+__all__ = ["front_figure", "history_figure", "layers_figure"]
+
+_AXES = {
+    "latency": "latency, cycles",
+    "energy": "energy, µJ",
+    "area": "area, mm²",
+    "edp": "EDP, µJ·cycles",
+    "edap": "EDP × area, µJ·cycles·mm²",
+}
+_BEST, _OTHER = "#d55e00", "#b5bcc6"
+_MOST_BARS = 60
+
+
+def front_figure(data: ReportData, x: str | None = None, y: str | None = None) -> Figure:
+    """All designs over two metrics; see `Result.plot_front`."""
+    first, second, *_ = data.objective.front_metrics
+    x, y = x or first, y or second
+    for name in (x, y):
+        if name not in METRICS:
+            raise InputError(f"there is no metric '{name}'", hint=did_you_mean(name, METRICS))
+    candidates = data.candidates
+    front = [index for index, one in enumerate(candidates) if one.front]
+    rest = [index for index, one in enumerate(candidates) if not one.front]
+    figure = _figure(f"{data.network_names}: {len(front)} designs on the front")
+    for name, members, colour in (("dominated", rest, _OTHER), ("Pareto front", front, "#0072b2")):
+        figure.add_scatter(**_points(data, members, x, y), name=name, marker={"color": colour, "size": 7})
+    best = {"color": _BEST, "size": 15, "symbol": "star"}
+    figure.add_scatter(**_points(data, [data.best_index], x, y), name="best", marker=best)
+    compromise = knee_index(data) if len(data.objective.metrics) > 1 else None
+    if compromise is not None:
+        knee = {"color": "#009e73", "size": 12, "symbol": "diamond"}
+        figure.add_scatter(**_points(data, [compromise], x, y), name="knee", marker=knee)
+    figure.update_xaxes(title=_AXES[x], type="log")
+    figure.update_yaxes(title=_AXES[y], type="log")
+    return figure
+
+
+def history_figure(data: ReportData) -> Figure:
+    """The best objective over the samples spent."""
+    found = [one for one in data.summaries if one.best_objective is not None]
+    figure = _figure(f"{data.network_names}: the best design so far")
+    name = data.objective.metrics[0]
+    # latencies stay cycles, but the objective counts energy in pJ
+    scale = 1e-6 if name == "energy" else 1.0
+    figure.add_scatter(
+        x=[one.evaluations / max(1, len(data.tasks)) for one in found],
+        y=[(one.best_objective or 0.0) * scale for one in found],
+        text=[one_line(one.phase) for one in found],
+        mode="lines",
+        line={"shape": "hv", "color": "#0072b2"},
+        hovertemplate="%{x:,.0f} samples: %{y:.4g}<br>%{text}<extra></extra>",
+    )
+    figure.update_xaxes(title="samples")
+    figure.update_yaxes(title=f"best {_AXES[name]} (predicted)", type="log")
+    return figure
+
+
+def layers_figure(data: ReportData, layers: pd.DataFrame) -> Figure:
+    """Where the cycles of a design go; `layers` as `Result.layers` gives them."""
+    table = layers.sort_values("share", ascending=False, kind="stable")
+    hidden = len(table) - _MOST_BARS
+    table = table.head(_MOST_BARS)
+    title = f"{data.network_names}: predicted cycles by layer"
+    figure = _figure(title + (f" (the {_MOST_BARS} longest, {hidden} more)" if hidden > 0 else ""))
+    colours = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
+    order = [f"{index}" for index in table.index]
+    for number, bottleneck in enumerate(dict.fromkeys(table["bottleneck"])):
+        rows = table[table["bottleneck"] == bottleneck]
+        figure.add_bar(
+            x=[f"{index}" for index in rows.index],
+            y=list(rows["latency_cycles"] * rows["count"]),
+            customdata=[
+                [_safe(str(row.layer)), _safe(str(row.problem)), row.count, row.share]
+                for row in rows.itertuples()
+            ],
+            name=f"bound by {bottleneck}",
+            marker_color=colours[number % len(colours)],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]:g} runs, %{y:,.0f} cycles, "
+            "%{customdata[3]:.1%}<extra></extra>",
+        )
+    figure.update_xaxes(
+        title="layer",
+        type="category",
+        categoryorder="array",
+        categoryarray=order,
+        tickvals=order,
+        ticktext=[_safe(str(name))[:24] for name in table["layer"]],
+    )
+    figure.update_yaxes(title="cycles, all runs")
+    return figure
+
+
+def _points(data: ReportData, members: list[int], x: str, y: str) -> dict[str, Any]:
+    def values(name: str) -> list[float]:
+        scale = 1e-6 if name == "energy" else 1.0
+        return [metric(data.candidates[i].cost, name) * scale for i in members]
+
+    def words(one: Candidate) -> str:
+        machine = one.accelerator
+        sizes = f"{machine.scratchpad_kib}+{machine.accumulator_kib} KiB"
+        return f"{machine.dim}×{machine.dim}, {sizes}, {machine.dataflow}, {one.cost.source}"
+
+    return {
+        "x": values(x),
+        "y": values(y),
+        "mode": "markers",
+        "text": [f"design {i}: {words(data.candidates[i])}" for i in members],
+        "hovertemplate": "%{text}<br>%{x:.4g}, %{y:.4g}<extra></extra>",
+    }
+
+
+def _figure(title: str) -> Figure:
+    import plotly.graph_objects as go
+
+    # without a template, which plotly would read from its package and put into every saved figure
+    layout = go.Layout(
+        title={"text": _safe(title)},
+        template="none",
+        legend={"orientation": "h", "y": -0.25},
+        margin={"t": 50, "r": 20},
+        height=420,
+    )
+    return go.Figure(layout=layout)
+
+
+def _safe(text: str) -> str:
+    """Text for a figure, whose labels would take some tags for markup."""
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;")

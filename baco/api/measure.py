@@ -1,0 +1,100 @@
+"""Measuring designs of a result on the Verilog of their own accelerators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from baco.api.result import Result
+
+if TYPE_CHECKING:
+    from explore.measured.session import MeasuredOutcome, Watch
+    from explore.validate.run import Ended
+    from explore.validate.run import Progress as ValidationProgress
+
+__all__ = ["measure", "validate"]
+
+_REMARKS: dict[Ended, str] = {
+    "time": "The validation reached its time limit: what was not measured is estimated, or still predicted.",
+    "interrupted": "The validation was interrupted; `baco validate` continues it.",
+}
+
+
+def validate(
+    study: Result | str | Path,
+    *,
+    best: int = 5,
+    spread: int = 2,
+    baseline: bool = False,
+    workers: int | None = None,
+    cycle_limit: float | None = None,
+    time_limit: float | None = None,
+    progress: ValidationProgress | bool | None = None,
+) -> Result:
+    """Compile the best designs of a study, simulate every layer on their own Verilog, and compare every output element.
+
+    Designs become *measured*, *failed* (an output was wrong: that is a mistake in baco) or *infeasible* (they cannot be
+    compiled), see the column `status` of `Result.designs`. Every measurement is kept as it is finished; the same call
+    continues an interrupted validation.
+
+    Args:
+        study: a result, or the folder of a study.
+        best: how many designs, the best by the objective first.
+        spread: how many more along the front.
+        baseline: measure Gemmini's default machine too.
+        workers: simulations side by side; by default one a processor.
+        cycle_limit: simulated cycles of a design; the layers that matter most are measured, the rest is estimated.
+        time_limit: seconds; what is not finished then is estimated.
+        progress: True or False for a line a layer; by default there are lines in terminals and notebooks.
+
+    Returns the result of the study with what was measured (`study` itself, if it is one).
+    Raises InputError for options that mean nothing, InfeasibleError for a study without any feasible design,
+    StorageError for one that is damaged or being written.
+    """
+    from baco.console import is_wanted
+    from baco.validation_display import make_display
+    from explore.validate.run import ValidationOptions
+    from explore.validate.session import validate_file
+
+    result = study if isinstance(study, Result) else Result(study)
+    options = ValidationOptions(best, spread, workers, cycle_limit, time_limit)
+    display = progress if not isinstance(progress, bool) and progress is not None else None
+    if display is None and is_wanted(progress):
+        display = make_display()
+    outcome = validate_file(result.path, options, baseline=baseline, progress=display)
+    if outcome.ended in _REMARKS:
+        result.notes = (*result.notes, _REMARKS[outcome.ended])
+    result.reload()
+    return result
+
+
+def measure(
+    study: Result | str | Path,
+    cycles: float,
+    *,
+    workers: int | None = None,
+    progress: Watch | bool | None = None,
+) -> MeasuredOutcome:
+    """Search on with measurements, for a budget of simulated cycles: measure what promises most, learn from it, and look
+    for better designs with what was learned.
+
+    Args:
+        study: a result, which shows what was measured afterwards, or the folder of a study.
+        cycles: to simulate, in all.
+        workers: simulations side by side; by default one a processor.
+        progress: True or False for a line a layer and a round; by default there are lines in terminals and notebooks.
+
+    Returns what was measured first, and the best measured design. Raises as `validate` does, and InputError for a study
+    of the reference model, whose designs are no programs.
+    """
+    from baco.console import is_wanted
+    from baco.measured_display import MeasuredDisplay
+    from explore.measured.session import measure_study
+
+    result = study if isinstance(study, Result) else Result(study)
+    watch = progress if not isinstance(progress, bool) and progress is not None else None
+    if watch is None and is_wanted(progress):
+        watch = MeasuredDisplay(cycles)
+    found = measure_study(result.path, cycles, workers=workers, watch=watch)
+    result.reload()
+    return found

@@ -1,0 +1,134 @@
+"""A network from any source, quantised, on the way to one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from baco.api.arrays import load_array
+from baco.api.sources import NetworkSource
+from baco.api.sources import network as load_network
+from common.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from xdsl.dialects.builtin import ModuleOp
+
+    from accel.config import Accelerator
+    from compiler.network.graph import QuantisedNetwork
+    from compiler.network.program import NetworkCode, NetworkProgram
+
+__all__ = ["NetworkRequest", "NetworkUnit", "network_macs", "prepare_network"]
+
+#: Inputs that are run differ from those that ranges were taken from.
+_OTHER_SEED = 1
+
+
+@dataclass(frozen=True)
+class NetworkRequest:
+    """A network to compile, and how.
+
+    Attributes:
+        source: of the network, see `baco.network`.
+        layers: run repeated blocks only so many times.
+        scales: float or power-of-two.
+        inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
+        check_layers: compare after every operator, in the program.
+        compare: work out what the results must be.
+        observe: sees the module after every pass.
+    """
+
+    source: NetworkSource
+    accelerator: Accelerator
+    layers: int | None = None
+    scales: str = "float"
+    seed: int = 0
+    target: str = "gemmini"
+    baseline: bool = False
+    inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
+    check_layers: bool = False
+    compare: bool = True
+    observe: Callable[[str, ModuleOp], None] | None = None
+
+
+@dataclass(frozen=True)
+class NetworkUnit:
+    """A quantised network with what its inputs hold and what its values must be.
+
+    Attributes:
+        data: of the inputs, by value.
+        reference: of all values, if they are compared.
+    """
+
+    request: NetworkRequest
+    network: QuantisedNetwork
+    data: Mapping[str, np.ndarray[Any, Any]]
+    reference: Mapping[str, np.ndarray[Any, Any]] | None
+
+    def compile(self, *, check: bool) -> NetworkProgram:
+        """The program; with `check` it compares its results itself."""
+        from compiler.network.program import compile_network
+
+        return compile_network(
+            self.network,
+            self.request.accelerator,
+            check=check,
+            observe=self.request.observe,
+            **self._options(),
+        )
+
+    def code(self) -> NetworkCode:
+        """The module, for its text."""
+        from compiler.network.program import network_code
+
+        return network_code(self.network, self.request.accelerator, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        from compiler.network.program import scheduler
+
+        request = self.request
+        target: Any = request.target
+        return {
+            "schedule": scheduler(request.accelerator, target, baseline=request.baseline),
+            "data": self.data,
+            "reference": self.reference,
+            "check_layers": request.check_layers,
+        }
+
+
+def prepare_network(request: NetworkRequest) -> NetworkUnit:
+    """Load, quantise and give inputs. Raises InputError for what is unknown, malformed or cannot be run."""
+    from compiler.network.calibrate import random_inputs
+    from compiler.network.quantise import quantise, quantise_inputs
+    from compiler.network.reference import reference
+
+    if request.target not in ("gemmini", "baco"):
+        raise InputError(f"there is no target '{request.target}'", hint="allowed: baco, gemmini")
+    if request.layers is not None and request.layers < 1:
+        raise InputError(f"a block runs at least once, not {request.layers} times")
+    network = load_network(request.source)
+    scales: Any = request.scales
+    quantised = quantise(network, seed=request.seed, scales=scales, layers=request.layers)
+    inputs = random_inputs(network, request.seed + _OTHER_SEED)
+    inputs = {name: array for name, array in inputs.items() if name in quantised.inputs}
+    for name in request.inputs:
+        if name not in quantised.inputs:
+            raise InputError(
+                f"the network has no input '{name}'", hint=did_you_mean(name, list(quantised.inputs))
+            )
+    inputs |= {
+        name: load_array(one) if isinstance(one, Path) else one for name, one in request.inputs.items()
+    }
+    data = quantise_inputs(quantised, inputs)
+    compare = request.compare or request.check_layers
+    return NetworkUnit(request, quantised, data, reference(quantised, data) if compare else None)
+
+
+def network_macs(built: NetworkProgram) -> int:
+    """Multiply-accumulates that all layers of a network's program ask for."""
+    layers = built.lowered.layers
+    return sum(
+        layers[step.function].layer.problem.macs for step in built.lowered.steps if step.function in layers
+    )

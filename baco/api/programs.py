@@ -1,0 +1,355 @@
+"""`baco.compile` and `baco.run`: layers, networks and launches of kernels as programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+import numpy as np
+
+from baco.api.network_unit import NetworkRequest, NetworkUnit, network_macs, prepare_network
+from baco.api.sources import AcceleratorSource, NetworkSource
+from baco.api.sources import accelerator as load_accelerator
+from baco.api.unit import Unit
+from common.errors import InputError
+from compiler.layer import Layer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from accel.config import Accelerator
+    from compiler.codegen.program import Program
+    from compiler.language.jit import BoundLaunch
+    from compiler.network.program import NetworkProgram
+    from sim.job import Result as Simulation
+
+__all__ = ["Compiled", "ProgramSource", "Run", "compile", "run"]
+
+#: A layer (`baco.gemm`, `baco.conv`), a network, or a launch of a kernel, bound to its arguments.
+ProgramSource: TypeAlias = Union[Layer, "BoundLaunch", NetworkSource]
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program for one accelerator, with the data that it runs on.
+
+    Attributes:
+        name: of the layer, network or kernel.
+        elf: the file's bytes; any RV64 simulator with a Gemmini runs them.
+        accelerator: what it was compiled for.
+        predicted_cycles: that it will take; None for kernels, of which nothing is predicted.
+        macs: multiply-accumulates it asks for; None for kernels.
+        needs: least hardware that it runs on, by name; None where that is not known.
+        schedule: how a layer is carried out, as text; None for anything else.
+    """
+
+    name: str
+    elf: bytes = field(repr=False)
+    accelerator: Accelerator = field(repr=False)
+    predicted_cycles: float | None
+    macs: int | None
+    needs: Mapping[str, int] | None
+    schedule: str | None
+    _unit: Unit | NetworkUnit = field(repr=False)
+    _built: Program | NetworkProgram = field(repr=False)
+
+    @property
+    def predicted_utilisation(self) -> float | None:
+        """macs / (predicted cycles × dim²)."""
+        if not self.predicted_cycles or not self.macs:
+            return None
+        return self.macs / (self.predicted_cycles * self.accelerator.dim**2)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the ELF file. Raises StorageError when that fails."""
+        from common.files import atomic_write
+
+        atomic_write(Path(path), self.elf)
+        return Path(path)
+
+    def run(
+        self,
+        engine: str = "functional",
+        *,
+        log: str | Path | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> Run:
+        """Simulate the program and compare its results with integers, element by element.
+
+        Args:
+            engine: `functional` (results) or `rtl` (the accelerator's Verilog, cycle by cycle).
+            log: file for a log of every command, `.csv`.
+            report: told how building a simulator goes on, the first time.
+
+        Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
+        """
+        if isinstance(self._unit, NetworkUnit):
+            return _run_network(self, engine, log, report)
+        return _run_unit(self, engine, log, report)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One simulation of a program.
+
+    Attributes:
+        name: of the program.
+        engine: what simulated it.
+        predicted_cycles: as of the program.
+        outputs: what was computed, by name.
+        compared: names of what was compared with integers, or with the interpretation of a kernel.
+        wrong: differences, in words; none when all is right.
+        simulation: everything that was counted (`sim.job.Result`).
+        operators: of a network: cycles, traffic and waits by operator, with predictions; empty without timing.
+    """
+
+    name: str
+    engine: str
+    predicted_cycles: float | None
+    outputs: Mapping[str, Array] = field(repr=False)
+    compared: tuple[str, ...]
+    wrong: tuple[str, ...]
+    simulation: Simulation = field(repr=False)
+    operators: pd.DataFrame | None = field(default=None, repr=False)
+
+    @property
+    def right(self) -> bool:
+        """Whether the program ended well and nothing that was compared is wrong."""
+        return not self.wrong and self.simulation.exit_code == 0
+
+    @property
+    def cycles(self) -> int | None:
+        """From reset to the end; None for engines without timing."""
+        return self.simulation.cycles
+
+    @property
+    def utilisation(self) -> float | None:
+        """macs / (cycles × dim²); None without timing."""
+        return self.simulation.utilisation
+
+    def __repr__(self) -> str:
+        guess = "" if self.predicted_cycles is None else f", {self.predicted_cycles:,.0f} predicted"
+        verdict = (
+            "right"
+            if self.right
+            else f"WRONG: {'; '.join(self.wrong) or f'exit code {self.simulation.exit_code}'}"
+        )
+        return f"<Run {self.name}: {self.simulation!r}{guess}, {verdict}>"
+
+
+def compile(
+    source: ProgramSource,
+    accelerator: AcceleratorSource | None = None,
+    *,
+    target: str = "gemmini",
+    style: str = "auto",
+    mapping: str | None = None,
+    baseline: bool = False,
+    inputs: Mapping[str, Array] | None = None,
+    layers: int | None = None,
+    scales: str = "float",
+    seed: int = 0,
+    check: bool = False,
+) -> Compiled:
+    """A program that computes a layer, a whole network in int8, or a launch of a kernel.
+
+    Args:
+        source: `baco.gemm(...)` or `baco.conv(...)`; a network as `baco.network` takes it; or `kernel[grid].bind(...)`.
+        accelerator: see `baco.accelerator`; by default `gemmini-default`, or what the launch is for.
+        target: `gemmini` (commands that every implementation accepts) or `baco` (our extensions too).
+        style: of a layer: `auto` (the fastest by estimate), `explicit` or `macro`.
+        mapping: of a layer: loops to carry it out by, as text.
+        baseline: Gemmini's default tiling.
+        inputs: of a network, by name, in real numbers; random ones otherwise.
+        layers: of a network: run repeated blocks only so many times.
+        scales: of a network's quantisation: `float` or `power-of-two`.
+        seed: of random contents.
+        check: the program compares its results itself, and exits with 1 where they differ.
+
+    Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
+    """
+    from compiler.language.jit import BoundLaunch
+
+    if target not in ("gemmini", "baco"):
+        raise InputError(f"there is no target '{target}'", hint="allowed: baco, gemmini")
+    of_layers = {"style": style != "auto", "mapping": mapping is not None}
+    of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
+    if isinstance(source, Layer):
+        _refuse(of_networks, "a network")
+        machine = load_accelerator(accelerator or "gemmini-default")
+        return _layer(source, machine, target, style, mapping, baseline, seed, check)
+    _refuse(of_layers, "a layer")
+    if isinstance(source, BoundLaunch):
+        _refuse({**of_networks, "baseline": baseline}, "a network")
+        machine = source.options.machine() if accelerator is None else load_accelerator(accelerator)
+        return _launch(source, machine, check)
+    request = NetworkRequest(
+        source,
+        load_accelerator(accelerator or "gemmini-default"),
+        layers=layers,
+        scales=scales,
+        seed=seed,
+        target=target,
+        baseline=baseline,
+        inputs=inputs or {},
+        compare=True,
+    )
+    return _network(request, check)
+
+
+def run(
+    source: ProgramSource,
+    accelerator: AcceleratorSource | None = None,
+    *,
+    engine: str = "functional",
+    **options: Any,
+) -> Run:
+    """Compile, simulate, and compare every element of the results with integers (of kernels: with their interpretation).
+
+    Args:
+        source, accelerator, options: as for `baco.compile`.
+        engine: `functional` (results) or `rtl` (the accelerator's Verilog, cycle by cycle).
+
+    Raises as `compile` and `Compiled.run` do. Wrong results are no error: see `Run.right`.
+    """
+    return compile(source, accelerator, **options).run(engine)
+
+
+def _refuse(given: Mapping[str, bool], owner: str) -> None:
+    for name, wanted in given.items():
+        if wanted:
+            raise InputError(f"`{name}` goes with {owner}")
+
+
+def _layer(
+    layer: Layer,
+    accelerator: Accelerator,
+    target: str,
+    style: str,
+    mapping: str | None,
+    baseline: bool,
+    seed: int,
+    check: bool,
+) -> Compiled:
+    from baco.api.layers import schedule_for
+    from baco.api.unit import layer_unit
+
+    schedule = schedule_for(
+        layer, accelerator, target=target, style=style, mapping=mapping, baseline=baseline
+    )
+    return _compiled(layer_unit(layer, schedule, accelerator, seed=seed), accelerator, check)
+
+
+def _launch(launch: BoundLaunch, accelerator: Accelerator, check: bool) -> Compiled:
+    from baco.api.unit import launch_unit
+
+    return _compiled(launch_unit(launch), accelerator, check)
+
+
+def _compiled(unit: Unit, accelerator: Accelerator, check: bool) -> Compiled:
+    from baco.api.unit import lower_unit
+
+    lowered = unit
+    if (
+        not check and unit.buffers is not None
+    ):  # the program need not carry what the results are compared with here
+        lowered = replace(unit, buffers=tuple(replace(one, expected=None) for one in unit.buffers))
+    program = lower_unit(lowered, accelerator, check=check)
+    return Compiled(
+        unit.name,
+        program.elf,
+        accelerator,
+        unit.predicted_cycles,
+        unit.macs,
+        program.requirement,
+        None if unit.schedule is None else str(unit.schedule),
+        unit,
+        program,
+    )
+
+
+def _network(request: NetworkRequest, check: bool) -> Compiled:
+    from compiler.network.prediction import predict_steps
+
+    unit = prepare_network(request)
+    built = unit.compile(check=check)
+    return Compiled(
+        unit.network.name,
+        built.program.elf,
+        request.accelerator,
+        sum(predict_steps(built, request.accelerator)),
+        network_macs(built),
+        built.program.requirement,
+        None,
+        unit,
+        built,
+    )
+
+
+def _run_unit(
+    compiled: Compiled, engine: str, log: str | Path | None, report: Callable[[str], None] | None
+) -> Run:
+    from baco.api.arrays import difference
+    from sim.job import Recording
+    from sim.program import run_program
+
+    unit: Any = compiled._unit
+    program: Any = compiled._built
+    recording = Recording(log=None if log is None else Path(log))
+    outputs, result = run_program(program, engine=engine, recording=recording, report=report, read_all=True)
+    expected = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
+    wrong = [text for name, array in expected.items() if (text := difference(name, outputs[name], array))]
+    return Run(
+        compiled.name,
+        engine,
+        compiled.predicted_cycles,
+        {name: array for name, array in outputs.items() if name in expected},
+        tuple(expected),
+        tuple(wrong),
+        result,
+    )
+
+
+def _run_network(
+    compiled: Compiled, engine: str, log: str | Path | None, report: Callable[[str], None] | None
+) -> Run:
+    import pandas as pd
+
+    from baco.api.arrays import difference
+    from compiler.network.prediction import predict_steps
+    from compiler.network.quantise import real
+    from sim.job import Recording
+    from sim.network.run import run_network
+
+    unit: Any = compiled._unit
+    built: Any = compiled._built
+    found = run_network(
+        built,
+        unit.reference,
+        engine,
+        predicted=predict_steps(built, compiled.accelerator),
+        recording=Recording(log=None if log is None else Path(log)),
+        report=report,
+    )
+    wrong = [str(one) for one in found.wrong]
+    wrong += [
+        text
+        for name, array in found.values.items()
+        if (text := difference(name, array, unit.reference[name]))
+    ]
+    values = {**unit.network.constants, **unit.data, **found.values}
+    columns = ("operator", "what", "cycles", "predicted", "dram_bytes")
+    rows = [{name: getattr(one, name) for name in columns} for one in found.operators]
+    return Run(
+        compiled.name,
+        engine,
+        compiled.predicted_cycles,
+        {name: np.asarray(real(unit.network, values, name)) for name in found.values},
+        tuple(found.values),
+        tuple(wrong),
+        found.result,
+        pd.DataFrame(rows, columns=list(columns)),
+    )

@@ -1,0 +1,279 @@
+"""`baco.Result`: what a search found, read from its study."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import InputError, Location
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from plotly.graph_objects import Figure
+
+    from explore.candidate import Candidate
+    from explore.engine import Stopped
+    from explore.objective import Objective
+    from explore.report.data import ReportData
+
+__all__ = ["Result", "load_study", "study_file"]
+
+
+class Result:
+    """A study: the designs that a search found, with their predicted and measured costs.
+
+    Everything is read from the study's file when it is first asked for, and again after `validate` and `measure`. A
+    *design* is an `explore.candidate.Candidate`: `accelerator` (a `baco.Accelerator`), `mappings` (one a task), `cost`
+    (`latency_cycles`, `energy_uj`, `edp` in µJ·cycles, `area_mm2`, and `source`: `predicted` or `measured`).
+
+    Attributes:
+        path: the study's file.
+        stopped: how the search ended: `budget` or `time` (used up), `converged` (nothing left to do) or `interrupted`;
+            None for a study that was only read.
+        notes: remarks of the search.
+    """
+
+    def __init__(
+        self, path: str | Path, *, stopped: Stopped | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
+        self.path = study_file(Path(path))
+        self.stopped = stopped
+        self.notes = notes
+
+    @property
+    def folder(self) -> Path:
+        """Where the study lies, and its report when it is written."""
+        return self.path.parent
+
+    @cached_property
+    def data(self) -> ReportData:
+        """All that a report shows. Raises StorageError for a damaged study, InfeasibleError for one without designs."""
+        from explore.study_report import report_data
+
+        return report_data(self.path, stopped=self.stopped, notes=self.notes)
+
+    # ------------------------------------------------------------------ designs
+
+    @property
+    def best(self) -> Candidate:
+        """The design with the least objective; of several objectives, the first decides. Measured ones come first."""
+        return self.data.best
+
+    @property
+    def front(self) -> list[Candidate]:
+        """The Pareto front, ascending in the first of `front_metrics`."""
+        from explore.report.summary import front_indices
+
+        return [self.data.candidates[index] for index in front_indices(self.data)]
+
+    @property
+    def knee(self) -> Candidate:
+        """The best compromise on the front: the nearest to the best values of all its metrics at once.
+
+        Distances are in logarithms, each metric scaled to its range on the front. Where measuring left no design on the
+        front, it is the best.
+        """
+        from explore.report.summary import knee_index
+
+        index = knee_index(self.data)
+        return self.best if index is None else self.data.candidates[index]
+
+    @property
+    def objective(self) -> Objective:
+        """What was minimised."""
+        return self.data.objective
+
+    @property
+    def front_metrics(self) -> tuple[str, ...]:
+        """Axes of the front: the objectives if there are several, else latency, energy and area."""
+        return self.objective.front_metrics
+
+    @property
+    def networks(self) -> list[str]:
+        """Names of what was explored."""
+        return [one.name for one in self.data.workload.networks]
+
+    @property
+    def cost_model(self) -> str:
+        """What predicted: `instruction` or `reference`."""
+        return self.data.search.cost_model
+
+    @property
+    def samples(self) -> float:
+        """Design points that the search spent, all sessions."""
+        return self.data.evaluations / max(1, len(self.data.tasks))
+
+    @property
+    def seconds(self) -> float:
+        """Search time, all sessions."""
+        return self.data.seconds
+
+    @property
+    def proven_edp(self) -> float | None:
+        """No design of the space has a lower EDP, µJ·cycles; None where that was not proven."""
+        return next((one.edp for one in self.data.bounds if one.name == "proven"), None)
+
+    # ------------------------------------------------------------------ tables
+
+    def designs(self) -> pd.DataFrame:
+        """All designs kept, a row each, with the columns of `candidates.parquet`.
+
+        The index is the design's number, which `layers` and the report take. Columns are described on the page of
+        formats.
+        """
+        from explore.report.tables import candidates_table
+
+        found: pd.DataFrame = candidates_table(self.data).to_pandas()
+        return found.set_index("id")
+
+    def layers(self, design: int | Candidate | None = None) -> pd.DataFrame:
+        """The layers of a design, a row for each unique problem, in the order of the network.
+
+        Columns: `network`, `layer`, `operators` (how many nodes of the graph it stands for), `count` (runs), `problem`,
+        `kind`, `macs` (of one run), `mapping`; `latency_cycles`, `energy_uj` (predicted, of one run), `share` (of the
+        design's predicted cycles), `bottleneck`, `style` (of the code, where the model tells); `measured_cycles` and
+        `measured_energy_uj`, of one run, missing where nothing was measured.
+
+        Args:
+            design: a number of `designs()`, or a design; by default the best.
+
+        Raises InputError for a number or design that the study does not have.
+        """
+        import pandas as pd
+
+        data, index = self.data, self._index(design)
+        costs = data.layers[index]
+        assert costs is not None, "report_data costs the layers of every candidate"
+        validated = data.validated.get(index)
+        measured = [one.measured for one in validated.layers] if validated else [None] * len(data.tasks)
+        total = sum(t.count * c.latency_cycles for t, c in zip(data.tasks, costs, strict=True)) or 1.0
+        rows = [
+            {
+                "network": task.network,
+                "layer": task.name,
+                "operators": len(task.operators),
+                "count": task.count,
+                "problem": str(task.problem),
+                "kind": task.problem.kind,
+                "macs": task.problem.macs,
+                "mapping": text,
+                "latency_cycles": cost.latency_cycles,
+                "energy_uj": cost.energy_pj * 1e-6,
+                "share": task.count * cost.latency_cycles / total,
+                "bottleneck": cost.bottleneck,
+                "style": cost.style,
+                "measured_cycles": one.cycles if one is not None and one.status == "measured" else None,
+                "measured_energy_uj": one.energy_pj * 1e-6
+                if one is not None and one.status == "measured"
+                else None,
+            }
+            for task, text, cost, one in zip(
+                data.tasks, data.mapping_texts[index], costs, measured, strict=True
+            )
+        ]
+        return pd.DataFrame(rows).astype({"measured_cycles": "float64", "measured_energy_uj": "float64"})
+
+    def _index(self, design: int | Candidate | None) -> int:
+        candidates = self.data.candidates
+        if design is None:
+            return self.data.best_index
+        if isinstance(design, int):
+            if 0 <= design < len(candidates):
+                return design
+            raise InputError(
+                f"there is no design {design}",
+                location=Location(str(self.path)),
+                hint=f"they are numbered from 0 to {len(candidates) - 1}; see designs()",
+            )
+        for index, one in enumerate(candidates):
+            if one is design or one == design:
+                return index
+        raise InputError("this design is not one of the study's", location=Location(str(self.path)))
+
+    # ------------------------------------------------------------------ figures
+
+    def plot_front(self, x: str | None = None, y: str | None = None) -> Figure:
+        """All designs over two metrics (`edp`, `latency`, `energy`, `area`, `edap`), the front and the best marked.
+
+        By default the first two of `front_metrics`. Raises InputError for an unknown metric.
+        """
+        from baco.api.figures import front_figure
+
+        return front_figure(self.data, x, y)
+
+    def plot_history(self) -> Figure:
+        """The best objective over the samples spent."""
+        from baco.api.figures import history_figure
+
+        return history_figure(self.data)
+
+    def plot_layers(self, design: int | Candidate | None = None) -> Figure:
+        """Where the cycles of a design go, layer by layer, coloured by what bounds them."""
+        from baco.api.figures import layers_figure
+
+        return layers_figure(self.data, self.layers(design))
+
+    # ------------------------------------------------------------------ going on
+
+    def save_report(self, folder: str | Path | None = None) -> Path:
+        """Write `report.html`, `summary.json`, `candidates.parquet`, `best/` and `pareto.*`, into the study's folder
+        unless another is given. Returns the path of the page.
+
+        Raises StorageError when the folder cannot be written.
+        """
+        from common.files import output_folder
+        from explore.report import write_report
+
+        target = output_folder(folder if folder is not None else self.folder)
+        write_report(self.data, target)
+        return target / "report.html"
+
+    def summary(self) -> dict[str, Any]:
+        """The content of `summary.json`."""
+        from explore.report.summary import summary
+
+        return summary(self.data)
+
+    def reload(self) -> None:
+        """Read the study again, when another process has worked on it."""
+        self.__dict__.pop("data", None)
+
+    def __repr__(self) -> str:
+        count = len(self.data.candidates)
+        return f"<Result {', '.join(self.networks)}: {count} designs, best {self.best!r}>"
+
+    def _repr_html_(self) -> str:
+        from baco.api.html import result_html
+
+        return result_html(self.data)
+
+
+def load_study(folder: str | Path) -> Result:
+    """The result of an earlier search, from its folder or its file; a search may still be going on in it.
+
+    Raises InputError where there is no study, StorageError for a damaged one.
+    """
+    from explore.study import Study
+
+    result = Result(folder)
+    with Study.open(result.path, read_only=True):
+        pass  # verified here, so that a damaged one is not found out about later
+    return result
+
+
+def study_file(place: Path) -> Path:
+    """The study in a folder, or the file itself. Raises InputError when there is none."""
+    import os
+
+    from explore.study import FILE_NAME
+
+    # os.path, unlike Path, takes names that no file can have for missing ones
+    study = place / FILE_NAME if os.path.isdir(place) else place
+    if not os.path.exists(study):
+        raise InputError(
+            "there is no study here",
+            location=Location(str(place)),
+            hint=f"a study's folder holds {FILE_NAME}; explore writes one",
+        )
+    return study

@@ -1,0 +1,150 @@
+"""What functions of the interface take for a network, a workload and an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+from common.errors import InputError, Location
+from workloads.network import Network, Workload
+
+if TYPE_CHECKING:
+    import torch
+
+    from accel.config import Accelerator
+    from baco.api.result import Result
+    from explore.candidate import Candidate
+
+__all__ = [
+    "AcceleratorSource",
+    "NetworkSource",
+    "WorkloadSource",
+    "accelerator",
+    "network",
+    "networks",
+    "workload",
+]
+
+#: A built-in name with options or a file (see `network`), a graph, or a model with its example inputs.
+NetworkSource: TypeAlias = Union[str, Path, Network, "tuple[torch.nn.Module, object]"]
+#: One network, several for one accelerator that runs all, or networks by name or file with weights.
+WorkloadSource: TypeAlias = NetworkSource | Sequence[NetworkSource] | Mapping[str, float]
+#: A preset, a file, the folder of a study, a configuration, or a design or the best one of a result.
+AcceleratorSource: TypeAlias = Union[str, Path, "Accelerator", "Candidate", "Result"]
+
+
+def network(
+    source: NetworkSource | torch.nn.Module, inputs: object = None, *, name: str | None = None
+) -> Network:
+    """A network as a graph, from whatever describes it.
+
+    Args:
+        source: a built-in name with options (`"bert_base:batch=4"`, see `networks`), a file (`"model.onnx"`,
+            `"code.py:function"`, `"table.csv:name"`, `"table.yaml"`), a `torch.nn.Module`, a pair of a module and its
+            inputs, or a graph, which is given back.
+        inputs: of a module: a tensor, a tuple of positional or a dict of keyword arguments. Their shapes count; the
+            model is exported with them by `torch.export`, in evaluation mode.
+        name: what reports call a module; by default its class.
+
+    Raises InputError for an unknown name, a malformed file, or a model that cannot be exported.
+    """
+    if isinstance(source, tuple) and len(source) == 2 and inputs is None:
+        source, inputs = source
+    if isinstance(source, Network):
+        return source
+    if isinstance(source, (str, Path)):
+        if inputs is not None:
+            raise InputError("example inputs go with a torch.nn.Module, not with a name or a file")
+        from workloads.load import load_network
+
+        return load_network(str(source))
+    if callable(source) and hasattr(source, "named_parameters"):  # without loading PyTorch for anything else
+        if inputs is None:
+            raise InputError(
+                f"a model needs example inputs, and {type(source).__name__} has none",
+                hint="give (model, inputs), or baco.network(model, inputs)",
+            )
+        from workloads.torch_import import network_of_module
+
+        return network_of_module(source, inputs, name)
+    raise InputError(
+        f"{type(source).__name__} is no network",
+        hint="give a name, a file, a graph, or a torch.nn.Module with example inputs as a pair",
+    )
+
+
+def networks() -> list[str]:
+    """Names of the built-in networks."""
+    from workloads.load import network_names
+
+    return list(network_names())
+
+
+def workload(
+    source: WorkloadSource, weights: Sequence[float] | None = None, places: Sequence[Location | None] = ()
+) -> Workload:
+    """One or several networks with how often each runs.
+
+    Args:
+        source: a network, a list of them, or a dict from names or files to weights.
+        weights: of a list.
+        places: of the networks in a file, for errors that have no place of their own.
+
+    Raises InputError as `network` does, for a weight that is no positive number, and for a network given twice.
+    """
+    if isinstance(source, Mapping):
+        sources: list[Any] = list(source)
+        weights = [float(one) for one in source.values()]
+    else:
+        sources = list(source) if isinstance(source, list) else [source]
+    if not sources:
+        raise InputError("no network is given")
+    chosen = [1.0] * len(sources) if weights is None else list(weights)
+    for weight in chosen:
+        if not 0 < weight < float("inf"):
+            raise InputError(f"a network's weight must be a positive number, not {weight}")
+    found = []
+    for index, one in enumerate(sources):
+        place = places[index] if places else None
+        if isinstance(one, str) and one in sources[:index]:
+            raise InputError(
+                f"the network '{one}' is given twice",
+                location=place,
+                hint="weights are set in the space file",
+            )
+        try:
+            found.append(network(one))
+        except InputError as error:
+            if error.location is not None or place is None:
+                raise
+            raise InputError(error.message, location=place, hint=error.hint) from None
+    return Workload.of(found, chosen)
+
+
+def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -> Accelerator:
+    """An accelerator's configuration.
+
+    Args:
+        source: a preset (`gemmini-default`, `gemmini-lean`, `gemmini-large`), a YAML file, the folder of a study (its
+            best design), a design, or a result (its best design).
+        changes: fields of the configuration that differ (`dim=32`).
+
+    Raises InputError for an unknown preset, a malformed file, and a field or value that does not exist.
+    """
+    from accel.config import Accelerator
+    from accel.presets import load_accelerator
+
+    if isinstance(source, (str, Path)):
+        found = load_accelerator(source)
+    elif isinstance(source, Accelerator):
+        found = source
+    else:
+        best = getattr(getattr(source, "best", source), "accelerator", None)
+        if not isinstance(best, Accelerator):
+            raise InputError(
+                f"{type(source).__name__} is no accelerator",
+                hint="give a preset, a file, a study's folder, a design or a result",
+            )
+        found = best
+    return found.replace(**changes) if changes else found

@@ -1,0 +1,190 @@
+"""Something to compile: a module of the IR with its buffers, on the way from what a user gives to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compiler.codegen.buffer import Buffer
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from accel.config import Accelerator
+    from compiler.codegen.program import Program
+    from compiler.ir_text import Level
+    from compiler.language.jit import BoundLaunch
+    from compiler.layer import Layer
+    from compiler.schedule import Schedule
+
+__all__ = ["Observer", "Unit", "launch_unit", "layer_unit", "lower_unit", "to_instgem"]
+
+#: Sees the module after every pass, by the pass's name.
+Observer = Callable[[str, "ModuleOp"], None]
+#: Of the interpretation that results are compared with, a minute or so.
+_MOST_OPERATIONS = 1 << 23
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Something to compile.
+
+    Attributes:
+        name: of the program.
+        level: of the module.
+        module: to be lowered.
+        entry: its function that the program calls.
+        buffers: its arguments; None where nothing describes them.
+        requirement: least hardware that it runs on, where it is known.
+        schedule: how a layer is carried out; None for anything else.
+        predicted_cycles: that it will take, where they can be predicted.
+        macs: multiply-accumulates that it asks for, where they are known.
+    """
+
+    name: str
+    level: Level
+    module: ModuleOp
+    entry: str
+    buffers: tuple[Buffer, ...] | None
+    requirement: Mapping[str, int] | None = None
+    schedule: Schedule | None = None
+    predicted_cycles: float | None = None
+    macs: int | None = None
+
+
+def layer_unit(
+    layer: Layer,
+    schedule: Schedule,
+    accelerator: Accelerator,
+    *,
+    seed: int = 0,
+    compare: bool = True,
+    structured: bool = False,
+) -> Unit:
+    """A layer with random tensors.
+
+    Args:
+        compare: work out what the results must be.
+        structured: begin at the level `linalg`, not below.
+
+    Raises InfeasibleError where main memory does not hold the tensors, or no code can be written.
+    """
+    from compiler.layer_program import layer_buffers, layer_module
+    from compiler.layer_reference import draw_tensors, layer_result
+    from compiler.lower import requirement
+    from compiler.lower.estimate import schedule_cycles
+    from compiler.lower.linalg_form import compile_layer
+
+    tensors = draw_tensors(layer, seed)
+    expected = layer_result(layer, tensors) if compare else None
+    buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
+    names = tuple(one.name for one in buffers)
+    if structured:
+        module = compile_layer(layer, accelerator, schedule)
+    else:
+        module = layer_module(layer, schedule, accelerator, "layer", names)
+    return Unit(
+        "layer",
+        "linalg" if structured else "instgem",
+        module,
+        "layer",
+        buffers,
+        requirement(layer, schedule, accelerator),
+        schedule,
+        schedule_cycles(layer, schedule, accelerator),
+        layer.problem.macs,
+    )
+
+
+def launch_unit(launch: BoundLaunch, *, compare: bool = True) -> Unit:
+    """The block program of a kernel's launch, with the arrays it is launched on, as they are now.
+
+    Args:
+        compare: work out by interpretation what the arrays must hold at the end.
+
+    Raises KernelError, which shows the line of the user's file.
+    """
+    from compiler.language.interpret import run_module
+    from compiler.language.jit import stored
+
+    module = launch.module()
+    written = set(stored(module))
+    before = [buffer.memory.copy() for buffer in launch.buffers]
+    after = before
+    if compare:
+        after = [buffer.memory.copy() for buffer in launch.buffers]
+        run_module(module, after, _MOST_OPERATIONS)
+    buffers = tuple(
+        Buffer(
+            buffer.names[0],
+            (buffer.size,),
+            str(start.dtype),
+            "inout" if index in written else "input",
+            start,
+            end if compare and index in written else None,
+        )
+        for index, (buffer, start, end) in enumerate(zip(launch.buffers, before, after, strict=True))
+    )
+    return Unit(launch.kernel.name, "baco", module, _entry(module), buffers)
+
+
+def lower_unit(
+    unit: Unit, accelerator: Accelerator, *, check: bool, observe: Observer | None = None
+) -> Program:
+    """The unit as a program; with `check` it compares its results itself.
+
+    Raises InputError when nothing describes its arguments, and what the compiler raises.
+    """
+    from compiler.codegen.pipeline import FRONT_END
+    from compiler.codegen.program import build_program
+
+    to_instgem(unit, accelerator, observe)
+    least, buffers = unit.requirement, unit.buffers or ()
+    if least is None and unit.level != "llvm":
+        from compiler.blocks.program import requirement_of, with_workspace
+
+        if unit.level in FRONT_END:
+            least = requirement_of(unit.module, unit.entry, accelerator)
+        buffers = with_workspace(unit.module, unit.entry, buffers)
+    return build_program(
+        unit.module,
+        unit.entry,
+        buffers,
+        accelerator,
+        check=check,
+        name=unit.name,
+        requirement=least,
+        observe=observe,
+    )
+
+
+def to_instgem(
+    unit: Unit, accelerator: Accelerator, observe: Observer | None = None, until: str = "instgem"
+) -> None:
+    """Lower the unit's module, in place, to the level `until`."""
+    from compiler.codegen.pipeline import FRONT_END, run_pass
+    from compiler.dialects.context import all_dialects
+    from compiler.ir_text import LEVELS
+    from compiler.passes import pass_named
+
+    context = all_dialects()
+    for level, names in FRONT_END.items():
+        if LEVELS.index(unit.level) > LEVELS.index(level) or level == until:
+            continue
+        for name in names:
+            cls = pass_named(name)
+            options = {"accelerator": accelerator} if "accelerator" in cls.__dataclass_fields__ else {}
+            run_pass(unit.module, cls(**options), context)
+            if observe is not None:
+                observe(name, unit.module)
+
+
+def _entry(module: Any) -> str:
+    from xdsl.dialects.func import FuncOp
+
+    from compiler.dialects.baco import GRID
+
+    return next(
+        op.sym_name.data for op in module.body.block.ops if isinstance(op, FuncOp) and GRID in op.attributes
+    )

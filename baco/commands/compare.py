@@ -1,0 +1,73 @@
+"""`baco compare`: several studies side by side."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compare(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Folders of studies (the --out of explore), or their files."),
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, a row a study.")] = False,
+) -> None:
+    """Compare the best designs of several studies.
+
+    The last column is the objective over the least one, among studies of the same networks and objective whose costs
+    come from the same source (measured, or predicted by the same model).
+
+    Example: baco compare baco-out/resnet50-edp baco-out/resnet50-edp-2
+    """
+    from baco.api.compare import compare as compare_studies
+    from baco.console import print_json, stdout
+
+    table = compare_studies(list(folders))
+    if json:
+        print_json([_plain(row) for row in table.to_dict("records")])
+    else:
+        stdout().print(_rendered(table))
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def _rendered(table: pd.DataFrame) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    from baco.console import amount
+    from common.text import one_line
+
+    shown = Table(box=None, pad_edge=False)
+    left = ("study", "networks", "objective", "cost model", "costs are")
+    numbers = ("samples", "array", "KiB", "cycles", "µJ", "EDP, µJ·cycles", "mm²", "objective / least")
+    for title in (*left, *numbers):
+        shown.add_column(title, justify="left" if title in left else "right", overflow="fold")
+    for row in table.itertuples():
+        shown.add_row(
+            *(
+                Text(one_line(str(text)))
+                for text in (row.study, row.networks, row.objective, row.cost_model, row.source)
+            ),
+            f"{row.samples:,.0f}",
+            f"{row.dim}x{row.dim}",
+            f"{row.scratchpad_kib}+{row.accumulator_kib}",
+            amount(row.latency_cycles),
+            amount(row.energy_uj),
+            amount(row.edp_uj_cycles),
+            f"{row.area_mm2:.4g}",
+            f"{row.ratio:.3f}",
+        )
+    return shown

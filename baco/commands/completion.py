@@ -1,0 +1,56 @@
+"""`baco completion`: what a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+__all__ = ["accelerator_completions", "completion", "network_completions"]
+
+_PROGRAMS = ("baco", "explore")
+
+
+class Shell(StrEnum):
+    """Shells that can be taught."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="The shell that reads it.")],
+) -> None:
+    """Print a script that completes the commands and options of baco and explore.
+
+    bash: baco completion bash >> ~/.bashrc
+
+    zsh: baco completion zsh >> ~/.zshrc
+
+    fish: baco completion fish > ~/.config/fish/completions/baco.fish
+    """
+    import importlib
+
+    get_completion_script = importlib.import_module("typer.completion").get_completion_script
+    for program in _PROGRAMS:
+        script = get_completion_script(
+            prog_name=program, complete_var=f"_{program.upper()}_COMPLETE", shell=shell.value
+        )
+        sys.stdout.write(script.strip() + "\n")
+
+
+def network_completions(incomplete: str) -> list[str]:
+    """Built-in networks that begin so."""
+    from workloads.load import network_names
+
+    return [name for name in network_names() if name.startswith(incomplete)]
+
+
+def accelerator_completions(incomplete: str) -> list[str]:
+    """Presets that begin so."""
+    from accel.presets import preset_names
+
+    return [name for name in preset_names() if name.startswith(incomplete)]

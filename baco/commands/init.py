@@ -1,0 +1,60 @@
+"""`baco init`: a working example to begin with, in the current folder."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Example(StrEnum):
+    """What there are examples of."""
+
+    space = "space"
+    layers = "layers"
+    kernel = "kernel"
+
+
+_FILES = {Example.space: "space.yaml", Example.layers: "layers.yaml", Example.kernel: "kernel.py"}
+#: Where the text of each comes from; a kernel is no module of ours.
+_SOURCES = {**_FILES, Example.kernel: "kernel.txt"}
+_NEXT = {
+    Example.space: "explore --network resnet18 --space {file}",
+    Example.layers: "explore --network {file}",
+    Example.kernel: "python {file}",
+}
+
+
+def init(
+    example: Annotated[
+        Example,
+        typer.Argument(help="space: a design space. layers: a network as a table. kernel: a block kernel."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Where to write it; default: under its own name here."
+        ),
+    ] = None,
+) -> None:
+    """Write a small example that works as it is, to be changed."""
+    import os
+    from importlib import resources
+
+    from baco.console import stdout
+    from common.errors import Location, StorageError
+    from common.files import atomic_write
+    from common.text import one_line, shell_word
+
+    path = out if out is not None else Path(_FILES[example])
+    if os.path.lexists(path):
+        raise StorageError(
+            "there is already something of this name",
+            location=Location(str(path)),
+            hint="choose another --out",
+        )
+    text = (resources.files("baco.examples") / _SOURCES[example]).read_text("utf-8")
+    atomic_write(path, text)
+    stdout().print(f"{one_line(str(path))}: try `{_NEXT[example].format(file=shell_word(str(path)))}`")

@@ -1,0 +1,61 @@
+"""The tutorial notebook runs from top to bottom, and mistakes in it stay short."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "tutorial-python.ipynb"
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
+    folder = tmp_path_factory.mktemp("notebook")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    # cells tagged `raises-exception` may fail, any other ends the execution
+    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
+
+
+def texts(cell: nbformat.NotebookNode) -> str:
+    """What a cell printed and showed as plain text."""
+    return "\n".join(one.get("text") or one.get("data", {}).get("text/plain", "") for one in cell.outputs)
+
+
+def cell(notebook: nbformat.NotebookNode, words: str) -> nbformat.NotebookNode:
+    (found,) = (one for one in notebook.cells if one.cell_type == "code" and words in one.source)
+    return found
+
+
+def test_the_notebook_is_kept_without_outputs() -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    assert all(
+        not one.outputs and one.execution_count is None for one in notebook.cells if one.cell_type == "code"
+    )
+
+
+def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode) -> None:
+    (shown,) = cell(executed, "constraints=").outputs
+    assert re.search(r"<table>.*\d+×\d+ WS.*predicted", shown.data["text/html"])
+    (front,) = cell(executed, "plot_front").outputs
+    assert front.data["application/vnd.plotly.v1+json"]["data"][2]["name"] == "best"
+    assert "right" in texts(cell(executed, "program.run()"))
+    assert "right" in texts(cell(executed, "whole = "))
+    kernel = texts(cell(executed, "@baco.jit"))
+    assert re.search(r"^<functional: exit code 0, [1-9]\d* accelerator commands, 262,144 MACs>$", kernel)
+    assert "report.html" in texts(cell(executed, "save_report"))
+
+
+def test_a_mistake_is_the_users_line_and_one_message(executed: nbformat.NotebookNode) -> None:
+    (error,) = cell(executed, 'baco.explore("resnet5")').outputs
+    assert error.ename == "InputError"
+    assert len(error.traceback) == 2
+    line, message = error.traceback
+    assert line.endswith('line 1: baco.explore("resnet5")')
+    assert message.startswith("InputError: unknown network 'resnet5'\n  hint: did you mean 'resnet50'?")
+    assert message.count("\n") == 1
