@@ -27,7 +27,9 @@ from workloads.load import load_network
 from workloads.network import Workload
 
 EDP = Objective.parse("edp")
-GEMMINI = dataclasses.replace(load_space("gemmini"), dim=(4, 8, 16))
+GEMMINI = dataclasses.replace(
+    load_space("gemmini"), dim=(4, 8, 16), scratchpad_kib=(8, 16, 32, 64), accumulator_kib=(2, 4, 8, 16)
+)
 REFERENCE = load_space("reference")
 SMALL = small_workload(32)
 
@@ -39,7 +41,7 @@ WISHES = [
     (GEMMINI, {"latency_cycles": 2e4, "power_mw": 5.0}),
     (GEMMINI, {"area_mm2": 0.3, "latency_cycles": 1e3, "power_mw": 5.0}),
     (GEMMINI, {"networks": {"tiny": {"latency_cycles": 10.0, "energy_uj": 1e-3}}}),
-    (GEMMINI, {"networks": {"tiny": {"latency_cycles": 3e4}}, "power_mw": 1.0, "sram_kib": 40.0}),
+    (GEMMINI, {"networks": {"tiny": {"latency_cycles": 3e4}}, "power_mw": 1.0, "sram_kib": 20.0}),
     (REFERENCE, {"latency_cycles": 100.0}),
     (REFERENCE, {"energy_uj": 1.0, "power_mw": 1.0, "latency_cycles": 1e3}),
     (REFERENCE, {"area_mm2": 0.5, "networks": {"tiny": {"energy_uj": 0.5}}}),
@@ -127,7 +129,7 @@ def test_what_cannot_be_proven_ends_when_it_comes_no_nearer(tmp_path: Path) -> N
 def test_the_nearest_designs_go_when_there_is_a_feasible_one(tmp_path: Path) -> None:
     """A bound a little below the first designs: at first none is feasible, in the end the study holds no others."""
     free = explore(tmp_path / "free", GEMMINI, samples=100).best.cost.latency_cycles
-    space = dataclasses.replace(GEMMINI, constraints=Constraints(latency_cycles=free * 1.02, sram_kib=200))
+    space = dataclasses.replace(GEMMINI, constraints=Constraints(latency_cycles=free * 1.02, sram_kib=100))
     found = explore(tmp_path / "bound", space, samples=100)
     with Study.open(tmp_path / "bound" / FILE_NAME, read_only=True) as study:
         assert not study.nearest()
