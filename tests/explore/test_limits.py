@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from study_helpers import small_workload
 
 from common.errors import InputError
 from compiler.layer import Layer
 from explore.bench.exhaustive import all_mappings, enumerate_all
+from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints
 from explore.cost import limits
 from explore.cost.limits import Limits, limits_of, touched
@@ -27,9 +29,11 @@ from explore.layers import layers_of_tasks
 from explore.measure.dataset import dataset_path, read_dataset
 from explore.measure.text import parse_layer
 from explore.objective import METRICS, Objective, metric
+from explore.proof import BOUND, PHASE
 from explore.search.archive import Archive, Hardware
 from explore.search.base import SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
+from explore.study_report import _bounds as shown_bounds
 from workloads.load import load_network, network_names
 from workloads.network import Task, Workload
 from workloads.problem import Problem
@@ -226,6 +230,31 @@ def test_designs_of_all_networks_spaces_dataflows_and_objectives_are_above(netwo
     for (space, model), flows, objective in itertools.product(pairs, FLOWS, METRICS):
         base = dataclasses.replace(load_space(space), dataflows=flows)
         assert min(seeded_ratios(network, base, model, objective, 3)) >= 1, (space, model, flows, objective)
+
+
+def test_only_limits_that_hold_for_the_best_design_are_shown() -> None:
+    """Of one design: predicted by either model, and measured, whatever model the search believed."""
+    space = dataclasses.replace(GEMMINI, dim=(4, 8), scratchpad_kib=(16, 32), accumulator_kib=(4, 8))
+    workload = small_workload(32)
+    layers = layers_of_tasks(workload.tasks, workload)
+    model = make_cost_model("reference", layers, space)
+    searcher = make_searcher(
+        "local", SearchSetup(workload.tasks, space, Objective.parse("edp"), None, 0, model)
+    )
+    best = searcher.step().candidates[0]
+    measured = dataclasses.replace(best, cost=dataclasses.replace(best.cost, source="measured"))
+    proof = BatchSummary(0, 1, 1.0, best.objective, PHASE, {BOUND: best.cost.edp * 0.99})
+
+    def shown(candidate: Candidate, cost_model: CostModelName, *history: BatchSummary) -> dict[str, bool]:
+        bounds = shown_bounds(candidate, space, layers, history, cost_model)
+        assert bounds == sorted(bounds, key=lambda bound: bound.edp)
+        return {bound.name: bound.predicted for bound in bounds}
+
+    assert shown(best, "reference") == {"compulsory traffic": True, "capacity": True}
+    assert shown(best, "reference", proof) == {"compulsory traffic": True, "proven": True}
+    assert shown(best, "instruction") == {"compulsory work": True}
+    assert shown(measured, "instruction") == {"compulsory work": True}
+    assert shown(measured, "reference", proof) == {"compulsory work": False}
 
 
 # ---------------------------------------------------------------------- impossible constraints
