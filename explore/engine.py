@@ -34,6 +34,7 @@ from explore.search.base import BatchResult, Searcher, SearchSetup, make_searche
 from explore.serialize import workload_to_json
 from explore.space import DesignSpace
 from explore.study import FILE_NAME, Study, already_there
+from explore.suggest import tried_bounds
 from workloads.network import Task, Workload
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
@@ -244,7 +245,7 @@ def run_exploration(
         if study is not None and study.done and not _larger(budget, sessions):
             whole = not proof or _prove(study, space, stop, budget, progress)
             ended: Stopped = "converged" if whole else "interrupted"
-            return _outcome(study, setup, ended, resumed=True, notes=notes, proven_none=proven_none)
+            return _outcome(study, setup, ended, stop, resumed=True, notes=notes, proven_none=proven_none)
         # The searcher comes before the study, so that settings it refuses leave nothing behind.
         engine = make_searcher(searcher, setup)
         if study is None:
@@ -253,10 +254,12 @@ def run_exploration(
         patience = Patience(space.constraints, len(workload.tasks), hopeless=proven_none is not None)
         stopped = _search(study, engine, patience, budget, stop, progress, start)
         if stopped is None:
-            raise _infeasible(study, space, proven_none)
+            raise _infeasible(study, setup, proven_none, stop)
         if proof and stopped != "interrupted" and not _prove(study, space, stop, budget, progress):
             stopped = "interrupted"
-        return _outcome(study, setup, stopped, resumed=bool(sessions), notes=notes, proven_none=proven_none)
+        return _outcome(
+            study, setup, stopped, stop, resumed=bool(sessions), notes=notes, proven_none=proven_none
+        )
 
 
 def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:
@@ -455,6 +458,7 @@ def _outcome(
     study: Study,
     setup: SearchSetup,
     stopped: Stopped,
+    stop: _StopRequest,
     *,
     resumed: bool,
     notes: list[str],
@@ -469,7 +473,7 @@ def _outcome(
                 f"interrupted before any feasible design was found, in {evaluations:,} evaluations",
                 hint="continue with --resume",
             )
-        raise _infeasible(study, setup.space, proven_none)
+        raise _infeasible(study, setup, proven_none, stop)
     return Outcome(
         path=study.path,
         setup=setup,
@@ -484,11 +488,15 @@ def _outcome(
     )
 
 
-def _infeasible(study: Study, space: DesignSpace, proven_none: Impossible | None) -> InfeasibleError:
-    """The error of a study without a feasible design, from its nearest one."""
-    patience = Patience(space.constraints, len(study.tasks), hopeless=False)
+def _infeasible(
+    study: Study, setup: SearchSetup, proven_none: Impossible | None, stop: _StopRequest
+) -> InfeasibleError:
+    """The error of a study without a feasible design: about its nearest one, and bounds to put in place."""
+    constraints = setup.space.constraints
+    patience = Patience(constraints, len(study.tasks), hopeless=False)
     evaluations = 0
     for summary in study.summaries():
         patience.see(summary)
         evaluations = summary.evaluations
-    return infeasible_error(space.constraints, patience.nearest, evaluations, proven_none)
+    tried = tried_bounds(study.setup["searcher"], setup, patience.nearest, lambda: stop.requested)
+    return infeasible_error(constraints, patience.nearest, evaluations, proven_none, tried)

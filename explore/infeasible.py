@@ -158,7 +158,20 @@ def _amount(value: float, path: str) -> str:
 def _round_up(value: float) -> float:
     """To four digits, upwards, so that the bound suggested does admit the design it was taken from."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return math.ceil(value / unit) * unit
+    return float(f"{math.ceil(value / unit) * unit:.6g}")
+
+
+def suggested(limits: Mapping[str, float], nearest: Mapping[str, float]) -> dict[str, float]:
+    """Bounds that a design satisfies, by path, in place of those of `limits` that it breaks.
+
+    Args:
+        nearest: what it reaches, by the convention above.
+    """
+    return {
+        path: _round_up(nearest[PREFIX + path] * _ROOM)
+        for path, bound in limits.items()
+        if nearest.get(PREFIX + path, 0.0) > bound
+    }
 
 
 def _excess(value: float, bound: float) -> str:
@@ -171,6 +184,7 @@ def infeasible_error(
     details: Mapping[str, float],
     evaluations: int,
     proof: Impossible | None = None,
+    feasible: Mapping[str, float] | None = None,
 ) -> InfeasibleError:
     """The error of a search that ended without a feasible candidate.
 
@@ -181,6 +195,7 @@ def infeasible_error(
         details: of the batch with the nearest design; entries by the convention above.
         evaluations: spent.
         proof: that there is none.
+        feasible: bounds to suggest, by path; None for those that the nearest design satisfies.
     """
     limits = bounds(constraints)
     searched = f"in {evaluations:,} evaluations"
@@ -217,8 +232,12 @@ def infeasible_error(
         for path in order
     )
     parts.append(f"the nearest design, {searched}, breaks {nearest}")
-    together = ", ".join(f"{path} {_amount(_round_up(broken[path] * _ROOM), path)}" for path in order)
-    kept = "" if len(broken) == len(limits) else ", the others as they are"
+    feasible = suggested(limits, details) if feasible is None else feasible
+    together = ", ".join(
+        f"{path} {_amount(bound, path)}"
+        for path, bound in sorted(feasible.items(), key=lambda pair: -pair[1] / limits[pair[0]])
+    )
+    kept = "" if len(feasible) == len(limits) else ", the others as they are"
     return InfeasibleError(
         f"{message}: {'; '.join(parts)}", hint=f"bounds that a design satisfies together: {together}{kept}"
     )

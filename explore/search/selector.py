@@ -26,6 +26,8 @@ _FINE = np.array([0.86, 0.93, 0.98, 1.0, 1.03, 1.1])
 _COARSE = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
 #: Penalty of every infeasible design, and of one for every time that its value is e times the bound.
 _INFEASIBLE, _STEEP = 1e3, 100.0
+#: Hardware points that are combined exactly in a scan as long as nothing feasible is known.
+_LOOKED_AT = 32
 
 
 @dataclass(frozen=True)
@@ -266,26 +268,38 @@ class Selector:
             value = (
                 focus.value(scan.energy, scan.latency, np.broadcast_to(area, scan.energy.shape)) + penalty
             ).min(1)
-            order = self._shortlist(value, hardware, number)
-            chosen: dict[tuple[float, float, float], Elite] = {}
-            for h in order:
-                if not np.isfinite(value[h]):
-                    continue
-                elite = self.choose(hardware.row(int(h)), focus)
-                if elite is None:
-                    continue
-                # The mappings may need less than the point has: then the smaller one is better for free.
-                least = self.least(elite.choice)
-                if least != elite.point and self.allowed(Hardware.of([least]))[0]:
-                    smaller = self.choose(least, focus)
-                    if smaller is not None and smaller.value <= elite.value:
-                        elite = smaller
-                chosen.setdefault(elite.point, elite)
+            chosen = self._elites(self._shortlist(value, hardware, number), value, hardware, focus)
+            if excess.shape[-1] and not result and all(e.violation > 0 for e in chosen.values()):
+                # The weighings of the scan may miss what is feasible; where nothing is known to be, more is looked at.
+                order = np.argsort(value, kind="stable")[:_LOOKED_AT]
+                more = self._elites(order, value, hardware, focus)
+                best = sorted(more.values(), key=lambda e: (e.value, e.point))[:number]
+                chosen = {elite.point: elite for elite in best}
             result.append(sorted(chosen.values(), key=lambda e: (e.value, e.point)))
         leaders = [elites[0] for elites in result if elites]
         if leaders:
             self.ratio = leaders[0].latency / leaders[0].energy
         return result
+
+    def _elites(
+        self, order: NDArray[np.int64], value: Floats, hardware: Hardware, focus: Focus
+    ) -> dict[tuple[float, float, float], Elite]:
+        """The best choices on the points at `order`, by point."""
+        chosen: dict[tuple[float, float, float], Elite] = {}
+        for h in order:
+            if not np.isfinite(value[h]):
+                continue
+            elite = self.choose(hardware.row(int(h)), focus)
+            if elite is None:
+                continue
+            # The mappings may need less than the point has: then the smaller one is better for free.
+            least = self.least(elite.choice)
+            if least != elite.point and self.allowed(Hardware.of([least]))[0]:
+                smaller = self.choose(least, focus)
+                if smaller is not None and smaller.value <= elite.value:
+                    elite = smaller
+            chosen.setdefault(elite.point, elite)
+        return chosen
 
     @staticmethod
     def _shortlist(value: Floats, hardware: Hardware, number: int) -> NDArray[np.int64]:

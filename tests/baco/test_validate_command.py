@@ -61,6 +61,8 @@ def test_explore_and_validate_on_rtl(capsys: pytest.CaptureFixture[str], tmp_pat
     designs = summary["validation"]["designs"]
     assert [one["status"] for one in designs] == ["measured"] * len(designs)
     assert [one["name"] for one in designs[:2]] == ["best 1", "best 2"]
+    assert [bound["name"] for bound in summary["bounds"]] == ["compulsory work"]
+    assert summary["bounds"][0]["ratio"] >= 1
     assert "measured" in out
     for one in designs:
         window, product = one["layers"]

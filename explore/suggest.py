@@ -1,0 +1,62 @@
+"""Bounds to put in place of impossible ones, tried out: a search with them does find a design.
+
+A search is determined by its set-up, so one with the suggested bounds goes the way that the trial here went.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from explore.constraints import Constraints
+from explore.infeasible import PREFIX, bounds, suggested
+from explore.search.base import SearchSetup, make_searcher
+
+__all__ = ["tried_bounds"]
+
+#: Samples of a trial, and trials, each with the bounds that the one before came up to.
+_SAMPLES, _TRIALS = 200, 4
+
+
+def tried_bounds(
+    searcher: str, setup: SearchSetup, nearest: Mapping[str, float], stop: Callable[[], bool]
+) -> dict[str, float]:
+    """Bounds by path, of those that the nearest design breaks, that a search of the same set-up satisfies in a trial.
+
+    Where trials come to nothing or `stop` ends them, bounds that the last design seen satisfies.
+
+    Args:
+        nearest: details of a batch by the convention of `explore.infeasible`.
+    """
+    found: dict[str, float] = {}
+    for _ in range(_TRIALS):
+        constraints = _with(setup.space.constraints, found)
+        reached = suggested(bounds(constraints), nearest)
+        if not reached:
+            break
+        found |= reached
+        space = dataclasses.replace(setup.space, constraints=_with(setup.space.constraints, found))
+        trial = make_searcher(searcher, dataclasses.replace(setup, space=space))
+        while True:
+            result = trial.step()
+            if result.candidates:
+                return found
+            over = result.evaluations >= _SAMPLES * len(setup.tasks)
+            if result.done or over or stop() or not result.details.keys() & nearest.keys():
+                break
+        nearest = {name: value for name, value in result.details.items() if name.startswith(PREFIX)}
+        if stop():
+            break
+    return found
+
+
+def _with(constraints: Constraints, changed: Mapping[str, float]) -> Constraints:
+    """Constraints with other bounds, by path; a network's name may have dots."""
+    values = constraints.model_dump()
+    for path, bound in changed.items():
+        if path.startswith("networks."):
+            network, _, name = path.removeprefix("networks.").rpartition(".")
+            values["networks"][network][name] = bound
+        else:
+            values[path] = bound
+    return Constraints.model_validate(values)
