@@ -45,7 +45,7 @@ def test_the_examples_work_as_they_are(capsys: pytest.CaptureFixture[str], here:
     code, _, err = call(capsys, "explore", "--space", "space.yaml", "--samples", 5, "--out", "a", "--quiet")
     assert code == 0, err
     code, _, err = call(
-        capsys, "explore", "--network", "layers.yaml", "--samples", 60, "--out", "b", "--quiet"
+        capsys, "explore", "--network", "layers.yaml", "--samples", 30, "--out", "b", "--quiet"
     )
     assert code == 0, err
     # the command line in the kernel's own description, and the file itself with the engine that needs no build
