@@ -296,6 +296,7 @@ def test_layers_are_compiled_and_run() -> None:
 
 
 def test_networks_are_compiled_and_run(folder: Path) -> None:
+    torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(12, 7), torch.nn.ReLU(), torch.nn.Linear(7, 5))
     data = np.random.default_rng(0).standard_normal((3, 12)).astype(np.float32)
     graph = baco.network(model, torch.from_numpy(data))
