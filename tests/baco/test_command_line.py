@@ -290,6 +290,7 @@ def test_where_a_search_stands_in_words() -> None:
     assert standing.line() == (
         "descent: best edp 7.1000e+10 µJ·cycles | 300 of 500 samples | 100 samples/s | about 3 s left"
     )
+    assert standing.short_line().startswith("about 3 s left | descent: best edp")
     assert standing.share == 0.6
     assert standing.line(since=1.6).endswith("| nearly done")
 
