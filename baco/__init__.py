@@ -55,6 +55,10 @@ if TYPE_CHECKING:
         Result,
         load_study,
     )
+    from baco.api.simulate import (
+        evaluate,
+        simulate,
+    )
     from baco.api.sources import (
         accelerator,
         network,
@@ -121,6 +125,8 @@ _HOMES = {
     "run": "baco.api.programs",
     "Result": "baco.api.result",
     "load_study": "baco.api.result",
+    "evaluate": "baco.api.simulate",
+    "simulate": "baco.api.simulate",
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",
@@ -155,6 +161,7 @@ __all__ = [
     "const",
     "conv",
     "dot",
+    "evaluate",
     "expand_dims",
     "explore",
     "full",
@@ -176,6 +183,7 @@ __all__ = [
     "requantise",
     "requantize",
     "run",
+    "simulate",
     "static_range",
     "store",
     "trans",

@@ -118,15 +118,24 @@ class Standing:
         Args:
             since: seconds since the last update.
         """
+        left = self.time_left(since)
+        return f"{self._words} | {left}" if left else self._words
+
+    def short_line(self, since: float = 0.0) -> str:
+        """The same with the time left first: what follows may be cut off."""
+        left = self.time_left(since)
+        return f"{left} | {self._words}" if left else self._words
+
+    def time_left(self, since: float = 0.0) -> str:
+        """`about 5 s left`, or nothing as long as there is no estimate."""
         now = self._seconds + since
         left = [] if self._limit is None else [max(0.0, self._limit - now)]
         estimate = self._time_left.left(now)
         if estimate is not None:
             left.append(estimate)
         if not left:
-            return self._words
-        text = "nearly done" if min(left) < 1 else f"about {duration(_rounded(min(left)))} left"
-        return f"{self._words} | {text}"
+            return ""
+        return "nearly done" if min(left) < 1 else f"about {duration(_rounded(min(left)))} left"
 
     def _rate(self, summary: BatchSummary, samples: float) -> float | None:
         """Samples per second of this session (a resumed study has a past that was not timed here)."""
@@ -189,7 +198,7 @@ class LiveProgress(PlainProgress):
         if self.updated is None:
             return Text("starting")
         share = self.standing.share
-        words = one_line(self.standing.line(time.monotonic() - self.updated))
+        words = one_line(self.standing.short_line(time.monotonic() - self.updated))
         return Text(words if share is None else f"{bar(share)} {words}", no_wrap=True, overflow="ellipsis")
 
     def update(self, summary: BatchSummary, budget: Budget) -> None:
@@ -216,7 +225,9 @@ class NotebookProgress:
         self.standing.update(summary, budget)
         share = self.standing.share
         meter = "" if share is None else f'<progress value="{share:.4f}"></progress> '
-        self._handle.update(self._html(f"<div>{meter}{html_text(one_line(self.standing.line()))}</div>"))
+        self._handle.update(
+            self._html(f"<div>{meter}{html_text(one_line(self.standing.short_line()))}</div>")
+        )
 
     def note(self, text: str) -> None:
         """Show a remark."""

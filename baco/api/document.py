@@ -20,7 +20,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "exploring": (
         "Exploring",
         "Searching a design space, and what was found.",
-        ("explore", "load_study", "Result", "compare"),
+        ("explore", "load_study", "Result", "compare", "evaluate"),
     ),
     "measuring": (
         "Measuring",
@@ -35,7 +35,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "programs": (
         "Programs",
         "Layers, networks and kernels compiled, simulated, and compared with integers.",
-        ("gemm", "conv", "compile", "Compiled", "run", "Run"),
+        ("gemm", "conv", "compile", "Compiled", "run", "Run", "simulate"),
     ),
     "errors": (
         "Errors",

@@ -30,10 +30,10 @@ def evaluate(
 
     Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp).
     """
+    from baco.api.simulate import evaluate as evaluate_table
     from baco.console import print_json, stdout
-    from explore.evaluate import evaluate_file
 
-    statistics = evaluate_file(file, out, cost_model)
+    statistics = evaluate_table(file, out, cost_model=cost_model)
     if json:
         print_json(statistics.to_dict())
     else:

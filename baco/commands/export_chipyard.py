@@ -11,7 +11,10 @@ import typer
 def export_chipyard(
     accelerator: Annotated[
         str,
-        typer.Argument(metavar="ACCELERATOR", help="A configuration file (.yaml) or the name of a preset."),
+        typer.Argument(
+            metavar="ACCELERATOR",
+            help="A preset, a configuration file (.yaml), or the folder of a study: its best design.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write into.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

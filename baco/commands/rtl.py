@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 def rtl(
     accelerator: Annotated[
         str,
-        typer.Argument(metavar="ACCELERATOR", help="A configuration file (.yaml) or the name of a preset."),
+        typer.Argument(
+            metavar="ACCELERATOR",
+            help="A preset, a configuration file (.yaml), or the folder of a study: its best design.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.v", help="The Verilog file to write.")],
     header: Annotated[

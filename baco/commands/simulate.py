@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from baco.commands.completion import accelerator_completions
+
 
 def simulate(
     program: Annotated[
@@ -19,7 +21,13 @@ def simulate(
     ] = None,
     accelerator: Annotated[
         str,
-        typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml", help="Preset or configuration file."),
+        typer.Option(
+            "--accelerator",
+            "-a",
+            metavar="NAME|FILE.yaml|DIR",
+            help="Preset, configuration file, or the folder of a study: its best design.",
+            autocompletion=accelerator_completions,
+        ),
     ] = "gemmini-default",
     engine: Annotated[
         str,
@@ -133,15 +141,12 @@ def simulate(
     Exit code 0: the program ended with 0. 1: it ended with another code, which is printed. 2: it could not be run or
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
     """
-    from accel.presets import load_accelerator
+    from baco.api.simulate import simulate as simulate_program
     from baco.console import print_json, stderr, stdout
     from common.errors import InputError
     from common.files import atomic_write
-    from sim.job import Job, Limits, Memory, Recording
-    from sim.run import run_job
+    from sim.job import Limits, Memory, Recording
 
-    if (program is None) == (stream is None):
-        raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
     for option, value, owners in (
         ("--spike", spike, {"spike"}),
         ("--simulator", simulator, {"chipyard"}),
@@ -154,30 +159,28 @@ def simulate(
     images, dumps, files = _memory_files(program, load or [], dump or [])
     notes = stderr()
     talkative = not (json or quiet)
-    result = run_job(
-        Job(
-            accelerator=load_accelerator(accelerator),
-            program=program,
-            stream=stream,
-            memory=Memory(
-                size_bytes=memory_mib << 20,
-                latency_cycles=memory_latency,
-                bytes_per_cycle=memory_bandwidth,
-                burst_bytes=memory_burst,
-                l2_kib=l2_kib,
-                l2_latency_cycles=l2_latency,
-            ),
-            limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
-            recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
-            images=images,
-            dumps=dumps,
-            tools=tools,
-            simulator=spike or simulator,
-            engine_arguments=tuple(engine_argument or ()),
-            report=notes.print if talkative else None,
-            console=None if json else _show,
-        ),
+    result = simulate_program(
+        program,
+        accelerator,
         engine=engine,
+        stream=stream,
+        memory=Memory(
+            size_bytes=memory_mib << 20,
+            latency_cycles=memory_latency,
+            bytes_per_cycle=memory_bandwidth,
+            burst_bytes=memory_burst,
+            l2_kib=l2_kib,
+            l2_latency_cycles=l2_latency,
+        ),
+        limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
+        recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
+        images=images,
+        dumps=dumps,
+        tools=tools,
+        simulator=spike or simulator,
+        engine_arguments=tuple(engine_argument or ()),
+        report=notes.print if talkative else None,
+        console=None if json else _show,
     )
     for path, data in zip(files, result.memory_dumps if dumps else (), strict=True):
         atomic_write(path, data)

@@ -288,10 +288,11 @@ def test_where_a_search_stands_in_words() -> None:
     standing.update(summary(1, 2000, 3.0, 7.1e10), budget)
     standing.update(summary(2, 3000, 4.0, 7.1e10), budget)
     assert standing.line() == (
-        "descent: best edp 7.1000e+10 µJ·cycles | 300 of 500 samples | 100 samples/s | about 2 s left"
+        "descent: best edp 7.1000e+10 µJ·cycles | 300 of 500 samples | 100 samples/s | about 3 s left"
     )
+    assert standing.short_line().startswith("about 3 s left | descent: best edp")
     assert standing.share == 0.6
-    assert standing.line(since=1.5).endswith("| nearly done")
+    assert standing.line(since=1.6).endswith("| nearly done")
 
 
 def test_a_time_limit_is_time_left() -> None:

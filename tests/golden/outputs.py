@@ -116,7 +116,8 @@ def _signature(name: str, thing: Any) -> Iterator[str]:
     if inspect.isfunction(function):
         signature = inspect.signature(function)
         for one in signature.parameters.values():
-            yield f"{name}({one.kind.description}) {one}"
+            where = re.sub(r" at 0x[0-9a-f]+", "", str(one))  # of a default that is a function
+            yield f"{name}({one.kind.description}) {where}"
         yield f"{name} -> {signature.return_annotation}"
 
 

@@ -1,0 +1,94 @@
+"""`baco.simulate` and `baco.evaluate`: programs of any origin on an accelerator, and mappings of any origin in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from baco.api.sources import AcceleratorSource
+from baco.api.sources import accelerator as find
+from common.errors import InputError
+
+if TYPE_CHECKING:
+    from explore.evaluate import Statistics
+    from sim.job import Limits, Memory, Recording
+    from sim.job import Result as Simulation
+
+__all__ = ["evaluate", "simulate"]
+
+
+def simulate(
+    program: str | Path | None = None,
+    accelerator: AcceleratorSource = "gemmini-default",
+    *,
+    engine: str = "rtl",
+    stream: str | Path | None = None,
+    memory: Memory | None = None,
+    limits: Limits | None = None,
+    recording: Recording | None = None,
+    images: Sequence[tuple[int, bytes]] = (),
+    dumps: Sequence[tuple[int, int]] = (),
+    tools: str | None = None,
+    simulator: str | Path | None = None,
+    engine_arguments: Sequence[str] = (),
+    report: Callable[[str], None] | None = None,
+    console: Callable[[str], None] | None = None,
+) -> Simulation:
+    """Run a bare-metal RISC-V program on an accelerator; measure cycles, work and memory traffic.
+
+    Args:
+        program: an ELF file.
+        accelerator: as `baco.accelerator` takes it.
+        engine: `rtl` (the Verilog, cycle by cycle), `functional` (results alone), `spike` or `chipyard` (of the user's own).
+        stream: a text file of commands for a machine without a host core, in place of a program.
+        memory: size and timing of main memory (`sim.job.Memory`).
+        limits: when to give up (`sim.job.Limits`).
+        recording: waveforms and logs to write (`sim.job.Recording`).
+        images: bytes laid over the program's in memory before it starts, each at an address.
+        dumps: ranges of memory, address and bytes, that the result has as they are at the end.
+        tools: `package` or `system`: which tools build simulators.
+        simulator, engine_arguments: program of the engines `spike` and `chipyard`, and more arguments for it.
+        report: told how building a simulator goes on.
+        console: gets what the program prints, as it comes.
+
+    Returns what was counted, the exit code included (`sim.job.Result`). Raises SimulationError for a program that had to be
+    stopped, InputError for what is malformed or missing.
+    """
+    from sim.job import Job, Limits, Memory, Recording
+    from sim.run import run_job
+
+    if (program is None) == (stream is None):
+        raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
+    job = Job(
+        accelerator=find(accelerator),
+        program=None if program is None else Path(program),
+        stream=None if stream is None else Path(stream),
+        memory=memory or Memory(),
+        limits=limits or Limits(),
+        recording=recording or Recording(),
+        images=tuple(images),
+        dumps=tuple(dumps),
+        tools=tools,
+        simulator=None if simulator is None else Path(simulator),
+        engine_arguments=tuple(engine_arguments),
+        report=report,
+        console=console,
+    )
+    return run_job(job, engine=engine)
+
+
+def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference") -> Statistics:
+    """Predict cycles, energy and EDP of given mappings, and compare with the target columns where there are any.
+
+    Args:
+        table: mappings in the published column format, `.csv` or `.csv.gz`.
+        out: where the rows go with `predicted.cycle` (cycles), `predicted.energy` (µJ) and `predicted.edp` (J·cycles).
+        cost_model: `reference` (the published model), or `instruction` (programs on `gemmini-default` with the array and
+            the capacities of each row).
+
+    Returns error statistics; as text, for people. Raises InputError naming line and column of what is wrong.
+    """
+    from explore.evaluate import evaluate_file
+
+    return evaluate_file(table, out, cost_model)
