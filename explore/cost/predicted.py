@@ -31,6 +31,7 @@ from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CodeStyle, CostModelName, LayerCost
 from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
+from explore.cost.instruction.batch import Resource
 from explore.cost.layers import layer_costs
 from explore.cost.reference import AXES, Counts, MappingBatch
 from explore.genome import (
@@ -286,8 +287,9 @@ class InstructionModel:
         return instruction_costs(self.layers, mappings, accelerator)
 
 
-#: What bounds a latency here, of the terms that the model reports.
-RESOURCES = ("compute", "load", "store", "issue")
+#: What bounds a latency here: what the model reports, and between array and loads the channel of main memory, which
+#: loads and stores share.
+RESOURCES: tuple[Resource, ...] = ("compute", "memory", "load", "store", "issue")
 
 
 def instruction_costs(
@@ -318,6 +320,8 @@ def by_instructions(
         elif isinstance(schedule, DepthwiseSchedule):
             style = "packed"
         moved = float(own.bytes)
+        busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
+        busy["memory"] = moved / accelerator.dram_bytes_per_cycle
         energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
         found.append(
             replace(
@@ -326,7 +330,7 @@ def by_instructions(
                 energy_terms_pj=energy,
                 accesses=(*cost.accesses[:3], moved),
                 latency_cycles=float(own.cycles),
-                latency_terms=tuple(float(own.terms[own.names.index(name)]) for name in RESOURCES),
+                latency_terms=tuple(busy[name] for name in RESOURCES),
                 resources=RESOURCES,
                 style=style,
             )
