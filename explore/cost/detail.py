@@ -62,28 +62,32 @@ class LayerDetail:
 def layer_details(
     model: CostModelName,
     layers: Sequence[Layer],
-    mappings: Sequence[Mapping],
-    costs: Sequence[LayerCost],
-    accelerator: Accelerator,
-) -> list[LayerDetail]:
-    """Details of one run of each layer under its mapping.
+    designs: Sequence[tuple[Sequence[Mapping], Accelerator]],
+    costs: Sequence[Sequence[LayerCost]],
+) -> list[list[LayerDetail]]:
+    """Details of one run of each layer under its mapping, for each of many designs.
 
     Args:
+        designs: mappings, one a layer, and the accelerator they are for.
         costs: what the same model says of them.
     """
     problems = [layer.problem for layer in layers]
     if model == "reference":
         return [
-            LayerDetail(words, (), _reference_held(layer, mapping, accelerator), _halved(cost))
-            for layer, mapping, cost, words in zip(
-                layers, mappings, costs, layer_words(problems, mappings), strict=True
-            )
+            [
+                LayerDetail(words, (), _reference_held(layer, mapping, accelerator), _halved(cost))
+                for layer, mapping, cost, words in zip(
+                    layers, mappings, found, layer_words(problems, mappings), strict=True
+                )
+            ]
+            for (mappings, accelerator), found in zip(designs, costs, strict=True)
         ]
-    words = layer_words(problems, mappings, padded=False)
+    words = [layer_words(problems, mappings, padded=False) for mappings, _ in designs]
     schedules = [
-        realise(layer, mapping, accelerator) for layer, mapping in zip(layers, mappings, strict=True)
+        [realise(layer, mapping, accelerator) for layer, mapping in zip(layers, mappings, strict=True)]
+        for mappings, accelerator in designs
     ]
-    return _details(words, layers, mappings, schedules, accelerator)
+    return _details(layers, designs, words, schedules)
 
 
 def schedule_details(
@@ -93,10 +97,10 @@ def schedule_details(
     costs: Sequence[LayerCost],
     accelerator: Accelerator,
 ) -> list[LayerDetail]:
-    """As `layer_details`, of schedules. Raises InfeasibleError for one that cannot be carried out."""
+    """As `layer_details`, of one design's schedules. Raises InfeasibleError for one that cannot be carried out."""
     problems, mappings = standing_mappings(layers, schedules, accelerator)
     words = layer_words(problems, mappings, padded=False)
-    details = _details(words, layers, schedules, schedules, accelerator)
+    (details,) = _details(layers, [(schedules, accelerator)], [words], [schedules])
     if model == "instruction":
         return details
     return [
@@ -105,24 +109,34 @@ def schedule_details(
 
 
 def _details(
-    words: Sequence[tuple[tuple[float, ...], ...]],
     layers: Sequence[Layer],
-    how: Sequence[Mapping | Schedule],
-    schedules: Sequence[Schedule],
-    accelerator: Accelerator,
-) -> list[LayerDetail]:
-    """By the instruction-aware model."""
-    found = predict_layers(layers, how, accelerator)
-    twice = [predict_layers(layers, how, accelerator, resource) for resource in RESOURCES]
-    return [
-        LayerDetail(
-            words[n],
-            tuple(found[n].moved.flatten().tolist()),
-            _held(layer, schedules[n], accelerator),
-            tuple(float(one[n].cycles) for one in twice),
-        )
-        for n, layer in enumerate(layers)
-    ]
+    designs: Sequence[tuple[Sequence[Mapping] | Sequence[Schedule], Accelerator]],
+    words: Sequence[Sequence[tuple[tuple[float, ...], ...]]],
+    schedules: Sequence[Sequence[Schedule]],
+) -> list[list[LayerDetail]]:
+    """By the instruction-aware model; all are predicted together, once with twice of each resource."""
+    rows = list(layers) * len(designs)
+    how = [one for ones, _ in designs for one in ones]
+    accelerators = [accelerator for _, accelerator in designs for _ in layers]
+    found = predict_layers(rows, how, accelerators)
+    twice = [predict_layers(rows, how, accelerators, resource) for resource in RESOURCES]
+    details, place = [], 0
+    for (_, accelerator), own_words, own_schedules in zip(designs, words, schedules, strict=True):
+        own = []
+        for layer, counted, schedule in zip(layers, own_words, own_schedules, strict=True):
+            cycles = float(found[place].cycles)
+            own.append(
+                LayerDetail(
+                    counted,
+                    tuple(found[place].moved.flatten().tolist()),
+                    _held(layer, schedule, accelerator),
+                    # the fitted terms for overlap may charge a little for what is idle longer; more is never slower
+                    tuple(min(cycles, float(one[place].cycles)) for one in twice),
+                )
+            )
+            place += 1
+        details.append(own)
+    return details
 
 
 def _halved(cost: LayerCost) -> tuple[float, ...]:

@@ -286,6 +286,15 @@ class InstructionModel:
         """See `instruction_costs`."""
         return instruction_costs(self.layers, mappings, accelerator)
 
+    def design_costs(self, designs: Sequence[tuple[Sequence[Mapping], Accelerator]]) -> list[list[LayerCost]]:
+        """See `CostModel`; all are predicted together, which takes a tenth of the time."""
+        problems, size = [layer.problem for layer in self.layers], len(self.layers)
+        words = [one for how, a in designs for one in layer_costs(problems, how, a, padded=False)]
+        mappings = [one for how, _ in designs for one in how]
+        accelerators = [a for _, a in designs for _ in self.layers]
+        found = by_instructions(words, list(self.layers) * len(designs), mappings, accelerators)
+        return [found[start : start + size] for start in range(0, len(found), size)]
+
 
 #: What bounds a latency here: what the model reports, and between array and loads the channel of main memory, which
 #: loads and stores share.
@@ -299,20 +308,20 @@ def instruction_costs(
     other accesses as the reference model counts them. Raises as `by_instructions`."""
     problems = [layer.problem for layer in layers]
     words = layer_costs(problems, mappings, accelerator, padded=False)
-    return by_instructions(words, layers, mappings, accelerator)
+    return by_instructions(words, layers, mappings, [accelerator] * len(layers))
 
 
 def by_instructions(
     words: Sequence[LayerCost],
     layers: Sequence[Layer],
     how: Sequence[Mapping | Schedule],
-    accelerator: Accelerator,
+    accelerators: Sequence[Accelerator],
 ) -> list[LayerCost]:
     """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
     mapping or schedule says. Raises as `explore.cost.instruction.predict_layers`."""
-    predicted = predict_layers(layers, how, accelerator)
+    predicted = predict_layers(layers, how, accelerators)
     found = []
-    for one, cost, layer, own in zip(how, words, layers, predicted, strict=True):
+    for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         style: CodeStyle = "macro"
         if isinstance(schedule, ExplicitSchedule):

@@ -31,7 +31,7 @@ def schedule_costs(
     words = layer_costs(problems, mappings, accelerator, padded=False)
     if model == "reference":
         return words
-    return by_instructions(words, layers, schedules, accelerator)
+    return by_instructions(words, layers, schedules, [accelerator] * len(layers))
 
 
 def standing_mappings(

@@ -302,19 +302,21 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
 def predict_layers(
     layers: Sequence[Layer],
     how: Sequence[Schedule | Mapping],
-    accelerator: Accelerator,
+    accelerator: Accelerator | Sequence[Accelerator],
     twice: Resource | None = None,
 ) -> list[InstructionLatency]:
     """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says.
 
     Args:
+        accelerator: one for all layers, or one each: many at once take little longer than one.
         twice: a resource that there is twice of (`HardwareBatch.doubled`).
 
     Raises InfeasibleError for a macro schedule that cannot be carried out.
     """
+    accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
     rest: list[tuple[int, Layer, Mapping, bool, float]] = []
     found: dict[int, InstructionLatency] = {}
-    for place, (layer, one) in enumerate(zip(layers, how, strict=True)):
+    for place, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
             found[place] = schedule_latency(layer, one, accelerator, twice)
             continue
@@ -329,7 +331,7 @@ def predict_layers(
             rest.append((place, layer, one, True, 0.0))
     if rest:
         places, inner, mappings, macros, before = zip(*rest, strict=True)
-        hardware = HardwareBatch.of([accelerator] * len(inner))
+        hardware = HardwareBatch.of([accelerators[place] for place in places])
         predicted = latency(
             LayerBatch.of(inner),
             MappingBatch.of(mappings),
