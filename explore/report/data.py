@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from accel.config import Accelerator
+from compiler.mapping import Mapping
 from compiler.mapping_text import format_mapping
-from explore.candidate import BatchSummary, Candidate, CostModelName, LayerCost, Source
+from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
+from explore.cost.detail import LayerDetail
 from explore.objective import Objective
 from explore.validate.result import ValidatedDesign
 from workloads.network import Task, Workload
@@ -45,6 +49,26 @@ class Bound:
     name: str
     edp: float
     explanation: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The machine to compare with: Gemmini's default one under Gemmini's own tiling.
+
+    Attributes:
+        name: what it is, in full.
+        accelerator: the hardware; its name is what reports call the design.
+        mappings: that its schedules stand for, one a task.
+        layers, details: of one run of each task.
+        cost: of the workload, measured if it was.
+    """
+
+    name: str
+    accelerator: Accelerator
+    mappings: Sequence[Mapping]
+    layers: Sequence[LayerCost]
+    details: Sequence[LayerDetail]
+    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -89,6 +113,8 @@ class ReportData:
         host: operators left to the host core.
         validated: candidates chosen to be measured, by their index; the cost of a measured one is the measured one.
         others: what else was measured (the reference machine).
+        baseline: the machine to compare with; None where the workload cannot be run on it.
+        details: of the layers of some candidates, by their index.
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -104,8 +130,10 @@ class ReportData:
     command: str
     bounds: Sequence[Bound] = ()
     host: Sequence[HostCost] = field(default=())
-    validated: Mapping[int, ValidatedDesign] = field(default_factory=dict)
+    validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
+    baseline: Baseline | None = None
+    details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.candidates):
