@@ -186,19 +186,21 @@ const Baco = (() => {
   }
 
   // ---------------------------------------------------------------- plots
+  const narrow = () => document.documentElement.clientWidth < 640;
   function theme() {
     const style = getComputedStyle(document.documentElement);
     const get = (name) => style.getPropertyValue(name).trim();
     return { ink: get("--ink"), soft: get("--soft"), line: get("--line"), paper: get("--paper"), faint: get("--faint"), accent: get("--accent"), star: get("--star") };
   }
-  const CONFIG = {
+  /** Options of plotly; where a plot is small, its buttons would lie on the legend. */
+  const config = () => ({
     responsive: true,
+    displayModeBar: narrow() ? false : "hover",
     displaylogo: false,
     plotlyServerURL: "",
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     toImageButtonOptions: { format: "svg", filename: "baco" },
-  };
-  const narrow = () => document.documentElement.clientWidth < 640;
+  });
   function layout(colors, more) {
     const family = getComputedStyle(document.body).fontFamily, size = narrow() ? 11 : 12.5;
     return {
@@ -234,20 +236,29 @@ const Baco = (() => {
     if (!(least > 0 && most > 3 * least)) return { type: "linear" };
     return { type: "log", ...logTicks(least, most) };
   }
-  /** Ticks at 1, 2 and 5 of every decade, or fewer where there are many. */
+  /** Simple numbers of every decade as ticks, as many as have room between two values; nothing where decades are too many. */
   function logTicks(least, most) {
-    const span = Math.log10(most / least), fits = narrow() ? 4 : 7;
-    const steps = span * 3 <= fits ? [1, 2, 5] : span <= fits ? [1] : [];
-    if (!steps.length) return {};
-    const ticks = [];
-    for (let power = Math.floor(Math.log10(least)) - 1; power <= Math.ceil(Math.log10(most)) + 1; power++) {
-      for (const step of steps) ticks.push(step * 10 ** power);
+    const fits = narrow() ? 5 : 9;
+    for (const steps of [[1, 1.5, 2, 2.5, 3, 4, 5, 6, 8], [1, 2, 3, 4, 6, 8], [1, 2, 5], [1, 3], [1]]) {
+      const ticks = [];
+      for (let power = Math.floor(Math.log10(least)) - 1; power <= Math.ceil(Math.log10(most)) + 1; power++) {
+        for (const step of steps) ticks.push(step * 10 ** power);
+      }
+      // those a little outside are still on the axis
+      if (ticks.filter((tick) => tick > least / 1.3 && tick < most * 1.3).length <= fits) return { tickmode: "array", tickvals: ticks };
     }
-    return { tickmode: "array", tickvals: ticks };
+    return {};
   }
   /** Call back when colours or the width change: the reader's scheme, printing, another window. */
   function onLook(action) {
     for (const query of ["(prefers-color-scheme: dark)", "print", "(max-width: 639px)"]) matchMedia(query).addEventListener("change", action);
+    // a plot is as wide as the window when printing begins: on paper it is scaled, not cut off
+    addEventListener("beforeprint", () => {
+      for (const drawing of document.querySelectorAll("svg.main-svg")) {
+        drawing.setAttribute("viewBox", "0 0 " + drawing.getAttribute("width") + " " + drawing.getAttribute("height"));
+      }
+    });
+    addEventListener("afterprint", () => document.querySelectorAll("svg.main-svg").forEach((drawing) => drawing.removeAttribute("viewBox")));
   }
   /** Run a page; what goes wrong is said at its top. */
   function run(start) {
@@ -259,6 +270,6 @@ const Baco = (() => {
   }
   return {
     $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton,
-    fillTable, sortTables, theme, CONFIG, narrow, layout, axis, scaled, logTicks, onLook, run,
+    fillTable, sortTables, theme, config, narrow, layout, axis, scaled, logTicks, onLook, run,
   };
 })();

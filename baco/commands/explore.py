@@ -87,7 +87,11 @@ def explore(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder of the study and the report; by default a new one in baco-out/."),
+        typer.Option(
+            "--out",
+            help="Folder of the study and the report; by default a new one in baco-out/. While the search runs, "
+            "progress.html there shows how it goes, in any browser, and leads to report.html at the end.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the study in --out.")] = False,
     proof: Annotated[
@@ -145,6 +149,7 @@ def explore(
     from explore.cost.model import default_cost_model
     from explore.engine import run_exploration
     from explore.objective import Objective
+    from explore.report.live import LivePage
 
     options = _validation(validate, validate_time, baseline=baseline)
     budget = None if measure is None else cycles_of(measure, "--measure")
@@ -168,6 +173,8 @@ def explore(
                 kinds = ", ".join(f"{u.operator} ({u.node})" for u in one.unsupported[:5])
                 more = f" and {len(one.unsupported) - 5} more" if len(one.unsupported) > 5 else ""
                 progress.note(f"{one.name}: not costed: {kinds}{more}; the rest is explored")
+    names = ", ".join(one.name for one in workload.networks)
+    live = LivePage(folder, names, goal, len(workload.tasks), progress)
     try:
         outcome = run_exploration(
             workload,
@@ -181,7 +188,7 @@ def explore(
             resume=resume,
             proof=proof if proof is not None else search == "gradient",
             cost_model=cost_model,
-            progress=progress,
+            progress=live,
             command=command_of(context),
         )
     finally:
@@ -203,6 +210,7 @@ def explore(
     else:
         options = None
         _write_report(outcome, folder)
+    live.finish()
     measured = options is not None or budget is not None
     _finish(outcome, folder, json=json, quiet=quiet, validated=measured and not outcome.interrupted)
 

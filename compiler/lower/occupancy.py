@@ -13,7 +13,7 @@ from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import check_loop_ws, product_rows
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["Held", "LocalMemoryName", "occupancy"]
+__all__ = ["Held", "LocalMemoryName", "lanes", "occupancy"]
 
 LocalMemoryName = Literal["scratchpad", "accumulator"]
 #: The macros have two slots, each in a half of the memories.
@@ -56,3 +56,17 @@ def occupancy(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tup
         Held("scratchpad", "I", rows[1], copies[1]),
         Held("accumulator", "O", rows[2], copies[2]),
     )
+
+
+def lanes(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tuple[int, int]:
+    """Rows and columns of the array that a full pass uses. Raises InfeasibleError for a macro schedule that cannot be
+    carried out."""
+    dim = accelerator.dim
+    if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule):
+        return schedule.mapping.rows, schedule.mapping.columns
+    if isinstance(schedule, LoopWsSchedule):
+        product = check_loop_ws(layer, schedule, accelerator)
+        return min(dim, product.depth), min(dim, product.columns)
+    plan = plan_loop_conv(layer, schedule, accelerator)
+    # a row of the array takes several pixels of the window where these are packed
+    return min(dim, plan.pixels * plan.tile["c"]), min(dim, plan.tile["k"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.layer import Layer
-from compiler.lower.occupancy import Held, occupancy
+from compiler.lower.occupancy import Held, lanes, occupancy
 from compiler.lower.realise import realise
 from compiler.mapping import Mapping, tile_words
 from compiler.schedule import Schedule
@@ -44,6 +44,7 @@ class LayerDetail:
         moved: bytes that main memory moves, by `explore.cost.instruction.prediction.MOVED`; empty with the reference
             model.
         held: what the local memories hold; empty where the code cannot be compiled.
+        lanes: rows and columns of the array that a full pass uses.
         doubled: latency in cycles with twice of each resource, in the order of `LayerCost.resources`; all else, the
             mapping too, stays.
     """
@@ -51,6 +52,7 @@ class LayerDetail:
     words: tuple[tuple[float, ...], ...]
     moved: tuple[float, ...]
     held: tuple[HeldBytes, ...]
+    lanes: tuple[int, int]
     doubled: tuple[float, ...]
 
     @property
@@ -75,7 +77,13 @@ def layer_details(
     if model == "reference":
         return [
             [
-                LayerDetail(words, (), _reference_held(layer, mapping, accelerator), _halved(cost))
+                LayerDetail(
+                    words,
+                    (),
+                    _reference_held(layer, mapping, accelerator),
+                    (mapping.rows, mapping.columns),
+                    _halved(cost),
+                )
                 for layer, mapping, cost, words in zip(
                     layers, mappings, found, layer_words(problems, mappings), strict=True
                 )
@@ -104,7 +112,8 @@ def schedule_details(
     if model == "instruction":
         return details
     return [
-        LayerDetail(one.words, (), one.held, _halved(cost)) for one, cost in zip(details, costs, strict=True)
+        LayerDetail(one.words, (), one.held, one.lanes, _halved(cost))
+        for one, cost in zip(details, costs, strict=True)
     ]
 
 
@@ -130,6 +139,7 @@ def _details(
                     counted,
                     tuple(found[place].moved.flatten().tolist()),
                     _held(layer, schedule, accelerator),
+                    lanes(layer, schedule, accelerator),
                     # the fitted terms for overlap may charge a little for what is idle longer; more is never slower
                     tuple(min(cycles, float(one[place].cycles)) for one in twice),
                 )

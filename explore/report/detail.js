@@ -12,7 +12,7 @@
       for (const loop of loops) {
         const spatial = loop.endsWith("X"), factor = Number(loop.slice(1, spatial ? -1 : undefined));
         if (factor > 1) {
-          say("| " + (spatial ? "parallel-for " : "for ") + loop[0] + " in [0:" + factor + ")" + (spatial ? (number === 1 ? "   over the rows" : "   over the columns") : ""));
+          say("| " + (spatial ? "parallel-for " : "for ") + loop[0] + " in [0:" + factor + ")" + (spatial ? (number === 1 ? "  (rows)" : "  (columns)") : ""));
           depth++;
         }
       }
@@ -22,14 +22,15 @@
   }
 
   function drawArray(row, dim) {
+    const [rows, columns] = row.detail ? row.detail.lanes : [row.rows, row.columns];
     const size = 150, part = (n) => (size * Math.min(n, dim)) / dim;
-    const picture = svg("svg", { viewBox: "-1 -1 152 152", width: 152, height: 152, role: "img", "aria-label": row.rows + " by " + row.columns + " of " + dim + " by " + dim + " elements in use" });
+    const picture = svg("svg", { viewBox: "-1 -1 152 152", width: 152, height: 152, role: "img", "aria-label": rows + " by " + columns + " of " + dim + " by " + dim + " elements in use" });
     picture.append(svg("rect", { x: 0, y: 0, width: size, height: size, class: "array" }));
-    picture.append(svg("rect", { x: 0, y: 0, width: part(row.columns), height: part(row.rows), class: "used" }));
+    picture.append(svg("rect", { x: 0, y: 0, width: part(columns), height: part(rows), class: "used" }));
     const step = size / Math.min(dim, 16);
     for (let at = step; at < size - 0.1; at += step) picture.append(svg("path", { d: "M0 " + at + "H" + size + "M" + at + " 0V" + size, class: "grid" }));
-    return h("div", { class: "figure" }, picture, h("div", {}, h("p", {}, row.lane + ": " + row.rows + " of " + dim + " rows"), h("p", {}, "K: " + row.columns + " of " + dim + " columns"),
-      h("p", { class: "sub2" }, percent((Math.min(row.rows, dim) * Math.min(row.columns, dim)) / (dim * dim)) + " of the array in a pass; over the whole layer, waits included, " + percent(row.use))));
+    return h("div", { class: "figure" }, picture, h("div", {}, h("p", {}, row.lane + (rows > row.rows ? ", with several pixels of the window" : "") + ": " + rows + " of " + dim + " rows"), h("p", {}, "K: " + columns + " of " + dim + " columns"),
+      h("p", { class: "sub2" }, percent((Math.min(rows, dim) * Math.min(columns, dim)) / (dim * dim)) + " of the array in a pass; over the whole layer, waits included, " + percent(row.use))));
   }
 
   function memories(row, design) {
@@ -102,9 +103,9 @@
     const part = (title, ...content) => h("div", { class: "part-of" }, h("h3", {}, title), ...content);
     const body = [
       h("p", { class: "sub" }, designName(design) + " · " + row.task.kind + " · " + row.task.problem + " · " + plural(row.task.count, "run") + (row.style ? " · " + row.style + " code" : "")),
-      h("p", {}, "One run takes " + si(row.one, "cycles") + " and " + joules(row.energy / row.task.count) + ", limited by " + LIMITS[row.limit].label + "."),
+      h("p", {}, "One run takes " + si(row.one, "cycles") + " and " + joules(row.energy / row.task.count) + "; what binds: " + LIMITS[row.limit].label + "."),
       h("div", { class: "split" },
-        h("div", {}, part("Loop nest", nest), part("As an option", option, copyButton("copy as --mapping", () => shape, () => option)), part("Tile sizes", tiles(row))),
+        h("div", {}, part("Loop nest", nest), part("As an option", option, h("p", {}, copyButton("copy as --mapping", () => shape, () => option))), part("Tile sizes", tiles(row))),
         h("div", {}, part("The array", drawArray(row, design.dim)), row.detail ? part("Occupancy of the memories", ...memories(row, design)) : null, part("Busy cycles, of " + si(row.one), ...busyBars(row)))),
       row.detail ? part("Words and bytes", ...traffic(row)) : h("p", { class: "hint" }, "Occupancy, words by tensor and what doubling gives are in this page for the designs nearest to the best only."),
     ];

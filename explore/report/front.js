@@ -103,7 +103,7 @@
       yaxis: metricAxis(colors, names[1], pick(ys, shown)),
       margin: { l: 56, r: 16, t: narrow() ? 84 : 48, b: 48 },
       hovermode: "closest",
-    }), CONFIG);
+    }), config());
   }
   const metricAxis = (colors, name, list) => {
     const m = METRICS[name];

@@ -43,7 +43,7 @@
       xaxis2: axis(colors, narrow() ? "J" : "energy, J", { domain: [narrow() ? 0.54 : 0.515, 1], tickformat: "~s", ticksuffix: narrow() ? "" : "J", rangemode: "tozero", anchor: "y", nticks: narrow() ? 3 : 6 }),
       yaxis: axis(colors, "", { tickvals: ticks, ticktext: labels, range: [labels.length - 0.5, -0.5], showgrid: false, fixedrange: true, title: undefined }),
       hovermode: "closest",
-    }), CONFIG);
+    }), config());
   }
 
   /** By the resource that binds: how many layers, how much of the time, and what twice of it would give. */
@@ -59,7 +59,7 @@
       { title: "What binds", cell: (b) => [dotOf(b.limit.color), b.limit.label, h("div", { class: "sub2" }, LIMIT_NOTE[D.limits[b.k]])] },
       { title: "Layers", num: true, cell: (b) => b.layers + " of " + rows.length },
       { title: "Share of time", num: true, cell: (b) => percent(b.share) },
-      { title: "With twice of it", unit: "whole workload", num: true, cell: (b) => (Number.isFinite(b.doubled) ? [si(b.doubled, "cycles"), h("div", { class: "sub2" }, b.doubled < total * 0.999 ? sig(total / b.doubled) + "× as fast" : "no gain")] : "–") },
+      { title: "With twice of it", unit: "whole workload", num: true, cell: (b) => (Number.isFinite(b.doubled) ? [si(b.doubled, "cycles"), h("div", { class: "sub2" }, b.doubled < total * 0.995 ? sig(total / b.doubled) + "× as fast" : "no gain")] : "–") },
     ], found);
   }
 
@@ -92,7 +92,7 @@
       yaxis: axis(colors, "MACs per cycle", { ...Baco.logTicks(Math.min(...ys), Math.max(...ys)), type: "log", tickformat: "~s" }),
       margin: { l: 56, r: 16, t: narrow() ? 72 : 48, b: 48 },
       hovermode: "closest",
-    }), CONFIG);
+    }), config());
   }
 
   function listLayers(rows) {

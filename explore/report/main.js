@@ -25,7 +25,7 @@
       yaxis: axis(colors, m.label + ", " + m.unit, { ...scaled(all), tickformat: m.format, ticksuffix: m.suffix }),
       margin: { l: 56, r: 16, t: 48, b: 48 },
       hovermode: "closest",
-    }), CONFIG);
+    }), config());
   }
 
   function showBounds() {

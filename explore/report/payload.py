@@ -18,7 +18,7 @@ from explore.report.units import milliseconds, scientific, share, si, significan
 from explore.serialize import problem_to_json
 from workloads.problem import DIMS
 
-__all__ = ["packed_payload", "payload"]
+__all__ = ["history", "packed_payload", "payload"]
 
 #: Most points of the convergence curve; more could not be told apart on a screen.
 _MAX_HISTORY = 1500
@@ -65,7 +65,7 @@ def payload(data: ReportData) -> dict[str, Any]:
                 best.mappings, data.best_layers, _details(data, data.best_index), strict=True
             )
         ],
-        "history": _history(data.summaries),
+        "history": history(data.summaries),
         "bounds": [
             {"name": bound.name, "edp": bound.edp, "explanation": bound.explanation} for bound in data.bounds
         ],
@@ -166,6 +166,7 @@ def _row(text: int, layer: LayerCost, detail: LayerDetail | None) -> list[Any]:
             "words": [_shorts(level) for level in detail.words],
             "moved": _shorts(detail.moved),
             "held": [[one.memory, one.tensor, _short(one.bytes), one.copies] for one in detail.held],
+            "lanes": detail.lanes,
             "doubled": _shorts(detail.doubled),
         }
     return [text, *map(_shorts, numbers), layer.style or "", known]
@@ -246,7 +247,7 @@ def _short(value: float) -> float | int:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e9 else rounded
 
 
-def _history(summaries: Sequence[BatchSummary]) -> dict[str, list[Any]]:
+def history(summaries: Sequence[BatchSummary]) -> dict[str, list[Any]]:
     """Improvements of the best, both ends, and enough between them."""
     kept: list[BatchSummary] = []
     step = max(1, len(summaries) // (_MAX_HISTORY // 2))

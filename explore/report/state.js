@@ -1,6 +1,6 @@
   // What the report's page knows: the data, what is chosen, how quantities are called.
   const { $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton } = Baco;
-  const { fillTable, sortTables, theme, CONFIG, narrow, layout, axis, scaled, onLook, run } = Baco;
+  const { fillTable, sortTables, theme, config, narrow, layout, axis, scaled, onLook, run } = Baco;
   const D = readJson("data");
 
   // Okabe and Ito's colours, told apart by colour-blind readers too.

@@ -1,5 +1,5 @@
   // Operators over time: one lane a unit, bars as high as the unit was busy.
-  const { $, readJson, sortTables, theme, CONFIG, narrow, layout, axis, onLook, run } = Baco;
+  const { $, readJson, sortTables, theme, config, narrow, layout, axis, onLook, run } = Baco;
   const D = readJson("data");
 
   function draw() {
@@ -20,7 +20,7 @@
       xaxis: axis(colors, "cycle", { tickformat: "~s" }),
       yaxis: axis(colors, "", { title: undefined, tickvals: D.lanes.map((_, k) => k), ticktext: lanes, range: [D.lanes.length - 0.5, -0.5], fixedrange: true, nticks: 0 }),
       hovermode: "closest",
-    }), CONFIG);
+    }), config());
   }
   run(async () => {
     sortTables();

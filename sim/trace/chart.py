@@ -12,8 +12,8 @@ from sim.trace.log import UNITS, Log, LogEntry
 
 __all__ = ["COLOURS", "Bar", "Chart", "busy_spans", "colours_of", "make_chart"]
 
-#: More lanes are no chart.
-_MOST_LANES = 400
+#: More lanes are no chart, and more bars take more than some seconds to lay out.
+_MOST_LANES, _MOST_BARS = 400, 300_000
 #: Colours that people with colour-blindness can tell apart (Okabe and Ito, 2008).
 COLOURS = (
     *("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#b8a800", "#777777"),
@@ -66,7 +66,7 @@ class Chart:
         return tuple(sorted({bar.entry.name for bar in self.bars}))
 
 
-def make_chart(log: Log, first: int = 0, until: int | None = None, *, most: int | None = None) -> Chart:
+def make_chart(log: Log, first: int = 0, until: int | None = None, *, most: int = _MOST_BARS) -> Chart:
     """The commands that were there in the cycles [first, until), in as few lanes as hold them.
 
     Args:
@@ -79,19 +79,23 @@ def make_chart(log: Log, first: int = 0, until: int | None = None, *, most: int 
         raise InputError(
             "no command was in flight in these cycles", hint=f"the log ends with cycle {log.end:,}"
         )
-    if most is not None and len(entries) > most:
+    if len(entries) > most:
+        page = "" if most == _MOST_BARS else f", or write a page (.html), which holds {_MOST_BARS:,}"
         raise InputError(
-            f"{len(entries):,} commands are too many for one picture (at most {most:,})",
-            hint="choose cycles with --from and --until, or write a page (.html), which takes any number",
+            f"{len(entries):,} commands are too many for one chart (at most {most:,})",
+            hint=f"choose cycles with --from and --until{page}",
         )
     end = log.end
     lanes: list[str] = []
     bars = []
-    for unit in UNITS:
+    by_unit: dict[str, list[LogEntry]] = {unit: [] for unit in UNITS}
+    for entry in entries:
+        by_unit[entry.unit].append(entry)
+    for unit, mine in by_unit.items():
         busy: list[tuple[int, int]] = []  # heap: when the last command of a lane is done, and the lane
         free: list[int] = []  # heap: lanes that have nothing to do
         base = len(lanes)
-        for entry in sorted((e for e in entries if e.unit == unit), key=lambda e: (e.allocated, e.entry)):
+        for entry in sorted(mine, key=lambda e: (e.allocated, e.entry)):
             done = entry.done if entry.done is not None else end
             issued = entry.issued if entry.issued is not None else done
             while busy and busy[0][0] <= entry.allocated:

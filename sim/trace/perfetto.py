@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from common.files import atomic_write
-from sim.trace.chart import Bar, busy_spans, make_chart
+from sim.trace.chart import Chart, busy_spans, make_chart
 from sim.trace.log import UNITS, Log
 
 __all__ = ["write_perfetto"]
 
-#: Commands whose fields are written out; beyond, their names are all there is, so that files stay openable.
+#: Commands whose fields are written out; beyond, their names are all there is, so that viewers can open the file.
 _MOST_TEXTS = 100_000
 
 
@@ -25,37 +25,31 @@ def write_perfetto(log: Log, path: str | Path, *, first: int = 0, until: int | N
     """Write the commands in flight in [first, until). Raises InputError for an empty window, StorageError when the file
     cannot be written."""
     chart = make_chart(log, first, until)
-    # separators keep files of a million commands below 200 MB
-    events = json.dumps(list(_events(chart.lanes, chart.bars)), separators=(",", ":"))
-    atomic_write(path, f'{{"displayTimeUnit":"ns","traceEvents":{events}}}\n')
+    atomic_write(path, '{"displayTimeUnit":"ns","traceEvents":[\n' + ",\n".join(_events(chart)) + "\n]}\n")
 
 
-def _events(lanes: tuple[str, ...], bars: tuple[Bar, ...]) -> Iterator[dict[str, Any]]:
+def _events(chart: Chart) -> Iterator[str]:
+    """Each as JSON."""
     for pid, unit in enumerate(UNITS):
-        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": unit}}
-        yield {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": pid}}
-    for tid, lane in enumerate(lanes):
-        pid = UNITS.index(lane.split()[0])
-        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": lane}}
-    texts = len(bars) <= _MOST_TEXTS
-    for bar in bars:
-        place = {"pid": UNITS.index(bar.entry.unit), "tid": bar.lane}
+        yield _event("M", "process_name", pid, args={"name": unit})
+        yield _event("M", "process_sort_index", pid, args={"sort_index": pid})
+    for tid, lane in enumerate(chart.lanes):
+        yield _event("M", "thread_name", UNITS.index(lane.split()[0]), tid, args={"name": lane})
+    texts = len(chart.bars) <= _MOST_TEXTS
+    for bar in chart.bars:
         args = {"command": bar.entry.text} if texts else {}
         if bar.entry.done is None:
             args["unfinished"] = "the log ends before it"
-        for kind, (start, length) in (("waiting", bar.waiting), ("running", bar.running)):
+        pid = UNITS.index(bar.entry.unit)
+        for kind, (start, length) in (("waits", bar.waiting), ("", bar.running)):
             if length:
-                name = bar.entry.name if kind == "running" else f"{bar.entry.name} waits"
-                yield {
-                    "ph": "X",
-                    "name": name,
-                    "cat": kind,
-                    "ts": start,
-                    "dur": length,
-                    **place,
-                    "args": args,
-                }
+                name = f"{bar.entry.name} {kind}".rstrip()
+                yield _event("X", name, pid, bar.lane, ts=start, dur=length, args=args)
     for pid, unit in enumerate(UNITS):
-        for start, end in busy_spans([bar for bar in bars if bar.entry.unit == unit]):
-            for cycle, value in ((start, 1), (end, 0)):
-                yield {"ph": "C", "name": "busy", "pid": pid, "ts": cycle, "args": {unit: value}}
+        for start, end in busy_spans([bar for bar in chart.bars if bar.entry.unit == unit]):
+            yield _event("C", "busy", pid, ts=start, args={unit: 1})
+            yield _event("C", "busy", pid, ts=end, args={unit: 0})
+
+
+def _event(kind: str, name: str, pid: int, tid: int = 0, **more: Any) -> str:
+    return json.dumps({"ph": kind, "name": name, "pid": pid, "tid": tid, **more}, separators=(",", ":"))

@@ -10,7 +10,7 @@ import torch
 
 from accel.presets import load_accelerator
 from compiler.layer import Layer
-from compiler.lower.occupancy import occupancy
+from compiler.lower.occupancy import lanes, occupancy
 from compiler.lower.realise import mapping_of, realise
 from compiler.mapping import RELEVANT, Dataflow, Mapping, tile_words
 from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
@@ -228,3 +228,14 @@ def test_code_that_does_not_fit_holds_nothing() -> None:
     ((detail,),) = layer_details("instruction", [layer], [([large], GEMMINI)], [costs])
     assert detail.held == ()
     assert sum(detail.moved) > 0
+
+
+def test_lanes_of_the_array() -> None:
+    assert [lanes(layer, schedule, GEMMINI) for layer, schedule in SCHEDULES] == [(16, 16)] * 4
+    narrow = Layer(Problem(P=50, C=5, K=7), scale=0.01)
+    assert lanes(narrow, LoopWsSchedule(1, 1, 1), GEMMINI) == (5, 7)
+    first = Layer(Problem(R=7, S=7, P=28, Q=28, C=3, K=12, stride_w=2, stride_h=2), scale=0.01)
+    assert lanes(first, LoopConvSchedule(1, 4, 28, 12, 7, 7, 3), GEMMINI) == (3, 12)
+    assert lanes(first, LoopConvSchedule(1, 4, 28, 12, 7, 7, 3, pixels=5), GEMMINI) == (15, 12)
+    mapping = mapping_of(narrow, LoopWsSchedule(1, 1, 1), GEMMINI)
+    assert lanes(narrow, ExplicitSchedule(mapping), GEMMINI) == (mapping.rows, mapping.columns)

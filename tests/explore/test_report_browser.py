@@ -9,8 +9,8 @@ import pytest
 
 from explore.report import ReportData
 from explore.report.page import page_html
+from tests.browser import NAMES, Browser, find_browser
 from tests.explore import report_helpers as helpers
-from tests.explore.browser import NAMES, Browser, find_browser
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -114,7 +114,7 @@ class Engine:
         self.context.set_time_limit(60)
         ids = [a["id"] for _, a in parsed.tags if a.get("id")]
         self.context.eval(f"var IDS = {json.dumps(ids)};")
-        self.context.eval((Path(__file__).parent / "fake_page.js").read_text("utf-8"))
+        self.context.eval((Path(__file__).parents[1] / "fake_page.js").read_text("utf-8"))
         self.set_text("data", parsed.script("data"))
         self.set_text("packed", parsed.script("packed"))
         unpacked = zlib.decompress(base64.b64decode(parsed.script("packed"))).decode()
