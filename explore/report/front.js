@@ -22,10 +22,11 @@
     ].join("<br>");
   }
 
-  /** What the filters let through. The best, Gemmini's machine, what is in view and what is pinned always are. */
+  /** What no filter takes away: the best, Gemmini's machine, what was measured, what is in view or pinned. */
+  const always = (id) => D.candidates[id].label || D.candidates[id].status || id === D.best || id === chosen || pinned.includes(id);
   function passes(id) {
     const c = D.candidates[id];
-    if (c.label || id === D.best || id === chosen || pinned.includes(id)) return true;
+    if (always(id)) return true;
     if (!$("every-mapping").checked && !heads.includes(id)) return false;
     if ($("only-front").checked && !isFront(id)) return false;
     if ($("filter-dim").value && String(c.dim) !== $("filter-dim").value) return false;
@@ -52,7 +53,6 @@
     const colors = theme();
     const names = [$("axis-x").value, $("axis-y").value, $("axis-c").value];
     const [xs, ys, cs] = names.map(values);
-    const always = (id) => D.candidates[id].label || id === D.best || id === chosen || pinned.includes(id);
     let shown = D.candidates.map((_, id) => id).filter(passes);
     const all = shown.length;
     if (!$("zoom-all").checked) shown = shown.filter((id) => always(id) || near(id, [xs, ys]));
@@ -183,8 +183,8 @@
   function filterDesigns() {
     designTable.show(passes);
     designTable.mark((id) => id === chosen);
-    const shown = D.candidates.filter((c, id) => passes(id)).length;
-    $("designs-count").textContent = $("every-mapping").checked ? plural(shown, "design") : plural(shown, "accelerator");
+    const shown = D.candidates.map((_, id) => id).filter(passes);
+    $("designs-count").textContent = $("every-mapping").checked ? plural(shown.length, "design") : plural(heads.filter((id) => shown.includes(id)).length, "accelerator");
   }
 
   // ---------------------------------------------------------------- files to keep
@@ -207,8 +207,8 @@
   function saveMappings() {
     if (!rowsShown) return;
     const lines = ["accelerator: " + JSON.stringify(D.candidates[chosen].hash), "layers:"];
-    for (const { task, mapping } of rowsShown) {
-      lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping));
+    for (const { task, mapping, twice } of rowsShown) {
+      lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping), "  double_buffered: " + JSON.stringify([...twice]));
     }
     download("mappings.yaml", lines.join("\n") + "\n", "application/yaml");
   }

@@ -64,9 +64,9 @@
   }
   /** Numbers are of all runs unless they are called `one`. */
   function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail], task, i, design) {
-    const [mapping, rows, columns, lane, tile1, tile2] = text;
+    const [mapping, rows, columns, lane, tile1, tile2, twice] = text;
     return {
-      i, task, mapping, rows, columns, lane, tile1, tile2, style, detail, executed, dram, busy,
+      i, task, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy,
       one: latency, latency: latency * task.count, energy: energy * task.count, parts: parts.map((v) => v * task.count),
       limit: busy.indexOf(Math.max(...busy)),
       use: latency > 0 ? task.macs / latency / (design.dim * design.dim) : 0,
