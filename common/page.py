@@ -81,9 +81,14 @@ def packed_json(value: Any) -> str:
     return base64.b64encode(zlib.compress(content.encode("ascii"), 6)).decode("ascii")
 
 
-def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> str:
+def html_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[int] = (),
+    total: Sequence[str] | None = None,
+) -> str:
     """A table whose headings sort it. Cells are plain text; those of the columns `numeric` stand to the right, and sort
-    as the numbers they begin with."""
+    as the numbers they begin with. The row `total` stays below."""
     numbers = set(numeric)
 
     def cell(index: int, text: str) -> str:
@@ -93,8 +98,13 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Seq
         f'<th scope="col"{" class=num" if i in numbers else ""}><span>{html_text(one)}</span></th>'
         for i, one in enumerate(heads)
     )
-    body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
-    table = f'<table class="sorts"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+    def line(row: Sequence[str]) -> str:
+        return f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>"
+
+    foot = "" if total is None else f"<tfoot>{line(total)}</tfoot>"
+    body = "".join(map(line, rows))
+    table = f'<table class="sorts"><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>'
     return f'<div class="scroll" tabindex="0">{table}</div>'
 
 

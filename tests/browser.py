@@ -12,9 +12,10 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Look = Literal["light", "dark", "print"]
+LOOKS: tuple[Look, ...] = get_args(Look)
 LAYOUT_CHECK = Path(__file__).with_name("layout_check.js").read_text("utf-8")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 
@@ -87,7 +88,8 @@ class Browser:
 
     def layout_problems(self) -> list[str]:
         """What is wrong with the page as it looks now, in sentences (tests/layout_check.js)."""
-        self.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+        # what answers to another window or look does so a moment later
+        self.evaluate("new Promise((go) => setTimeout(() => requestAnimationFrame(go), 300))")
         found = self.evaluate(LAYOUT_CHECK)
         assert found["labels"] > 10, "the page shows hardly any text"
         return list(found["problems"])
@@ -149,9 +151,11 @@ class Browser:
             time.sleep(0.05)
         raise TimeoutError(f"never true: {expression}; problems so far: {self.problems}")
 
-    def open(self, path: Path) -> None:
-        """Show a file of the disk."""
-        self.call("Page.navigate", url=path.resolve().as_uri())
+    def open(self, path: Path, address: str = "") -> None:
+        """Show a file of the disk, at an address within it (`#...`)."""
+        if address:  # or the browser would stay on a page that it shows already
+            self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=path.resolve().as_uri() + address)
         self.wait_for("document.readyState === 'complete'")
 
     def click(self, x: float, y: float) -> None:

@@ -9,7 +9,7 @@
   }
   const open = document.querySelector("dialog[open]");
   function inScroller(element) {
-    for (let e = element.parentElement; e; e = e.parentElement) if (scrolls(getComputedStyle(e))) return true;
+    for (let e = element; e; e = e.parentElement) if (scrolls(getComputedStyle(e))) return true;
     return false;
   }
   function nameOf(element) {
@@ -27,8 +27,9 @@
   /** What of a rectangle can be seen, or null; says what cuts it where nobody can scroll to it. */
   function seen(element, rect, text) {
     let { left, top, right, bottom } = rect;
-    for (let e = element.parentElement; e; e = e.parentElement) {
+    for (let e = element; e; e = e.parentElement) {
       const style = getComputedStyle(e);
+      if (style.display === "inline" || e instanceof SVGTextContentElement) continue; // these do not cut
       if (style.overflowX === "visible" && style.overflowY === "visible") continue;
       if (e === document.body || e === page) continue;
       const box = e.getBoundingClientRect();

@@ -145,8 +145,8 @@ def draw_network_html(built: NetworkProgram, run: NetworkRun, path: str | Path) 
         f'<span class="remark">{html_text(remark)}</span></li>'
         for label, value, remark in _cards(run)
     )
-    rows = table_rows(run)
-    table = html_table(COLUMNS, rows, numeric=range(1, len(COLUMNS) - 1))
+    *rows, total = table_rows(run)
+    table = html_table(COLUMNS, rows, numeric=range(1, len(COLUMNS) - 1), total=total)
     text = page(
         title=f"{built.network.name} on the accelerator's Verilog (baco)",
         brand="measured run of a network",
