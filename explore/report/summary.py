@@ -129,6 +129,12 @@ def summary(data: ReportData) -> dict[str, Any]:
             for bound in data.bounds
         ],
         "host": _host_block(data),
+        "program": {
+            "source": "predicted",
+            "accelerator_cycles": best.cost.latency_cycles,
+            "host_cycles": host_cycles(data),
+            "latency_cycles": best.cost.latency_cycles + host_cycles(data),
+        },
         "validation": validation_block(data, cost_block),
         "provenance": data.provenance,
         "command": data.command,

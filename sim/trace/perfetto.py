@@ -45,6 +45,8 @@ def _events(chart: Chart) -> Iterator[str]:
             if length:
                 name = f"{bar.entry.name} {kind}".rstrip()
                 yield _event("X", name, pid, bar.lane, ts=start, dur=length, args=args)
+        if bar.issued == bar.done and bar.entry.done is not None:  # logs without timing have nothing else
+            yield _event("i", bar.entry.name, pid, bar.lane, ts=bar.done, s="t", args=args)
     for pid, unit in enumerate(UNITS):
         for start, end in busy_spans([bar for bar in chart.bars if bar.entry.unit == unit]):
             yield _event("C", "busy", pid, ts=start, args={unit: 1})
