@@ -198,7 +198,7 @@ const Baco = (() => {
     displayModeBar: narrow() ? false : "hover",
     displaylogo: false,
     plotlyServerURL: "",
-    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
     toImageButtonOptions: { format: "svg", filename: "baco" },
   });
   function layout(colors, more) {
