@@ -79,7 +79,9 @@ def _taker(browser: Browser) -> Callable[..., None]:
         raw = Path(page.parent / "raw.png")
         browser.screenshot(raw, whole=False)
         data = io.BytesIO()
-        few = Image.open(raw).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        few = (
+            Image.open(raw).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        )
         few.save(data, "png", optimize=True)
         if len(data.getvalue()) > _MOST_BYTES:
             raise SystemExit(f"{name}.png has {len(data.getvalue()):,} bytes, more than {_MOST_BYTES:,}")
