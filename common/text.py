@@ -23,6 +23,7 @@ from typing import Any
 __all__ = [
     "MAX_NAME",
     "file_label",
+    "fit_strings",
     "html_text",
     "json_text",
     "markdown_text",
@@ -125,16 +126,17 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
 
 def script_json(value: Any) -> str:
     """JSON for a script within HTML: strings of several lines, fit to show, without what could end the script."""
-    text = json.dumps(_fit(value), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(fit_strings(value), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _fit(value: Any) -> Any:
+def fit_strings(value: Any) -> Any:
+    """Plain values with every string as `several_lines` has it."""
     if isinstance(value, str):
         return several_lines(value)
     if isinstance(value, dict):
-        return {_fit(key): _fit(inner) for key, inner in value.items()}
-    return [_fit(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+        return {fit_strings(key): fit_strings(inner) for key, inner in value.items()}
+    return [fit_strings(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)

@@ -146,6 +146,28 @@ def packed_problem(problem: Problem, mapping: Mapping) -> Problem:
     return replace(problem, C=packed * problem.C, K=packed * problem.K, groups=-(-problem.groups // packed))
 
 
+def tile_words(mapping: Mapping, problem: Problem) -> dict[str, int]:
+    """Words of one copy of each tensor's tile, by tensor: W and I in the scratchpad, O in one column of the accumulator.
+
+    Source: method specification section 3; the input's halo is part of its tile.
+    """
+    t1, t2 = mapping.tile(1), mapping.tile(2)
+    return {
+        "W": t2["R"] * t2["S"] * t2["C"] * t2["K"],
+        "I": _input_pixels(t2, problem) * t2["C"],
+        "O": t1["P"] * t1["Q"] * t1["K"] * t1["N"],
+    }
+
+
+def _input_pixels(tile: dict[str, int], problem: Problem) -> int:
+    """Pixels of the input that a tile's windows cover."""
+    return (
+        tile["N"]
+        * ((tile["P"] - 1) * problem.stride_w + (tile["R"] - 1) * problem.dilation_w + 1)
+        * ((tile["Q"] - 1) * problem.stride_h + (tile["S"] - 1) * problem.dilation_h + 1)
+    )
+
+
 def requirement(mapping: Mapping, problem: Problem) -> Requirement:
     """Least hardware for `mapping` (design: used by search and compiler alike).
 
@@ -153,20 +175,16 @@ def requirement(mapping: Mapping, problem: Problem) -> Requirement:
     `mapping.buffering`; `scratchpad_rows` pads every W row (one per r, s, c) and every I row (one per
     pixel) to whole array rows as the instruction set's addressing does.
     """
-    t1, t2 = mapping.tile(1), mapping.tile(2)
+    t2, words = mapping.tile(2), tile_words(mapping, problem)
     copies_w, copies_i, copies_o = mapping.buffering
-    pixels = (
-        t2["N"]
-        * ((t2["P"] - 1) * problem.stride_w + (t2["R"] - 1) * problem.dilation_w + 1)
-        * ((t2["Q"] - 1) * problem.stride_h + (t2["S"] - 1) * problem.dilation_h + 1)
-    )
+    pixels = _input_pixels(t2, problem)
     w_rows = t2["R"] * t2["S"] * t2["C"]
     rows_of_c = mapping.rows if mapping.dataflow == "WS" else mapping.columns
     return Requirement(
         rows=mapping.rows,
         columns=mapping.columns,
-        accumulator_words=copies_o * t1["P"] * t1["Q"] * t1["K"] * t1["N"],
-        scratchpad_words=copies_w * w_rows * t2["K"] + copies_i * pixels * t2["C"],
+        accumulator_words=copies_o * words["O"],
+        scratchpad_words=copies_w * words["W"] + copies_i * words["I"],
         scratchpad_rows=copies_w * w_rows * -(-t2["K"] // mapping.columns)
         + copies_i * pixels * -(-t2["C"] // rows_of_c),
     )

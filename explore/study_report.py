@@ -8,23 +8,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError, Location
+from common.errors import BacoError, InfeasibleError, Location
 from common.yaml import parse_yaml
 from compiler.layer import Layer
 from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
 from explore.cost.bound import capacity_bound
+from explore.cost.detail import layer_details, schedule_details
 from explore.cost.host import host_costs
 from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
+from explore.cost.schedules import schedule_costs, standing_mappings
 from explore.layers import layers_of_tasks
+from explore.objective import Objective
 from explore.proof import BOUND
-from explore.report import Bound, HostCost, ReportData, SearchRecord, write_report
+from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord, write_report
 from explore.space import DesignSpace, read_space
 from explore.study import Study
+from explore.validate.baseline import baseline_schedules, reference_machine
 from explore.validate.merge import merge
+from explore.validate.result import ValidatedDesign
 from explore.validate.run import validated_designs
-from workloads.network import Workload
+from workloads.network import Task, Workload
 
+#: Most layers shown in detail, of all designs together: half a millisecond each.
+_MOST_DETAILED = 4000
 #: How a search ended (`Outcome.stopped`), in words that follow "the search".
 ENDED = {
     "budget": "used its budget",
@@ -88,7 +95,12 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
     best = nearest[0] if nearest else candidates[found.best]
     layers = layers_of_tasks(best.tasks, workload)
     model = make_cost_model(record.cost_model, layers, space)
-    costs = [model.layer_costs(c.mappings, c.accelerator) for c in candidates]
+    designs = [(c.mappings, c.accelerator) for c in candidates]
+    costs = model.design_costs(designs)
+    detailed = _detailed(candidates, candidates.index(best), objective)
+    details = layer_details(
+        record.cost_model, layers, [designs[i] for i in detailed], [costs[i] for i in detailed]
+    )
     return ReportData(
         workload=workload,
         objective=objective,
@@ -106,6 +118,8 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         violations=[_broken(one, layer, workload, space) for one, layer in zip(nearest, costs, strict=True)]
         if nearest
         else (),
+        baseline=_baseline(space, best.tasks, layers, record.cost_model, found.others),
+        details=dict(zip(detailed, details, strict=True)),
     )
 
 
@@ -132,6 +146,44 @@ def _broken(
         networks=networks,
     )
     return {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
+
+
+def _detailed(candidates: Sequence[Candidate], best: int, objective: Objective) -> list[int]:
+    """Candidates whose layers the report shows in detail: the best, the best of every accelerator, then others, as many
+    as are predicted in some seconds."""
+    order = sorted(range(len(candidates)), key=lambda i: (i != best, objective.scalar(candidates[i].cost), i))
+    first: dict[str, int] = {}
+    for index in order:
+        first.setdefault(candidates[index].accelerator.config_hash, index)
+    heads = list(first.values())
+    rest = [index for index in order if index not in set(heads)]
+    most = max(1, _MOST_DETAILED // max(1, len(candidates[best].tasks)))
+    return (heads + rest)[:most]
+
+
+def _baseline(
+    space: DesignSpace,
+    tasks: Sequence[Task],
+    layers: Sequence[Layer],
+    model: CostModelName,
+    others: Sequence[ValidatedDesign],
+) -> Baseline | None:
+    """Gemmini's default machine under its own tiling; None where some layer cannot be carried out on it."""
+    machine = reference_machine(space)
+    try:
+        name, schedules = baseline_schedules(layers, machine)
+        _, mappings = standing_mappings(layers, schedules, machine)
+        costs = schedule_costs(layers, schedules, machine, model)
+        details = schedule_details(model, layers, schedules, costs, machine)
+    except BacoError:
+        return None
+    measured = next((one.cost for one in others if one.design.role == "baseline" and one.cost), None)
+    cost = measured or Cost(
+        sum(task.count * one.latency_cycles for task, one in zip(tasks, costs, strict=True)),
+        sum(task.count * one.energy_pj for task, one in zip(tasks, costs, strict=True)),
+        machine.area_mm2,
+    )
+    return Baseline(name, machine, mappings, costs, details, cost)
 
 
 def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:

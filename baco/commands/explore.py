@@ -15,6 +15,7 @@ from baco.commands.page import OpenPage
 if TYPE_CHECKING:
     from baco.api.explore import Plan
     from baco.api.result import Result
+    from explore.report.live import LivePage
     from explore.space import DesignSpace
 
 
@@ -86,7 +87,11 @@ def explore(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder of the study and the report; by default a new one in baco-out/."),
+        typer.Option(
+            "--out",
+            help="Folder of the study and the report; by default a new one in baco-out/. While the search runs, "
+            "progress.html there shows how it goes, in any browser, and leads to report.html at the end.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the study in --out.")] = False,
     proof: Annotated[
@@ -158,7 +163,7 @@ def explore(
         out=out,
         resume=resume,
     )
-    result = _searched(made, command_of(context), quiet=quiet)
+    result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
         _measure(result, budget, quiet=quiet)
@@ -167,6 +172,7 @@ def explore(
 
         validate_study(result, best=validate, baseline=baseline, time_limit=validate_time, progress=not quiet)
     page = result.save_report()
+    live.finish()
     _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
     if open_page:
         from baco.commands.page import show_page
@@ -174,12 +180,15 @@ def explore(
         show_page(page)
 
 
-def _searched(made: Plan, command: str, *, quiet: bool) -> Result:
-    """Search, with a display."""
+def _searched(made: Plan, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
+    """Search, with a display, and with a page that shows how the search stands."""
     from baco.progress import shown
+    from explore.report.live import LivePage
 
+    names = ", ".join(one.name for one in made.workload.networks)
     with shown(not quiet, len(made.workload.tasks), str(made.objective)) as display:
-        return made.run(display, command)
+        live = LivePage(made.folder, names, made.objective, len(made.workload.tasks), display)
+        return made.run(live, command), live
 
 
 def cycles_of(text: str, option: str) -> float:

@@ -58,10 +58,15 @@ def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
 
 
 def macro_cycles(
-    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+    layer: Layer,
+    schedule: LoopWsSchedule | LoopConvSchedule,
+    accelerator: Accelerator,
+    machine: Machine | None = None,
 ) -> MacroCycles:
-    """What the resources need for a macro schedule. Raises InfeasibleError if it cannot be carried out."""
-    return macro_runs(NUMPY, Machine.of(accelerator), *macro_numbers(layer, schedule, accelerator))
+    """What the resources need for a macro schedule; on another machine than the accelerator's if one is given. Raises
+    InfeasibleError if it cannot be carried out."""
+    machine = Machine.of(accelerator) if machine is None else machine
+    return macro_runs(NUMPY, machine, *macro_numbers(layer, schedule, accelerator))
 
 
 def macro_numbers(

@@ -26,6 +26,7 @@ class ConvPlan:
     Attributes:
         sizes, tile, trips: by axis (`trips` also of "g", the groups): extents of the stored results, of a full tile,
             and how many tiles there are.
+        rows: of the local memories that a tile's weights, inputs and results take.
         order: loops over tiles inside the groups, outermost first.
         stride, dilation: the macro's.
         pixels: of the window that an array row holds.
@@ -36,6 +37,7 @@ class ConvPlan:
     sizes: Mapping[str, int]
     tile: Mapping[str, int]
     trips: Mapping[str, int]
+    rows: tuple[int, int, int]
     order: str
     stride: int
     dilation: int
@@ -73,7 +75,8 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
     in_columns = columns * stride + (tile["r"] - 1) * dilation
     inputs = -(-tile["c"] // dim) * tile["n"] * (in_rows >> down) * (in_columns >> down)
     weights = -(-tile["k"] // dim) * tile["s"] * tile["r"] * tile["c"]
-    check_halves(inputs + weights, -(-tile["k"] // dim) * tile["n"] * rows * columns, accelerator)
+    results = -(-tile["k"] // dim) * tile["n"] * rows * columns
+    check_halves(inputs + weights, results, accelerator)
     _check_fields(layer, stride, rows, columns, in_rows, tile)
 
     loops = [Trip("g", p.groups), *(Trip(axis, trips[axis]) for axis in schedule.order)]
@@ -81,6 +84,7 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
         sizes=sizes,
         tile=tile,
         trips=trips | {"g": p.groups},
+        rows=(weights, inputs, results),
         order=schedule.order,
         stride=stride,
         dilation=dilation,

@@ -17,7 +17,15 @@ from compiler.lower.operands import Operands
 from compiler.lower.reuse import Reuse, Trip, plan_reuse
 from compiler.schedule import LoopWsSchedule
 
-__all__ = ["PARTIAL_SUMS", "Product", "as_product", "check_loop_ws", "emit_loop_ws", "loop_ws_workspaces"]
+__all__ = [
+    "PARTIAL_SUMS",
+    "Product",
+    "as_product",
+    "check_loop_ws",
+    "emit_loop_ws",
+    "loop_ws_workspaces",
+    "product_rows",
+]
 
 #: Name of the workspace of int32 partial sums, dense `[rows, columns]` of one group.
 PARTIAL_SUMS = "partial_sums"
@@ -61,9 +69,15 @@ def check_loop_ws(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerat
     if layer.scale is not None and not features.read_small_width:
         raise InfeasibleError(f"{accelerator.name} cannot store requantised sums")
     check_epilogue(layer, accelerator)
-    i, j, k = _tile(schedule, product.blocks(accelerator.dim))
-    check_halves((i * k + k * j) * accelerator.dim, i * j * accelerator.dim, accelerator)
+    weights, inputs, results = product_rows(product, schedule, accelerator.dim)
+    check_halves(inputs + weights, results, accelerator)
     return product
+
+
+def product_rows(product: Product, schedule: LoopWsSchedule, dim: int) -> tuple[int, int, int]:
+    """Rows of the local memories that a tile's weights, inputs and results take."""
+    i, j, k = _tile(schedule, product.blocks(dim))
+    return k * j * dim, i * k * dim, i * j * dim
 
 
 def check_halves(scratchpad: int, accumulator: int, accelerator: Accelerator) -> None:

@@ -82,6 +82,8 @@ class MacroCycles:
         compute, load, memory, store, host: what each resource needs for all runs.
         ends: before the first pass and after the last load or pass.
         bytes: that the channel of main memory moves.
+        weight_bytes, input_bytes, addend_bytes, result_bytes: of these; addends are bias, residual and partial sums that
+            come back.
     """
 
     total: Values
@@ -92,6 +94,10 @@ class MacroCycles:
     host: Values
     ends: Values
     bytes: Values
+    weight_bytes: Values
+    input_bytes: Values
+    addend_bytes: Values
+    result_bytes: Values
 
 
 def bias_loaded(a: Arrays, machine: Machine, commands: Values, rows: Values, moved: Values) -> Moved:
@@ -152,7 +158,8 @@ class Work:
         groups, runs: numbers.
         outer: runs that bring addends and store; the others only add to sums.
         compute: cycles of passes.
-        loads, kept: of all runs on the average; `kept` is what a run needs whole before most of its passes.
+        loads, kept: weights and inputs, of all runs on the average; `kept` is what a run needs whole before most of its
+            passes.
         addends: of outer runs.
         written, store_rows: bytes and cycles of the store unit, of outer runs.
         loading: share of the runs that load `kept`; it stays for the others.
@@ -188,6 +195,7 @@ def overlapped(
     constants: MacroConstants,
 ) -> MacroCycles:
     """All runs of all groups, one behind the other."""
+    compute, host = work.compute / machine.array_speed, host / machine.host_speed
     store = work.written / machine.bandwidth
     depth = 2.0 * machine.dim
     none = Moved(0.0 * store, 0.0 * store, 0.0 * store)
@@ -204,9 +212,9 @@ def overlapped(
             ),
             a.larger(channel, stored),
         )
-        larger, smaller = a.larger(work.compute, memory), a.smaller(work.compute, memory)
+        larger, smaller = a.larger(compute, memory), a.smaller(compute, memory)
         both = larger * (1.0 + join[0] * a.raised(smaller / larger, join[1])) + change
-        alone = slot + constants.slot_side * machine.dim + work.compute + load.port + written
+        alone = slot + constants.slot_side * machine.dim + compute + load.port + written
         return a.larger(a.larger(both, host), alone / 2.0), memory
 
     def runs(addends: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
@@ -221,7 +229,7 @@ def overlapped(
         constants.start
         + depth
         + (work.first + store) * (1.0 - a.smaller(memory / outer_time, 1.0))
-        + work.tail * (1.0 - a.smaller(work.compute / outer_time, 1.0))
+        + work.tail / machine.array_speed * (1.0 - a.smaller(compute / outer_time, 1.0))
     )
     inner = a.larger(work.runs - work.outer, 0.0)
     body = work.groups * (inner * inner_time + work.outer * outer_time + work.fences * ends)
@@ -229,11 +237,15 @@ def overlapped(
     moved = work.groups * (everything.bytes + work.written * work.outer)
     return MacroCycles(
         total=body + ends,
-        compute=work.groups * work.runs * work.compute,
+        compute=work.groups * work.runs * compute,
         load=work.groups * a.larger(everything.port, everything.rows),
         memory=moved / machine.bandwidth,
         store=work.groups * work.outer * work.store_rows,
         host=work.groups * work.runs * host,
         ends=ends,
         bytes=moved,
+        weight_bytes=work.groups * work.runs * work.loads.bytes,
+        input_bytes=work.groups * work.runs * work.kept.bytes,
+        addend_bytes=work.groups * work.outer * work.addends.bytes,
+        result_bytes=work.groups * work.outer * work.written,
     )

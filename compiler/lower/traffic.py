@@ -54,6 +54,7 @@ class Machine:
         requests: memory requests in flight.
         bandwidth: bytes that main memory moves in a cycle.
         load_entries, execute_entries: of the reservation station.
+        array_speed, host_speed: how many times as fast as built array and host core are, to ask what that would give.
     """
 
     dim: Values
@@ -63,6 +64,8 @@ class Machine:
     bandwidth: Values
     load_entries: Values
     execute_entries: Values
+    array_speed: Values = 1.0
+    host_speed: Values = 1.0
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> Machine:

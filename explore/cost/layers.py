@@ -11,7 +11,14 @@ import torch
 from accel.config import Accelerator
 from compiler.mapping import ROW_DIM, Mapping, packed_problem
 from explore.candidate import LayerCost
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.reference import (
+    MappingBatch,
+    ProblemBatch,
+    access_counts,
+    energy_terms,
+    latency_terms,
+    tensor_accesses,
+)
 from workloads.problem import DIMS, Problem
 
 
@@ -26,10 +33,7 @@ def layer_costs(
     """
     if not problems:
         return []
-    shapes = [packed_problem(problem, mapping) for problem, mapping in zip(problems, mappings, strict=True)]
-    if not padded:
-        mappings = [even_tiles(mapping, shape) for mapping, shape in zip(mappings, shapes, strict=True)]
-    counts = access_counts(ProblemBatch.of(shapes), MappingBatch.of(mappings))
+    counts = access_counts(*_charged(problems, mappings, padded=padded))
     dim, accumulator_kib, scratchpad_kib = (
         torch.tensor(float(value), dtype=torch.float64)
         for value in (accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)
@@ -49,6 +53,26 @@ def layer_costs(
         )
         for cycles, picojoules, words, macs in rows
     ]
+
+
+def layer_words(
+    problems: Sequence[Problem], mappings: Sequence[Mapping], *, padded: bool = True
+) -> list[tuple[tuple[float, ...], ...]]:
+    """`LayerCost.accesses` of `layer_costs` by tensor: for each layer the words of (W, I, O) at levels 0 to 3."""
+    if not problems:
+        return []
+    words = tensor_accesses(*_charged(problems, mappings, padded=padded))
+    return [tuple(tuple(level) for level in one) for one in words.permute(2, 0, 1).tolist()]
+
+
+def _charged(
+    problems: Sequence[Problem], mappings: Sequence[Mapping], *, padded: bool
+) -> tuple[ProblemBatch, MappingBatch]:
+    """What is counted: groups that run at once as one, and even tiles unless padding is charged."""
+    shapes = [packed_problem(problem, mapping) for problem, mapping in zip(problems, mappings, strict=True)]
+    if not padded:
+        mappings = [even_tiles(mapping, shape) for mapping, shape in zip(mappings, shapes, strict=True)]
+    return ProblemBatch.of(shapes), MappingBatch.of(mappings)
 
 
 def even_tiles(mapping: Mapping, problem: Problem) -> Mapping:

@@ -82,6 +82,9 @@ class CostModel(Protocol):
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """Cost of one run of every task under its mapping."""
 
+    def design_costs(self, designs: Sequence[tuple[Sequence[Mapping], Accelerator]]) -> list[list[LayerCost]]:
+        """`layer_costs` of each of many designs."""
+
 
 class ReferenceModel:
     """The published analytical model: the busiest of four resources (`explore.cost.reference`)."""
@@ -141,6 +144,10 @@ class ReferenceModel:
     def layer_costs(self, mappings: Sequence[Mapping], accelerator: Accelerator) -> list[LayerCost]:
         """See `CostModel`."""
         return reference_layers.layer_costs(self.problems, mappings, accelerator)
+
+    def design_costs(self, designs: Sequence[tuple[Sequence[Mapping], Accelerator]]) -> list[list[LayerCost]]:
+        """See `CostModel`."""
+        return [self.layer_costs(mappings, accelerator) for mappings, accelerator in designs]
 
 
 def make_cost_model(name: CostModelName, layers: Sequence[Layer], space: DesignSpace) -> CostModel:

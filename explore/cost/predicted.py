@@ -31,6 +31,7 @@ from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CodeStyle, CostModelName, LayerCost
 from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
+from explore.cost.instruction.batch import Resource
 from explore.cost.layers import layer_costs
 from explore.cost.reference import AXES, Counts, MappingBatch
 from explore.genome import (
@@ -285,9 +286,19 @@ class InstructionModel:
         """See `instruction_costs`."""
         return instruction_costs(self.layers, mappings, accelerator)
 
+    def design_costs(self, designs: Sequence[tuple[Sequence[Mapping], Accelerator]]) -> list[list[LayerCost]]:
+        """See `CostModel`; all are predicted together, which takes a tenth of the time."""
+        problems, size = [layer.problem for layer in self.layers], len(self.layers)
+        words = [one for how, a in designs for one in layer_costs(problems, how, a, padded=False)]
+        mappings = [one for how, _ in designs for one in how]
+        accelerators = [a for _, a in designs for _ in self.layers]
+        found = by_instructions(words, list(self.layers) * len(designs), mappings, accelerators)
+        return [found[start : start + size] for start in range(0, len(found), size)]
 
-#: What bounds a latency here, of the terms that the model reports.
-RESOURCES = ("compute", "load", "store", "issue")
+
+#: What bounds a latency here: what the model reports, and between array and loads the channel of main memory, which
+#: loads and stores share.
+RESOURCES: tuple[Resource, ...] = ("compute", "memory", "load", "store", "issue")
 
 
 def instruction_costs(
@@ -297,20 +308,20 @@ def instruction_costs(
     other accesses as the reference model counts them. Raises as `by_instructions`."""
     problems = [layer.problem for layer in layers]
     words = layer_costs(problems, mappings, accelerator, padded=False)
-    return by_instructions(words, layers, mappings, accelerator)
+    return by_instructions(words, layers, mappings, [accelerator] * len(layers))
 
 
 def by_instructions(
     words: Sequence[LayerCost],
     layers: Sequence[Layer],
     how: Sequence[Mapping | Schedule],
-    accelerator: Accelerator,
+    accelerators: Sequence[Accelerator],
 ) -> list[LayerCost]:
     """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
     mapping or schedule says. Raises as `explore.cost.instruction.predict_layers`."""
-    predicted = predict_layers(layers, how, accelerator)
+    predicted = predict_layers(layers, how, accelerators)
     found = []
-    for one, cost, layer, own in zip(how, words, layers, predicted, strict=True):
+    for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         style: CodeStyle = "macro"
         if isinstance(schedule, ExplicitSchedule):
@@ -318,6 +329,8 @@ def by_instructions(
         elif isinstance(schedule, DepthwiseSchedule):
             style = "packed"
         moved = float(own.bytes)
+        busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
+        busy["memory"] = moved / accelerator.dram_bytes_per_cycle
         energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
         found.append(
             replace(
@@ -326,7 +339,7 @@ def by_instructions(
                 energy_terms_pj=energy,
                 accesses=(*cost.accesses[:3], moved),
                 latency_cycles=float(own.cycles),
-                latency_terms=tuple(float(own.terms[own.names.index(name)]) for name in RESOURCES),
+                latency_terms=tuple(busy[name] for name in RESOURCES),
                 resources=RESOURCES,
                 style=style,
             )

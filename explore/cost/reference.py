@@ -164,11 +164,40 @@ def _reuse(factors: Tensor, rank: Tensor, relevant: slice, irrelevant: slice) ->
     return _product(kept.flatten(0, 1))
 
 
-def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
-    """Access counts and capacity needs of a batch (method specification section 3).
+@dataclass(frozen=True)
+class _Flows:
+    """Words that pass between levels in one group, from which all accesses follow; all (B,).
 
-    Differentiable in `mapping.temporal`, `rows` and `columns`; exact for whole numbers.
+    Attributes:
+        macs: multiply-accumulates executed.
+        out: words of the whole output.
+        stationary: fills of the registers.
+        inputs: words that the array reads of the input.
+        weights: words that the array, or its registers, read of the weights.
+        updates: words of partial sums that reach the accumulator.
+        w_fills, i_fills, o_fills: words that scratchpad and accumulator exchange with DRAM, one way.
+        o1: words of the output that a column of the accumulator holds.
+        w2, i2: words of weights and input that the scratchpad holds.
+        channels, pixels: of the input that the scratchpad holds.
     """
+
+    macs: Tensor
+    out: Tensor
+    stationary: Tensor
+    inputs: Tensor
+    weights: Tensor
+    updates: Tensor
+    w_fills: Tensor
+    i_fills: Tensor
+    o_fills: Tensor
+    o1: Tensor
+    w2: Tensor
+    i2: Tensor
+    channels: Tensor
+    pixels: Tensor
+
+
+def _flows(problem: ProblemBatch, mapping: MappingBatch) -> _Flows:
     t = mapping.temporal
     rows, columns = mapping.rows, mapping.columns
     os = mapping.output_stationary
@@ -230,23 +259,63 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
         operands = torch.where(os, updates, stationary_fills)
         updates = torch.where(os, stationary_fills, updates)
 
+    return _Flows(
+        macs,
+        out,
+        stationary_fills,
+        macs / columns,
+        operands,
+        updates,
+        w_fills,
+        i_fills,
+        o_fills,
+        o1,
+        w2,
+        i2,
+        tile2[_C],
+        tile2[_N] * width * height,
+    )
+
+
+def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
+    """Access counts and capacity needs of a batch (method specification section 3).
+
+    Differentiable in `mapping.temporal`, `rows` and `columns`; exact for whole numbers.
+    """
+    f = _flows(problem, mapping)
+    t, rows, columns, os = mapping.temporal, mapping.rows, mapping.columns, mapping.output_stationary
     single = torch.ones(3, dtype=t.dtype, device=t.device)
     copies_w, copies_i, copies_o = single if mapping.copies is None else mapping.copies
     lanes_c = rows if os is None else torch.where(os, columns, rows)
-    pixel_rows = tile2[_N] * width * height
     groups = problem.groups
     return Counts(
-        macs=macs * groups,
-        a0=(macs + stationary_fills) * groups,
-        a1=(2 * updates - out + o_fills) * groups,
-        a2=(macs / columns + operands + i_fills + w_fills) * groups,
-        a3=(w_fills + i_fills + 2 * o_fills - out) * groups,
+        macs=f.macs * groups,
+        a0=(f.macs + f.stationary) * groups,
+        a1=(2 * f.updates - f.out + f.o_fills) * groups,
+        a2=(f.inputs + f.weights + f.i_fills + f.w_fills) * groups,
+        a3=(f.w_fills + f.i_fills + 2 * f.o_fills - f.out) * groups,
         rows=rows,
         columns=columns,
-        accumulator_words=copies_o * o1,
-        scratchpad_words=copies_w * w2 + copies_i * i2,
-        scratchpad_rows=copies_w * (w2 / columns) + copies_i * pixel_rows * _ceil(tile2[_C] / lanes_c),
+        accumulator_words=copies_o * f.o1,
+        scratchpad_words=copies_w * f.w2 + copies_i * f.i2,
+        scratchpad_rows=copies_w * (f.w2 / columns) + copies_i * f.pixels * _ceil(f.channels / lanes_c),
     )
+
+
+def tensor_accesses(problem: ProblemBatch, mapping: MappingBatch) -> Tensor:
+    """What `access_counts` counts at levels 0 to 3, by tensor: words of (W, I, O), shape (4, 3, B)."""
+    f = _flows(problem, mapping)
+    os = mapping.output_stationary
+    none = torch.zeros_like(f.macs)
+    registers = f.macs + f.stationary
+    kept = none if os is None else torch.where(os, registers, none)
+    words = [
+        [registers - kept, none, kept],
+        [none, none, 2 * f.updates - f.out + f.o_fills],
+        [f.weights + f.w_fills, f.inputs + f.i_fills, none],
+        [f.w_fills, f.i_fills, 2 * f.o_fills - f.out],
+    ]
+    return torch.stack([torch.stack([one * problem.groups for one in level]) for level in words])
 
 
 def _ceil(x: Tensor) -> Tensor:

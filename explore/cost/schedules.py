@@ -8,12 +8,14 @@ from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.grouped import packed_layer
 from compiler.lower.realise import flat_layer, mapping_of
+from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CostModelName, LayerCost
 from explore.cost.layers import layer_costs
 from explore.cost.predicted import by_instructions
+from workloads.problem import Problem
 
-__all__ = ["schedule_costs"]
+__all__ = ["schedule_costs", "standing_mappings"]
 
 
 def schedule_costs(
@@ -25,6 +27,17 @@ def schedule_costs(
     without padding.
     Raises InfeasibleError for a schedule that cannot be carried out.
     """
+    problems, mappings = standing_mappings(layers, schedules, accelerator)
+    words = layer_costs(problems, mappings, accelerator, padded=False)
+    if model == "reference":
+        return words
+    return by_instructions(words, layers, schedules, [accelerator] * len(layers))
+
+
+def standing_mappings(
+    layers: Sequence[Layer], schedules: Sequence[Schedule], accelerator: Accelerator
+) -> tuple[list[Problem], list[Mapping]]:
+    """The problems and mappings that schedules stand for. Raises InfeasibleError where there is none."""
     problems, mappings = [], []
     for layer, schedule in zip(layers, schedules, strict=True):
         if isinstance(schedule, DepthwiseSchedule):
@@ -33,7 +46,4 @@ def schedule_costs(
             layer = flat_layer(layer)
         problems.append(layer.problem)
         mappings.append(mapping_of(layer, schedule, accelerator))
-    words = layer_costs(problems, mappings, accelerator, padded=False)
-    if model == "reference":
-        return words
-    return by_instructions(words, layers, schedules, accelerator)
+    return problems, mappings

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from accel.config import Accelerator
+from compiler.mapping import Mapping
 from compiler.mapping_text import format_mapping
-from explore.candidate import BatchSummary, Candidate, CostModelName, LayerCost, Source
+from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
+from explore.cost.detail import LayerDetail
 from explore.objective import Objective
 from explore.validate.result import ValidatedDesign
 from workloads.network import Task, Workload
@@ -47,6 +51,26 @@ class Bound:
     edp: float
     explanation: str
     predicted: bool = True
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The machine to compare with: Gemmini's default one under Gemmini's own tiling.
+
+    Attributes:
+        name: what it is, in full.
+        accelerator: the hardware; its name is what reports call the design.
+        mappings: that its schedules stand for, one a task.
+        layers, details: of one run of each task.
+        cost: of the workload, measured if it was.
+    """
+
+    name: str
+    accelerator: Accelerator
+    mappings: Sequence[Mapping]
+    layers: Sequence[LayerCost]
+    details: Sequence[LayerDetail]
+    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -93,6 +117,8 @@ class ReportData:
         others: what else was measured (the reference machine).
         violations: where no design is feasible and `candidates` are the nearest ones: for each, (value reached, bound) of
             the constraints that it breaks, by path; else empty.
+        baseline: the machine to compare with; None where the workload cannot be run on it.
+        details: of the layers of some candidates, by their index.
 
     Raises ValueError (a programming error) for parts that do not fit together.
     """
@@ -108,9 +134,11 @@ class ReportData:
     command: str
     bounds: Sequence[Bound] = ()
     host: Sequence[HostCost] = field(default=())
-    validated: Mapping[int, ValidatedDesign] = field(default_factory=dict)
+    validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
-    violations: Sequence[Mapping[str, tuple[float, float]]] = ()
+    violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
+    baseline: Baseline | None = None
+    details: Dictionary[int, Sequence[LayerDetail]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.candidates):

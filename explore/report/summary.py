@@ -147,6 +147,12 @@ def summary(data: ReportData) -> dict[str, Any]:
             for bound in data.bounds
         ],
         "host": _host_block(data),
+        "program": {
+            "source": "predicted",
+            "accelerator_cycles": best.cost.latency_cycles,
+            "host_cycles": host_cycles(data),
+            "latency_cycles": best.cost.latency_cycles + host_cycles(data),
+        },
         "validation": validation_block(data, cost_block),
         "provenance": data.provenance,
         "command": data.command,
@@ -215,7 +221,8 @@ def summary_text(data: ReportData) -> str:
     if data.host and cost.latency_cycles:
         sentences.append(
             f"Operators left to the host core are not included; they are predicted to add"
-            f" {si(host[0], 'cycles')} ({share(host[0], cost.latency_cycles)} of the accelerator's time)."
+            f" {si(host[0], 'cycles')} ({share(host[0], cost.latency_cycles)} of the accelerator's time), so that the"
+            f" whole program takes {si(cost.latency_cycles + host[0], 'cycles')} where nothing overlaps."
         )
     missing = sum(len(network.unsupported) for network in data.workload.networks)
     if missing:
@@ -233,6 +240,7 @@ _RESOURCES = {
     "accumulator": "the accumulator",
     "scratchpad": "the scratchpad",
     "dram": "DRAM bandwidth",
+    "memory": "the memory channel that loads and stores share",
     "load": "loads",
     "store": "stores",
     "issue": "the issue of commands",
@@ -304,9 +312,14 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
     return blocks
 
 
+def host_cycles(data: ReportData, network: str | None = None) -> float:
+    """Cycles of everything the host does, of one network or of all."""
+    return sum(one.count * one.latency_cycles for one in data.host if network in (None, one.network))
+
+
 def _host_totals(data: ReportData) -> tuple[float, float | None]:
     """Cycles and energy (pJ; None when unknown for some operator) of everything the host does."""
-    latency = sum(item.count * item.latency_cycles for item in data.host)
+    latency = host_cycles(data)
     if any(item.energy_pj is None for item in data.host):
         return latency, None
     return latency, sum(item.count * (item.energy_pj or 0.0) for item in data.host)

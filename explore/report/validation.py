@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from common.page import html_table
 from common.text import html_text
 from explore.report.data import ReportData
 from explore.report.units import scientific, si, significant
@@ -234,7 +235,7 @@ def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) 
                 ratio,
             )
         )
-    return _table(heads, rows, numeric=range(2, 10))
+    return html_table(heads, rows, numeric=range(2, 10))
 
 
 def _within(error: float | None) -> str:
@@ -268,17 +269,8 @@ def _layers_table(one: ValidatedDesign) -> str:
                 layer.reason or layer.planned.schedule,
             )
         )
-    table = _table(heads, rows, numeric=range(1, 12))
+    table = html_table(heads, rows, numeric=range(1, 12))
     return f"<details><summary>Layers of {_text(one.design.name)}</summary>{table}</details>"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: range) -> str:
-    def cell(index: int, text: str) -> str:
-        return f'<td class="{"num" if index in numeric else "wrap"}">{_text(text)}</td>'
-
-    head = "".join(f'<th scope="col"><span>{_text(one)}</span></th>' for one in heads)
-    body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _text(text: str) -> str:

@@ -20,7 +20,7 @@ from explore.space import DesignSpace
 from explore.validate.design import Design, design_of_schedules
 from workloads.network import Task
 
-__all__ = ["baseline_design", "reference_machine", "reference_space"]
+__all__ = ["baseline_design", "baseline_schedules", "reference_machine", "reference_space"]
 
 _PRESET = "gemmini-default"
 
@@ -63,6 +63,12 @@ def baseline_design(
     design's name tells.
     """
     machine = reference_machine(space)
+    name, schedules = baseline_schedules(layers, machine)
+    return design_of_schedules(name, "baseline", machine, tasks, layers, schedules, model)
+
+
+def baseline_schedules(layers: Sequence[Layer], machine: Accelerator) -> tuple[str, list[Schedule]]:
+    """What the baseline is called, and its schedules (see `baseline_design`)."""
     schedules: list[Schedule] = []
     own = 0
     for layer in layers:
@@ -75,4 +81,4 @@ def baseline_design(
     name = f"{_PRESET}, Gemmini's tiling"
     if own:
         name += f" ({own} of {len(layers)} layers, which its macros cannot express, as this compiler chooses)"
-    return design_of_schedules(name, "baseline", machine, tasks, layers, schedules, model)
+    return name, schedules

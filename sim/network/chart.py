@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from common.errors import InputError
 from common.figure import drawing, figure_text, new_figure
+from common.files import atomic_write
+from common.page import html_table, page
 from common.text import html_text
 from compiler.network.program import NetworkProgram
 from sim.network.profile import Measured, OperatorProfile
 from sim.network.run import NetworkRun
 from sim.network.table import COLUMNS, kind_of, table_rows
-from sim.trace import colours_of, save_figure, save_page
+from sim.trace.chart import colours_of
+from sim.trace.image import save_figure
 
 __all__ = ["draw_network_html", "draw_network_image"]
 
@@ -124,39 +126,78 @@ def draw_network_html(built: NetworkProgram, run: NetworkRun, path: str | Path) 
     bars = _bars(built, run)
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     colours = colours_of(kinds)
-    traces: list[dict[str, Any]] = []
+    traces = []
     for kind in kinds:
         mine = [bar for bar in bars if bar.kind == kind]
         traces.append(
             {
-                "type": "bar",
-                "orientation": "h",
                 "name": kind,
-                "y": [bar.lane + 0.45 - 0.425 * bar.share for bar in mine],
-                "width": [0.85 * bar.share for bar in mine],
-                "base": [bar.operator.start for bar in mine],
-                "x": [bar.operator.cycles for bar in mine],
-                "marker": {"color": colours[kind], "line": {"color": "white", "width": 0.3}},
-                "hovertext": [_hover(bar) for bar in mine],
-                "hoverinfo": "text",
+                "colour": colours[kind],
+                "lane": [bar.lane for bar in mine],
+                "share": [round(bar.share, 5) for bar in mine],
+                "start": [bar.operator.start for bar in mine],
+                "cycles": [bar.operator.cycles for bar in mine],
+                "hover": [_hover(bar) for bar in mine],
             }
         )
-    layout = {
-        "barmode": "overlay",
-        "height": 620,
-        "xaxis": {"title": {"text": "cycle (height of a bar: share of the operator's cycles)"}},
-        "yaxis": {
-            "tickvals": list(range(len(_LANES))),
-            "ticktext": list(_LANES),
-            "range": [len(_LANES) - 0.5, -0.5],
-            "fixedrange": True,
-        },
-        "margin": {"l": 140, "r": 20, "t": 40, "b": 50},
-    }
-    save_page(f"{built.network.name} in RTL", traces, layout, path, _table(run))
+    cards = "".join(
+        f'<li><span class="label">{html_text(label)}</span><span class="value">{html_text(value)}</span>'
+        f'<span class="remark">{html_text(remark)}</span></li>'
+        for label, value, remark in _cards(run)
+    )
+    *rows, total = table_rows(run)
+    table = html_table(COLUMNS, rows, numeric=range(1, len(COLUMNS) - 1), total=total)
+    text = page(
+        title=f"{built.network.name} on the accelerator's Verilog (baco)",
+        brand="measured run of a network",
+        heading=built.network.name,
+        subheading='run whole on the accelerator\'s Verilog <span class="tag">measured</span>',
+        body=_BODY.format(cards=cards, table=table),
+        data={"traces": traces, "lanes": _LANES},
+        scripts=[(Path(__file__).with_name("page.js")).read_text("utf-8")],
+        plots=True,
+    )
+    atomic_write(path, text)
+
+
+#: What the page shows beside its script.
+_BODY = """<ul class="cards">{cards}</ul>
+<section aria-labelledby="h-chart">
+  <h2 id="h-chart">Who works when</h2>
+  <p class="hint">A bar is an operator; in the lane of a unit it is as high as the share of the operator's cycles in which that
+  unit was busy. Drag over a part to look closer, point at a bar for its numbers.</p>
+  <div class="plot" id="chart" role="img" aria-label="Operators over time, by unit"></div>
+</section>
+<section aria-labelledby="h-table">
+  <h2 id="h-table">Operators</h2>
+  <p class="hint">Click a heading to sort. Units and waits are shares of the operator's cycles.</p>
+  {table}
+</section>"""
+
+
+def _cards(run: NetworkRun) -> list[tuple[str, str, str]]:
+    """Headline numbers: label, value, remark."""
+    cycles = sum(one.cycles for one in run.operators)
+    by_unit: dict[str, int] = {}
+    for one in run.operators:
+        by_unit[one.on] = by_unit.get(one.on, 0) + one.cycles
+    cards = [("Whole program", f"{cycles:,}", "cycles, all operators")]
+    cards += [
+        (f"On the {name}" if name != "both" else "On both", f"{part / cycles:.0%}", f"{part:,} cycles")
+        for name, part in by_unit.items()
+    ]
+    mesh = sum(one.busy["mesh"] for one in run.operators)
+    cards.append(("Array multiplies", f"{mesh / cycles:.0%}", f"{mesh:,} cycles"))
+    guesses = [one.predicted for one in run.operators if one.predicted is not None]
+    if len(guesses) == len(run.operators):
+        cards.append(("Predicted", f"{sum(guesses):,.0f}", f"cycles, {sum(guesses) / cycles - 1:+.1%}"))
+    moved = sum(one.dram_bytes for one in run.operators)
+    cards.append(("Main memory", f"{moved / 2**20:,.1f} MiB", "read and written"))
+    return cards
 
 
 def _hover(bar: _Bar) -> str:
+    """In the markup of plotly, names escaped."""
     one = bar.operator
     predicted = "" if one.predicted is None else f", predicted {one.predicted:,.0f}"
     return (
@@ -164,15 +205,3 @@ def _hover(bar: _Bar) -> str:
         f"{html_text(one.what)}<br>cycle {one.start:,}: {one.cycles:,} cycles{predicted}<br>"
         f"DRAM {one.dram_bytes / 1024:,.0f} KiB"
     )
-
-
-def _table(run: NetworkRun) -> str:
-    def row(cells: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html_text(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    style = (
-        "<style>table{border-collapse:collapse;font:13px sans-serif}td,th{padding:2px 8px;text-align:right}"
-        "td:first-child,td:last-child{text-align:left}tr:nth-child(even){background:#f4f4f4}</style>"
-    )
-    body = "".join(row(cells, "td") for cells in table_rows(run))
-    return f"{style}<table>{row(COLUMNS, 'th')}{body}</table>"

@@ -122,6 +122,7 @@ def test_explore_writes_a_report(capsys: pytest.CaptureFixture[str], tmp_path: P
         "pareto.png",
     ):
         assert (out_dir / name).stat().st_size > 0
+    assert "url=report.html" in (out_dir / "progress.html").read_text("utf-8")
     assert "samples" in err
     assert f"explore --network deepbench_ocr --samples 40 --out {out_dir}" in json.dumps(summary)
 

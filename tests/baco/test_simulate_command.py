@@ -94,8 +94,14 @@ def test_log_to_chart(capsys: pytest.CaptureFixture[str], tmp_path: Path, small:
     log, chart = tmp_path / "log.csv", tmp_path / "chart.html"
     options = ("-e", "functional", "--log", log, "--quiet")
     assert call(capsys, "simulate", product, "-a", small, *options)[0] == 0
-    assert call(capsys, "trace", log, "-o", chart)[0] == 0
+    trace = tmp_path / "trace.json"
+    assert call(capsys, "trace", log, "-o", chart, "--perfetto", trace)[0] == 0
     assert "MVIN" in chart.read_text()
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    assert "MVIN" in names
+    code, out, err = call(capsys, "trace", log)
+    assert (code, out) == (2, "")
+    assert "add --out FILE.html or --perfetto FILE.json" in err
 
 
 def test_streams(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -21,13 +21,15 @@ Loop = tuple[str, int, int]  # dimension, factor, extent of the dimension inside
 
 @dataclass
 class Walked:
-    """Totals over all groups."""
+    """Totals over all groups; `words` by level 0 to 3 and tensor, which add up to `a0` to `a3`."""
 
     macs: int
-    a0: int
-    a1: int
-    a2: int
-    a3: int
+    words: tuple[dict[str, int], ...]
+
+    def __getattr__(self, name: str) -> int:
+        if name in ("a0", "a1", "a2", "a3"):
+            return sum(self.words[int(name[1])].values())
+        raise AttributeError(name)
 
 
 def _loops_outside(mapping: Mapping, level: int) -> list[Loop]:
@@ -96,17 +98,20 @@ def walk(problem: Problem, mapping: Mapping) -> Walked:
     outputs_moved = o1 * _changes(mapping, "O", 1)
     inputs = _input_words(problem, mapping)
     registers = array * _changes(mapping, "W" if mapping.dataflow == "WS" else "O", 0)
+    # Every row takes one input a step.
     if mapping.dataflow == "WS":
-        # Every step a column of the array delivers one partial sum, and every row takes one input.
-        updates, from_scratchpad = steps * mapping.columns, steps * mapping.rows + registers
+        # Every step a column of the array delivers one partial sum.
+        updates, stationary, read = steps * mapping.columns, "W", registers
     else:
-        # Rows take inputs, columns weights; sums stay until their register is wanted for another output.
-        updates, from_scratchpad = registers, steps * mapping.rows + steps * mapping.columns
+        # Columns take weights; sums stay until their register is wanted for another output.
+        updates, stationary, read = registers, "O", steps * mapping.columns
     g = problem.groups
     return Walked(
         macs=g * macs,
-        a0=g * (macs + registers),
-        a1=g * (updates + (updates - outputs) + outputs_moved),
-        a2=g * (from_scratchpad + inputs + weights),
-        a3=g * (weights + inputs + outputs_moved + (outputs_moved - outputs)),
+        words=(
+            {stationary: g * (macs + registers)},
+            {"O": g * (updates + (updates - outputs) + outputs_moved)},
+            {"W": g * (read + weights), "I": g * (steps * mapping.rows + inputs)},
+            {"W": g * weights, "I": g * inputs, "O": g * (outputs_moved + (outputs_moved - outputs))},
+        ),
     )

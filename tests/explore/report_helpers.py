@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from accel.config import Accelerator
+from compiler.layer import Layer
 from compiler.mapping import Mapping, requirement
 from explore.candidate import BatchSummary, Candidate, Cost, LayerCost
+from explore.cost.detail import layer_details
 from explore.cost.reference import (
     MappingBatch,
     ProblemBatch,
@@ -18,7 +21,7 @@ from explore.cost.reference import (
     latency_terms,
 )
 from explore.objective import Objective
-from explore.report import Bound, HostCost, ReportData, SearchRecord
+from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord
 from workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
 from workloads.problem import DIMS, Problem
 
@@ -154,6 +157,17 @@ def report_data(
         for c, flag in zip(found, flags, strict=True)
     ]
     best = min(found, key=lambda c: c.objective)
+    layers_of = [Layer(task.problem) for task in workload.tasks]
+    designs = [(c.mappings, c.accelerator) for c in found]
+    details = layer_details("reference", layers_of, designs, costs)
+    dim = 16
+    mappings = tuple(random_mapping(task.problem, dim, chance) for task in workload.tasks)
+    own, own_costs = candidate(workload.tasks, mappings, dim, 0, slack=2)
+    machine = own.accelerator.replace(name="gemmini-default")
+    (own_details,) = layer_details("reference", layers_of, [(mappings, machine)], [own_costs])
+    baseline = Baseline(
+        "gemmini-default, its own tiling", machine, mappings, own_costs, own_details, own.cost
+    )
     history, least = [], None
     for index, item in enumerate(found):
         least = item.objective if least is None else min(least, item.objective)
@@ -173,6 +187,8 @@ def report_data(
             Bound("SRAM-aware", best.cost.edp / 4, "Knows what the memories cost and hold."),
         ),
         host=[HostCost(g.name, "softmax", "softmax", 1.0, 4096.0, 8192.0) for g in graphs],
+        baseline=baseline,
+        details=dict(enumerate(details)),
     )
 
 
@@ -202,4 +218,6 @@ def hostile(data: ReportData, text: str) -> ReportData:
         command=text,
         bounds=[Bound(text, b.edp, text) for b in data.bounds],
         host=[HostCost(text, text, text, 2.0, 10.0, None)],
+        baseline=data.baseline and replace(data.baseline, name=text),
+        details=data.details,
     )

@@ -123,7 +123,7 @@ def test_what_the_archive_says_is_what_the_model_predicts_of_the_mapping() -> No
                 assert cost.energy_pj == pytest.approx(energy[0, k])
                 assert cost.style is not None
                 compared[cost.style] += 1
-                assert cost.bottleneck in ("compute", "load", "store", "issue")
+                assert cost.bottleneck in ("compute", "memory", "load", "store", "issue")
     assert min(compared.values()) > 30
 
 
@@ -243,7 +243,7 @@ def test_the_model_is_part_of_a_study(tmp_path: Path) -> None:
     total = sum(t.count * one.latency_cycles for t, one in zip(data.tasks, data.best_layers, strict=True))
     assert total == pytest.approx(data.best.cost.latency_cycles, rel=1e-6)
     assert data.search.cost_model == "instruction"
-    assert data.resources == ("compute", "load", "store", "issue")
+    assert data.resources == ("compute", "memory", "load", "store", "issue")
     assert [bound.name for bound in data.bounds] == ["compulsory traffic"]
     with pytest.raises(InputError, match="cost model is instruction in the study, reference now"):
         explore(cost_model="reference", resume=True)

@@ -203,6 +203,8 @@ def test_summary_follows_its_schema(tmp_path: Path, options: dict[str, Any]) -> 
         for i in sorted(range(len(data.candidates)), key=lambda i: data.candidates[i].cost.latency_cycles)
         if data.candidates[i].front
     ]
+    program, host = content["program"], content["host"]["latency_cycles"]
+    assert program["latency_cycles"] == pytest.approx(total + host)
     for layer in content["layers"]:
         busy = layer["cost"]["busy_cycles"]
         assert busy[layer["bottleneck"]] == max(busy.values()) == layer["cost"]["latency_cycles"]

@@ -61,7 +61,10 @@ def predictions(data: Dataset, note: Note = lambda _: None) -> dict[str, dict[st
         costs = {
             "reference": layer_costs(problems, mappings, accelerator),
             "instruction": by_instructions(
-                layer_costs(problems, mappings, accelerator, padded=False), layers, schedules, accelerator
+                layer_costs(problems, mappings, accelerator, padded=False),
+                layers,
+                schedules,
+                [accelerator] * len(layers),
             ),
         }
         for model, ones in costs.items():

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,9 +16,13 @@ from torch import Tensor
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.explicit_plan import exact_products
+from compiler.lower.traffic import Machine
 from explore.cost.reference import AXES, ProblemBatch
 
-__all__ = ["HardwareBatch", "LayerBatch"]
+__all__ = ["HardwareBatch", "LayerBatch", "Resource"]
+
+#: What is busy in the instruction-aware model: the array, the channel of main memory, loads, stores, the host core.
+Resource = Literal["compute", "memory", "load", "store", "issue"]
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ class HardwareBatch:
         scratchpad_rows, accumulator_rows: capacities.
         scratchpad_banks, accumulator_banks: banks.
         loop_ws, loop_conv: 1 where the macro is built.
+        array_speed, host_speed: how many times as fast as built array and host core are.
     """
 
     dim: Tensor
@@ -147,6 +153,8 @@ class HardwareBatch:
     accumulator_banks: Tensor
     loop_ws: Tensor
     loop_conv: Tensor
+    array_speed: Tensor
+    host_speed: Tensor
 
     @classmethod
     def of(cls, accelerators: Sequence[Accelerator], dtype: torch.dtype = torch.float64) -> HardwareBatch:
@@ -160,6 +168,26 @@ class HardwareBatch:
     def rate(self) -> Tensor:
         """Bytes a cycle between memory and accelerator: the slower of port and memory."""
         return torch.minimum(self.bandwidth, self.beat)
+
+    @property
+    def machine(self) -> Machine:
+        """What the cycles of macros depend on."""
+        return Machine(
+            self.dim, self.beat, self.request, self.requests, self.bandwidth, self.load_entries, self.execute_entries,
+            self.array_speed, self.host_speed,
+        )  # fmt: skip
+
+    def doubled(self, resource: Resource) -> HardwareBatch:
+        """The same with twice of one resource: an array, a channel of main memory or a host core of twice the speed, or
+        for loads and stores a memory port of twice the width with twice the requests and loads in flight."""
+        names = {
+            "compute": ("array_speed",),
+            "memory": ("bandwidth",),
+            "issue": ("host_speed",),
+            "load": ("beat", "requests", "load_entries"),
+            "store": ("beat", "requests", "load_entries"),
+        }
+        return replace(self, **{name: 2 * getattr(self, name) for name in names[resource]})
 
     def take(self, index: Tensor) -> HardwareBatch:
         """The accelerators at `index`."""
@@ -194,4 +222,6 @@ def _hardware(a: Accelerator) -> list[float]:
         a.accumulator_banks,
         a.features.loop_ws,
         a.features.loop_conv,
+        1.0,
+        1.0,
     ]

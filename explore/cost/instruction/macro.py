@@ -31,7 +31,7 @@ from compiler.lower.macro_cycles import (
 from compiler.lower.traffic import Machine
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 from explore.cost import tensors
-from explore.cost.instruction.batch import HardwareBatch, LayerBatch
+from explore.cost.instruction.batch import HardwareBatch, LayerBatch, Resource
 from explore.cost.instruction.prediction import InstructionLatency
 from explore.cost.instruction.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
 from explore.cost.reference import MappingBatch
@@ -156,13 +156,8 @@ def _cycles(
     rounding: Rounding,
     constants: MacroConstants,
 ) -> InstructionLatency:
-    machine = Machine(
-        hardware.dim, hardware.beat, hardware.request, hardware.requests, hardware.bandwidth, hardware.load_entries,
-        hardware.execute_entries,
-    )  # fmt: skip
-    return _terms(
-        formula(TensorArrays(rounding), machine, layers, _shape(layers, mappings, rounding), constants)
-    )
+    shape = _shape(layers, mappings, rounding)
+    return _terms(formula(TensorArrays(rounding), hardware.machine, layers, shape, constants))
 
 
 def _terms(found: MacroCycles) -> InstructionLatency:
@@ -174,15 +169,29 @@ def _terms(found: MacroCycles) -> InstructionLatency:
         found.ends,
     )
     same = torch.broadcast_tensors(*parts)  # type: ignore[no-untyped-call]
-    return InstructionLatency(found.total, torch.stack(same), found.bytes)
+    moved = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+        found.weight_bytes, found.input_bytes, found.addend_bytes, found.result_bytes
+    )
+    return InstructionLatency(found.total, torch.stack(same), found.bytes, torch.stack(moved))
 
 
 def schedule_latency(
-    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+    layer: Layer,
+    schedule: LoopWsSchedule | LoopConvSchedule,
+    accelerator: Accelerator,
+    twice: Resource | None = None,
 ) -> InstructionLatency:
     """As `macro_latency`, of one schedule: what its tiles, order and kept operands say, which need not be what a mapping
-    would be realised by. Raises InfeasibleError if it cannot be carried out."""
-    found = macro_cycles(layer, schedule, accelerator)
+    would be realised by. Raises InfeasibleError if it cannot be carried out.
+
+    Args:
+        twice: a resource that there is twice of (`HardwareBatch.doubled`).
+    """
+    machine = None
+    if twice is not None:
+        machine = HardwareBatch.of([accelerator]).doubled(twice).machine
+        machine = Machine(*(one.item() for one in astuple(machine)))
+    found = macro_cycles(layer, schedule, accelerator, machine)
     return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
 

@@ -27,7 +27,7 @@ from compiler.lower.traffic import MEMORY_LATENCY
 from compiler.mapping import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.cost import tensors
-from explore.cost.instruction.batch import HardwareBatch, LayerBatch
+from explore.cost.instruction.batch import HardwareBatch, LayerBatch, Resource
 from explore.cost.instruction.commands import Commands, count_commands
 from explore.cost.instruction.host import HOST_FEATURES, host_features
 from explore.cost.instruction.macro import is_macro, macro_latency, schedule_latency
@@ -138,6 +138,7 @@ class Work:
         waves: the array.
         read, written: all reads, all writes.
         bytes: that memory moves, not cycles.
+        moved: (4, B) these bytes by `MOVED`.
     """
 
     host_loads: Tensor
@@ -150,6 +151,7 @@ class Work:
     read: Tensor
     written: Tensor
     bytes: Tensor
+    moved: Tensor
 
 
 def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLatency:
@@ -168,20 +170,22 @@ def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Ins
     waits = fills * k["load_wait"] + late_tiles * k["store_wait"] + fences
     loads = work.loads + fills * k["load_wait"]
     stores = work.stores + late_tiles * k["store_wait"]
-    host = work.host_loads + work.host_passes + work.host_stores
+    host_loads, host_passes, host_stores = (
+        one / t.hardware.host_speed for one in (work.host_loads, work.host_passes, work.host_stores)
+    )
+    host = host_loads + host_passes + host_stores
     power = k["overlap"]
     waves = work.waves + torch.where(t.os, zero, c.weight_blocks * k["exchange"])
+    waves = waves / t.hardware.array_speed
     busy = _join(power, waves, work.beside)
     together = _join(power, host, loads + busy + stores)
     apart = (
-        _join(power, work.host_loads, loads)
-        + _join(power, work.host_passes, busy)
-        + _join(power, work.host_stores, stores)
+        _join(power, host_loads, loads) + _join(power, host_passes, busy) + _join(power, host_stores, stores)
     )
     start = k["start"] + zero
     cycles = together + k["phases"] * (apart - together) + fences + start
     terms = torch.stack([waves, work.read, work.written, host, start + waits])
-    return InstructionLatency(cycles, terms, work.bytes)
+    return InstructionLatency(cycles, terms, work.bytes, work.moved)
 
 
 def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
@@ -284,21 +288,37 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
         + sums_in.bytes
         + results.bytes
         + sums_out.bytes,
+        moved=torch.stack(
+            torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+                weights.bytes,
+                inputs.bytes,
+                bias.bytes + residual.bytes + sums_in.bytes,
+                results.bytes + sums_out.bytes,
+            )
+        ),
     )
 
 
 def predict_layers(
-    layers: Sequence[Layer], how: Sequence[Schedule | Mapping], accelerator: Accelerator
+    layers: Sequence[Layer],
+    how: Sequence[Schedule | Mapping],
+    accelerator: Accelerator | Sequence[Accelerator],
+    twice: Resource | None = None,
 ) -> list[InstructionLatency]:
     """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says.
 
+    Args:
+        accelerator: one for all layers, or one each: many at once take little longer than one.
+        twice: a resource that there is twice of (`HardwareBatch.doubled`).
+
     Raises InfeasibleError for a macro schedule that cannot be carried out.
     """
+    accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
     rest: list[tuple[int, Layer, Mapping, bool, float]] = []
     found: dict[int, InstructionLatency] = {}
-    for place, (layer, one) in enumerate(zip(layers, how, strict=True)):
+    for place, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
         if isinstance(one, LoopWsSchedule | LoopConvSchedule):
-            found[place] = schedule_latency(layer, one, accelerator)
+            found[place] = schedule_latency(layer, one, accelerator, twice)
             continue
         schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
         if isinstance(schedule, DepthwiseSchedule):
@@ -311,15 +331,16 @@ def predict_layers(
             rest.append((place, layer, one, True, 0.0))
     if rest:
         places, inner, mappings, macros, before = zip(*rest, strict=True)
+        hardware = HardwareBatch.of([accelerators[place] for place in places])
         predicted = latency(
             LayerBatch.of(inner),
             MappingBatch.of(mappings),
-            HardwareBatch.of([accelerator] * len(inner)),
+            hardware if twice is None else hardware.doubled(twice),
             torch.tensor(macros),
         )
-        first = torch.tensor(before, dtype=predicted.cycles.dtype)
+        first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
         terms = predicted.terms.clone()
         terms[TERMS.index("start")] += first
-        whole = InstructionLatency(predicted.cycles + first, terms, predicted.bytes)
+        whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
         found |= {place: whole.take(slice(at, at + 1)) for at, place in enumerate(places)}
     return [found[place] for place in range(len(layers))]

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["TERMS", "InstructionLatency"]
+__all__ = ["MOVED", "TERMS", "InstructionLatency"]
 
 #: What `InstructionLatency.terms` has, in order.
 TERMS = ("compute", "load", "store", "issue", "start")
+#: What `InstructionLatency.moved` has, in order; addends are bias, residual and partial sums that come back.
+MOVED = ("weights", "inputs", "addends", "results")
 
 
 class InstructionLatency(NamedTuple):
@@ -22,11 +24,13 @@ class InstructionLatency(NamedTuple):
         terms: (5, B) cycles by `TERMS`: in which the array, loads, stores and the host core are busy, and what start,
             end and waits in between take. All but the last overlap.
         bytes: (B,) that the channel of main memory moves, unused parts of its bursts included.
+        moved: (4, B) these bytes by `MOVED`.
     """
 
     cycles: Tensor
     terms: Tensor
     bytes: Tensor
+    moved: Tensor
 
     @property
     def names(self) -> tuple[str, ...]:

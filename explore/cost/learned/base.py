@@ -103,8 +103,8 @@ def instruction_base(
     work = measure_work(tiling, counts, constants())
     terms = dict(zip(found.names, found.terms, strict=True))
     for part in (counts, work):
-        # the bytes of all operands together are no news: those of each are among the counts
-        names = [one.name for one in fields(part) if one.name != "bytes"]
+        # the bytes that memory moves are no news: those of each operand are among the counts
+        names = [one.name for one in fields(part) if one.name not in ("bytes", "moved")]
         terms |= {name.replace("_", " "): getattr(part, name) for name in names}
     host = host_features(tiling, counts)
     terms |= {

@@ -31,6 +31,9 @@ class Element {
   removeAttribute(name) { delete this.attributes[name]; }
   addEventListener(name, action) { (this.listeners[name] ||= []).push(action); }
   on(name, action) { this.addEventListener(name, action); }
+  showModal() { this.open = true; }
+  close() { this.open = false; }
+  click() { this.fire("click"); }
   fire(name, event = {}) { for (const action of this.listeners[name] || []) action({ stopPropagation() {}, ...event }); }
   all(test, found = []) {
     for (const child of this.children) {
@@ -52,6 +55,8 @@ var document = {
   body: new Element("body"),
   documentElement: new Element("html"),
   createElement: (tag) => new Element(tag),
+  createElementNS: (space, tag) => new Element(tag),
+  querySelectorAll: () => [],
   getElementById(id) {
     if (!IDS.includes(id)) throw new Error("the page has no element '" + id + "'");
     if (!elements[id]) {
@@ -62,6 +67,13 @@ var document = {
   },
 };
 var getComputedStyle = () => ({ getPropertyValue: () => "#123456", fontFamily: "sans" });
+var location = { hash: "", pathname: "/report.html", search: "" };
+var history = { replaceState(state, title, address) { location.hash = address.startsWith("#") ? address : ""; } };
+var windowListeners = {};
+var addEventListener = (name, action) => { (windowListeners[name] ||= []).push(action); };
+var saved = [];
+var URL = { createObjectURL: (blob) => { saved.push(blob); return "blob:"; }, revokeObjectURL() {} };
+var setTimeout = () => {};
 var matchMedia = () => ({ addEventListener() {} });
 var navigator = {};
 var Plotly = {

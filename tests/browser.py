@@ -12,8 +12,11 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, get_args
 
+Look = Literal["light", "dark", "print"]
+LOOKS: tuple[Look, ...] = get_args(Look)
+LAYOUT_CHECK = Path(__file__).with_name("layout_check.js").read_text("utf-8")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 
 
@@ -72,8 +75,24 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
+        self.look(width, height)
+
+    def look(self, width: int, height: int = 1000, *, look: Look = "light") -> None:
+        """The window's size, and what the reader prefers: light, dark, or to print (which is always light)."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if look == "dark" else "light"}
+        media = "print" if look == "print" else "screen"
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+
+    def layout_problems(self) -> list[str]:
+        """What is wrong with the page as it looks now, in sentences (tests/layout_check.js)."""
+        # what answers to another window or look does so a moment later
+        self.evaluate("new Promise((go) => setTimeout(() => requestAnimationFrame(go), 300))")
+        found = self.evaluate(LAYOUT_CHECK)
+        assert found["labels"] > 10, "the page shows hardly any text"
+        return list(found["problems"])
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Result of one command; events that come meanwhile are noted."""
@@ -132,9 +151,11 @@ class Browser:
             time.sleep(0.05)
         raise TimeoutError(f"never true: {expression}; problems so far: {self.problems}")
 
-    def open(self, path: Path) -> None:
-        """Show a file of the disk."""
-        self.call("Page.navigate", url=path.resolve().as_uri())
+    def open(self, path: Path, address: str = "") -> None:
+        """Show a file of the disk, at an address within it (`#...`)."""
+        if address:  # or the browser would stay on a page that it shows already
+            self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=path.resolve().as_uri() + address)
         self.wait_for("document.readyState === 'complete'")
 
     def click(self, x: float, y: float) -> None:

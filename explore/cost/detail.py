@@ -1,0 +1,182 @@
+"""One layer in detail, as a report draws it: words and bytes by tensor, what the memories hold, what more of a resource
+would give. Every number is an existing model's; nothing is counted here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.layer import Layer
+from compiler.lower.occupancy import Held, lanes, occupancy
+from compiler.lower.realise import realise
+from compiler.mapping import Mapping, tile_words
+from compiler.schedule import Schedule
+from explore.candidate import CostModelName, LayerCost
+from explore.cost.instruction import predict_layers
+from explore.cost.instruction.prediction import MOVED
+from explore.cost.layers import layer_words
+from explore.cost.predicted import RESOURCES
+from explore.cost.schedules import standing_mappings
+
+__all__ = ["HeldBytes", "LayerDetail", "layer_details", "schedule_details"]
+
+
+@dataclass(frozen=True)
+class HeldBytes:
+    """A tensor in a local memory: bytes of one copy (with the instruction-aware model whole rows), and copies."""
+
+    memory: str
+    tensor: str
+    bytes: float
+    copies: int
+
+
+@dataclass(frozen=True)
+class LayerDetail:
+    """One run of one layer.
+
+    Attributes:
+        words: of (W, I, O) read and written at levels 0 (registers), 1 (accumulator), 2 (scratchpad), 3 (DRAM), as the
+            reference model counts them; they add up to `LayerCost.accesses`, but for DRAM with the instruction-aware
+            model, which predicts the bytes that code moves there (`moved`).
+        moved: bytes that main memory moves, by `explore.cost.instruction.prediction.MOVED`; empty with the reference
+            model.
+        held: what the local memories hold; empty where the code cannot be compiled.
+        lanes: rows and columns of the array that a full pass uses.
+        doubled: latency in cycles with twice of each resource, in the order of `LayerCost.resources`; all else, the
+            mapping too, stays.
+    """
+
+    words: tuple[tuple[float, ...], ...]
+    moved: tuple[float, ...]
+    held: tuple[HeldBytes, ...]
+    lanes: tuple[int, int]
+    doubled: tuple[float, ...]
+
+    @property
+    def moved_by_name(self) -> dict[str, float]:
+        """`moved` with its names."""
+        return dict(zip(MOVED, self.moved, strict=True)) if self.moved else {}
+
+
+def layer_details(
+    model: CostModelName,
+    layers: Sequence[Layer],
+    designs: Sequence[tuple[Sequence[Mapping], Accelerator]],
+    costs: Sequence[Sequence[LayerCost]],
+) -> list[list[LayerDetail]]:
+    """Details of one run of each layer under its mapping, for each of many designs.
+
+    Args:
+        designs: mappings, one a layer, and the accelerator they are for.
+        costs: what the same model says of them.
+    """
+    problems = [layer.problem for layer in layers]
+    if model == "reference":
+        return [
+            [
+                LayerDetail(
+                    words,
+                    (),
+                    _reference_held(layer, mapping, accelerator),
+                    (mapping.rows, mapping.columns),
+                    _halved(cost),
+                )
+                for layer, mapping, cost, words in zip(
+                    layers, mappings, found, layer_words(problems, mappings), strict=True
+                )
+            ]
+            for (mappings, accelerator), found in zip(designs, costs, strict=True)
+        ]
+    words = [layer_words(problems, mappings, padded=False) for mappings, _ in designs]
+    schedules = [
+        [realise(layer, mapping, accelerator) for layer, mapping in zip(layers, mappings, strict=True)]
+        for mappings, accelerator in designs
+    ]
+    return _details(layers, designs, words, schedules)
+
+
+def schedule_details(
+    model: CostModelName,
+    layers: Sequence[Layer],
+    schedules: Sequence[Schedule],
+    costs: Sequence[LayerCost],
+    accelerator: Accelerator,
+) -> list[LayerDetail]:
+    """As `layer_details`, of one design's schedules. Raises InfeasibleError for one that cannot be carried out."""
+    problems, mappings = standing_mappings(layers, schedules, accelerator)
+    words = layer_words(problems, mappings, padded=False)
+    (details,) = _details(layers, [(schedules, accelerator)], [words], [schedules])
+    if model == "instruction":
+        return details
+    return [
+        LayerDetail(one.words, (), one.held, one.lanes, _halved(cost))
+        for one, cost in zip(details, costs, strict=True)
+    ]
+
+
+def _details(
+    layers: Sequence[Layer],
+    designs: Sequence[tuple[Sequence[Mapping] | Sequence[Schedule], Accelerator]],
+    words: Sequence[Sequence[tuple[tuple[float, ...], ...]]],
+    schedules: Sequence[Sequence[Schedule]],
+) -> list[list[LayerDetail]]:
+    """By the instruction-aware model; all are predicted together, once with twice of each resource."""
+    rows = list(layers) * len(designs)
+    how = [one for ones, _ in designs for one in ones]
+    accelerators = [accelerator for _, accelerator in designs for _ in layers]
+    found = predict_layers(rows, how, accelerators)
+    twice = [predict_layers(rows, how, accelerators, resource) for resource in RESOURCES]
+    details, place = [], 0
+    for (_, accelerator), own_words, own_schedules in zip(designs, words, schedules, strict=True):
+        own = []
+        for layer, counted, schedule in zip(layers, own_words, own_schedules, strict=True):
+            cycles = float(found[place].cycles)
+            own.append(
+                LayerDetail(
+                    counted,
+                    tuple(found[place].moved.flatten().tolist()),
+                    _held(layer, schedule, accelerator),
+                    lanes(layer, schedule, accelerator),
+                    # the fitted terms for overlap may charge a little for what is idle longer; more is never slower
+                    tuple(min(cycles, float(one[place].cycles)) for one in twice),
+                )
+            )
+            place += 1
+        details.append(own)
+    return details
+
+
+def _halved(cost: LayerCost) -> tuple[float, ...]:
+    """Latencies of the reference model, the largest of the terms, with each term halved in turn."""
+    terms = cost.latency_terms
+    return tuple(max(*(t / (1 + (i == n)) for i, t in enumerate(terms)), 0.0) for n in range(len(terms)))
+
+
+def _held(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tuple[HeldBytes, ...]:
+    """Of code; nothing where it cannot be compiled."""
+    widths = {"scratchpad": accelerator.input_bits, "accumulator": accelerator.accumulator_bits}
+
+    def in_bytes(one: Held) -> HeldBytes:
+        row = accelerator.dim * widths[one.memory] / 8
+        return HeldBytes(one.memory, one.tensor, one.rows * row, one.copies)
+
+    try:
+        return tuple(in_bytes(one) for one in occupancy(layer, schedule, accelerator))
+    except InfeasibleError:
+        return ()
+
+
+def _reference_held(layer: Layer, mapping: Mapping, accelerator: Accelerator) -> tuple[HeldBytes, ...]:
+    """Of a mapping by the rules of the reference model: words without padding, every column of the accumulator."""
+    words = tile_words(mapping, layer.problem)
+    column = accelerator.dim * accelerator.accumulator_bits / 8
+    size = {"W": accelerator.input_bits / 8, "I": accelerator.input_bits / 8, "O": column}
+    return tuple(
+        HeldBytes(
+            "accumulator" if tensor == "O" else "scratchpad", tensor, words[tensor] * size[tensor], copies
+        )
+        for tensor, copies in zip("WIO", mapping.buffering, strict=True)
+    )

@@ -1,0 +1,214 @@
+  // Designs to choose from: the picture, the list, the panel of the design in view.
+  const NEAR = 5; // the picture shows what is within this factor of the best
+  let designTable = null;
+
+  // Mappings found for one accelerator: the best of them stands for it.
+  const groups = new Map();
+  D.candidates.forEach((c, id) => groups.set(c.hash + (c.label || ""), [...(groups.get(c.hash + (c.label || "")) || []), id]));
+  const mappingsOf = (id) => groups.get(D.candidates[id].hash + (D.candidates[id].label || ""));
+  const heads = [...groups.values()].map((members) => members.reduce((a, b) => (D.candidates[b].value < D.candidates[a].value ? b : a)));
+  const isFront = (id) => mappingsOf(id).some((other) => D.candidates[other].front);
+
+  const values = (name) => D.candidates.map((c) => c[name] * METRICS[name].scale);
+
+  function designHover(c) {
+    return [
+      "<b>" + designName(c) + "</b> (" + status(c) + ")",
+      "scratchpad " + c.spad + " KiB, accumulator " + c.acc + " KiB",
+      "latency " + si(c.latency, "cycles") + " (" + si(c.latency / (c.clock * 1e6), "s") + ")",
+      "energy " + joules(c.energy),
+      "EDP " + edpText(c.edp) + " µJ·cycles",
+      "area " + sig(c.area) + " mm², power " + si(c.power, "W"),
+    ].join("<br>");
+  }
+
+  /** What no filter takes away: the best, Gemmini's machine, what was measured, what is in view or pinned. */
+  const always = (id) => D.candidates[id].label || D.candidates[id].status || id === D.best || id === chosen || pinned.includes(id);
+  function passes(id) {
+    const c = D.candidates[id];
+    if (always(id)) return true;
+    if (!$("every-mapping").checked && !heads.includes(id)) return false;
+    if ($("only-front").checked && !isFront(id)) return false;
+    if ($("filter-dim").value && String(c.dim) !== $("filter-dim").value) return false;
+    const area = parseFloat($("filter-area").value);
+    if (Number.isFinite(area) && c.area > area) return false;
+    return true;
+  }
+  const near = (id, list) => list.every((one) => !(one[id] > NEAR * one[D.best]));
+
+  /** Members that no other member is below and left of, from left to right. */
+  function staircase(xs, ys, members) {
+    const kept = [];
+    let least = Infinity;
+    for (const i of [...members].sort((a, b) => xs[a] - xs[b] || ys[a] - ys[b])) {
+      if (ys[i] < least) {
+        kept.push(i);
+        least = ys[i];
+      }
+    }
+    return kept;
+  }
+
+  function drawFront() {
+    const colors = theme();
+    const names = [$("axis-x").value, $("axis-y").value, $("axis-c").value];
+    const [xs, ys, cs] = names.map(values);
+    let shown = D.candidates.map((_, id) => id).filter(passes);
+    const all = shown.length;
+    if (!$("zoom-all").checked) shown = shown.filter((id) => always(id) || near(id, [xs, ys]));
+    $("front-note").hidden = shown.length === all;
+    $("front-note").textContent = plural(all - shown.length, "design") + " more than " + NEAR + "× the best in " + METRICS[names[0]].label + " or " + METRICS[names[1]].label + (all - shown.length === 1 ? " is" : " are") + " outside the picture.";
+    const found = shown.filter((id) => !D.candidates[id].label);
+    const front = found.filter(isFront), rest = found.filter((id) => !isFront(id));
+    const pick = (list, members) => members.map((i) => list[i]);
+    const points = (members, more) => ({
+      type: "scatter", mode: "markers",
+      x: pick(xs, members), y: pick(ys, members), customdata: members,
+      text: members.map((i) => designHover(D.candidates[i])),
+      hovertemplate: "%{text}<extra></extra>",
+      ...more,
+    });
+    const stairs = staircase(xs, ys, front.length ? front : rest);
+    const c = METRICS[names[2]];
+    // measured points, each with a line to the prediction it came from
+    const moved = found.filter((i) => D.candidates[i].was);
+    const before = (name, i) => (D.candidates[i].was[name] === undefined ? D.candidates[i][name] : D.candidates[i].was[name]) * METRICS[name].scale;
+    const lines = (k, list) => moved.flatMap((i) => [before(names[k], i), list[i], null]);
+    const failed = found.filter((i) => ["failed", "infeasible"].includes(D.candidates[i].status));
+    const machine = shown.filter((id) => D.candidates[id].label);
+    const traces = [
+      points(rest, { name: "dominated", marker: { size: 7, color: colors.faint, opacity: 0.55 }, visible: rest.length ? true : "legendonly", showlegend: rest.length > 0 }),
+      { type: "scatter", mode: "lines", x: pick(xs, stairs), y: pick(ys, stairs), line: { shape: "hv", color: colors.faint, width: 1.2 }, hoverinfo: "skip", showlegend: false },
+      points(front, {
+        name: "Pareto front",
+        marker: {
+          size: 10, color: pick(cs, front), colorscale: "Viridis", line: { color: colors.soft, width: 0.8 },
+          showscale: front.length > 1 && !narrow(),
+          colorbar: { title: { text: c.label + ", " + c.unit, side: "right", font: { size: 12, color: colors.soft } }, thickness: 10, outlinewidth: 0, tickformat: c.format, ticksuffix: c.suffix, len: 0.9 },
+        },
+      }),
+      ...(moved.length ? [
+        { type: "scatter", mode: "lines", x: lines(0, xs), y: lines(1, ys), line: { color: colors.soft, width: 1, dash: "dot" }, hoverinfo: "skip", showlegend: false },
+        { type: "scatter", mode: "markers", name: "predicted before", x: moved.map((i) => before(names[0], i)), y: moved.map((i) => before(names[1], i)), marker: { symbol: "circle-open", size: 9, color: colors.soft }, hoverinfo: "skip" },
+        points(moved, { name: "measured", marker: { symbol: "diamond", size: 12, color: colors.accent, line: { color: colors.paper, width: 1 } } }),
+      ] : []),
+      ...(failed.length ? [points(failed, { name: "failed or infeasible", marker: { symbol: "x", size: 11, color: "#d55e00" } })] : []),
+      ...(machine.length ? [points(machine, { name: D.candidates[machine[0]].label, marker: { symbol: "square", size: 12, color: "#cc79a7", line: { color: colors.paper, width: 1 } } })] : []),
+      points([D.best], { name: "best", marker: { symbol: "star", size: 17, color: colors.star, line: { color: colors.paper, width: 1 } } }),
+      ...(pinned.length ? [points(pinned, { name: "pinned", hoverinfo: "skip", hovertemplate: null, marker: { symbol: "square-open", size: 19, color: colors.ink, line: { width: 1.5, color: colors.ink } } })] : []),
+      points([chosen], { name: "shown below", hoverinfo: "skip", hovertemplate: null, marker: { symbol: "circle-open", size: 21, color: colors.accent, line: { width: 2.5, color: colors.accent } } }),
+    ];
+    return Plotly.react($("plot-front"), traces, layout(colors, {
+      xaxis: metricAxis(colors, names[0], pick(xs, shown)),
+      yaxis: metricAxis(colors, names[1], pick(ys, shown)),
+      margin: { l: 56, r: 16, t: narrow() ? 84 : 48, b: 48 },
+      hovermode: "closest",
+    }), config());
+  }
+  const metricAxis = (colors, name, list) => {
+    const m = METRICS[name];
+    return axis(colors, m.label + ", " + m.unit, { ...scaled(list), tickformat: m.format, ticksuffix: m.suffix });
+  };
+
+  function showDesign() {
+    const c = D.candidates[chosen];
+    const ms = c.latency / (c.clock * 1e6);
+    const rows = [
+      ["Array", c.dim + " × " + c.dim, "PEs"],
+      ["Dataflow", { WS: "weight-stationary", OS: "output-stationary", both: "WS and OS" }[c.flow] || c.flow, ""],
+      ["Scratchpad", grouped(c.spad), "KiB"],
+      ["Accumulator", grouped(c.acc), "KiB"],
+      ["Clock", sig(c.clock / 1e3), "GHz"],
+      ["DRAM", sig(c.dram), "bytes/cycle"],
+      ["Latency", si(ms, "s"), si(c.latency, "cycles")],
+      ["Energy", joules(c.energy), ""],
+      ["EDP", edpText(c.edp), "µJ·cycles"],
+      ["Area", sig(c.area), "mm²"],
+      ["Power", si(c.power, "W"), "average"],
+    ];
+    if (!c.label) rows.push(["Found after", grouped(c.samples), "evaluations"]);
+    const best = D.candidates[D.best];
+    if (chosen !== D.best && best.edp > 0) rows.push(["EDP against the best", sig(c.edp / best.edp) + "×", ""]);
+    const list = h("dl");
+    for (const [name, value, unit] of rows) list.append(h("dt", {}, name), h("dd", {}, value + " ", h("small", {}, unit)));
+    const pin = h("button", { type: "button", onclick: () => togglePin(chosen) }, pinned.includes(chosen) ? "unpin" : "pin to compare");
+    const files = [pin, h("button", { type: "button", onclick: saveAccelerator }, "accelerator.yaml"), h("button", { type: "button", onclick: saveMappings }, "mappings.yaml"), h("button", { type: "button", onclick: saveLayers }, "layers.csv")];
+    const where = c.note ? c.note : status(c) + " · " + c.source + " · hash " + c.hash.slice(0, 8);
+    $("design").replaceChildren(h("h3", {}, designName(c)), h("p", { class: "where" }, where), list, h("p", { class: "buttons" }, files), ...otherMappings(chosen));
+    $("showing-name").textContent = designName(c) + ", " + c.spad + " KiB scratchpad, " + c.acc + " KiB accumulator" + (chosen === D.best ? " (best)" : "");
+    $("back").hidden = chosen === D.best;
+    if (designTable) designTable.mark((id) => id === chosen);
+  }
+  /** The other mappings found for the same accelerator, to open. */
+  function otherMappings(id) {
+    const members = mappingsOf(id);
+    if (members.length < 2) return [];
+    const table = h("table");
+    const sorted = [...members].sort((a, b) => D.candidates[a].value - D.candidates[b].value);
+    fillTable(table, [
+      { title: "Design", cell: (one) => h("button", { type: "button", onclick: () => select(one) }, "#" + one) },
+      { title: "Latency", unit: "cycles", num: true, cell: (one) => si(D.candidates[one].latency) },
+      { title: "Energy", unit: "J", num: true, cell: (one) => joules(D.candidates[one].energy) },
+      { title: "EDP", num: true, cell: (one) => edpText(D.candidates[one].edp) },
+    ], sorted, { most: 10 }).mark((one) => one === id);
+    return [h("details", {}, h("summary", {}, members.length + " mappings on this accelerator"), h("div", { class: "scroll" }, table))];
+  }
+
+  function listDesigns() {
+    const of = (key) => (id) => D.candidates[id][key];
+    const column = (title, unit, key, text) => ({ title, unit, num: true, sort: of(key), cell: (id) => text(D.candidates[id][key]) });
+    const order = D.candidates.map((_, id) => id).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
+    designTable = fillTable($("designs"), [
+      {
+        title: "Compare", cell: (id) => {
+          const box = h("input", { type: "checkbox", "aria-label": "pin " + designName(D.candidates[id]), onclick: (event) => event.stopPropagation(), onchange: () => togglePin(id) });
+          box.checked = pinned.includes(id);
+          return box;
+        },
+      },
+      { title: "Design", sort: (id) => D.candidates[id].label || id, cell: (id) => h("button", { type: "button", onclick: (event) => { event.stopPropagation(); select(id); } }, D.candidates[id].label || "#" + id) },
+      { title: "Status", class: "limit", sort: (id) => status(D.candidates[id]), cell: (id) => status(D.candidates[id]) },
+      { title: "Mappings", num: true, sort: (id) => mappingsOf(id).length, cell: (id) => String(mappingsOf(id).length) },
+      column("Array side", "PEs", "dim", String),
+      column("Scratchpad", "KiB", "spad", grouped),
+      column("Accumulator", "KiB", "acc", grouped),
+      column("Latency", "cycles", "latency", (v) => si(v)),
+      column("Energy", "J", "energy", joules),
+      column("EDP", "µJ·cycles", "edp", edpText),
+      column("Area", "mm²", "area", (v) => sig(v)),
+      column("Found after", "evaluations", "samples", (v) => (v ? grouped(v) : "–")),
+    ], order, { pick: (id) => select(id), most: 10 });
+    filterDesigns();
+  }
+  function filterDesigns() {
+    designTable.show(passes);
+    designTable.mark((id) => id === chosen);
+    const shown = D.candidates.map((_, id) => id).filter(passes);
+    $("designs-count").textContent = $("every-mapping").checked ? plural(shown.length, "design") : plural(heads.filter((id) => shown.includes(id)).length, "accelerator");
+  }
+
+  // ---------------------------------------------------------------- files to keep
+  function saveDesigns() {
+    const columns = [["design", "id"], ["status"], ["array_side", "dim"], ["scratchpad_kib", "spad"], ["accumulator_kib", "acc"], ["latency_cycles", "latency"], ["energy_pj", "energy"], ["edp_uj_cycles", "edp"], ["area_mm2", "area"], ["power_w", "power"], ["evaluations", "samples"], ["source"], ["config_hash", "hash"]];
+    const order = D.candidates.map((_, id) => id).filter(passes).sort((a, b) => D.candidates[a].value - D.candidates[b].value || a - b);
+    const rows = order.map((id) => { const c = D.candidates[id]; return columns.map(([name, key]) => (name === "design" ? c.label || c.id : name === "status" ? status(c) : c[key || name])); });
+    download("designs.csv", csv([columns.map(([name]) => name), ...rows]), "text/csv");
+  }
+  async function saveAccelerator() {
+    everything ||= unpack("packed");
+    download("accelerator.yaml", (await everything).accelerators[D.candidates[chosen].hash], "application/yaml");
+  }
+  function saveLayers() {
+    if (!rowsShown) return;
+    const names = ["network", "layer", "runs", "latency_cycles", "energy_pj", "limited_by", "array_use", "dram_words", ...D.limits.map((name) => "busy_" + name + "_cycles"), "style", "mapping"];
+    download("layers.csv", csv([names, ...rowsShown.map((r) => [r.task.network, r.task.name, r.task.count, r.one, r.energy / r.task.count, D.limits[r.limit], r.use, r.dram, ...r.busy, r.style, r.mapping])]), "text/csv");
+  }
+  /** As best/mappings.yaml has it; strings in double quotes read alike in JSON and YAML. */
+  function saveMappings() {
+    if (!rowsShown) return;
+    const lines = ["accelerator: " + JSON.stringify(D.candidates[chosen].hash), "layers:"];
+    for (const { task, mapping, twice } of rowsShown) {
+      lines.push("- network: " + JSON.stringify(task.network), "  operators: " + JSON.stringify(task.operators), "  count: " + task.count, "  problem: " + JSON.stringify(task.sizes), "  mapping: " + JSON.stringify(mapping), "  double_buffered: " + JSON.stringify([...twice]));
+    }
+    download("mappings.yaml", lines.join("\n") + "\n", "application/yaml");
+  }

@@ -1,0 +1,110 @@
+"""`progress.html`: a page that lives while a search runs, and leads to the report when it is there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from common.files import atomic_write
+from common.page import page
+from common.text import html_text
+from explore.candidate import BatchSummary
+from explore.engine import Budget, Progress
+from explore.objective import Objective
+from explore.report.payload import history
+from explore.report.units import scientific, significant
+
+__all__ = ["PROGRESS_PAGE", "LivePage"]
+
+#: Name of the page in the folder of a study.
+PROGRESS_PAGE = "progress.html"
+#: Seconds between two versions, and after which a browser looks for the next one.
+_INTERVAL, _REFRESH = 2.0, 3
+_ASSETS = Path(__file__).parent
+
+
+class LivePage:
+    """Writes the page as a search advances (an `explore.engine.Progress`, which hands on to another).
+
+    Args:
+        folder: of the study; made by the search before the first call.
+        networks: their names, for the heading.
+        objective: what is minimised; the page shows its first metric.
+        tasks: problem-mapping evaluations a design point.
+        inner: who else wants to know.
+    """
+
+    def __init__(
+        self, folder: Path, networks: str, objective: Objective, tasks: int, inner: Progress | None = None
+    ) -> None:
+        self._path = folder / PROGRESS_PAGE
+        self._networks, self._objective, self._tasks, self._inner = networks, objective, tasks, inner
+        self._summaries: list[BatchSummary] = []
+        self._notes: list[str] = []
+        self._budget: Budget | None = None
+        self._written = -_INTERVAL
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """A batch has been recorded. Raises StorageError when the page cannot be written."""
+        self._summaries.append(summary)
+        self._budget = budget
+        now = time.monotonic()
+        if now - self._written >= _INTERVAL:
+            self._written = now
+            self._write(f'<meta http-equiv="refresh" content="{_REFRESH}">', "searching", "")
+        if self._inner is not None:
+            self._inner.update(summary, budget)
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+        self._notes.append(text)
+        if self._inner is not None:
+            self._inner.note(text)
+
+    def finish(self) -> None:
+        """The report has been written: the page leads there. Raises StorageError when the page cannot be written."""
+        link = '<p class="lead">The search has ended: <a href="report.html">report.html</a> shows what it found.</p>'
+        self._write('<meta http-equiv="refresh" content="2; url=report.html">', "ended", link)
+
+    def _write(self, head: str, state: str, more: str) -> None:
+        notes = "".join(f"<li>{html_text(note)}</li>" for note in self._notes)
+        cards = "".join(
+            f'<li><span class="label">{html_text(label)}</span><span class="value">{html_text(value)}</span>'
+            f'<span class="remark">{html_text(remark)}</span></li>'
+            for label, value, remark in self._cards()
+        )
+        body = (
+            f'{more}<ul class="cards">{cards}</ul>'
+            + (f'<ul class="notes">{notes}</ul>' if notes else "")
+            + '<section aria-labelledby="h-best"><h2 id="h-best">Best so far</h2>'
+            '<p class="hint">This page renews itself every few seconds while the search runs. If it stays the same, the search'
+            " was ended: continue it with <code>--resume</code>, or write the report of what was found with"
+            ' <code>baco report</code>.</p><div id="curve"></div></section>'
+        )
+        text = page(
+            title=f"{self._networks}: {state} (baco)",
+            brand="design-space exploration",
+            heading=self._networks,
+            subheading=f'{html_text(f"minimising {self._objective}")} <span class="tag">{state}</span>',
+            body=body,
+            head=head,
+            data={"history": history(self._summaries), "metric": self._objective.metrics[0]},
+            scripts=[(_ASSETS / "live.js").read_text("utf-8")],
+        )
+        atomic_write(self._path, text)
+
+    def _cards(self) -> list[tuple[str, str, str]]:
+        if not self._summaries:
+            return []
+        last, budget = self._summaries[-1], self._budget
+        samples = last.evaluations / self._tasks
+        best: Any = "none yet" if last.best_objective is None else scientific(last.best_objective)
+        of = f"of {budget.samples:,}" if budget and budget.samples else "so far"
+        limit = f" of {significant(budget.time_limit)}" if budget and budget.time_limit else ""
+        return [
+            (f"Best {self._objective.metrics[0]}", best, "of the feasible designs"),
+            ("Design points", f"{samples:,.0f}", of),
+            ("Seconds", f"{significant(last.seconds)}{limit}", "of search"),
+            ("Doing", last.phase, f"batch {last.batch + 1:,}"),
+        ]

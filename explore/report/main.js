@@ -1,0 +1,187 @@
+  // The page as a whole: how the search went, the tables below, controls, and what happens when a design is chosen.
+  let bySeconds = false;
+
+  function drawHistory() {
+    const colors = theme();
+    const name = D.objective.metrics[0];
+    const m = METRICS[name];
+    const xs = bySeconds ? D.history.seconds : D.history.samples;
+    const ys = D.history.best.map((v) => (v === null ? null : v * m.scale));
+    const traces = [{
+      type: "scatter", mode: ys.length > 60 ? "lines" : "lines+markers", x: xs, y: ys, name: "best so far",
+      text: D.history.phase.map(esc), hovertemplate: "%{y:.4~g} " + m.unit + "<br>%{x} " + (bySeconds ? "s" : "evaluations") + "<br>%{text}<extra></extra>",
+      line: { shape: "hv", color: colors.accent, width: 2 }, marker: { size: 5 },
+    }];
+    if (name === "edp" && xs.length) {
+      // the history is of predictions
+      D.bounds.filter(bound => bound.predicted).forEach((bound, place) => traces.push({
+        type: "scatter", mode: "lines", x: [xs[0], xs[xs.length - 1]], y: [bound.edp, bound.edp], name: esc(bound.name) + " bound",
+        hovertemplate: edpText(bound.edp) + " " + m.unit + "<extra>" + esc(bound.name) + " bound</extra>",
+        line: { color: colors.faint, width: 1.5, dash: place ? "dash" : "dot" },
+      }));
+    }
+    const all = traces.flatMap((t) => t.y).filter((v) => v !== null);
+    return Plotly.react($("plot-history"), traces, layout(colors, {
+      xaxis: axis(colors, bySeconds ? "search time, s" : "problem-mapping evaluations", { tickformat: bySeconds ? "~g" : "~s", rangemode: "tozero" }),
+      yaxis: axis(colors, m.label + ", " + m.unit, { ...scaled(all), tickformat: m.format, ticksuffix: m.suffix }),
+      margin: { l: 56, r: 16, t: 48, b: 48 },
+      hovermode: "closest",
+    }), config());
+  }
+
+  function showBounds() {
+    const best = D.candidates[D.best];
+    const line = (name, edp, remark, limit) => {
+      const bar = h("div", { class: limit ? "bar limit" : "bar" });
+      bar.style.width = (best.edp > 0 ? Math.min(100, (100 * edp) / best.edp) : 0) + "%";
+      return h("div", { class: "bound" }, h("div", { class: "line" }, h("span", {}, name), h("b", {}, edpText(edp) + " µJ·cycles")), bar, remark ? h("p", {}, remark) : null);
+    };
+    const items = [line("best design, " + D.source, best.edp, null, false)];
+    for (const bound of D.bounds) {
+      const ratio = bound.edp > 0 ? "The best design is at " + sig(best.edp / bound.edp) + "× this. " : "";
+      items.push(line(bound.name + " bound", bound.edp, ratio + bound.explanation, true));
+    }
+    if (!D.bounds.length) items.push(h("p", { class: "hint" }, "No bound was computed for this workload."));
+    $("bounds").replaceChildren(...items);
+  }
+
+  function showHost() {
+    if (!D.host.length) {
+      $("host-section").hidden = true;
+      return;
+    }
+    const cycles = D.host.reduce((sum, op) => sum + op.count * op.cycles, 0);
+    const known = D.host.every((op) => op.energy !== null);
+    const energy = D.host.reduce((sum, op) => sum + op.count * (op.energy || 0), 0);
+    const best = D.candidates[D.best];
+    $("host-hint").textContent = "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: " + si(cycles, "cycles") +
+      (best.latency > 0 ? " (" + percent(cycles / best.latency) + " of the best design's latency)" : "") + (known ? ", " + joules(energy) : "") + ".";
+    fillTable($("host"), [
+      { title: "Operator", sort: (op) => op.operator, class: "wrap", cell: (op) => op.operator },
+      { title: "Network", sort: (op) => op.network, class: "wrap", cell: (op) => op.network },
+      { title: "Kind", sort: (op) => op.kind, cell: (op) => op.kind },
+      { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => count(op.count) },
+      { title: "Latency", unit: "cycles", num: true, sort: (op) => op.count * op.cycles, cell: (op) => si(op.count * op.cycles) },
+      { title: "Energy", unit: "J", num: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },
+    ], D.host);
+  }
+
+  function showNetworks() {
+    fillTable($("networks"), [
+      { title: "Network", sort: (n) => n.name, class: "wrap", cell: (n) => [n.name, h("div", { class: "sub2" }, n.source)] },
+      { title: "Weight", num: true, sort: (n) => n.weight, cell: (n) => count(n.weight) },
+      { title: "MACs", num: true, sort: (n) => n.macs, cell: (n) => si(n.macs) },
+      { title: "Weights", unit: "words", num: true, sort: (n) => n.words, cell: (n) => si(n.words) },
+      { title: "Tensor operators", num: true, sort: (n) => n.operators, cell: (n) => grouped(n.operators) },
+      { title: "Unique problems", num: true, sort: (n) => n.problems, cell: (n) => grouped(n.problems) },
+      { title: "Accelerator", unit: "cycles on the best", num: true, sort: (n) => n.latency, cell: (n) => si(n.latency) },
+      { title: "Host", unit: "cycles", num: true, sort: (n) => n.host, cell: (n) => si(n.host) },
+      { title: "Whole program", unit: "cycles", num: true, sort: (n) => n.latency + n.host, cell: (n) => si(n.latency + n.host) },
+      { title: "Energy on the best", unit: "J", num: true, sort: (n) => n.energy, cell: (n) => joules(n.energy) },
+    ], D.workload);
+    const missing = D.workload.flatMap((n) => n.unsupported.map((item) => [n.name, ...item]));
+    if (missing.length) {
+      $("unsupported").replaceChildren(
+        h("p", { class: "warn" }, plural(missing.length, "operator") + " could not be costed and " + (missing.length === 1 ? "is" : "are") + " left out of every number:"),
+        h("ul", {}, missing.map(([network, kind, node, reason]) => h("li", {}, network + ": " + kind + " (" + node + ")" + (reason ? ", " + reason : "")))));
+    }
+  }
+
+  function showTexts() {
+    for (const [label, value, remark] of D.cards) {
+      $("cards").append(h("li", {}, h("span", { class: "label" }, label), h("span", { class: "value" }, value), h("span", { class: "remark" }, remark)));
+    }
+    if (D.notes.length) {
+      $("notes").hidden = false;
+      $("notes").append(...D.notes.map((note) => h("li", {}, note)));
+    }
+    $("command").textContent = D.command;
+    $("command-box").append(copyButton("copy", () => D.command, () => $("command")));
+    $("accelerator").textContent = D.accelerator;
+    $("space").textContent = D.space;
+    $("space-box").hidden = !D.space;
+    fillTable($("facts"), [
+      { title: "Fact", cell: (row) => row[0] },
+      { title: "Value", class: "wrap", cell: (row) => row[1] },
+    ], D.facts);
+  }
+
+  async function select(id) {
+    chosen = id;
+    writeAddress();
+    showDesign();
+    const drawing = drawFront();
+    let rows = null, reason = "";
+    try {
+      rows = await layersOf(id);
+      if (rows === null) reason = "The layers of this design are not in the page; its mappings are in candidates.parquet.";
+    } catch (error) {
+      if (id === D.best) rows = D.layers.map(([text, row], i) => layerRow(text, row, D.tasks[i], i, D.candidates[id]));
+      else reason = "This browser cannot unpack the layers of designs other than the best (" + error.message + ").";
+    }
+    if (chosen !== id) return; // another design was clicked meanwhile
+    rowsShown = rows;
+    await drawing;
+    filterDesigns();
+    await showLayers(reason);
+    showGraph();
+    document.body.dataset.shown = String(id);
+  }
+
+  function controls() {
+    for (const [id, first] of [["axis-x", D.objective.x], ["axis-y", D.objective.y], ["axis-c", null]]) {
+      const names = id === "axis-c" ? ["area", "latency", "energy", "edp", "power", "dim", "spad", "acc", "samples"] : ["latency", "energy", "area", "edp", "edap", "power"];
+      const start = first || ["area", "latency", "energy"].find((name) => name !== D.objective.x && name !== D.objective.y);
+      $(id).append(...names.map((name) => h("option", { value: name, selected: name === start }, METRICS[name].label)));
+      $(id).value = start;
+      $(id).addEventListener("change", drawFront);
+    }
+    const sides = [...new Set(D.candidates.map((c) => c.dim))].sort((a, b) => a - b);
+    $("filter-dim").append(h("option", { value: "" }, "any"), ...sides.map((side) => h("option", { value: side }, side + " × " + side)));
+    for (const [id, event] of [["every-mapping", "change"], ["only-front", "change"], ["filter-dim", "change"], ["filter-area", "input"]]) {
+      $(id).addEventListener(event, () => { filterDesigns(); drawFront(); });
+    }
+    $("zoom-all").addEventListener("change", drawFront);
+    $("save-designs").addEventListener("click", saveDesigns);
+    const toggle = (seconds) => {
+      bySeconds = seconds;
+      $("by-samples").setAttribute("aria-pressed", String(!seconds));
+      $("by-seconds").setAttribute("aria-pressed", String(seconds));
+      drawHistory();
+    };
+    $("by-samples").addEventListener("click", () => toggle(false));
+    $("by-seconds").addEventListener("click", () => toggle(true));
+    $("back").addEventListener("click", () => select(D.best));
+    $("all-bars").parentElement.hidden = D.tasks.length <= BARS;
+    $("all-bars").addEventListener("change", () => rowsShown && drawLayers(rowsShown));
+    $("filter").addEventListener("input", applyFilter);
+    $("graph-network").append(...D.workload.map((n, place) => h("option", { value: place }, n.name)));
+    $("graph-network").value = "0";
+    $("graph-network").parentElement.hidden = D.workload.length < 2;
+    $("graph-network").addEventListener("change", showGraph);
+    $("graph-all").addEventListener("change", showGraph);
+    addEventListener("hashchange", () => { const design = readAddress(); changePins(); select(design); });
+    onLook(() => drawAll());
+  }
+
+  async function drawAll() {
+    await Promise.all([drawFront(), drawHistory()]);
+    if (rowsShown) await showLayers("");
+  }
+
+  run(async () => {
+    showTexts();
+    sortTables();
+    chosen = readAddress();
+    controls();
+    listDesigns();
+    showDesign();
+    showBounds();
+    showHost();
+    showNetworks();
+    await Promise.all([drawHistory(), select(chosen), showCompared()]);
+    $("plot-front").on("plotly_click", (event) => {
+      const id = event.points[0].customdata;
+      if (id !== undefined) select(id);
+    });
+  });

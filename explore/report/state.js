@@ -1,0 +1,97 @@
+  // What the report's page knows: the data, what is chosen, how quantities are called.
+  const { $, readJson, unpack, esc, cut, grouped, sig, si, joules, percent, edpText, count, plural, bytes, h, svg, download, csv, copyButton } = Baco;
+  const { fillTable, sortTables, theme, config, narrow, layout, axis, scaled, onLook, run } = Baco;
+  const D = readJson("data");
+
+  // Okabe and Ito's colours, told apart by colour-blind readers too.
+  const RESOURCES = [
+    { key: "array", label: "array (MACs)", color: "#0072b2" },
+    { key: "registers", label: "registers", color: "#56b4e9" },
+    { key: "accumulator", label: "accumulator", color: "#009e73" },
+    { key: "scratchpad", label: "scratchpad", color: "#e69f00" },
+    { key: "dram", label: "DRAM", color: "#d55e00" },
+  ];
+  // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
+  const LIMITS = D.limits.map((name) => [
+    { ...RESOURCES[0], key: "compute" }, ...RESOURCES,
+    { key: "memory", label: "memory channel", color: "#d55e00" },
+    { key: "load", label: "loads", color: "#e69f00" },
+    { key: "store", label: "stores", color: "#cc79a7" },
+    { key: "issue", label: "issue of commands", color: "#8a8f2a" },
+  ].find((one) => one.key === name));
+  const LIMIT_NOTE = {
+    compute: "passes of the array", accumulator: "its ports", scratchpad: "its ports", dram: "its bandwidth",
+    memory: "the channel of main memory that loads and stores share", load: "the load unit and its memory port",
+    store: "the store unit and its memory port", issue: "the host core, writing commands",
+  };
+  const METRICS = {
+    edp: { label: "energy-delay product", unit: "µJ·cycles", scale: 1, format: "" },
+    latency: { label: "latency", unit: "cycles", scale: 1, format: "~s" },
+    energy: { label: "energy", unit: "J", scale: 1e-12, format: "~s", suffix: "J" },
+    area: { label: "area", unit: "mm²", scale: 1, format: "~g" },
+    edap: { label: "energy-delay-area product", unit: "µJ·cycles·mm²", scale: 1, format: "" },
+    power: { label: "power", unit: "W", scale: 1, format: "~s", suffix: "W" },
+    dim: { label: "array side", unit: "PEs", scale: 1, format: "~g" },
+    spad: { label: "scratchpad", unit: "KiB", scale: 1, format: "~g" },
+    acc: { label: "accumulator", unit: "KiB", scale: 1, format: "~g" },
+    samples: { label: "found after", unit: "evaluations", scale: 1, format: "~s" },
+  };
+  const DIMS = ["R", "S", "P", "Q", "C", "K", "N"];
+  const TENSORS = [
+    { key: "W", label: "weights", color: "#0072b2" },
+    { key: "I", label: "inputs", color: "#009e73" },
+    { key: "O", label: "outputs", color: "#cc79a7" },
+  ];
+  const LEVELS = ["registers", "accumulator", "scratchpad", "DRAM"];
+
+  // ---------------------------------------------------------------- what is chosen
+  let chosen = D.best; // place of the design in view
+  let pinned = []; // places of designs that are compared
+  let rowsShown = null; // layers of the design in view; null while unknown
+  let everything = null; // promise of the deflated block
+
+  const designName = (c) => (c.label || "#" + c.id) + " · " + c.dim + " × " + c.dim;
+  const status = (c) => (c.label ? "Gemmini's own tiling" : c.id === D.best ? "best" : c.front ? "on the front" : "dominated");
+  const several = D.workload.length > 1;
+  const layerName = (task) => (several ? task.network + ": " : "") + task.name;
+
+  /** Layers of a design as objects; null where the page does not carry them. Rejects where a browser cannot unpack. */
+  async function layersOf(id) {
+    if (!D.candidates[id].packed) return null;
+    everything ||= unpack("packed");
+    const all = await everything;
+    return all.rows[id].map((row, i) => layerRow(all.texts[row[0]], row, D.tasks[i], i, D.candidates[id]));
+  }
+  /** Numbers are of all runs unless they are called `one`. */
+  function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail], task, i, design) {
+    const [mapping, rows, columns, lane, tile1, tile2, twice] = text;
+    return {
+      i, task, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy,
+      one: latency, latency: latency * task.count, energy: energy * task.count, parts: parts.map((v) => v * task.count),
+      limit: busy.indexOf(Math.max(...busy)),
+      use: latency > 0 ? task.macs / latency / (design.dim * design.dim) : 0,
+    };
+  }
+  const shareOf = (rows, key) => {
+    const total = rows.reduce((sum, row) => sum + row[key], 0) || 1;
+    return (row) => row[key] / total;
+  };
+  const dotOf = (color) => { const dot = h("span", { class: "dot" }); dot.style.background = color; return dot; };
+  const barOf = (share, color) => { const bar = h("div", { class: "bar" }); bar.style.width = 100 * Math.min(1, share) + "%"; bar.style.background = color; return h("div", { class: "track" }, bar); };
+
+  /** The design in view and those pinned, in the address, so that a reader can send or keep it. */
+  function writeAddress() {
+    const name = (id) => (D.candidates[id].label ? "gemmini" : String(id));
+    const parts = chosen === D.best && !pinned.length ? [] : ["design=" + name(chosen)];
+    if (pinned.length) parts.push("pin=" + pinned.map(name).join(","));
+    try {
+      history.replaceState(null, "", parts.length ? "#" + parts.join("&") : location.pathname + location.search);
+    } catch { /* some browsers refuse this for files */ }
+  }
+  function readAddress() {
+    const given = new Map(location.hash.replace(/^#/, "").split("&").map((part) => part.split("=")));
+    const place = (text) => D.candidates.findIndex((c) => (c.label ? "gemmini" : String(c.id)) === text);
+    const design = place(given.get("design") || "");
+    pinned = (given.get("pin") || "").split(",").map(place).filter((id, at, all) => id >= 0 && all.indexOf(id) === at).slice(0, 4);
+    return design >= 0 ? design : D.best;
+  }
