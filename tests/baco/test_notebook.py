@@ -42,6 +42,9 @@ def test_the_notebook_is_kept_without_outputs() -> None:
 def test_every_cell_says_what_the_text_promises(executed: nbformat.NotebookNode) -> None:
     (shown,) = cell(executed, "constraints=").outputs
     assert re.search(r"<table>.*\d+×\d+ WS.*predicted", shown.data["text/html"])
+    bar, printed = cell(executed, "small_or_fast = ").outputs
+    assert bar.data["text/html"] == "", "the bar goes when the search is done"
+    assert re.fullmatch(r"best  <Candidate .*>\nknee  <Candidate .*>\n", printed.text)
     (front,) = cell(executed, "plot_front").outputs
     assert front.data["application/vnd.plotly.v1+json"]["data"][2]["name"] == "best"
     assert "right" in texts(cell(executed, "program.run()"))
