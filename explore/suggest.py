@@ -15,7 +15,7 @@ from explore.search.base import SearchSetup, make_searcher
 __all__ = ["tried_bounds"]
 
 #: Samples of a trial, and trials, each with the bounds that the one before came up to.
-_SAMPLES, _TRIALS = 200, 4
+_SAMPLES, _TRIALS = 100, 3
 
 
 def tried_bounds(

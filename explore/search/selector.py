@@ -27,7 +27,7 @@ _COARSE = np.array([0.5, 0.7, 1.0, 1.4, 2.0])
 #: Penalty of every infeasible design, and of one for every time that its value is e times the bound.
 _INFEASIBLE, _STEEP = 1e3, 100.0
 #: Hardware points that are combined exactly in a scan as long as nothing feasible is known.
-_LOOKED_AT = 32
+_LOOKED_AT = 16
 
 
 @dataclass(frozen=True)
