@@ -184,6 +184,13 @@ def test_every_block_has_a_language_that_is_checked() -> None:
         assert set(languages) <= {"sh", "text", "python", "yaml", "mlir", "bibtex"}, page.name
 
 
+def test_the_space_of_the_guide_is_the_one_that_is_searched_in_tests() -> None:
+    (block,) = re.findall(
+        r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "exploring.md").read_text("utf-8"), re.S | re.M
+    )
+    assert block == (ROOT / "tests" / "explore" / "small_edge_device.yaml").read_text("utf-8")
+
+
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
