@@ -40,7 +40,7 @@ def shown(text: str) -> None:
 def table() -> str:
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([*COLUMNS, "name"])
+    writer.writerow([*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count", "name"])
     for number, name in enumerate(ODD_NAMES):
         writer.writerow([NETWORK, 1, 1, 8 + number, 1, 16, 16, 1, 1, 1, 1, 1, 1, name])
     return text.getvalue()
