@@ -187,7 +187,6 @@ def plan(
     from explore.search.base import check_searcher
 
     goal = Objective.parse(objective)
-    check_searcher(search)
     _check_budget(samples, time_limit)
     _check_seed(seed)
     chosen = _space(space, constraints or {})
@@ -202,6 +201,7 @@ def plan(
     mix = _workload(network, chosen)
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
     _check_folder(folder, resume)
+    check_searcher(search)
     return Plan(
         mix,
         chosen,

@@ -151,7 +151,10 @@ def test_a_polite_signal_ends_with_a_whole_batch(tmp_path: Path, number: int) ->
         time.sleep(0.002)
     child.send_signal(number)
     text, _ = child.communicate(timeout=60)
-    assert (child.returncode, text.strip()) == (0, "interrupted")
+    assert child.returncode == 0
+    *acknowledged, last = text.strip().splitlines()
+    assert last == "interrupted"
+    assert len(acknowledged) <= 1, "the child may end before it has said that it will"
     assert runs.acknowledged() == runs.check(expected)
     assert runs.lines()[-1].startswith("acknowledged")
     assert runs.finish()[0] == 0
