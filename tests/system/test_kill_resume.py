@@ -152,11 +152,12 @@ def test_a_polite_signal_ends_with_a_whole_batch(tmp_path: Path, number: int) ->
     child.send_signal(number)
     text, _ = child.communicate(timeout=60)
     assert child.returncode == 0
-    *acknowledged, last = text.strip().splitlines()
-    assert last == "interrupted"
-    assert len(acknowledged) <= 1, "the child may end before it has said that it will"
+    assert text.strip() == "interrupted"
     assert runs.acknowledged() == runs.check(expected)
-    assert runs.lines()[-1].startswith("acknowledged")
+    kinds = [line.split()[0] for line in runs.lines()]
+    # that the signal has come is said by a thread of its own, before or after the batch's line
+    assert "acknowledged" in kinds[-2:]
+    assert set(kinds[-2:]) <= {"acknowledged", "note"}
     assert runs.finish()[0] == 0
     assert content(runs.study) == content(expected.study)
 
