@@ -12,8 +12,9 @@ from study_helpers import small_workload
 from common.errors import InfeasibleError
 from explore import infeasible
 from explore.constraints import Constraints
+from explore.cost.choice import default_cost_model
 from explore.cost.limits import limits_of
-from explore.cost.model import default_cost_model, make_cost_model
+from explore.cost.model import make_cost_model
 from explore.engine import FILE_NAME, Outcome, run_exploration
 from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
