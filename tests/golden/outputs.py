@@ -33,6 +33,10 @@ layers:
 SPACE = "name: tiny\ndim: [4, 8]\nscratchpad_kib: [16, 32]\naccumulator_kib: [8]\ndataflows: [WS]\n"
 
 
+#: Lines of consoles that depend on the clock, or on what has been built before.
+_CIRCUMSTANCES = "samples/s|simulated in|^building the|^compiling |^translating the"
+
+
 def outputs() -> dict[str, list[str]]:
     """Lines by the name of their file. It searches a small network, which takes seconds."""
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
@@ -125,8 +129,8 @@ def console(command: tuple[str, ...]) -> Iterator[str]:
     """What a command prints, in the form that does not depend on figures: numbers as #, without times."""
     code, out, err = call(command)
     for stream, text in (("out", out), ("err", err)):
-        # progress depends on the clock
-        lines = [line for line in text.splitlines() if "samples/s" not in line and "simulated in" not in line]
+        # progress depends on the clock, and what is built on the cache
+        lines = [line for line in text.splitlines() if not re.search(_CIRCUMSTANCES, line)]
         for line in lines:
             yield f"{' '.join(command)} [{code}] {stream}: {_form(line)}"
 
