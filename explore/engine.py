@@ -8,7 +8,6 @@ the clock, so that the same seed, versions and budget give the same study, inter
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import threading
 import time
@@ -30,7 +29,7 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND, PHASE, provable, prove
 from explore.records import SessionRecord, SetupRecord, provenance_record
-from explore.search.base import BatchResult, Searcher, SearchSetup, make_searcher
+from explore.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
 from explore.serialize import workload_to_json
 from explore.space import DesignSpace
 from explore.study import FILE_NAME, Study, already_there
@@ -210,10 +209,7 @@ def run_exploration(
     """
     if not workload.tasks:
         raise InputError("the networks have no operator that the accelerator could run")
-    if samples is not None and samples < 1:
-        raise InputError(f"--samples must be at least 1, not {samples}")
-    if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
-        raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
+    check_budget(samples, time_limit)
     notes: list[str] = []
 
     def note(text: str) -> None:

@@ -184,10 +184,10 @@ def plan(
     """
     from explore.cost.choice import check_cost_model, default_cost_model
     from explore.objective import Objective
-    from explore.search.base import check_searcher
+    from explore.search.base import check_budget, check_searcher
 
     goal = Objective.parse(objective)
-    _check_budget(samples, time_limit)
+    check_budget(samples, time_limit)
     _check_seed(seed)
     chosen = _space(space, constraints or {})
     if cost_model is not None:
@@ -215,13 +215,6 @@ def plan(
         folder,
         resume,
     )
-
-
-def _check_budget(samples: int | None, time_limit: float | None) -> None:
-    if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
-        raise InputError(f"--samples must be at least 1, not {samples}")
-    if time_limit is not None and not 0 < time_limit < float("inf"):
-        raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
 
 
 def _check_seed(seed: int) -> None:

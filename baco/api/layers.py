@@ -10,6 +10,7 @@ import numpy as np
 from common.errors import InputError, did_you_mean
 from compiler.layer import Layer, Pooling
 from workloads.problem import Problem
+from workloads.shapes import Pair, pair, window_count
 
 if TYPE_CHECKING:
     from accel.config import Accelerator
@@ -97,8 +98,8 @@ def conv(
         raise InputError("--conv: the padding is not negative")
     if channels % groups or outputs % groups:
         raise InputError(f"--conv: {channels} and {outputs} channels cannot be cut into {groups} groups")
-    rows = (height + 2 * top - dilation_h * (kernel_h - 1) - 1) // stride_h + 1
-    columns = (width + 2 * left - dilation_w * (kernel_w - 1) - 1) // stride_w + 1
+    rows = window_count(height, kernel_h, stride_h, (top, top), dilation_h)
+    columns = window_count(width, kernel_w, stride_w, (left, left), dilation_w)
     if rows < 1 or columns < 1:
         raise InputError("--conv: the kernel is larger than the padded image")
     sizes = {
@@ -191,7 +192,7 @@ def _finished(
         size, stride, pad = (*pool, 0) if len(pool) == 2 else pool
         if stride < 1:
             raise InputError("--pool: the stride must be at least 1")
-        rows, columns = ((extent + 2 * pad - size) // stride + 1 for extent in (problem.Q, problem.P))
+        rows, columns = (window_count(extent, size, stride, (pad, pad)) for extent in (problem.Q, problem.P))
         pooling = Pooling(size, stride, pad, rows, columns)
     return Layer(
         problem,
@@ -212,9 +213,10 @@ def _suitable_scale(problem: Problem) -> float:
     return float(2.0 ** round(math.log2(48 / spread)))
 
 
-def _two(value: int | tuple[int, int]) -> tuple[int, int]:
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise InputError(f"--conv: {value} is neither one number nor one for height and one for width")
-        return value[0], value[1]
-    return value, value
+def _two(value: Pair) -> tuple[int, ...]:
+    try:
+        return pair(value)
+    except ValueError:
+        raise InputError(
+            f"--conv: {value} is neither one number nor one for height and one for width"
+        ) from None

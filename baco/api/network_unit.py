@@ -1,4 +1,4 @@
-"""A network from any source, quantised, on the way to one program."""
+"""A network from any source, quantised, on the way to one program and its run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from baco.api.arrays import load_array
 from baco.api.sources import NetworkSource
 from baco.api.sources import network as load_network
+from baco.api.unit import check_target
 from common.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from accel.config import Accelerator
     from compiler.network.graph import QuantisedNetwork
     from compiler.network.program import NetworkCode, NetworkProgram
+    from sim.network.run import NetworkRun
 
-__all__ = ["NetworkRequest", "NetworkUnit", "network_macs", "prepare_network"]
+__all__ = ["NetworkRequest", "NetworkUnit", "network_macs", "predicted_cycles", "prepare_network"]
 
 #: Inputs that are run differ from those that ranges were taken from.
 _OTHER_SEED = 1
@@ -79,6 +81,42 @@ class NetworkUnit:
             **self._options(),
         )
 
+    def run(
+        self,
+        built: NetworkProgram,
+        engine: str,
+        *,
+        log: Path | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> tuple[NetworkRun, dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
+        """What was measured, the outputs in real numbers, and how operators and outputs differ, in words.
+
+        The unit must have been made with its reference. Raises as `baco.api.unit.run_unit` does.
+        """
+        import numpy as np
+
+        from baco.api.arrays import difference
+        from compiler.network.prediction import predict_steps
+        from compiler.network.quantise import real
+        from sim.job import Recording
+        from sim.network.run import run_network
+
+        reference = self.reference
+        assert reference is not None, "a run compares"
+        run = run_network(
+            built,
+            reference,
+            engine,
+            predicted=predict_steps(built, self.request.accelerator),
+            recording=Recording(log=log),
+            report=report,
+        )
+        differences = (difference(name, array, reference[name]) for name, array in run.values.items())
+        wrong = (*map(str, run.wrong), *(text for text in differences if text))
+        values = {**self.network.constants, **self.data, **run.values}
+        outputs = {name: np.asarray(real(self.network, values, name)) for name in run.values}
+        return run, outputs, wrong
+
     def code(self) -> NetworkCode:
         """The module, for its text."""
         from compiler.network.program import network_code
@@ -104,8 +142,7 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
     from compiler.network.quantise import quantise, quantise_inputs
     from compiler.network.reference import reference
 
-    if request.target not in ("gemmini", "baco"):
-        raise InputError(f"there is no target '{request.target}'", hint="allowed: baco, gemmini")
+    check_target(request.target)
     if request.layers is not None and request.layers < 1:
         raise InputError(f"a block runs at least once, not {request.layers} times")
     network = load_network(request.source)
@@ -132,3 +169,10 @@ def network_macs(built: NetworkProgram) -> int:
     return sum(
         layers[step.function].layer.problem.macs for step in built.lowered.steps if step.function in layers
     )
+
+
+def predicted_cycles(built: NetworkProgram) -> float:
+    """What all steps of a network's program are predicted to take."""
+    from compiler.network.prediction import predict_steps
+
+    return sum(predict_steps(built, built.program.accelerator))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
-from baco.api.network_unit import NetworkRequest, NetworkUnit, network_macs, prepare_network
+from baco.api.layers import schedule_for
+from baco.api.network_unit import (
+    NetworkRequest,
+    NetworkUnit,
+    network_macs,
+    predicted_cycles,
+    prepare_network,
+)
 from baco.api.sources import AcceleratorSource, NetworkSource
 from baco.api.sources import accelerator as load_accelerator
-from baco.api.unit import Unit
+from baco.api.unit import Unit, check_target, launch_unit, layer_unit, lower_unit, run_unit
 from common.errors import InputError
 from compiler.layer import Layer
 
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from compiler.language.jit import BoundLaunch
     from compiler.network.program import NetworkProgram
     from sim.job import Result as Simulation
+    from sim.network.run import NetworkRun
 
 __all__ = ["Compiled", "ProgramSource", "Run", "compile", "run"]
 
@@ -86,9 +94,22 @@ class Compiled:
 
         Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
         """
-        if isinstance(self._unit, NetworkUnit):
-            return _run_network(self, engine, log, report)
-        return _run_unit(self, engine, log, report)
+        from compiler.codegen.program import Program
+
+        path = None if log is None else Path(log)
+        unit, built, operators = self._unit, self._built, None
+        if isinstance(unit, NetworkUnit):
+            assert not isinstance(built, Program)  # what a network's unit was compiled to
+            found, outputs, wrong = unit.run(built, engine, log=path, report=report)
+            simulation, operators = found.result, _operators(found)
+        else:
+            assert isinstance(built, Program)
+            expected = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
+            arrays, simulation, wrong = run_unit(built, expected, engine, log=path, report=report)
+            outputs = {name: arrays[name] for name in expected}
+        return Run(
+            self.name, engine, self.predicted_cycles, outputs, tuple(outputs), wrong, simulation, operators
+        )
 
 
 @dataclass(frozen=True)
@@ -173,19 +194,21 @@ def compile(
     """
     from compiler.language.jit import BoundLaunch
 
-    if target not in ("gemmini", "baco"):
-        raise InputError(f"there is no target '{target}'", hint="allowed: baco, gemmini")
+    check_target(target)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
         machine = load_accelerator(accelerator or "gemmini-default")
-        return _layer(source, machine, target, style, mapping, baseline, seed, check)
+        schedule = schedule_for(
+            source, machine, target=target, style=style, mapping=mapping, baseline=baseline
+        )
+        return _compiled(layer_unit(source, schedule, machine, seed=seed), machine, check)
     _refuse(of_layers, "a layer")
     if isinstance(source, BoundLaunch):
         _refuse({**of_networks, "baseline": baseline}, "a network")
         machine = source.options.machine() if accelerator is None else load_accelerator(accelerator)
-        return _launch(source, machine, check)
+        return _compiled(launch_unit(source), machine, check)
     request = NetworkRequest(
         source,
         load_accelerator(accelerator or "gemmini-default"),
@@ -197,7 +220,7 @@ def compile(
         inputs=inputs or {},
         compare=True,
     )
-    return _network(request, check)
+    return _compiled_network(request, check)
 
 
 def run(
@@ -224,40 +247,8 @@ def _refuse(given: Mapping[str, bool], owner: str) -> None:
             raise InputError(f"`{name}` goes with {owner}")
 
 
-def _layer(
-    layer: Layer,
-    accelerator: Accelerator,
-    target: str,
-    style: str,
-    mapping: str | None,
-    baseline: bool,
-    seed: int,
-    check: bool,
-) -> Compiled:
-    from baco.api.layers import schedule_for
-    from baco.api.unit import layer_unit
-
-    schedule = schedule_for(
-        layer, accelerator, target=target, style=style, mapping=mapping, baseline=baseline
-    )
-    return _compiled(layer_unit(layer, schedule, accelerator, seed=seed), accelerator, check)
-
-
-def _launch(launch: BoundLaunch, accelerator: Accelerator, check: bool) -> Compiled:
-    from baco.api.unit import launch_unit
-
-    return _compiled(launch_unit(launch), accelerator, check)
-
-
 def _compiled(unit: Unit, accelerator: Accelerator, check: bool) -> Compiled:
-    from baco.api.unit import lower_unit
-
-    lowered = unit
-    if (
-        not check and unit.buffers is not None
-    ):  # the program need not carry what the results are compared with here
-        lowered = replace(unit, buffers=tuple(replace(one, expected=None) for one in unit.buffers))
-    program = lower_unit(lowered, accelerator, check=check)
+    program = lower_unit(unit, accelerator, check=check)
     return Compiled(
         unit.name,
         program.elf,
@@ -271,16 +262,14 @@ def _compiled(unit: Unit, accelerator: Accelerator, check: bool) -> Compiled:
     )
 
 
-def _network(request: NetworkRequest, check: bool) -> Compiled:
-    from compiler.network.prediction import predict_steps
-
+def _compiled_network(request: NetworkRequest, check: bool) -> Compiled:
     unit = prepare_network(request)
     built = unit.compile(check=check)
     return Compiled(
         unit.network.name,
         built.program.elf,
         request.accelerator,
-        sum(predict_steps(built, request.accelerator)),
+        predicted_cycles(built),
         network_macs(built),
         built.program.requirement,
         None,
@@ -289,67 +278,9 @@ def _network(request: NetworkRequest, check: bool) -> Compiled:
     )
 
 
-def _run_unit(
-    compiled: Compiled, engine: str, log: str | Path | None, report: Callable[[str], None] | None
-) -> Run:
-    from baco.api.arrays import difference
-    from sim.job import Recording
-    from sim.program import run_program
-
-    unit: Any = compiled._unit
-    program: Any = compiled._built
-    recording = Recording(log=None if log is None else Path(log))
-    outputs, result = run_program(program, engine=engine, recording=recording, report=report, read_all=True)
-    expected = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
-    wrong = [text for name, array in expected.items() if (text := difference(name, outputs[name], array))]
-    return Run(
-        compiled.name,
-        engine,
-        compiled.predicted_cycles,
-        {name: array for name, array in outputs.items() if name in expected},
-        tuple(expected),
-        tuple(wrong),
-        result,
-    )
-
-
-def _run_network(
-    compiled: Compiled, engine: str, log: str | Path | None, report: Callable[[str], None] | None
-) -> Run:
+def _operators(run: NetworkRun) -> pd.DataFrame:
     import pandas as pd
 
-    from baco.api.arrays import difference
-    from compiler.network.prediction import predict_steps
-    from compiler.network.quantise import real
-    from sim.job import Recording
-    from sim.network.run import run_network
-
-    unit: Any = compiled._unit
-    built: Any = compiled._built
-    found = run_network(
-        built,
-        unit.reference,
-        engine,
-        predicted=predict_steps(built, compiled.accelerator),
-        recording=Recording(log=None if log is None else Path(log)),
-        report=report,
-    )
-    wrong = [str(one) for one in found.wrong]
-    wrong += [
-        text
-        for name, array in found.values.items()
-        if (text := difference(name, array, unit.reference[name]))
-    ]
-    values = {**unit.network.constants, **unit.data, **found.values}
     columns = ("operator", "what", "cycles", "predicted", "dram_bytes")
-    rows = [{name: getattr(one, name) for name in columns} for one in found.operators]
-    return Run(
-        compiled.name,
-        engine,
-        compiled.predicted_cycles,
-        {name: np.asarray(real(unit.network, values, name)) for name in found.values},
-        tuple(found.values),
-        tuple(wrong),
-        found.result,
-        pd.DataFrame(rows, columns=list(columns)),
-    )
+    rows = [{name: getattr(one, name) for name in columns} for one in run.operators]
+    return pd.DataFrame(rows, columns=list(columns))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.errors import InputError
 from compiler.codegen.buffer import Buffer
 
 if TYPE_CHECKING:
+    import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
     from accel.config import Accelerator
@@ -17,13 +20,29 @@ if TYPE_CHECKING:
     from compiler.language.jit import BoundLaunch
     from compiler.layer import Layer
     from compiler.schedule import Schedule
+    from sim.job import Result as Simulation
 
-__all__ = ["Observer", "Unit", "launch_unit", "layer_unit", "lower_unit", "to_instgem"]
+__all__ = [
+    "Observer",
+    "Unit",
+    "check_target",
+    "launch_unit",
+    "layer_unit",
+    "lower_unit",
+    "run_unit",
+    "to_instgem",
+]
 
 #: Sees the module after every pass, by the pass's name.
 Observer = Callable[[str, "ModuleOp"], None]
 #: Of the interpretation that results are compared with, a minute or so.
 _MOST_OPERATIONS = 1 << 23
+
+
+def check_target(name: str) -> None:
+    """Raises InputError for a target that there is not."""
+    if name not in ("gemmini", "baco"):
+        raise InputError(f"there is no target '{name}'", hint="allowed: baco, gemmini")
 
 
 @dataclass(frozen=True)
@@ -132,7 +151,7 @@ def launch_unit(launch: BoundLaunch, *, compare: bool = True) -> Unit:
 def lower_unit(
     unit: Unit, accelerator: Accelerator, *, check: bool, observe: Observer | None = None
 ) -> Program:
-    """The unit as a program; with `check` it compares its results itself.
+    """The unit as a program; with `check` it compares its results itself, and else does not carry what they must be.
 
     Raises InputError when nothing describes its arguments, and what the compiler raises.
     """
@@ -141,6 +160,8 @@ def lower_unit(
 
     to_instgem(unit, accelerator, observe)
     least, buffers = unit.requirement, unit.buffers or ()
+    if not check:
+        buffers = tuple(replace(one, expected=None) for one in buffers)
     if least is None and unit.level != "llvm":
         from compiler.blocks.program import requirement_of, with_workspace
 
@@ -157,6 +178,33 @@ def lower_unit(
         requirement=least,
         observe=observe,
     )
+
+
+def run_unit(
+    program: Program,
+    expected: Mapping[str, np.ndarray[Any, Any]],
+    engine: str,
+    *,
+    log: Path | None = None,
+    report: Callable[[str], None] | None = None,
+) -> tuple[dict[str, np.ndarray[Any, Any]], Simulation, tuple[str, ...]]:
+    """What every array holds at the end, what was counted, and how arrays differ from what is expected, in words.
+
+    Args:
+        log: file for a log of every command.
+        report: told how building a simulator goes on.
+
+    Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
+    """
+    from baco.api.arrays import difference
+    from sim.job import Recording
+    from sim.program import run_program
+
+    arrays, result = run_program(
+        program, engine=engine, recording=Recording(log=log), report=report, read_all=True
+    )
+    wrong = (difference(name, arrays[name], array) for name, array in expected.items())
+    return arrays, result, tuple(text for text in wrong if text)
 
 
 def to_instgem(

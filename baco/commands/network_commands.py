@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from baco.api.arrays import difference, save_array
-from baco.api.network_unit import NetworkRequest, NetworkUnit, network_macs, prepare_network
+from baco.api.arrays import save_array
+from baco.api.network_unit import (
+    NetworkRequest,
+    NetworkUnit,
+    network_macs,
+    predicted_cycles,
+    prepare_network,
+)
 from baco.commands.lowering import elf_path, needs_text, prediction_text
 from baco.console import print_json, stderr, stdout
 from common.errors import InputError, did_you_mean
@@ -81,13 +87,7 @@ def run_network_command(
 
     Exit code 1 at a difference. `report`: folder for charts and figures.
     """
-    import numpy as np
-
-    from compiler.network.prediction import predict_steps
-    from compiler.network.quantise import real
-    from sim.job import Recording
     from sim.network.chart import draw_network_html, draw_network_image
-    from sim.network.run import run_network
 
     if report is not None:
         if engine != "rtl":
@@ -98,23 +98,9 @@ def run_network_command(
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)
-    reference = unit.reference
-    assert reference is not None, "a run compares"
-    run = run_network(
-        built,
-        reference,
-        engine,
-        predicted=predict_steps(built, request.accelerator),
-        recording=Recording(log=log),
-        report=notes.print if talkative else None,
-    )
-    result, values = run.result, run.values
-    wrong = [str(one) for one in run.wrong]
-    wrong += [text for name, array in values.items() if (text := difference(name, array, reference[name]))]
+    run, outputs, wrong = unit.run(built, engine, log=log, report=notes.print if talkative else None)
     for name, path in files.items():
-        save_array(
-            path, np.asarray(real(unit.network, {**unit.network.constants, **unit.data, **values}, name))
-        )
+        save_array(path, outputs[name])
     plain = _plain(built, run, wrong)
     if report is not None and not run.steps:
         notes.print("there is nothing to report: the program ended before its end")
@@ -128,6 +114,7 @@ def run_network_command(
         _print_run(built, run, wrong=bool(wrong))
     for text in wrong if not json else ():
         notes.print(text)
+    result = run.result
     if result.exit_code:
         notes.print(f"the program ended with exit code {result.exit_code}: {result.console}")
     if wrong or result.exit_code:
@@ -179,10 +166,7 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
 
 
 def _predicted(built: NetworkProgram) -> str:
-    from compiler.network.prediction import predict_steps
-
-    accelerator = built.program.accelerator
-    return prediction_text(sum(predict_steps(built, accelerator)), network_macs(built), accelerator.dim)
+    return prediction_text(predicted_cycles(built), network_macs(built), built.program.accelerator.dim)
 
 
 def _outputs(texts: Sequence[str], unit: NetworkUnit) -> dict[str, Path]:

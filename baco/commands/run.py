@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,8 +72,8 @@ def run_program(
     files of --expect. Exit code 0: all is right. 1: a result is wrong, or the program ended with another code.
     """
     from accel.presets import load_accelerator
-    from baco.api.arrays import difference, save_array
-    from baco.api.unit import lower_unit
+    from baco.api.arrays import save_array
+    from baco.api.unit import lower_unit, run_unit
     from baco.commands.compile_input import prepare
     from baco.commands.compile_request import Request, named_files
     from baco.commands.ir_input import level_named
@@ -81,8 +82,6 @@ def run_program(
     from baco.commands.network_input import only_networks
     from baco.console import print_json, stderr, stdout
     from common.errors import InputError
-    from sim.job import Recording
-    from sim.program import run_program as simulate
 
     layer = LayerOptions(
         gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
@@ -140,25 +139,20 @@ def run_program(
     expected = {name: one.expected for name, one in buffers.items() if one.expected is not None}
     expected |= _expected_files(named_files("--expect", expect or [], buffers), buffers)
     files = named_files("--save", save or [], buffers)
-    # the program need not carry what the results are compared with here
-    slim = tuple(replace(one, expected=None) for one in unit.buffers) if unit.buffers is not None else None
-    program = lower_unit(
-        replace(unit, buffers=slim), request.accelerator, check=False, observe=request.observe
-    )
+    program = lower_unit(unit, request.accelerator, check=False, observe=request.observe)
     notes = stderr()
     talkative = not (json or quiet)
-    outputs, result = simulate(
-        program,
-        engine=engine,
-        recording=Recording(log=log),
-        report=notes.print if talkative else None,
-        read_all=True,
+    outputs, result, mistakes = run_unit(
+        program, expected, engine, log=log, report=notes.print if talkative else None
     )
     for name, path in files.items():
         save_array(path, outputs[name])
-    mistakes = [text for name, array in expected.items() if (text := difference(name, outputs[name], array))]
     if json:
-        extra = {"compared": sorted(expected), "wrong": mistakes, "predicted_cycles": unit.predicted_cycles}
+        extra = {
+            "compared": sorted(expected),
+            "wrong": list(mistakes),
+            "predicted_cycles": unit.predicted_cycles,
+        }
         print_json(result.to_dict() | extra)
     elif not quiet:
         from baco.commands.result_text import result_lines
@@ -177,7 +171,7 @@ def run_program(
         raise typer.Exit(1)
 
 
-def _verdict(expected: dict[str, Any], mistakes: list[str], exit_code: int) -> str:
+def _verdict(expected: dict[str, Any], mistakes: Sequence[str], exit_code: int) -> str:
     if mistakes or exit_code:
         return "results         WRONG"
     if not expected:

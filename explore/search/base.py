@@ -120,6 +120,14 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
 }
 
 
+def check_budget(samples: int | None, time_limit: float | None) -> None:
+    """Raises InputError for a number of samples or of seconds that is none."""
+    if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
+        raise InputError(f"--samples must be at least 1, not {samples}")
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise InputError(f"--time-limit must be a positive number of seconds, not {time_limit}")
+
+
 def check_searcher(name: str) -> None:
     """Raises InputError for a name that no searcher has."""
     if name not in SEARCHERS:

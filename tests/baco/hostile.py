@@ -108,8 +108,8 @@ def check_message(code: int, out: str, err: str) -> None:
         assert not unfit, ascii(unfit)
 
 
-def check(case: Case, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run the case in this process."""
+def check_in_this_process(case: Case, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One message and exit code 2, after ten seconds of processor time at most."""
     arguments = write(case, folder)
     capsys.readouterr()
     with processor_seconds(10):
@@ -134,14 +134,18 @@ def processor_seconds(limit: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def check_all(cases: Iterable[Case], folder: Path, capsys: pytest.CaptureFixture[str]) -> int:
-    """Run all of them, say which of them failed, and count them."""
+#: The fixture `check_all`: tries every case, says which of them failed, and counts them.
+CheckAll = Callable[[Iterable[Case]], int]
+
+
+def check_all(cases: Iterable[Case], folder: Path, check: Callable[[Case, Path], None]) -> int:
+    """Check all of them, each in a folder of its own, say which of them failed, and count them."""
     number, failures = 0, []
     for number, case in enumerate(cases, 1):
         inner = folder / str(number)
         inner.mkdir()
         try:
-            check(case, inner, capsys)
+            check(case, inner)
         except (AssertionError, Exception) as error:
             failures.append(f"{case.name}: {type(error).__name__}: {str(error)[:1500]}")
     assert not failures, f"{len(failures)} of {number}:\n" + "\n".join(failures[:40])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile import NO_NAMES, Case, check_all
+from hostile import NO_NAMES, Case, CheckAll
 
 #: No option takes these for a number.
 NO_NUMBERS = (
@@ -312,17 +312,17 @@ def impossible() -> Iterator[Case]:
         )
 
 
-def test_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_all(numbers(), tmp_path, capsys) >= 900
+def test_numbers(check_all: CheckAll) -> None:
+    assert check_all(numbers()) >= 900
 
 
-def test_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts(check_all: CheckAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert check_all(texts(), tmp_path, capsys) >= 1500
+    assert check_all(texts()) >= 1500
 
 
 def test_impossible_layers_and_arrays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    check_all: CheckAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where a program goes that should not have been possible
-    assert check_all(impossible(), tmp_path, capsys) >= 130
+    assert check_all(impossible()) >= 130

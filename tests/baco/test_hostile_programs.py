@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from hostile import NO_NAMES, Case, check_all
+from hostile import NO_NAMES, Case, CheckAll
 from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
@@ -206,16 +205,16 @@ def models() -> Iterator[Case]:
         yield Case(f"source {text!r}", ("networks", "{}/m.py:f"), {"m.py": f"def f(): return '{text}\n"})
 
 
-def test_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_all(programs(), tmp_path, capsys) >= 90
+def test_programs(check_all: CheckAll) -> None:
+    assert check_all(programs()) >= 90
 
 
-def test_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_all(streams(), tmp_path, capsys) >= 80
+def test_streams(check_all: CheckAll) -> None:
+    assert check_all(streams()) >= 80
 
 
-def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_all(models(), tmp_path, capsys) >= 200
+def test_models(check_all: CheckAll) -> None:
+    assert check_all(models()) >= 200
 
 
 def damaged(good: bytes, seed: int, count: int) -> Iterator[bytes]:

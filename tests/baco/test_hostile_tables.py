@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile import NO_NAMES, NO_WHOLE_NUMBERS, Case, check_all, check_message
+from hostile import NO_NAMES, NO_WHOLE_NUMBERS, Case, CheckAll, check_message
 
 from baco.main import run
 from workloads.tables import COLUMNS
@@ -192,19 +192,16 @@ def shapes() -> Iterator[Case]:
     yield log("backwards", HEAD + "load,0,2,0x0,0x0,9,2,3\n")
 
 
-def test_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_all(numbers(), tmp_path, capsys) >= 700
+def test_numbers(check_all: CheckAll) -> None:
+    assert check_all(numbers()) >= 700
 
 
-def test_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        check_all((case for case in names() if not case.name.startswith("layers choice")), tmp_path, capsys)
-        >= 190
-    )
+def test_names(check_all: CheckAll) -> None:
+    assert check_all(case for case in names() if not case.name.startswith("layers choice")) >= 190
 
 
-def test_shapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_all(shapes(), tmp_path, capsys) >= 70
+def test_shapes(check_all: CheckAll) -> None:
+    assert check_all(shapes()) >= 70
 
 
 #: Commands, and the place of the file among their arguments.

@@ -60,12 +60,12 @@ class LimitedRuns:
 
     def __init__(self) -> None:
         self._helper = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, "-P", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[1],
         )
 
     def run(self, arguments: Sequence[str], folder: Path) -> Ending:
