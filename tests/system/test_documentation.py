@@ -191,6 +191,12 @@ def test_the_space_of_the_guide_is_the_one_that_is_searched_in_tests() -> None:
     assert block == (ROOT / "tests" / "explore" / "small_edge_device.yaml").read_text("utf-8")
 
 
+def test_the_notebook_cell(folder: Path) -> None:
+    (cell,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text("utf-8"), re.S | re.M)
+    (folder / "cell.py").write_text(f"{cell}\nprint(result.best.cost.area_mm2)\n", encoding="utf-8")
+    assert 0 < float(execute("python cell.py", folder).splitlines()[-1]) <= 1.3
+
+
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
