@@ -16,7 +16,7 @@ from compiler.layer import Layer
 from compiler.lower.loop_ws import as_product
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 
-__all__ = ["gemmini_conv_tile", "gemmini_matmul_tile", "gemmini_schedule"]
+__all__ = ["gemmini_conv_tile", "gemmini_matmul_tile", "gemmini_paths", "gemmini_schedule"]
 
 #: Batch, pooled rows, pooled columns, output channels, kernel rows, kernel columns, input channels.
 ConvTile = tuple[int, int, int, int, int, int, int]
@@ -24,12 +24,13 @@ _COLUMNS, _OUT, _IN = 2, 3, 6
 
 
 def gemmini_schedule(
-    layer: Layer, accelerator: Accelerator, *, pointwise_products: bool = False
+    layer: Layer, accelerator: Accelerator, *, pointwise_products: bool = True
 ) -> LoopWsSchedule | LoopConvSchedule:
     """Tiles, order and operands kept as the library's drivers take them, for every group in turn.
 
     Args:
-        pointwise_products: windows of one pixel without stride, padding or pooling are matrix products.
+        pointwise_products: windows of one pixel without stride, padding or pooling are matrix products, as in the
+            ResNet-50 that comes with Gemmini; as convolutions they take up to three times as long.
 
     Whether the macros can express the layer is for lowering to say.
     """
@@ -57,6 +58,12 @@ def gemmini_schedule(
         keep_input=reduction * math.prod(trips[:3]) <= 2,
         keep_weights=reduction * trips[_OUT] <= 2,
     )
+
+
+def gemmini_paths(layer: Layer, accelerator: Accelerator) -> list[LoopWsSchedule | LoopConvSchedule]:
+    """What the library would do on each of its paths that the layer can take: of two, a programmer takes the better."""
+    paths = [gemmini_schedule(layer, accelerator, pointwise_products=products) for products in (True, False)]
+    return paths if paths[0] != paths[1] else paths[:1]
 
 
 def downsamples(layer: Layer) -> bool:

@@ -8,6 +8,7 @@ the clock, so that the same seed, versions and budget give the same study, inter
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import signal
 import threading
 import time
@@ -24,16 +25,16 @@ from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.cost.choice import check_cost_model, default_cost_model
 from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
-from explore.infeasible import Impossible, Patience, impossible, infeasible_error
+from explore.infeasible import Impossible, Patience, impossible, infeasible_error, no_accelerator_error
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND, PHASE, provable, prove
 from explore.records import SessionRecord, SetupRecord, provenance_record
 from explore.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
 from explore.serialize import workload_to_json
-from explore.space import DesignSpace
+from explore.space import DesignSpace, Shortfall, shortfall
 from explore.study import FILE_NAME, Study, already_there
-from explore.suggest import tried_bounds
+from explore.suggest import tried_bounds, with_bounds
 from workloads.network import Task, Workload
 
 #: Samples spent unless the user says otherwise, by cost model: an evaluation by commands costs several of the reference
@@ -230,6 +231,9 @@ def run_exploration(
         default = DEFAULT_SAMPLES[model_name]
         budget = _budget(sessions, samples, time_limit, len(workload.tasks), default)
         layers = layers_of_tasks(workload.tasks, workload)
+        short = shortfall(space)
+        if short is not None:
+            raise _no_accelerator(short, workload, space, objective, searcher, seed, model_name)
         model = make_cost_model(model_name, layers, space)
         proven_none = impossible(
             limits_of(workload.tasks, space, layers if model.name == "instruction" else None)
@@ -482,6 +486,25 @@ def _outcome(
         notes=tuple(notes),
         proven_edp=summaries[-1].details.get(BOUND),
     )
+
+
+def _no_accelerator(
+    short: Shortfall,
+    workload: Workload,
+    space: DesignSpace,
+    objective: Objective,
+    searcher: str,
+    seed: int,
+    model_name: CostModelName,
+) -> InfeasibleError:
+    """The error of a space without accelerators: with bounds that a design satisfies, those on mappings included."""
+    least = with_bounds(space.constraints, short.feasible)
+    room = dataclasses.replace(space, constraints=least)
+    model = make_cost_model(model_name, layers_of_tasks(workload.tasks, workload), room)
+    setup = SearchSetup(workload.tasks, space, objective, None, seed, model)
+    with _StopRequest() as stop:
+        feasible = tried_bounds(searcher, setup, {}, lambda: stop.requested, short.feasible)
+    return no_accelerator_error(space.constraints, short, feasible)
 
 
 def _infeasible(

@@ -18,6 +18,7 @@ from common.errors import InfeasibleError
 from explore.candidate import BatchSummary
 from explore.constraints import UNITS, Constraints
 from explore.cost.limits import Limits
+from explore.space import Shortfall
 
 PREFIX = "nearest."
 #: Values of constraints by path: (reached, bound).
@@ -233,11 +234,29 @@ def infeasible_error(
     )
     parts.append(f"the nearest design, {searched}, breaks {nearest}")
     feasible = suggested(limits, details) if feasible is None else feasible
-    together = ", ".join(
+    return InfeasibleError(f"{message}: {'; '.join(parts)}", hint=_together(limits, feasible))
+
+
+def no_accelerator_error(
+    constraints: Constraints, short: Shortfall, feasible: Mapping[str, float]
+) -> InfeasibleError:
+    """The error of a space in which no accelerator keeps the bounds on area and SRAM, and others may be too tight as well.
+
+    Args:
+        feasible: bounds to suggest, by path, of all that have to give way.
+    """
+    limits = bounds(constraints)
+    others = ", ".join(
+        f"{path} <= {_amount(limits[path], path)}" for path in feasible if path not in short.feasible
+    )
+    also = f"; on the nearest ones, no design found satisfies {others} either" if others else ""
+    return InfeasibleError(short.message + also, location=short.location, hint=_together(limits, feasible))
+
+
+def _together(limits: Mapping[str, float], feasible: Mapping[str, float]) -> str:
+    listed = ", ".join(
         f"{path} {_amount(bound, path)}"
         for path, bound in sorted(feasible.items(), key=lambda pair: -pair[1] / limits[pair[0]])
     )
     kept = "" if len(feasible) == len(limits) else ", the others as they are"
-    return InfeasibleError(
-        f"{message}: {'; '.join(parts)}", hint=f"bounds that a design satisfies together: {together}{kept}"
-    )
+    return f"bounds that a design satisfies together: {listed}{kept}"

@@ -167,7 +167,7 @@ class DesignSpace:
             source: where the bounds come from, for messages.
             bounds: by the names of `Constraints`.
 
-        Raises InputError for a bad bound, InfeasibleError when no accelerator is left.
+        Raises InputError for a bad bound. Whether any accelerator is left, `check_feasible` says, when all bounds are known.
         """
         merged = self.constraints.model_dump()
         for name, value in bounds.items():
@@ -181,9 +181,7 @@ class DesignSpace:
                     f"the bound on {name} must be a positive number, not {value}", location=Location(source)
                 )
             merged[name] = min(value, merged[name] or value)
-        space = dataclasses.replace(self, constraints=Constraints.model_validate(merged))
-        check_feasible(space, Location(source))
-        return space
+        return dataclasses.replace(self, constraints=Constraints.model_validate(merged))
 
     def locate(self, *path: str | int) -> Location | None:
         """Place in the file of the value at `path`, if it came from one."""
@@ -233,8 +231,8 @@ def space_names() -> list[str]:
 def load_space(name_or_path: str | Path) -> DesignSpace:
     """A named space, or one from a YAML file.
 
-    Raises InputError for an unknown name or a malformed file, InfeasibleError when no accelerator satisfies
-    the rules and the bounds on area and SRAM.
+    Raises InputError for an unknown name or a malformed file, InfeasibleError when no accelerator satisfies the rules.
+    Whether one satisfies the bounds as well, `check_feasible` says, when all of them are known.
     """
     text = str(name_or_path)
     if text in space_names():
@@ -284,7 +282,8 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         doc=doc,
     )
     space = _keep_legal(space, file)
-    check_feasible(space)
+    if not len(_least_points(space)):
+        raise _no_legal_pair(space)
     if space.rules == "gemmini":
         _check_base(space)
     return space
@@ -374,21 +373,41 @@ def _refuse(
             )
 
 
-def check_feasible(space: DesignSpace, source: Location | None = None) -> None:
+@dataclass(frozen=True)
+class Shortfall:
+    """Bounds on area and SRAM that no accelerator of a space satisfies.
+
+    Attributes:
+        message: which, by how much.
+        feasible: values that the accelerator nearest to them reaches, by name, for those bounds that bind.
+        nearest: that accelerator, in words.
+        location: of the first such bound, where a file sets it.
+    """
+
+    message: str
+    feasible: dict[str, float]
+    nearest: str
+    location: Location | None
+
+
+def check_feasible(space: DesignSpace) -> None:
     """Raise InfeasibleError when no accelerator satisfies rules, choices and the bounds on area and SRAM.
 
-    The message names the binding constraint, the excess, and the nearest feasible value. `source` is where
-    bounds that the file does not set come from.
+    The message names the binding constraint, the excess, and the nearest feasible value.
     """
-    if space.enumerable:
-        points = space.rule_points()
-    else:
-        # area and SRAM only grow with the capacities, so the least decide for each side (no rules couple them)
-        dim = np.array(space.dim)
-        acc, sp = (np.full_like(dim, min(v)) for v in (space.accumulator_kib, space.scratchpad_kib))
-        points = HardwarePoints(dim, acc, sp, space.area_of(dim, acc, sp))
-    if not len(points):
-        raise _no_legal_pair(space)
+    found = shortfall(space)
+    if found is not None:
+        values = ", ".join(f"{name}: {value:g}" for name, value in found.feasible.items())
+        raise InfeasibleError(
+            found.message,
+            location=found.location,
+            hint=f"nearest feasible value: {values} ({found.nearest})",
+        )
+
+
+def shortfall(space: DesignSpace) -> Shortfall | None:
+    """Why no accelerator satisfies the bounds on area and SRAM; None where one does."""
+    points = _least_points(space)
     bounds = space.constraints.hardware_only
     ratio = {name: getattr(points, name) / bound for name, bound in bounds.items()}
 
@@ -397,24 +416,36 @@ def check_feasible(space: DesignSpace, source: Location | None = None) -> None:
         return np.asarray(np.logical_and.reduce([np.ones(len(points), dtype=bool), *rest]))
 
     if left_without([]).any():
-        return
+        return None
     # a bound binds if without it some accelerator is left; else all of them do together
     binding = [name for name in bounds if left_without([name]).any()][:1] or list(bounds)
     excess = np.max([ratio[name] for name in binding], axis=0)
     best = int(np.argmin(np.where(left_without(binding), excess, np.inf)))
     reached = {name: _ceil(float(getattr(points, name)[best])) for name in binding}
-    raise InfeasibleError(
-        "no design is feasible: "
-        + " and ".join(
-            f"{name} may be {bounds[name]:g} {UNITS[name]}, but the nearest legal design has {reached[name]:g} "
-            f"{UNITS[name]} ({ratio[name][best] - 1:.1%} too much)"
-            for name in binding
-        ),
-        location=_bound_location(space, binding[0]) or source,
-        hint=f"nearest feasible value: {', '.join(f'{n}: {v:g}' for n, v in reached.items())} (dim "
-        f"{points.dim[best]}, scratchpad {points.scratchpad_kib[best]} KiB, accumulator "
-        f"{points.accumulator_kib[best]} KiB)",
+    words = " and ".join(
+        f"{name} may be {bounds[name]:g} {UNITS[name]}, but the nearest legal design has {reached[name]:g} "
+        f"{UNITS[name]} ({ratio[name][best] - 1:.1%} too much)"
+        for name in binding
     )
+    return Shortfall(
+        f"no design is feasible: {words}",
+        reached,
+        f"dim {points.dim[best]}, scratchpad {points.scratchpad_kib[best]} KiB,"
+        f" accumulator {points.accumulator_kib[best]} KiB",
+        _bound_location(space, binding[0]),
+    )
+
+
+def _least_points(space: DesignSpace) -> HardwarePoints:
+    """All legal accelerators; of a space too large for that, the smallest of every side.
+
+    Area and SRAM only grow with the capacities, so these decide for each side (no rules couple them there).
+    """
+    if space.enumerable:
+        return space.rule_points()
+    dim = np.array(space.dim)
+    acc, sp = (np.full_like(dim, min(v)) for v in (space.accumulator_kib, space.scratchpad_kib))
+    return HardwarePoints(dim, acc, sp, space.area_of(dim, acc, sp))
 
 
 def _bound_location(space: DesignSpace, name: str) -> Location | None:

@@ -223,11 +223,13 @@ def _check_seed(seed: int) -> None:
 
 
 def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) -> DesignSpace:
-    from explore.space import DesignSpace, load_space
+    from explore.space import DesignSpace, check_feasible, load_space
 
     found = space if isinstance(space, DesignSpace) else load_space(space)
     for name, bound in constraints.items():
         found = found.constrain("constraints", **{name: real_number(f"the bound of {name}", str(bound))})
+    if not found.constraints.any_on_mappings:  # else the search says which bounds are feasible together
+        check_feasible(found)
     return found
 
 

@@ -95,6 +95,7 @@ class Compiled:
         Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
         """
         from compiler.codegen.program import Program
+        from explore.measure.energy import energy_uj
 
         path = None if log is None else Path(log)
         unit, built, operators = self._unit, self._built, None
@@ -108,7 +109,15 @@ class Compiled:
             arrays, simulation, wrong = run_unit(built, expected, engine, log=path, report=report)
             outputs = {name: arrays[name] for name in expected}
         return Run(
-            self.name, engine, self.predicted_cycles, outputs, tuple(outputs), wrong, simulation, operators
+            self.name,
+            engine,
+            self.predicted_cycles,
+            outputs,
+            tuple(outputs),
+            wrong,
+            simulation,
+            operators,
+            energy_uj(simulation, self.accelerator),
         )
 
 
@@ -125,6 +134,7 @@ class Run:
         wrong: differences, in words; none when all is right.
         simulation: everything that was counted (`sim.job.Result`).
         operators: of a network: cycles, traffic and waits by operator, with predictions; empty without timing.
+        energy_uj: of the accelerator and its main memory, from what was counted; None where nothing is.
     """
 
     name: str
@@ -135,6 +145,7 @@ class Run:
     wrong: tuple[str, ...]
     simulation: Simulation = field(repr=False)
     operators: pd.DataFrame | None = field(default=None, repr=False)
+    energy_uj: float | None = None
 
     @property
     def right(self) -> bool:

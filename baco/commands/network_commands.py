@@ -24,6 +24,7 @@ from baco.console import print_json, stderr, stdout
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.text import one_line
+from explore.measure.energy import energy_uj
 
 if TYPE_CHECKING:
     from compiler.network.program import NetworkProgram
@@ -127,13 +128,14 @@ def _plain(built: NetworkProgram, run: NetworkRun, wrong: Sequence[str]) -> dict
 
     result = replace(run.result, marks=()).to_dict()
     compared = {"compared": sorted(run.values), "wrong": list(wrong), "report": built.report()}
-    return result | compared | run_to_dict(built, run)
+    energy = {"energy_uj": energy_uj(run.result, built.program.accelerator)}
+    return result | compared | energy | run_to_dict(built, run)
 
 
 def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     from rich.table import Table
 
-    from baco.commands.result_text import result_lines
+    from baco.commands.result_text import energy_text, result_lines
     from sim.network.table import COLUMNS, kind_errors, table_rows
 
     out = stdout()
@@ -161,7 +163,8 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
     )
     verdict = "WRONG" if wrong or run.result.exit_code else right
     needs = needs_text(built.program.requirement)
-    for line in (needs, _predicted(built), *result_lines(run.result), f"results         {verdict}"):
+    energy = energy_text(energy_uj(run.result, built.program.accelerator), run.result)
+    for line in (needs, _predicted(built), *result_lines(run.result), energy, f"results         {verdict}"):
         out.print(line)
 
 

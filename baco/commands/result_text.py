@@ -7,6 +7,14 @@ from collections.abc import Iterator
 from sim.job import Result
 
 
+def energy_text(energy_uj: float | None, result: Result) -> str:
+    """The line that says what a program takes."""
+    if energy_uj is None:
+        return "energy          unknown"
+    edp = f", energy-delay product {energy_uj * result.cycles:.4e} µJ·cycles" if result.cycles else ""
+    return f"energy          {energy_uj:,.4g} µJ of the accelerator and DRAM, as counted{edp}"
+
+
 def result_lines(result: Result) -> Iterator[str]:
     """Lines to print, the most wanted figures first."""
     if result.cycles is not None:

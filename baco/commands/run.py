@@ -82,6 +82,7 @@ def run_program(
     from baco.commands.network_input import only_networks
     from baco.console import print_json, stderr, stdout
     from common.errors import InputError
+    from explore.measure.energy import energy_uj
 
     layer = LayerOptions(
         gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
@@ -147,20 +148,26 @@ def run_program(
     )
     for name, path in files.items():
         save_array(path, outputs[name])
+    energy = energy_uj(result, request.accelerator)
     if json:
         extra = {
             "compared": sorted(expected),
             "wrong": list(mistakes),
             "predicted_cycles": unit.predicted_cycles,
         }
-        print_json(result.to_dict() | extra)
+        print_json(result.to_dict() | extra | {"energy_uj": energy})
     elif not quiet:
-        from baco.commands.result_text import result_lines
+        from baco.commands.result_text import energy_text, result_lines
 
         if unit.schedule is not None:
             stdout().print(f"schedule: {unit.schedule}")
         predicted = prediction_text(unit.predicted_cycles, unit.macs, request.accelerator.dim)
-        for line in (needs_text(program.requirement), predicted, *result_lines(result)):
+        for line in (
+            needs_text(program.requirement),
+            predicted,
+            *result_lines(result),
+            energy_text(energy, result),
+        ):
             stdout().print(line)
         stdout().print(_verdict(expected, mistakes, result.exit_code))
     for text in mistakes if not json else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import downsamples, gemmini_schedule
+from compiler.heuristic import downsamples, gemmini_paths
 from compiler.layer import Layer
 from compiler.lower.equal_parts import equal_parts
 from compiler.lower.estimate import conv_cycles, expansion_cycles, product_cycles, schedule_cycles
@@ -94,12 +95,12 @@ def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
 
 
 def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:
-    """Gemmini's default tiling, which can be among those that the quick estimate leaves out."""
-    schedule = gemmini_schedule(layer, accelerator)
-    try:
-        return [Choice(schedule, schedule_cycles(layer, schedule, accelerator))]
-    except InfeasibleError:
-        return []
+    """Gemmini's default tilings, which can be among those that the quick estimate leaves out."""
+    found = []
+    for schedule in gemmini_paths(layer, accelerator):
+        with contextlib.suppress(InfeasibleError):
+            found.append(Choice(schedule, schedule_cycles(layer, schedule, accelerator)))
+    return found
 
 
 # -------------------------------------------------------------------- explicit moves

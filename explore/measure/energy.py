@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accel.config import Accelerator
+from sim.job import Result
 
-__all__ = ["ENERGY_TERMS", "counted_energy"]
+__all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj"]
 
 ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
 
@@ -37,3 +38,22 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
         "dram": table.dram_pj,
     }
     return {name: accesses[name] * unit[name] for name in ENERGY_TERMS}
+
+
+def counted_activity(result: Result) -> dict[str, int]:
+    """What a simulation counted, for `counted_energy`.
+
+    Bytes of DRAM are those that its channel moved, where an engine has one: what commands ask for is less where rows do
+    not begin and end with the channel's bursts.
+    """
+    moved = {"dram_read_bytes": result.dram_read_bytes, "dram_write_bytes": result.dram_write_bytes}
+    return result.activity | {name: count for name, count in moved.items() if count is not None}
+
+
+def energy_uj(result: Result, accelerator: Accelerator) -> float | None:
+    """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes."""
+    return (
+        sum(counted_energy(counted_activity(result), accelerator).values()) * 1e-6
+        if result.activity
+        else None
+    )

@@ -21,7 +21,7 @@ from compiler.layer_reference import draw_tensors, layer_result
 from compiler.lower.realise import realise
 from compiler.mapping import Mapping
 from compiler.schedule import Schedule
-from explore.measure.energy import counted_energy
+from explore.measure.energy import counted_activity, counted_energy
 from explore.measure.text import schedule_text, style_of
 from explore.measure.writer import last_writer
 from sim.job import Limits, Memory, Recording, Result, SimulationError
@@ -197,11 +197,7 @@ def _measured(
     counters = dict(result.counters) | {"host_instructions": result.instructions or 0}
     counters |= {f"command_{name}": count for name, count in result.commands.items()}
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
-    # what commands ask for is less where rows do not begin and end with the channel's bursts
-    activity = result.activity | {
-        "dram_read_bytes": result.dram_read_bytes,
-        "dram_write_bytes": result.dram_write_bytes,
-    }
+    activity = counted_activity(result)
     terms = counted_energy(activity, accelerator)
     return LayerMeasurement(
         status="measured",

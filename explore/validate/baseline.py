@@ -72,7 +72,7 @@ def baseline_schedules(layers: Sequence[Layer], machine: Accelerator) -> tuple[s
     schedules: list[Schedule] = []
     own = 0
     for layer in layers:
-        schedule: Schedule = gemmini_schedule(layer, machine, pointwise_products=True)
+        schedule: Schedule = gemmini_schedule(layer, machine)
         try:
             check_schedule(layer, schedule, machine)
         except InfeasibleError:

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from common.errors import BacoError, InfeasibleError, InputError
 from common.files import atomic_write, output_folder
 from compiler.codegen.program import Buffer, Program, build_program
 from compiler.emit import Emitter
-from compiler.heuristic import gemmini_schedule
+from compiler.heuristic import gemmini_paths
 from compiler.layer import Layer
 from compiler.lower import Operands, emit_layer, workspaces
 from compiler.lower.bound import bound
@@ -192,11 +191,11 @@ def _row(
 ) -> tuple[Row, dict[str, str]]:
     layer = named.layer
     best = bound(layer, accelerator)
-    ours, result = _measure(layer, choose, accelerator, memory, progress)
+    ours, result = _measure(layer, None, accelerator, memory, progress)
     default, reason = None, ""
-    for schedule_of in _gemmini_paths(layer, accelerator):
+    for path in gemmini_paths(layer, accelerator):
         try:
-            found, _ = _measure(layer, schedule_of, accelerator, memory, progress)
+            found, _ = _measure(layer, path, accelerator, memory, progress)
         except InfeasibleError as error:
             reason = str(error)
             continue
@@ -217,22 +216,15 @@ def _row(
     return row, result.tools
 
 
-def _gemmini_paths(layer: Layer, accelerator: Accelerator) -> list[Callable[[Layer, Accelerator], Schedule]]:
-    """The paths of Gemmini's library that a layer can take: of two, whoever uses it takes the better."""
-    products = partial(gemmini_schedule, pointwise_products=True)
-    differ = gemmini_schedule(layer, accelerator) != products(layer, accelerator)
-    return [gemmini_schedule, products] if differ else [gemmini_schedule]
-
-
 def _measure(
     layer: Layer,
-    schedule_of: Callable[[Layer, Accelerator], Schedule],
+    schedule: Schedule | None,
     accelerator: Accelerator,
     memory: Memory | None,
     progress: Progress,
 ) -> tuple[Measured, Result]:
     start = time.perf_counter()
-    schedule = schedule_of(layer, accelerator)
+    schedule = schedule or choose(layer, accelerator)
     program = layer_program(layer, schedule, accelerator)
     seconds = time.perf_counter() - start
     expected, _ = run_program(program)

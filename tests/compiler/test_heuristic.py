@@ -5,7 +5,7 @@ import math
 import pytest
 
 from accel.presets import load_accelerator
-from compiler.heuristic import gemmini_conv_tile, gemmini_matmul_tile, gemmini_schedule
+from compiler.heuristic import gemmini_conv_tile, gemmini_matmul_tile, gemmini_paths, gemmini_schedule
 from compiler.layer import Layer, Pooling
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 from workloads.problem import Problem
@@ -71,14 +71,14 @@ def _layer(batch, size, depth, channels, kernel, stride, padding, pool=None):
 def test_convolutions(shape, tile):
     layer = _layer(*shape)
     assert gemmini_conv_tile(layer, DEFAULT) == tile
-    schedule = gemmini_schedule(layer, DEFAULT)
+    schedule = gemmini_schedule(layer, DEFAULT, pointwise_products=False)
     assert isinstance(schedule, LoopConvSchedule)
     assert schedule.tile == tile
     assert schedule.order == "nqpksrc"
 
 
 def test_windows_of_one_pixel_take_the_convolution_path():
-    schedule = gemmini_schedule(_layer(1, 14, 1024, 256, 1, 1, 0), DEFAULT)
+    schedule = gemmini_schedule(_layer(1, 14, 1024, 256, 1, 1, 0), DEFAULT, pointwise_products=False)
     assert isinstance(schedule, LoopConvSchedule)
     assert schedule.keep_input
     assert not schedule.keep_weights
@@ -86,11 +86,14 @@ def test_windows_of_one_pixel_take_the_convolution_path():
 
 def test_windows_of_one_pixel_as_products():
     """As in the ResNet-50 that comes with Gemmini; strides and padding keep the convolution path."""
-    product = gemmini_schedule(_layer(1, 14, 1024, 256, 1, 1, 0), DEFAULT, pointwise_products=True)
+    layer = _layer(1, 14, 1024, 256, 1, 1, 0)
+    product = gemmini_schedule(layer, DEFAULT)
+    convolution = gemmini_schedule(layer, DEFAULT, pointwise_products=False)
+    assert gemmini_paths(layer, DEFAULT) == [product, convolution]
     assert product == gemmini_schedule(Layer(Problem(P=196, K=256, C=1024)), DEFAULT)
     for other in (_layer(1, 14, 64, 64, 1, 2, 0), _layer(1, 14, 64, 64, 1, 1, 1)):
-        schedule = gemmini_schedule(other, DEFAULT, pointwise_products=True)
-        assert schedule == gemmini_schedule(other, DEFAULT)
+        schedule = gemmini_schedule(other, DEFAULT)
+        assert gemmini_paths(other, DEFAULT) == [schedule]
         assert isinstance(schedule, LoopConvSchedule)
 
 

@@ -192,7 +192,7 @@ def test_signals_are_left_alone_in_other_threads(tmp_path: Path) -> None:
 
 def test_an_interruption_before_anything_feasible(tmp_path: Path) -> None:
     with pytest.raises(InfeasibleError, match="interrupted before") as caught:
-        explore(tmp_path, space=small_space(area_mm2=1e-9), progress=Recorder(0, interrupt))
+        explore(tmp_path, space=small_space(latency_cycles=1.0), progress=Recorder(0, interrupt))
     assert "--resume" in str(caught.value)
 
 

@@ -21,7 +21,7 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.report.summary import summary
 from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, load_space
+from explore.space import DesignSpace, check_feasible, load_space
 from explore.study import Study
 from explore.study_report import report_data
 from workloads.load import load_network
@@ -95,6 +95,35 @@ def test_an_impossible_wish_is_answered_with_bounds_that_are_feasible(tmp_path: 
         assert (path in hint) or values[path] <= bound
     # put in, the bounds of the hint succeed
     assert first_design(granted(space, hint), SMALL, 200) <= 200
+
+
+@pytest.mark.parametrize(
+    ("base", "wish", "broken"),
+    [
+        (GEMMINI, {"area_mm2": 0.01, "latency_cycles": 100.0}, {"area_mm2", "latency_cycles"}),
+        (GEMMINI, {"sram_kib": 2.0, "energy_uj": 0.1, "power_mw": 1e4}, {"sram_kib", "energy_uj"}),
+        (
+            GEMMINI,
+            {"area_mm2": 0.01, "sram_kib": 2.0, "power_mw": 0.01},
+            {"area_mm2", "sram_kib", "power_mw"},
+        ),
+        (GEMMINI, {"area_mm2": 0.01, "latency_cycles": 1e12}, {"area_mm2"}),
+        (REFERENCE, {"area_mm2": 0.001, "networks": {"tiny": {"energy_uj": 1e-3}}}, {"area_mm2", "networks"}),
+    ],
+)
+def test_where_no_accelerator_is_small_enough_the_other_bounds_are_named_too(
+    tmp_path: Path, base: DesignSpace, wish: dict[str, object], broken: set[str]
+) -> None:
+    space = dataclasses.replace(base, constraints=Constraints.model_validate(named(wish)))
+    with pytest.raises(InfeasibleError, match="no design is feasible") as caught:
+        explore(tmp_path / "wish", space)
+    hint = caught.value.hint or ""
+    assert {
+        path.partition(".")[0] for path in re.findall(r"([\w.]+) [0-9.e+-]+ (?:mm|KiB|mW|cyc|µJ)", hint)
+    } == broken
+    better = granted(space, hint)
+    check_feasible(better)
+    assert first_design(better, SMALL, 200) <= 200
 
 
 def test_what_cannot_be_proven_ends_when_it_comes_no_nearer(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from common.errors import InfeasibleError
 from explore.constraints import Constraints
 from explore.cost.certificate import _Grid
 from explore.search.hardware_choice import HardwareChoice
-from explore.space import DesignSpace, load_space
+from explore.space import DesignSpace, check_feasible, load_space
 from explore.space_file import Flow
 
 #: Changes to gemmini-default, and whether an accelerator is larger with them.
@@ -121,7 +121,7 @@ def test_bounds_where_the_area_falls_as_the_side_grows() -> None:
     by_side = space.area_of(np.array(space.dim), 1, 1)
     assert by_side[0] > by_side.min() < by_side[-1]
     with pytest.raises(InfeasibleError, match="area_mm2 may be") as caught:
-        space.constrain(area_mm2=0.9 * float(by_side.min()))
+        check_feasible(space.constrain(area_mm2=0.9 * float(by_side.min())))
     assert f"dim {space.dim[int(by_side.argmin())]}, " in str(caught.value.hint)
     # sides of 2 are out of reach, some larger ones are not
     limit = float(by_side[0] + by_side.min()) / 2

@@ -154,7 +154,7 @@ def _analytical(name: str, tasks: Sequence[Task], seed: int) -> Found:
 def _heuristic(tasks: Sequence[Task], layers: Sequence[Layer]) -> Found:
     """Gemmini's default tiling by the reference model."""
     preset = load_accelerator(DEFAULT)
-    schedules = [gemmini_schedule(layer, preset, pointwise_products=True) for layer in layers]
+    schedules = [gemmini_schedule(layer, preset) for layer in layers]
     costs = schedule_costs(layers, schedules, preset, "reference")
     return Found(
         math.fsum(task.count * cost.energy_pj for task, cost in zip(tasks, costs, strict=True)),
