@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from baco.api.simulate import (
         evaluate,
         simulate,
+        trace,
     )
     from baco.api.sources import (
         accelerator,
@@ -127,6 +128,7 @@ _HOMES = {
     "load_study": "baco.api.result",
     "evaluate": "baco.api.simulate",
     "simulate": "baco.api.simulate",
+    "trace": "baco.api.simulate",
     "accelerator": "baco.api.sources",
     "network": "baco.api.sources",
     "networks": "baco.api.sources",
@@ -186,6 +188,7 @@ __all__ = [
     "simulate",
     "static_range",
     "store",
+    "trace",
     "trans",
     "uint8",
     "use",

@@ -14,7 +14,7 @@ from compiler.language.primitives import PRIMITIVES
 from compiler.language.source import KernelError
 
 if TYPE_CHECKING:
-    from sim.job import Result
+    from sim.job import Simulation
 
 advance = PRIMITIVES["advance"]
 arange = PRIMITIVES["arange"]
@@ -39,7 +39,7 @@ where = PRIMITIVES["where"]
 zeros = PRIMITIVES["zeros"]
 
 
-def _execute(launch: BoundLaunch) -> Result:
+def _execute(launch: BoundLaunch) -> Simulation:
     """Compiles a launch, runs it on a simulator, and writes the results into the user's arrays."""
     from compiler.language.compile import buffer_names, compile_launch
     from sim.program import run_program

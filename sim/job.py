@@ -10,7 +10,7 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "Mark", "Memory", "Recording", "Result", "SimulationError", "Watch"]
+__all__ = ["Job", "Limits", "Mark", "Memory", "Recording", "Simulation", "SimulationError", "Watch"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Mark:
     Attributes:
         address: of the instruction.
         cycle: in which it began; the functional engine counts the host core's cycles.
-        counters, activity: as in `Result`, up to this cycle, with `instructions`, `dram_read_bytes` and
+        counters, activity: as in `Simulation`, up to this cycle, with `instructions`, `dram_read_bytes` and
             `dram_write_bytes` among the counters.
         copies: of the ranges that `Watch` asks for.
     """
@@ -135,7 +135,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Result:
+class Simulation:
     """What a simulation measured; None, or nothing by name, for what the engine does not measure.
 
     Attributes:

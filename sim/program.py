@@ -11,7 +11,7 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
 from common.scratch import scratch_folder
-from sim.job import Job, Limits, Memory, Recording, Result, Watch
+from sim.job import Job, Limits, Memory, Recording, Simulation, Watch
 from sim.run import run_job
 
 __all__ = ["RunnableBuffer", "RunnableProgram", "run_program"]
@@ -63,7 +63,7 @@ def run_program(
     console: Callable[[str], None] | None = None,
     read_all: bool = False,
     watches: Sequence[Watch] = (),
-) -> tuple[dict[str, Array], Result]:
+) -> tuple[dict[str, Array], Simulation]:
     """Run a compiled program and read its results back.
 
     Args:
@@ -71,7 +71,7 @@ def run_program(
         engine: functional or rtl.
         memory: timing of main memory; it is enlarged where the program needs more.
         read_all: give back every buffer, workspaces too, not only outputs.
-        watches: instructions at which counters are noted, for `Result.marks`.
+        watches: instructions at which counters are noted, for `Simulation.marks`.
 
     Returns the buffers of role output and inout by name, and what was measured. An exit code other than 0 is in the
     result. Raises InputError for inputs that do not fit, and as `sim.engines.base.Engine.run`.

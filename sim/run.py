@@ -6,9 +6,9 @@ from pathlib import Path
 
 from accel.config import Accelerator
 from sim.engines.base import make_engine
-from sim.job import Job, Limits, Memory, Recording, Result, SimulationError
+from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
 
-__all__ = ["Job", "Limits", "Memory", "Recording", "Result", "SimulationError", "run_job", "simulate"]
+__all__ = ["Job", "Limits", "Memory", "Recording", "Simulation", "SimulationError", "run_job", "simulate"]
 
 
 def simulate(
@@ -20,7 +20,7 @@ def simulate(
     limits: Limits | None = None,
     recording: Recording | None = None,
     tools: str | None = None,
-) -> Result:
+) -> Simulation:
     """Run an ELF program to its end.
 
     Raises as `sim.engines.base.Engine.run`; a program's own exit code other than 0 is in the result.
@@ -38,6 +38,6 @@ def simulate(
     )
 
 
-def run_job(job: Job, *, engine: str = "rtl") -> Result:
+def run_job(job: Job, *, engine: str = "rtl") -> Simulation:
     """As `simulate`, for everything that a job can ask for."""
     return make_engine(engine).run(job)

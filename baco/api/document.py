@@ -35,7 +35,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "programs": (
         "Programs",
         "Layers, networks and kernels compiled, simulated, and compared with integers.",
-        ("gemm", "conv", "compile", "Compiled", "run", "Run", "simulate"),
+        ("gemm", "conv", "compile", "Compiled", "run", "Run", "simulate", "trace"),
     ),
     "errors": (
         "Errors",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from compiler.codegen.program import Program
     from compiler.language.jit import BoundLaunch
     from compiler.network.program import NetworkProgram
-    from sim.job import Result as Simulation
+    from sim.job import Simulation
     from sim.network.run import NetworkRun
 
 __all__ = ["Compiled", "ProgramSource", "Run", "compile", "run"]
@@ -132,7 +132,7 @@ class Run:
         outputs: what was computed, by name.
         compared: names of what was compared with integers, or with the interpretation of a kernel.
         wrong: differences, in words; none when all is right.
-        simulation: everything that was counted (`sim.job.Result`).
+        simulation: everything that was counted (`sim.job.Simulation`).
         operators: of a network: cycles, traffic and waits by operator, with predictions; empty without timing.
         energy_uj: of the accelerator and its main memory, from what was counted; None where nothing is.
     """

@@ -12,10 +12,9 @@ from common.errors import InputError
 
 if TYPE_CHECKING:
     from explore.evaluate import Statistics
-    from sim.job import Limits, Memory, Recording
-    from sim.job import Result as Simulation
+    from sim.job import Limits, Memory, Recording, Simulation
 
-__all__ = ["evaluate", "simulate"]
+__all__ = ["evaluate", "simulate", "trace"]
 
 
 def simulate(
@@ -52,7 +51,7 @@ def simulate(
         report: told how building a simulator goes on.
         console: gets what the program prints, as it comes.
 
-    Returns what was counted, the exit code included (`sim.job.Result`). Raises SimulationError for a program that had to be
+    Returns what was counted, the exit code included (`sim.job.Simulation`). Raises SimulationError for a program that had to be
     stopped, InputError for what is malformed or missing.
     """
     from sim.job import Job, Limits, Memory, Recording
@@ -92,3 +91,33 @@ def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference
     from explore.evaluate import evaluate_file
 
     return evaluate_file(table, out, cost_model)
+
+
+def trace(
+    log: str | Path,
+    out: str | Path | None = None,
+    *,
+    perfetto: str | Path | None = None,
+    first: int = 0,
+    until: int | None = None,
+) -> None:
+    """Draw when each command of a log was allocated, issued and done, unit by unit.
+
+    Args:
+        log: a command log (`.csv`), which `Compiled.run` and `simulate` write.
+        out: a chart: a page to zoom (`.html`), or a picture (`.png`, `.svg`, `.pdf`).
+        perfetto: a trace for ui.perfetto.dev and other viewers (`.json`); a cycle is a microsecond.
+        first, until: the cycles that are drawn, `until` excluded.
+
+    Raises InputError for a log that is none, or nothing to write.
+    """
+    from sim.trace import draw_html, draw_image, read_log, write_perfetto
+
+    if out is None and perfetto is None:
+        raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")
+    content = read_log(log)
+    if out is not None:
+        draw = draw_html if Path(out).suffix == ".html" else draw_image
+        draw(content, out, first=first, until=until)
+    if perfetto is not None:
+        write_perfetto(content, perfetto, first=first, until=until)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from compiler.language.jit import BoundLaunch
     from compiler.layer import Layer
     from compiler.schedule import Schedule
-    from sim.job import Result as Simulation
+    from sim.job import Simulation
 
 __all__ = [
     "Observer",

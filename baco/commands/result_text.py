@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sim.job import Result
+from sim.job import Simulation
 
 
-def energy_text(energy_uj: float | None, result: Result) -> str:
+def energy_text(energy_uj: float | None, result: Simulation) -> str:
     """The line that says what a program takes."""
     if energy_uj is None:
         return "energy          unknown"
@@ -15,7 +15,7 @@ def energy_text(energy_uj: float | None, result: Result) -> str:
     return f"energy          {energy_uj:,.4g} µJ of the accelerator and DRAM, as counted{edp}"
 
 
-def result_lines(result: Result) -> Iterator[str]:
+def result_lines(result: Simulation) -> Iterator[str]:
     """Lines to print, the most wanted figures first."""
     if result.cycles is not None:
         yield f"cycles          {result.cycles:,}"
@@ -41,7 +41,7 @@ def result_lines(result: Result) -> Iterator[str]:
     yield f"simulated in    {result.wall_seconds:.2f} s" + _rate(result)
 
 
-def _rate(result: Result) -> str:
+def _rate(result: Simulation) -> str:
     if result.cycles is None or result.wall_seconds < 0.01:
         return ""
     return f" ({result.cycles / result.wall_seconds / 1000:,.0f} thousand cycles/s)"

@@ -33,18 +33,11 @@ def trace(
 
     A page (.html) takes logs of any length; it opens without a network.
     """
+    from baco.api.simulate import trace as draw
     from baco.console import stdout
-    from common.errors import InputError
     from common.text import one_line
-    from sim.trace import draw_html, draw_image, read_log, write_perfetto
 
-    if out is None and perfetto is None:
-        raise InputError("nothing is to be written", hint="add --out FILE.html or --perfetto FILE.json")
-    content = read_log(log)
-    if out is not None:
-        draw = draw_html if out.suffix == ".html" else draw_image
-        draw(content, out, first=first, until=until)
-        stdout().print(f"chart: {one_line(str(out))}")
-    if perfetto is not None:
-        write_perfetto(content, perfetto, first=first, until=until)
-        stdout().print(f"trace: {one_line(str(perfetto))}")
+    draw(log, out, perfetto=perfetto, first=first, until=until)
+    for what, path in (("chart", out), ("trace", perfetto)):
+        if path is not None:
+            stdout().print(f"{what}: {one_line(str(path))}")

@@ -304,7 +304,7 @@ class Launcher:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Compiles the kernel for these arguments and runs it; arrays that it stores to are changed.
 
-        Returns what the engine measured, a `sim.job.Result` (of the interpreter: None).
+        Returns what the engine measured, a `sim.job.Simulation` (of the interpreter: None).
         """
         return run(self.bind(*arguments, **named))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accel.config import Accelerator
-from sim.job import Result
+from sim.job import Simulation
 
 __all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj"]
 
@@ -16,7 +16,7 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
     """Energy in pJ by `ENERGY_TERMS`.
 
     Args:
-        activity: counts of `sim.job.Result.activity`. Words as in the reference model (method specification,
+        activity: counts of `sim.job.Simulation.activity`. Words as in the reference model (method specification,
             section 3): registers are accessed once a multiplication and once for every stationary word moved in;
             the accumulator in 32-bit words, the scratchpad and DRAM in bytes. A row of a local memory is one access
             of all its words, since all its columns are clocked.
@@ -40,7 +40,7 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
     return {name: accesses[name] * unit[name] for name in ENERGY_TERMS}
 
 
-def counted_activity(result: Result) -> dict[str, int]:
+def counted_activity(result: Simulation) -> dict[str, int]:
     """What a simulation counted, for `counted_energy`.
 
     Bytes of DRAM are those that its channel moved, where an engine has one: what commands ask for is less where rows do
@@ -50,7 +50,7 @@ def counted_activity(result: Result) -> dict[str, int]:
     return result.activity | {name: count for name, count in moved.items() if count is not None}
 
 
-def energy_uj(result: Result, accelerator: Accelerator) -> float | None:
+def energy_uj(result: Simulation, accelerator: Accelerator) -> float | None:
     """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes."""
     return (
         sum(counted_energy(counted_activity(result), accelerator).values()) * 1e-6

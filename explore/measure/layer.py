@@ -24,7 +24,7 @@ from compiler.schedule import Schedule
 from explore.measure.energy import counted_activity, counted_energy
 from explore.measure.text import schedule_text, style_of
 from explore.measure.writer import last_writer
-from sim.job import Limits, Memory, Recording, Result, SimulationError
+from sim.job import Limits, Memory, Recording, Simulation, SimulationError
 from sim.program import run_program
 from sim.trace import read_log
 
@@ -47,9 +47,9 @@ class LayerMeasurement:
             infeasible; empty otherwise.
         cycles: from the first command the accelerator accepted to the end of its last work.
         program_cycles: from reset to the program's end.
-        counters: everything the simulator counted, by name (`sim.job.Result.counters`), and commands by name,
+        counters: everything the simulator counted, by name (`sim.job.Simulation.counters`), and commands by name,
             `command_NAME` as the host issued them and `unrolled_NAME` as the units executed them.
-        activity: `sim.job.Result.activity`, but the bytes of DRAM are those that its channel moved.
+        activity: `sim.job.Simulation.activity`, but the bytes of DRAM are those that its channel moved.
         energy_pj: `energy_terms_pj` summed up.
         energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`.
         style: of the code: explicit, packed, loop_ws, loop_conv.
@@ -189,7 +189,7 @@ def _place(layer: Layer, at: int) -> str:
 
 
 def _measured(
-    result: Result, accelerator: Accelerator, seconds: float, facts: dict[str, str]
+    result: Simulation, accelerator: Accelerator, seconds: float, facts: dict[str, str]
 ) -> LayerMeasurement:
     assert result.cycles is not None
     assert result.dram_read_bytes is not None

@@ -24,7 +24,7 @@ from compiler.lower.bound import bound
 from compiler.lower.choose import choose
 from compiler.schedule import Schedule
 from sim.bench.layer_shapes import NamedLayer, layer_shapes
-from sim.job import Memory, Result
+from sim.job import Memory, Simulation
 from sim.program import run_program
 
 __all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
@@ -222,7 +222,7 @@ def _measure(
     accelerator: Accelerator,
     memory: Memory | None,
     progress: Progress,
-) -> tuple[Measured, Result]:
+) -> tuple[Measured, Simulation]:
     start = time.perf_counter()
     schedule = schedule or choose(layer, accelerator)
     program = layer_program(layer, schedule, accelerator)

@@ -12,7 +12,7 @@ from common.scratch import scratch_folder
 from sim.bench.stream import StreamText
 from sim.build import Report, rtl_simulator
 from sim.engines.native import run_simulator
-from sim.job import Job, Memory, Recording, Result
+from sim.job import Job, Memory, Recording, Simulation
 from sim.toolchain import toolchain
 from sim.trace import LogEntry, read_log
 
@@ -30,7 +30,7 @@ class Timeline:
     load: tuple[LogEntry, ...]
     execute: tuple[LogEntry, ...]
     store: tuple[LogEntry, ...]
-    result: Result
+    result: Simulation
 
     def loads(self) -> list[LogEntry]:
         """Without configuration."""
@@ -98,7 +98,7 @@ class Probe:
 
     def result(
         self, stream: StreamText, memory: Memory = FAST_MEMORY, recording: Recording | None = None
-    ) -> Result:
+    ) -> Simulation:
         """Run for the totals only."""
         with scratch_folder() as scratch:
             job = Job(

@@ -24,7 +24,7 @@ from sim.bench.program import matmul_program
 from sim.bench.stream import BASE, StreamText, accumulator
 from sim.build import functional_simulator, rtl_simulator
 from sim.engines.rtl import RtlEngine
-from sim.job import Job, Memory, Result
+from sim.job import Job, Memory, Simulation
 from sim.toolchain import toolchain
 
 __all__ = ["Timed", "cycle_costs", "shares", "timed", "timed_build", "timed_layer", "timed_program"]
@@ -41,7 +41,7 @@ _HOLLOW_WAITS, _UNIT_COMMANDS = 10, 6_000
 class Timed:
     """A run and the processor time of its process (user mode; starting it included)."""
 
-    result: Result
+    result: Simulation
     cpu_seconds: float
 
     @property
@@ -67,7 +67,7 @@ class Timed:
         }
 
 
-def timed(run: Callable[[], Result], repeats: int = _REPEATS) -> Timed:
+def timed(run: Callable[[], Simulation], repeats: int = _REPEATS) -> Timed:
     """The fastest of some equal runs."""
     found = []
     for _ in range(repeats):

@@ -6,13 +6,13 @@ import importlib
 from typing import Protocol
 
 from common.errors import InputError, did_you_mean
-from sim.job import Job, Result
+from sim.job import Job, Simulation
 
 
 class Engine(Protocol):
     """Runs programs on a model of an accelerator."""
 
-    def run(self, job: Job) -> Result:
+    def run(self, job: Job) -> Simulation:
         """Build what is needed and run the job to its end.
 
         Raises InputError or InfeasibleError for a job that this engine cannot run, BuildError or StorageError when

@@ -17,7 +17,7 @@ fesvr/syscall.cc, testchipip's SimTSI, Verilator's run-time library) and from lo
   simulator stops like after any other assertion of the hardware.
 
 The harness counts its own clock, from before reset on and with the loading of the program, and systems may run at
-another frequency than the harness: its count is no `Result.cycles`, but a counter of its own.
+another frequency than the harness: its count is no `Simulation.cycles`, but a counter of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sim.engines.external import (
     run_external,
     unsaid,
 )
-from sim.job import Job, Result, SimulationError
+from sim.job import Job, Simulation, SimulationError
 
 VARIABLE = "BACO_CHIPYARD_SIMULATOR"
 _WHAT = "a simulator built with Chipyard (simulator-chipyard... or simv-chipyard...)"
@@ -70,7 +70,7 @@ _PRINTED = re.compile(r"\bm?cycles?\b[^:=\d]{0,24}[:=] *(\d+)\b|\b(\d+) +cycles?
 class ChipyardEngine:
     """Exit code and console, the harness's cycles, and the cycles that the program printed."""
 
-    def run(self, job: Job) -> Result:
+    def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for an accelerator that cannot be built as a Gemmini.
 
         Whether the simulator was built from the accelerator cannot be checked: programs do not see it.

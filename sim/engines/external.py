@@ -22,7 +22,7 @@ from typing import IO, Protocol
 from common.errors import InputError, Location
 from sim.elf import Program
 from sim.engines.native import load_program
-from sim.job import Job, Memory, Result, SimulationError
+from sim.job import Job, Memory, Simulation, SimulationError
 
 __all__ = ["Outcome", "Watcher", "find_simulator", "load_for", "result_of", "run_external", "unsaid"]
 
@@ -218,7 +218,7 @@ def result_of(
     tools: dict[str, str],
     counters: dict[str, int] | None = None,
     notes: Sequence[str] = (),
-) -> Result:
+) -> Simulation:
     """A result in which only these figures were measured."""
     found = list(notes)
     if program.config_hash is None:
@@ -227,7 +227,7 @@ def result_of(
         )
     if outcome.dropped:
         found.append(f"{outcome.dropped:,} characters of the program's output were dropped")
-    return Result(
+    return Simulation(
         engine=engine,
         exit_code=exit_code,
         cycles=None,

@@ -7,14 +7,14 @@ import time
 from common.errors import InfeasibleError, InputError
 from sim.build import functional_simulator
 from sim.engines.native import load_program, run_simulator
-from sim.job import Job, Result
+from sim.job import Job, Simulation
 from sim.toolchain import toolchain
 
 
 class FunctionalEngine:
     """Commands execute at once; the host core keeps its own time, which says nothing about the whole."""
 
-    def run(self, job: Job) -> Result:
+    def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for element widths other than 8 and 32 bits."""
         _check(job)
         elf = load_program(job)

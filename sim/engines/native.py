@@ -26,7 +26,7 @@ from common.files import open_in_place, read_input, storage_error
 from common.scratch import scratch_folder
 from sim.elf import Program, load_elf
 from sim.failure import describe
-from sim.job import Job, Mark, Recording, Result, SimulationError
+from sim.job import Job, Mark, Recording, Simulation, SimulationError
 from sim.toolchain import Toolchain
 
 #: What the simulator may map beyond main memory: the model, buffers, the system's libraries.
@@ -62,7 +62,7 @@ def load_program(job: Job) -> Program | None:
 
 def run_simulator(
     simulator: Path, engine: str, job: Job, elf: Program | None, tools: Toolchain, *, build_seconds: float
-) -> Result:
+) -> Simulation:
     """Run a job in a simulator that `sim.build` made; `elf` is what `load_program` gave.
 
     Raises as `sim.engines.base.Engine.run`.
@@ -336,7 +336,7 @@ def _result(
     build_seconds: float,
     dumps: tuple[bytes, ...],
     marks: tuple[Mark, ...],
-) -> Result:
+) -> Simulation:
     cycles: int | None = record.get("cycles")
     dim = job.accelerator.dim
     notes = list(record.get("notes", ()))
@@ -352,7 +352,7 @@ def _result(
         dumps = tuple(
             bytes.fromhex(line.split(" ")[2]) for line in output.split("\n") if line.startswith("dump ")
         )
-    return Result(
+    return Simulation(
         engine=record["engine"],
         exit_code=record["exit_code"],
         cycles=cycles,

@@ -8,14 +8,14 @@ from accel.generate import check_rtl, verilog
 from common.errors import InputError
 from sim.build import Waves, rtl_simulator
 from sim.engines.native import load_program, run_simulator
-from sim.job import Job, Result
+from sim.job import Job, Simulation
 from sim.toolchain import toolchain
 
 
 class RtlEngine:
     """Every cycle of the accelerator, with a timed memory and a host core in front."""
 
-    def run(self, job: Job) -> Result:
+    def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for a configuration that the Verilog does not cover."""
         waves = _waves(job)
         check_rtl(job.accelerator)

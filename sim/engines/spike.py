@@ -28,7 +28,7 @@ from sim.engines.external import (
     run_external,
     unsaid,
 )
-from sim.job import Job, Result
+from sim.job import Job, Simulation
 
 VARIABLE = "BACO_SPIKE"
 _WHAT = "a Spike with Gemmini's extension"
@@ -46,7 +46,7 @@ _VERSION_SECONDS = 20
 class SpikeEngine:
     """Exit code and console; no timing, and no counts."""
 
-    def run(self, job: Job) -> Result:
+    def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for an accelerator that is no Gemmini, or not the library's."""
         problems = job.accelerator.gemmini_problems()
         if problems:

@@ -30,7 +30,7 @@ class Measured:
 
     Attributes:
         start, cycles: when it began, and how long until the next one began.
-        counters, activity: as in `sim.job.Result`, of these cycles only.
+        counters, activity: as in `sim.job.Simulation`, of these cycles only.
     """
 
     start: int

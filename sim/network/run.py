@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compiler.network.program import NetworkProgram
-from sim.job import Limits, Memory, Recording, Result, SimulationError, Watch
+from sim.job import Limits, Memory, Recording, Simulation, SimulationError, Watch
 from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 from sim.program import run_program
@@ -33,7 +33,7 @@ class NetworkRun:
     """
 
     values: Mapping[str, Array] = field(repr=False)
-    result: Result
+    result: Simulation
     steps: tuple[StepProfile, ...]
     operators: tuple[OperatorProfile, ...]
     checked: tuple[Boundary, ...]

@@ -208,6 +208,19 @@ def test_the_knee_is_the_nearest_to_the_ideal(result: baco.Result) -> None:
     assert result.knee is not result.best
 
 
+def test_a_log_is_drawn(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    baco.compile(baco.gemm(16, 16, 16)).run("rtl", log=log)
+    baco.trace(log, tmp_path / "chart.html", perfetto=tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    units = {one["args"]["name"] for one in events if one["name"] == "process_name"}
+    assert {"load", "execute", "store"} <= units
+    assert {"MVIN", "PRELOAD", "MVOUT"} <= {one["name"] for one in events if one["ph"] == "X"}
+    assert "<script" in (tmp_path / "chart.html").read_text(encoding="utf-8")
+    with pytest.raises(baco.InputError, match="nothing is to be written"):
+        baco.trace(log)
+
+
 def test_figures_show_the_designs(result: baco.Result) -> None:
     rest, front, best, knee = result.plot_front().data
     assert [one.name for one in (rest, front, best, knee)] == ["dominated", "Pareto front", "best", "knee"]

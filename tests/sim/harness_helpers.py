@@ -9,7 +9,7 @@ from accel.config import Accelerator
 from accel.isa import encode
 from sim.build import Waves, rtl_simulator
 from sim.engines.native import run_simulator
-from sim.job import Job, Result
+from sim.job import Job, Simulation
 from sim.toolchain import toolchain
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
@@ -22,7 +22,7 @@ def stub_verilog(dma_bits: int) -> str:
     return f"`define BACO_DMA_BITS {dma_bits}\n{text}"
 
 
-def run_stub(folder: Path, stream: str, *, waves: Waves = "", **settings: Any) -> Result:
+def run_stub(folder: Path, stream: str, *, waves: Waves = "", **settings: Any) -> Simulation:
     """Replay a stream on the stand-in."""
     path = folder / "stream.txt"
     path.write_text(stream)

@@ -12,7 +12,7 @@ from harness_helpers import BASE, SMALL, command
 from accel.config import Accelerator
 from accel.isa import GARBAGE, is_garbage, local_address_bits
 from sim.cosim.run import random_stream
-from sim.job import Job, Recording, Result
+from sim.job import Job, Recording, Simulation
 from sim.run import run_job
 from sim.trace import LogEntry, read_log
 
@@ -24,7 +24,7 @@ RANDOM = (SMALL, SMALL.replace(dataflow="OS"))
 
 def play(
     folder: Path, text: str, engine: str, accelerator: Accelerator = SMALL
-) -> tuple[Result, list[LogEntry]]:
+) -> tuple[Simulation, list[LogEntry]]:
     """A stream's result, and its commands in program order."""
     stream, log = folder / "stream.txt", folder / f"{engine}.csv"
     stream.write_text(text)

@@ -21,7 +21,7 @@ from baco.main import run
 from common.errors import InfeasibleError, InputError
 from sim.engines import external
 from sim.engines.base import EXTERNAL_ENGINES, make_engine
-from sim.job import Job, Limits, Memory, Recording, Result, SimulationError
+from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
 from sim.run import run_job
 
 GEMMINI = Accelerator(name="small", dim=16, scratchpad_kib=256, accumulator_kib=64)
@@ -80,7 +80,7 @@ def write_program(folder: Path, name: str = "p.elf", **settings: Any) -> Path:
     return path
 
 
-def go(engine: str, simulator: Path, program: Path, **settings: Any) -> Result:
+def go(engine: str, simulator: Path, program: Path, **settings: Any) -> Simulation:
     accelerator = settings.pop("accelerator", GEMMINI)
     return run_job(Job(accelerator, program=program, simulator=simulator, **settings), engine=engine)
 

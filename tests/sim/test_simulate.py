@@ -11,7 +11,7 @@ from riscv_programs import compile_program
 from accel.elf_note import SECTION
 from common.errors import InfeasibleError, InputError, StorageError
 from sim.engines.base import make_engine
-from sim.job import Job, Limits, Memory, Recording, Result, SimulationError
+from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
 from sim.run import run_job, simulate
 from sim.trace import read_log
 
@@ -71,7 +71,7 @@ def test_both_engines_agree_on_a_loop(tmp_path: Path) -> None:
     wanted = np.clip(np.rint(exact), -128, 127).astype(np.int8)
     stream = tmp_path / "loop.txt"
     stream.write_text(loop_stream(a, b, 0.01, SMALL.dim))
-    results: dict[str, Result] = {}
+    results: dict[str, Simulation] = {}
     for engine in ("rtl", "functional"):
         results[engine] = run_job(Job(SMALL, stream=stream), engine=engine)
         got = np.frombuffer(results[engine].memory_dumps[0], np.int8).reshape(wanted.shape)

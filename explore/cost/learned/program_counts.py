@@ -30,7 +30,7 @@ _UNROLLED = {
     "computes": ("COMPUTE_PRELOADED", "COMPUTE_ACCUMULATED"),
     "configurations": ("CONFIG_EX", "CONFIG_LD", "CONFIG_ST"),
 }
-#: What these commands move and compute (`sim.job.Result.activity`); the data set's columns have the same names.
+#: What these commands move and compute (`sim.job.Simulation.activity`); the data set's columns have the same names.
 _ACTIVITY = (
     "array_macs",
     "accumulator_read_words",
