@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
@@ -72,6 +73,12 @@ def amount(value: float) -> str:
     if value == int(value) and abs(value) < 1e7:
         return f"{int(value):,}"
     return f"{value:.4g}" if abs(value) < 1e5 else f"{value:.4e}"
+
+
+def rounded(seconds: float) -> float:
+    """To as many digits as an estimate has: 7, 40, 200 s."""
+    step = 1.0 if seconds < 10 else 5.0 if seconds < 60 else 10.0 if seconds < 300 else 60.0
+    return math.ceil(seconds / step) * step
 
 
 def duration(seconds: float) -> str:

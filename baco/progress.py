@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from baco.console import amount, duration, in_notebook, is_wanted, stderr
+from baco.console import amount, duration, in_notebook, is_wanted, rounded, stderr
 from baco.time_left import TimeLeft
 from common.text import html_text, one_line
 
@@ -135,7 +134,7 @@ class Standing:
             left.append(estimate)
         if not left:
             return ""
-        return "nearly done" if min(left) < 1 else f"about {duration(_rounded(min(left)))} left"
+        return "nearly done" if min(left) < 1 else f"about {duration(rounded(min(left)))} left"
 
     def _rate(self, summary: BatchSummary, samples: float) -> float | None:
         """Samples per second of this session (a resumed study has a past that was not timed here)."""
@@ -146,12 +145,6 @@ class Standing:
         if summary.batch > 0 and summary.seconds > seconds:
             return (summary.evaluations - evaluations) / self.tasks / (summary.seconds - seconds)
         return None
-
-
-def _rounded(seconds: float) -> float:
-    """To as many digits as an estimate has: 7, 40, 200 s."""
-    step = 1.0 if seconds < 10 else 5.0 if seconds < 60 else 10.0 if seconds < 300 else 60.0
-    return math.ceil(seconds / step) * step
 
 
 def bar(share: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baco.console import amount, stderr, stdout
+from baco.console import amount, duration, rounded, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:
@@ -19,9 +20,48 @@ if TYPE_CHECKING:
     from explore.validate.design import Design
 
 
+#: What compiling a layer and starting its simulation takes, in simulated cycles that take as long.
+_LAYER_CYCLES = 3e5
+#: Layers that were measured before come at once.
+_AT_ONCE_S = 0.05
+
+
 def make_display() -> ValidationDisplay:
     """A display on standard error."""
     return ValidationDisplay(stderr())
+
+
+class _Pace:
+    """How long layers take, and how long it takes longer where an accelerator's simulator may have to be built first.
+
+    Args:
+        work: of all layers, in simulated cycles.
+        machines: different accelerators.
+    """
+
+    def __init__(self, work: float, machines: int) -> None:
+        self._work, self._machines = work, machines
+        self._last = time.monotonic()
+        self._seen: set[str] = set()
+        self._begun: list[float] = []
+        self._seconds = self._timed = 0.0
+
+    def left(self, work: float, machine: str) -> float | None:
+        """Seconds left after another layer; None as long as there is nothing to judge it by."""
+        now = time.monotonic()
+        taken, self._last = now - self._last, now
+        self._work -= work
+        new = machine not in self._seen
+        self._seen.add(machine)
+        if taken > _AT_ONCE_S:
+            if new:
+                self._begun.append(taken)
+            else:
+                self._seconds, self._timed = self._seconds + taken, self._timed + work
+        if not self._timed or self._work < _LAYER_CYCLES / 2:
+            return None
+        builds = (self._machines - len(self._seen)) * sum(self._begun) / max(1, len(self._begun))
+        return self._work * self._seconds / self._timed + builds
 
 
 class ValidationDisplay:
@@ -30,10 +70,13 @@ class ValidationDisplay:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.layers = 0
+        self._pace = _Pace(0.0, 0)
 
-    def begin(self, designs: Sequence[Design], layers: int) -> None:
+    def begin(self, designs: Sequence[Design], layers: int, cycles: float) -> None:
         """Say what will be measured."""
         self.layers = layers
+        machines = len({one.accelerator.config_hash for one in designs})
+        self._pace = _Pace(cycles + layers * _LAYER_CYCLES, machines)
         self._line(f"validating {len(designs)} designs: {layers} layers to compile, simulate and compare")
 
     def layer(
@@ -47,7 +90,8 @@ class ValidationDisplay:
                 text += f" ({predicted:,.0f} predicted, {predicted / result.cycles:.2f} of it)"
         else:
             text += f"{result.status.upper()}: {result.reason}"
-        self._line(text)
+        left = self._pace.left((predicted or 0.0) + _LAYER_CYCLES, job.accelerator.config_hash)
+        self._line(text if not left else f"{text} | about {duration(rounded(left))} left")
 
     def note(self, text: str) -> None:
         """Show a remark."""

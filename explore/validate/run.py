@@ -80,8 +80,9 @@ class ValidationOptions:
 class Progress(Protocol):
     """Who wants to see a validation advance."""
 
-    def begin(self, designs: Sequence[Design], layers: int) -> None:
-        """So many different layers stand for the designs; those measured before count as finished soon."""
+    def begin(self, designs: Sequence[Design], layers: int, cycles: float) -> None:
+        """So many different layers, of so many predicted cycles, stand for the designs; those measured before count as
+        finished soon."""
 
     def layer(
         self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
@@ -135,7 +136,7 @@ def validate_designs(
         }
     keys = list(jobs)
     if progress:
-        progress.begin(designs, len(jobs))
+        progress.begin(designs, len(jobs), sum(predicted[key] or 0.0 for key in jobs))
         _tell_problems(designs, progress)
 
     def finished(number: int, _: int, job: MeasurementJob, result: LayerMeasurement) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from baco.time_left import TimeLeft
+from baco.validation_display import _Pace
 
 #: Searches as they were recorded: (seconds, share of the budget spent) of every batch, to the end.
 RECORDED = json.loads(Path(__file__).with_name("recorded_searches.json").read_text())
@@ -54,3 +55,20 @@ def test_nothing_is_said_of_a_search_that_does_not_move() -> None:
     for seconds in range(10):
         estimates.report(seconds, 0.5)
     assert estimates.left(10) is None
+
+
+def test_the_time_that_a_validation_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three machines with four layers of 10 s each, and 60 s more for every machine's simulator."""
+    now = 0.0
+    monkeypatch.setattr("baco.validation_display.time.monotonic", lambda: now)
+    pace = _Pace(12 * 1e6, 3)
+    found = []
+    for machine in "abc":
+        for layer in range(4):
+            now += 10.0 if layer else 70.0
+            found.append((pace.left(1e6, machine), 300.0 - now))
+    assert found[0][0] is None
+    assert found[-1][0] is None
+    for left, true in found[1:-1]:
+        assert left is not None
+        assert left == pytest.approx(true, abs=25)

@@ -47,7 +47,7 @@ class Lines:
         self.layers: list[tuple[int, str, float | None]] = []
         self.total = 0
 
-    def begin(self, designs: object, layers: int) -> None:
+    def begin(self, designs: object, layers: int, cycles: float) -> None:
         self.total = layers
 
     def layer(

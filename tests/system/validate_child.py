@@ -25,7 +25,7 @@ study_module.CHECKPOINT_BYTES = 30_000
 class Log(DurableLog):
     """The validation's progress display."""
 
-    def begin(self, designs: object, layers: int) -> None:
+    def begin(self, designs: object, layers: int, cycles: float) -> None:
         self.write(f"begin {layers}")
 
     def layer(
