@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baco.api.arrays import load_array
-from baco.api.sources import NetworkSource
+from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
 from baco.api.unit import check_target
 from common.errors import InputError, did_you_mean
@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
     from accel.config import Accelerator
     from compiler.network.graph import QuantisedNetwork
+    from compiler.network.lowering import Scheduler
     from compiler.network.program import NetworkCode, NetworkProgram
+    from explore.candidate import Candidate
+    from explore.objective import Objective
     from sim.network.run import NetworkRun
+    from workloads.network import Network
 
-__all__ = ["NetworkRequest", "NetworkUnit", "network_macs", "predicted_cycles", "prepare_network"]
+__all__ = ["MAPPINGS", "NetworkRequest", "NetworkUnit", "network_macs", "predicted_cycles", "prepare_network"]
 
+#: Whose mappings the layers of a network take.
+MAPPINGS = ("study", "compiler")
 #: Inputs that are run differ from those that ranges were taken from.
 _OTHER_SEED = 1
 
@@ -40,6 +46,8 @@ class NetworkRequest:
         check_layers: compare after every operator, in the program.
         compare: work out what the results must be.
         observe: sees the module after every pass.
+        design: whose mappings the layers take where they are best; its accelerator is `accelerator`.
+        objective: by which they are; by default the energy-delay product.
     """
 
     source: NetworkSource
@@ -53,6 +61,29 @@ class NetworkRequest:
     check_layers: bool = False
     compare: bool = True
     observe: Callable[[str, ModuleOp], None] | None = None
+    design: Candidate | None = None
+    objective: Objective | None = None
+
+    @classmethod
+    def on(
+        cls, machine: AcceleratorSource, mappings: str, source: NetworkSource, **options: Any
+    ) -> NetworkRequest:
+        """The request for a network on whatever gives an accelerator.
+
+        Args:
+            mappings: `study`: those of the design, where `machine` is one; `compiler`: its own for all layers.
+            options: the other fields.
+
+        Raises InputError for other `mappings`, and as `baco.accelerator` does.
+        """
+        if mappings not in MAPPINGS:
+            raise InputError(f"there are no mappings '{mappings}'", hint=did_you_mean(mappings, MAPPINGS))
+        found = design(machine)
+        if found is None:
+            return cls(source, accelerator(machine), **options)
+        if mappings == "compiler":
+            return cls(source, found[0].accelerator, **options)
+        return cls(source, found[0].accelerator, design=found[0], objective=found[1], **options)
 
 
 @dataclass(frozen=True)
@@ -60,12 +91,14 @@ class NetworkUnit:
     """A quantised network with what its inputs hold and what its values must be.
 
     Attributes:
+        source: what was quantised.
         data: of the inputs, by value.
         reference: of all values, if they are compared.
     """
 
     request: NetworkRequest
     network: QuantisedNetwork
+    source: Network
     data: Mapping[str, np.ndarray[Any, Any]]
     reference: Mapping[str, np.ndarray[Any, Any]] | None
 
@@ -73,13 +106,13 @@ class NetworkUnit:
         """The program; with `check` it compares its results itself."""
         from compiler.network.program import compile_network
 
-        return compile_network(
-            self.network,
-            self.request.accelerator,
-            check=check,
-            observe=self.request.observe,
-            **self._options(),
+        options = self._options()
+        built = compile_network(
+            self.network, self.request.accelerator, check=check, observe=self.request.observe, **options
         )
+        if self._searched:
+            built.lowered.notes.append(options["schedule"].summary())
+        return built
 
     def run(
         self,
@@ -123,13 +156,26 @@ class NetworkUnit:
 
         return network_code(self.network, self.request.accelerator, **self._options())
 
-    def _options(self) -> dict[str, Any]:
-        from compiler.network.program import scheduler
+    @property
+    def _searched(self) -> bool:
+        return self.request.design is not None and not self.request.baseline
 
+    def _options(self) -> dict[str, Any]:
         request = self.request
         target: Any = request.target
+        if self._searched:
+            from explore.objective import Objective
+            from explore.plan import SearchedSchedules
+
+            assert request.design is not None
+            objective = request.objective or Objective.parse("edp")
+            schedule: Scheduler = SearchedSchedules(request.design, objective, self.source)
+        else:
+            from compiler.network.program import scheduler
+
+            schedule = scheduler(request.accelerator, target, baseline=request.baseline)
         return {
-            "schedule": scheduler(request.accelerator, target, baseline=request.baseline),
+            "schedule": schedule,
             "data": self.data,
             "reference": self.reference,
             "check_layers": request.check_layers,
@@ -160,7 +206,7 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
     }
     data = quantise_inputs(quantised, inputs)
     compare = request.compare or request.check_layers
-    return NetworkUnit(request, quantised, data, reference(quantised, data) if compare else None)
+    return NetworkUnit(request, quantised, network, data, reference(quantised, data) if compare else None)
 
 
 def network_macs(built: NetworkProgram) -> int:

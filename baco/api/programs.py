@@ -71,6 +71,13 @@ class Compiled:
             return None
         return self.macs / (self.predicted_cycles * self.accelerator.dim**2)
 
+    @property
+    def report(self) -> list[str]:
+        """What the program consists of, in lines; of a network: every layer with its schedule."""
+        if isinstance(self._unit, NetworkUnit):
+            return list(self._built.report())  # type: ignore[union-attr]
+        return [] if self.schedule is None else [f"{self.name}: {self.schedule}"]
+
     def save(self, path: str | Path) -> Path:
         """Write the ELF file. Raises StorageError when that fails."""
         from common.files import atomic_write
@@ -185,6 +192,7 @@ def compile(
     scales: str = "float",
     seed: int = 0,
     check: bool = False,
+    mappings: str = "study",
 ) -> Compiled:
     """A program that computes a layer, a whole network in int8, or a launch of a kernel.
 
@@ -200,6 +208,8 @@ def compile(
         scales: of a network's quantisation: `float` or `power-of-two`.
         seed: of random contents.
         check: the program compares its results itself, and exits with 1 where they differ.
+        mappings: of a network, where `accelerator` is a design, a result or a study's folder: `study` takes the design's
+            mappings for the layers that they are best for, and the compiler's own for the others; `compiler` its own for all.
 
     Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
     """
@@ -208,6 +218,7 @@ def compile(
     check_target(target)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
+    of_networks["mappings"] = mappings != "study"
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
         machine = load_accelerator(accelerator or "gemmini-default")
@@ -220,9 +231,10 @@ def compile(
         _refuse({**of_networks, "baseline": baseline}, "a network")
         machine = source.options.machine() if accelerator is None else load_accelerator(accelerator)
         return _compiled(launch_unit(source), machine, check)
-    request = NetworkRequest(
+    request = NetworkRequest.on(
+        accelerator or "gemmini-default",
+        mappings,
         source,
-        load_accelerator(accelerator or "gemmini-default"),
         layers=layers,
         scales=scales,
         seed=seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from accel.config import Accelerator
     from baco.api.result import Result
     from explore.candidate import Candidate
+    from explore.objective import Objective
 
 __all__ = [
     "AcceleratorSource",
     "NetworkSource",
     "WorkloadSource",
     "accelerator",
+    "design",
     "network",
     "networks",
     "workload",
@@ -148,3 +151,29 @@ def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -
             )
         found = best
     return found.replace(**changes) if changes else found
+
+
+def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
+    """The design that a study's folder, a result or a candidate stands for, and its objective; None for bare accelerators.
+
+    A candidate by itself says nothing of an objective: it stands for the energy-delay product.
+    """
+    from baco.api.result import Result, load_study
+
+    if isinstance(source, (str, Path)):
+        from accel.presets import preset_names
+        from explore.study import FILE_NAME
+
+        # os.path, unlike Path, takes names that no file can have for missing ones
+        if str(source) in preset_names() or not os.path.isfile(os.path.join(source, FILE_NAME)):
+            return None
+        source = load_study(source)
+    if isinstance(source, Result):
+        return source.best, source.objective
+    from explore.candidate import Candidate
+
+    if not isinstance(source, Candidate):
+        return None
+    from explore.objective import Objective
+
+    return source, Objective.parse("edp")

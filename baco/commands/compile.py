@@ -55,6 +55,7 @@ def compile_(
     network: options.Network = None,
     layers: options.Layers = None,
     scales: options.Scales = "float",
+    mappings: options.Mappings = "study",
     check_layers: options.CheckLayers = False,
     image: options.Image = None,
 ) -> None:
@@ -87,7 +88,8 @@ def compile_(
         compile_network_command(
             network_request(
                 network,
-                load_accelerator(accelerator),
+                accelerator,
+                mappings,
                 layer,
                 others={"FILE": source, "--from": level, "--entry": entry, "--grid": grid},
                 layers=layers,
@@ -105,7 +107,14 @@ def compile_(
             check=check or check_layers,
         )
         return
-    only_networks({"--layers": layers, "--check-layers": check_layers, "--image": image})
+    only_networks(
+        {
+            "--mappings": mappings != "study",
+            "--layers": layers,
+            "--check-layers": check_layers,
+            "--image": image,
+        }
+    )
     request = Request(
         source,
         layer,

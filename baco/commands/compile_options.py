@@ -187,6 +187,15 @@ Scales = Annotated[
     str,
     typer.Option("--scales", help="Of the quantisation: float or power-of-two.", rich_help_panel=_NETWORK),
 ]
+Mappings = Annotated[
+    str,
+    typer.Option(
+        "--mappings",
+        metavar="WHOSE",
+        help="On the design of a study's folder: 'study' takes its mappings where they are best, 'compiler' none.",
+        rich_help_panel=_NETWORK,
+    ),
+]
 Report = Annotated[
     Path | None,
     typer.Option(

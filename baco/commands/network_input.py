@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baco.api.network_unit import NetworkRequest
 from baco.commands.layer_input import LayerOptions
 from common.errors import InputError
-
-if TYPE_CHECKING:
-    from accel.config import Accelerator
 
 __all__ = ["network_request", "only_networks"]
 
 
 def network_request(
     spec: str,
-    accelerator: Accelerator,
+    accelerator: str,
+    mappings: str,
     layer: LayerOptions,
     others: Mapping[str, object],
     arguments: Sequence[str],
@@ -28,6 +26,7 @@ def network_request(
     """The request, for `NetworkRequest`'s fields by name.
 
     Args:
+        accelerator, mappings: of `NetworkRequest.on`.
         layer: options that describe a layer: none of them goes with a network but --baseline.
         others: options that do not, either, by how they are written.
         arguments: of --arg: NAME=FILE.npy, inputs in real numbers.
@@ -39,7 +38,9 @@ def network_request(
     for name, value in others.items():
         if value:
             raise InputError(f"--network and {name} exclude each other")
-    return NetworkRequest(spec, accelerator, baseline=layer.baseline, inputs=_given(arguments), **options)
+    return NetworkRequest.on(
+        accelerator, mappings, spec, baseline=layer.baseline, inputs=_given(arguments), **options
+    )
 
 
 def only_networks(options: Mapping[str, object]) -> None:

@@ -63,6 +63,7 @@ def run_program(
     network: options.Network = None,
     layers: options.Layers = None,
     scales: options.Scales = "float",
+    mappings: options.Mappings = "study",
     check_layers: options.CheckLayers = False,
     report: options.Report = None,
 ) -> None:
@@ -94,7 +95,8 @@ def run_program(
         run_network_command(
             network_request(
                 network,
-                load_accelerator(accelerator),
+                accelerator,
+                mappings,
                 layer,
                 others={
                     "FILE": source,
@@ -121,7 +123,7 @@ def run_program(
         return
     if report is not None:
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
-    only_networks({"--layers": layers, "--check-layers": check_layers})
+    only_networks({"--mappings": mappings != "study", "--layers": layers, "--check-layers": check_layers})
     request = Request(
         source,
         layer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -324,6 +325,29 @@ def test_networks_are_compiled_and_run(folder: Path) -> None:
     assert len(run.operators) == 2  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no input 'z'"):
         baco.compile(graph, inputs={"z": data})
+
+
+def test_a_design_is_compiled_with_its_mappings(folder: Path) -> None:
+    """The same network explored and run: the accelerator of the best design, and its mappings where they are best."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(60, 70), torch.nn.ReLU(), torch.nn.Linear(70, 50))
+    graph = baco.network(model, torch.zeros(33, 60))
+    found = baco.explore(graph, samples=60, out=folder / "product", progress=False)
+    program = baco.compile(graph, found)
+    assert program.accelerator == found.best.accelerator
+    run = program.run()
+    assert run.right
+    (mapped,) = (line for line in program.report if "as the search mapped them" in line)
+    assert sum(map(int, re.findall(r"\d+", mapped))) == 2, "both layers, by one or the other"
+    own = baco.compile(graph, found.folder, mappings="compiler")
+    assert own.accelerator == found.best.accelerator
+    assert not [line for line in own.report if "as the search mapped them" in line]
+    assert own.run().right
+    assert baco.compile(graph, found.best).elf == program.elf, "the same bytes, from the design alone"
+    with pytest.raises(InputError, match="no mappings 'x'"):
+        baco.compile(graph, found, mappings="x")
+    with pytest.raises(InputError, match="`mappings` goes with a network"):
+        baco.compile(baco.gemm(4, 4, 4), mappings="compiler")
 
 
 @pytest.mark.parametrize(

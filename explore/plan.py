@@ -1,0 +1,99 @@
+"""Which schedule every layer of a network's program gets, where a design says how its layers are mapped.
+
+A search maps isolated layers. In the program they have epilogues that the search does not see (a pooling behind a
+convolution can make a good mapping a bad one), so each layer takes the best of the mapping that was
+searched for its problem, and the compiler's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from common.errors import InfeasibleError
+from compiler.layer import Layer
+from compiler.lower import check_schedule, workspaces
+from compiler.lower.choose import choices, choose
+from compiler.lower.estimate import schedule_cycles
+from compiler.lower.realise import realise
+from compiler.schedule import Schedule
+from explore.candidate import Candidate
+from explore.cost.host import host_costs, host_totals
+from explore.cost.schedules import schedule_costs
+from explore.objective import Objective
+from workloads.network import Network
+
+__all__ = ["SearchedSchedules"]
+
+#: Of every way to write code, so many of the compiler's fastest schedules are looked at: the fastest is not always the one
+#: that moves least.
+_CHOICES = 4
+
+
+class SearchedSchedules:
+    """The schedules of a network's layers on a design; a `compiler.network.lowering.Scheduler`.
+
+    What a layer's schedule adds to the objective of the whole program is estimated to first order: a change of the
+    latency T and the energy E changes their product by E·dT + T·dE, where T includes the operators on the host.
+
+    Args:
+        design: its mappings are taken for layers of the same problem.
+        objective: of several, the first decides; area is given, so that it stands for the energy-delay product.
+        network: that is compiled.
+
+    Attributes:
+        searched, chosen: layers carried out as the search mapped them, and as the compiler chooses.
+    """
+
+    def __init__(self, design: Candidate, objective: Objective, network: Network) -> None:
+        self._accelerator = design.accelerator
+        self._mappings = {
+            task.problem: mapping for task, mapping in zip(design.tasks, design.mappings, strict=True)
+        }
+        host, _ = host_totals(host_costs(network, design.accelerator))
+        cost, metric = design.cost, objective.metrics[0]
+        self._per_cycle = 0.0 if metric == "energy" else 1 / (cost.latency_cycles + host)
+        self._per_pj = 0.0 if metric == "latency" else 1 / cost.energy_pj
+        self.searched = self.chosen = 0
+
+    def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
+        """The schedule, and the buffers that it needs besides the tensors (name, bytes)."""
+        searched = self._realised(layer)
+        options = [one.schedule for one in choices(layer, self._accelerator, best=_CHOICES)]
+        if not options:
+            options = [choose(layer, self._accelerator)]  # raises, with the reasons
+        if searched is not None:
+            options = [searched, *(one for one in options if one != searched)]
+        rated = self._rated(layer, options)
+        found = options[min(range(len(options)), key=rated.__getitem__)]  # the searched one if none is better
+        if found is searched:
+            self.searched += 1
+        else:
+            self.chosen += 1
+        return found, workspaces(layer, found, self._accelerator)
+
+    def summary(self) -> str:
+        """Who mapped the layers, in a sentence."""
+        return f"{self.searched} different layers as the search mapped them, {self.chosen} as the compiler chooses"
+
+    def _realised(self, layer: Layer) -> Schedule | None:
+        mapping = self._mappings.get(layer.problem)
+        if mapping is None:
+            return None
+        try:
+            schedule = realise(layer, mapping, self._accelerator)
+            check_schedule(layer, schedule, self._accelerator)
+        except InfeasibleError:  # on the way out of this layer is more than the search knew of
+            return None
+        return schedule
+
+    def _rated(self, layer: Layer, options: Sequence[Schedule]) -> list[float]:
+        """What one run of the layer adds to the objective, by schedule; cycles alone where an energy is unknown."""
+        cycles = [schedule_cycles(layer, one, self._accelerator) for one in options]
+        try:
+            costs = schedule_costs([layer] * len(options), options, self._accelerator, "instruction")
+        except InfeasibleError:
+            return cycles
+        return [
+            taken * self._per_cycle + cost.energy_pj * self._per_pj
+            for taken, cost in zip(cycles, costs, strict=True)
+        ]
