@@ -140,7 +140,8 @@ class Run:
         compared: names of what was compared with integers, or with the interpretation of a kernel.
         wrong: differences, in words; none when all is right.
         simulation: everything that was counted (`sim.job.Simulation`).
-        operators: of a network: cycles, traffic and waits by operator, with predictions; empty without timing.
+        operators: of a network, by operator: what it is, who ran it (`accelerator`, `host` or `both`), cycles, predicted
+            cycles, bytes moved; empty without timing.
         energy_uj: of the accelerator and its main memory, from what was counted; None where nothing is.
     """
 
@@ -304,6 +305,6 @@ def _compiled_network(request: NetworkRequest, check: bool) -> Compiled:
 def _operators(run: NetworkRun) -> pd.DataFrame:
     import pandas as pd
 
-    columns = ("operator", "what", "cycles", "predicted", "dram_bytes")
+    columns = ("operator", "what", "on", "cycles", "predicted", "dram_bytes")
     rows = [{name: getattr(one, name) for name in columns} for one in run.operators]
     return pd.DataFrame(rows, columns=list(columns))

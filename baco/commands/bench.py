@@ -200,6 +200,43 @@ def compiler(
     _show(result, report_text, json)
 
 
+@bench.command("programs")
+def programs(
+    network: Annotated[
+        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default four networks.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
+    ] = 2000,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for whole-programs.md and .json, studies and finished runs.")
+    ] = Path("baco-bench"),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Whole programs on the RTL: the best designs in the area of gemmini-default against that machine and its tiling.
+
+    Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
+    """
+    from baco.console import print_json, stderr, stdout
+    from baco.program_gains import NETWORKS, program_gains, program_gains_table
+
+    console = stderr()
+    rows = program_gains(
+        network or NETWORKS,
+        samples=samples,
+        seeds=seeds,
+        out=out,
+        progress=lambda line: console.print(line),
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(program_gains_table(rows))
+
+
 @bench.command("measurements")
 def measurements(
     which: Annotated[str, typer.Option("--set", help="micro, train or test.")],
