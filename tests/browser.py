@@ -17,6 +17,10 @@ from typing import Any, Literal, get_args
 Look = Literal["light", "dark", "print"]
 LOOKS: tuple[Look, ...] = get_args(Look)
 LAYOUT_CHECK = Path(__file__).with_name("layout_check.js").read_text("utf-8")
+#: A name that would run a script, and ask for an address, where it is not shown as text.
+ATTACK = (
+    '<img src=http://127.0.0.1:9/x onerror="window.attacked=1"></script><script>window.attacked=1</script>'
+)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 
 

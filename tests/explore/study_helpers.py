@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,6 +76,20 @@ def small_space(**constraints: float) -> DesignSpace:
         double_buffer=False,
         constraints=Constraints(**constraints),
     )
+
+
+#: Both dataflows and copies; and the rules of the published model.
+GEMMINI = dataclasses.replace(small_space(), dataflows=("WS", "OS"), double_buffer=True)
+REFERENCE = DesignSpace(
+    name="small-reference",
+    rules="reference",
+    base=load_accelerator("gemmini-default"),
+    dim=tuple(range(2, 65)),
+    scratchpad_kib=tuple(range(1, 513)),
+    accumulator_kib=tuple(range(1, 129)),
+    dataflows=("WS",),
+    double_buffer=False,
+)
 
 
 def setup(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,10 @@ from explore.engine import Budget
 from explore.report import ReportData
 from explore.report.live import PROGRESS_PAGE, LivePage
 from explore.report.page import page_html
-from tests.browser import LOOKS, NAMES, Browser, find_browser
+from tests.browser import ATTACK, LOOKS, Browser
 from tests.explore import report_helpers as helpers
 
 pytestmark = pytest.mark.timeout(180)
-
-ATTACK = (
-    '<img src=http://127.0.0.1:9/x onerror="window.attacked=1"></script><script>window.attacked=1</script>'
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_browser()
-    if program is None:
-        pytest.skip(f"no browser found (looked for BACO_BROWSER, {', '.join(NAMES)})")
-    with Browser(program, tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 def show(browser: Browser, data: ReportData, folder: Path, address: str = "") -> Path:

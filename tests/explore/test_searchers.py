@@ -12,22 +12,10 @@ from explore.engine import run_exploration
 from explore.objective import Objective
 from explore.search import base
 from explore.search.base import Searcher, SearchSetup, make_searcher
-from explore.space import DesignSpace
 from tests.explore import searcher_conformance as conformance
 from tests.explore.fake_searcher import FakeSearch, toy_cost
-from tests.explore.study_helpers import content, small_space, small_workload
+from tests.explore.study_helpers import GEMMINI, REFERENCE, content, small_workload
 
-REFERENCE = DesignSpace(
-    name="small-reference",
-    rules="reference",
-    base=load_accelerator("gemmini-default"),
-    dim=tuple(range(2, 65)),
-    scratchpad_kib=tuple(range(1, 513)),
-    accumulator_kib=tuple(range(1, 129)),
-    dataflows=("WS",),
-    double_buffer=False,
-)
-GEMMINI = dataclasses.replace(small_space(), dataflows=("WS", "OS"), double_buffer=True)
 SPACES = {"gemmini": GEMMINI, "reference": REFERENCE}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,22 +13,24 @@ from accel.isa import encode
 from sim.network.chart import draw_network_html
 from sim.network.profile import OperatorProfile
 from sim.trace import draw_html, read_log
-from tests.browser import LOOKS, NAMES, Browser, find_browser
+from tests.browser import ATTACK, LOOKS, Browser
 
 pytestmark = pytest.mark.timeout(180)
 HEAD = "# baco command log 1, dim 16\nunit,id,funct,rs1,rs2,allocated,issued,done\n"
-ATTACK = (
-    '<img src=http://127.0.0.1:9/x onerror="window.attacked=1"></script><script>window.attacked=1</script>'
-)
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_browser()
-    if program is None:
-        pytest.skip(f"no browser found (looked for BACO_BROWSER, {', '.join(NAMES)})")
-    with Browser(program, tmp_path_factory.mktemp("profile")) as started:
-        yield started
+def fits_any_window(browser: Browser, path: Path) -> None:
+    """Open a page; in the end it is as wide as a screen, and light."""
+    browser.requests.clear()
+    browser.problems.clear()
+    for width in (420, 1400):
+        browser.look(width)
+        browser.open(path)
+        browser.wait_for("document.body.dataset.ready")
+        for look in LOOKS:
+            browser.look(width, look=look)
+            assert browser.layout_problems() == [], (width, look)
+    browser.look(1400)
 
 
 def write_log(path: Path, commands: int) -> list[tuple[str, int, int, int]]:
@@ -61,16 +62,7 @@ def test_trace_page(browser: Browser, tmp_path: Path, commands: int) -> None:
     rows = write_log(tmp_path / "log.csv", commands)
     path = tmp_path / "chart.html"
     draw_html(read_log(tmp_path / "log.csv"), path)
-    browser.requests.clear()
-    browser.problems.clear()
-    for width in (420, 1400):
-        browser.look(width)
-        browser.open(path)
-        browser.wait_for("document.body.dataset.ready")
-        for look in LOOKS:
-            browser.look(width, look=look)
-            assert browser.layout_problems() == [], (width, look)
-    browser.look(1400)
+    fits_any_window(browser, path)
     begin, end = min(r[1] for r in rows), max(r[3] for r in rows) + 1
     shares = "[...document.querySelectorAll('.chart .label span')].map((e) => parseFloat(e.textContent))"
     for window in range(3):
@@ -146,16 +138,7 @@ def test_network_page(browser: Browser, tmp_path: Path) -> None:
     names = ["resnet", *(f"layer{i // 4}.{i % 4}.conv{i}" for i in range(40))]
     path = tmp_path / "network.html"
     network_page(path, names)
-    browser.requests.clear()
-    browser.problems.clear()
-    for width in (420, 1400):
-        browser.look(width)
-        browser.open(path)
-        browser.wait_for("document.body.dataset.ready")
-        for look in LOOKS:
-            browser.look(width, look=look)
-            assert browser.layout_problems() == [], (width, look)
-    browser.look(1400)
+    fits_any_window(browser, path)
     column = "[...document.querySelectorAll('tbody tr')].map((r) => r.cells[1].textContent)"
     before = [int(text.replace(",", "")) for text in browser.evaluate(column)]
     assert before == [1000 + 500 * n for n in range(41)]

@@ -5,7 +5,6 @@ Arguments: `quick`, `all`, or `libraries`, which leaves searches out
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -32,22 +31,10 @@ from explore.measured.search import MeasuredSearch
 from explore.measured.session import learned_prior
 from explore.objective import Objective
 from explore.search.base import SEARCHERS
-from explore.space import DesignSpace
-from tests.explore.study_helpers import content, early_phases, small_space, small_workload
+from tests.explore.study_helpers import GEMMINI, REFERENCE, content, early_phases, small_workload
 from workloads.network import Network, Operator, Task, Tensor, Workload
 from workloads.problem import Problem
 
-GEMMINI = dataclasses.replace(small_space(), dataflows=("WS", "OS"), double_buffer=True)
-REFERENCE = DesignSpace(
-    name="small-reference",
-    rules="reference",
-    base=load_accelerator("gemmini-default"),
-    dim=tuple(range(2, 65)),
-    scratchpad_kib=tuple(range(1, 513)),
-    accumulator_kib=tuple(range(1, 129)),
-    dataflows=("WS",),
-    double_buffer=False,
-)
 #: By name: space, cost model, samples of searchers that have phases.
 MODELS = {
     "instruction": (GEMMINI, "instruction", 200),
