@@ -187,6 +187,18 @@ class DesignSpace:
         """Place in the file of the value at `path`, if it came from one."""
         return self.doc.location(path) if self.doc else None
 
+    def least_points(self) -> HardwarePoints:
+        """All legal accelerators, whatever the bounds; of a space too large for that, the smallest of every side.
+
+        Area, SRAM and the energy of an access grow with capacities, so no other accelerator of the side is below them in
+        anything (no rules couple sides and capacities there).
+        """
+        if self.enumerable:
+            return self.rule_points()
+        dim = np.array(self.dim)
+        acc, sp = (np.full_like(dim, min(v)) for v in (self.accumulator_kib, self.scratchpad_kib))
+        return HardwarePoints(dim, acc, sp, self.area_of(dim, acc, sp))
+
     def to_yaml(self) -> str:
         """A file that `load_space` reads back as an equal space."""
         preset = load_accelerator("gemmini-default").model_dump(mode="json")
@@ -282,7 +294,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         doc=doc,
     )
     space = _keep_legal(space, file)
-    if not len(_least_points(space)):
+    if not len(space.least_points()):
         raise _no_legal_pair(space)
     if space.rules == "gemmini":
         _check_base(space)
@@ -407,7 +419,7 @@ def check_feasible(space: DesignSpace) -> None:
 
 def shortfall(space: DesignSpace) -> Shortfall | None:
     """Why no accelerator satisfies the bounds on area and SRAM; None where one does."""
-    points = _least_points(space)
+    points = space.least_points()
     bounds = space.constraints.hardware_only
     ratio = {name: getattr(points, name) / bound for name, bound in bounds.items()}
 
@@ -434,18 +446,6 @@ def shortfall(space: DesignSpace) -> Shortfall | None:
         f" accumulator {points.accumulator_kib[best]} KiB",
         _bound_location(space, binding[0]),
     )
-
-
-def _least_points(space: DesignSpace) -> HardwarePoints:
-    """All legal accelerators; of a space too large for that, the smallest of every side.
-
-    Area and SRAM only grow with the capacities, so these decide for each side (no rules couple them there).
-    """
-    if space.enumerable:
-        return space.rule_points()
-    dim = np.array(space.dim)
-    acc, sp = (np.full_like(dim, min(v)) for v in (space.accumulator_kib, space.scratchpad_kib))
-    return HardwarePoints(dim, acc, sp, space.area_of(dim, acc, sp))
 
 
 def _bound_location(space: DesignSpace, name: str) -> Location | None:

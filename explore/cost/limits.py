@@ -73,18 +73,9 @@ class Limits:
     scratchpad_words: Floats
 
     def points(self) -> HardwarePoints:
-        """Accelerators that stand for all of the space that keep its bounds on area and SRAM.
-
-        Where they cannot be listed, the smallest memories of every side: area, SRAM and the energy of an access grow
-        with capacities, so no other accelerator of the side is below them in anything.
-        """
-        space = self.space
-        if space.enumerable:
-            return space.hardware()
-        dim = np.array(space.dim)
-        acc, sp = (np.full_like(dim, min(v)) for v in (space.accumulator_kib, space.scratchpad_kib))
-        points = HardwarePoints(dim, acc, sp, space.area_of(dim, acc, sp))
-        return points.take(space.allowed(dim, acc, sp))
+        """Accelerators that stand for all of the space that keep its bounds on area and SRAM."""
+        points = self.space.least_points()
+        return points.take(self.space.allowed(points.dim, points.accumulator_kib, points.scratchpad_kib))
 
     def at(self, points: HardwarePoints) -> tuple[Floats, Floats]:
         """Least energy (pJ) and least cycles of one run of each network on accelerators, (N, H) each."""
