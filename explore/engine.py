@@ -244,7 +244,7 @@ def run_exploration(
         start = time.monotonic()
         if study is not None and study.done and not _larger(budget, sessions):
             whole = not proof or _prove(study, space, stop, budget, progress)
-            ended: Stopped = "converged" if whole else "interrupted"
+            ended: Stopped = _completed(study.summaries()[-1].evaluations, budget) if whole else "interrupted"
             return _outcome(study, setup, ended, stop, resumed=True, notes=notes, proven_none=proven_none)
         # The searcher comes before the study, so that settings it refuses leave nothing behind.
         engine = make_searcher(searcher, setup)
@@ -347,6 +347,12 @@ def _larger(budget: Budget, sessions: list[SessionRecord]) -> bool:
     return before is not None and (budget.samples is None or budget.samples > before)
 
 
+def _completed(evaluations: int, budget: Budget) -> Stopped:
+    """What ended a search whose searcher said that it was done."""
+    spent = budget.evaluations is not None and evaluations >= budget.evaluations
+    return "budget" if spent else "converged"
+
+
 def _search(
     study: Study,
     searcher: Searcher,
@@ -390,8 +396,7 @@ def _search(
         if progress is not None:
             progress.update(summary, budget)
         if result.done:
-            spent = budget.evaluations is not None and evaluations >= budget.evaluations
-            return "budget" if spent else "converged"
+            return _completed(evaluations, budget)
 
 
 @contextlib.contextmanager

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from explore.space import DesignSpace
     from workloads.network import Workload
 
-__all__ = ["OUTPUT_ROOT", "Plan", "default_folder", "explore", "plan"]
+__all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepared_search"]
 
 #: Where studies go that are given no folder.
 OUTPUT_ROOT = Path("baco-out")
 
 
 @dataclass(frozen=True)
-class Plan:
+class PreparedSearch:
     """A search whose parts are all known to fit together; nothing of it has been done.
 
     Attributes:
@@ -145,7 +145,7 @@ def explore(
     """
     from baco.progress import shown
 
-    made = plan(
+    made = prepared_search(
         network,
         objective=objective,
         space=space,
@@ -163,7 +163,7 @@ def explore(
         return made.run(display, _call(made))
 
 
-def plan(
+def prepared_search(
     network: WorkloadSource | None = None,
     *,
     objective: str = "edp",
@@ -177,7 +177,7 @@ def plan(
     proof: bool | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-) -> Plan:
+) -> PreparedSearch:
     """What `explore` is about to do, with everything checked that can be without searching.
 
     It loads no model and no searcher, so that what is wrong is said within a second. The arguments are those of `explore`.
@@ -202,7 +202,7 @@ def plan(
     folder = Path(out) if out is not None else default_folder(mix, goal, resume)
     _check_folder(folder, resume)
     check_searcher(search)
-    return Plan(
+    return PreparedSearch(
         mix,
         chosen,
         goal,
@@ -282,7 +282,7 @@ def _check_folder(folder: Path, resume: bool) -> None:
         )
 
 
-def _call(made: Plan) -> str:
+def _call(made: PreparedSearch) -> str:
     """The call that reproduces a search, as Python."""
     names = [
         one.source if one.source != "built-in" else _spec(one.name, one.options)

@@ -13,7 +13,7 @@ from baco.commands.completion import network_completions
 from baco.commands.page import OpenPage
 
 if TYPE_CHECKING:
-    from baco.api.explore import Plan
+    from baco.api.explore import PreparedSearch
     from baco.api.result import Result
     from explore.report.live import LivePage
     from explore.space import DesignSpace
@@ -145,12 +145,12 @@ def explore(
 
     Example: explore --network resnet50 --objective edp --validate 5
     """
-    from baco.api.explore import plan
+    from baco.api.explore import prepared_search
     from baco.console import command_of
 
     _check_validation(validate, validate_time, baseline=baseline)
     budget = None if measure is None else cycles_of(measure, "--measure")
-    made = plan(
+    made = prepared_search(
         list(network or []),
         objective=objective,
         space=_constrained(space, area_limit, constraint or []),
@@ -180,7 +180,7 @@ def explore(
         show_page(page)
 
 
-def _searched(made: Plan, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
+def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
     """Search, with a display, and with a page that shows how the search stands."""
     from baco.progress import shown
     from explore.report.live import LivePage
