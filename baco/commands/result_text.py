@@ -12,7 +12,8 @@ def energy_text(energy_uj: float | None, result: Simulation) -> str:
     if energy_uj is None:
         return "energy          unknown"
     edp = f", energy-delay product {energy_uj * result.cycles:.4e} µJ·cycles" if result.cycles else ""
-    return f"energy          {energy_uj:,.4g} µJ of the accelerator and DRAM, as counted{edp}"
+    amount = f"{energy_uj:,.0f}" if energy_uj >= 1000 else f"{energy_uj:.4g}"
+    return f"energy          {amount} µJ of the accelerator and DRAM, as counted{edp}"
 
 
 def result_lines(result: Simulation) -> Iterator[str]:
