@@ -44,8 +44,10 @@ INLINE void softmax_row(int64_t n, const int8_t* from, int64_t from_step, const 
     FOR_EACH(i, kept, int8_t, to[i * to_step], RESULT(exponentials[i]));
     from += kept * from_step, to += kept * to_step;
     FOR_EACH(i, n - kept, int8_t, to[i * to_step], RESULT(below[-from[i * from_step]]));
-  } else {
-    FOR_EACH(i, n, int8_t, to[i * to_step], least(RESULT(below[-from[i * from_step]]), 127));
+  } else {  // a row with one large element
+    FOR_EACH_SATURATED(i, kept, to[i * to_step], RESULT(exponentials[i]));
+    from += kept * from_step, to += kept * to_step;
+    FOR_EACH_SATURATED(i, n - kept, to[i * to_step], RESULT(below[-from[i * from_step]]));
   }
 #undef RESULT
 }
