@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -16,6 +16,8 @@ from common.text import several_lines
 
 if TYPE_CHECKING:
     import typer
+
+_Display = TypeVar("_Display")
 
 
 def command_of(context: typer.Context) -> str:
@@ -102,3 +104,10 @@ def is_wanted(progress: object) -> bool:
     if progress is None:
         return in_notebook() or sys.stderr.isatty()
     return bool(progress)
+
+
+def chosen_display(progress: _Display | bool | None, make: Callable[[], _Display]) -> _Display | None:
+    """The user's own display, else a new one if one is wanted, else none."""
+    if progress is not None and not isinstance(progress, bool):
+        return progress
+    return make() if is_wanted(progress) else None

@@ -17,6 +17,7 @@ from baco.api.result import Result
 from baco.api.sources import accelerator
 from common.errors import BacoError
 from common.files import atomic_write, output_folder
+from explore.study import FILE_NAME
 
 __all__ = ["NETWORKS", "program_gains", "program_gains_table"]
 
@@ -131,7 +132,7 @@ def _searched(network: str, samples: int, seed: int, folder: Path) -> Result:
         samples=samples,
         seed=seed,
         out=out,
-        resume=os.path.exists(out / "study.sqlite"),
+        resume=os.path.exists(out / FILE_NAME),
         progress=False,
     )
 

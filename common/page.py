@@ -13,14 +13,14 @@ import importlib.util
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.errors import StorageError
 from common.text import fit_strings, html_text, script_json
 
-__all__ = ["html_table", "packed_json", "page", "plotly_script"]
+__all__ = ["html_cards", "html_table", "packed_json", "page", "plotly_script"]
 
 _ASSETS = Path(__file__).parent
 
@@ -79,6 +79,15 @@ def packed_json(value: Any) -> str:
     """JSON deflated and in base 64: repetitive numbers and texts compress eightfold."""
     content = json.dumps(fit_strings(value), allow_nan=False, separators=(",", ":"))
     return base64.b64encode(zlib.compress(content.encode("ascii"), 6)).decode("ascii")
+
+
+def html_cards(cards: Iterable[tuple[str, str, str]]) -> str:
+    """Items of a list of the class `cards`: label, value and remark of each, plain text."""
+    return "".join(
+        f'<li><span class="label">{html_text(label)}</span><span class="value">{html_text(value)}</span>'
+        f'<span class="remark">{html_text(remark)}</span></li>'
+        for label, value, remark in cards
+    )
 
 
 def html_table(

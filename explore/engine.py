@@ -32,7 +32,8 @@ from explore.proof import BOUND, PHASE, provable, prove
 from explore.records import SessionRecord, SetupRecord, provenance_record
 from explore.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
 from explore.serialize import workload_to_json
-from explore.space import DesignSpace, Shortfall, shortfall
+from explore.shortfall import Shortfall, shortfall
+from explore.space import DesignSpace
 from explore.study import FILE_NAME, Study, already_there
 from explore.suggest import tried_bounds, with_bounds
 from workloads.network import Task, Workload
@@ -233,7 +234,11 @@ def run_exploration(
         layers = layers_of_tasks(workload.tasks, workload)
         short = shortfall(space)
         if short is not None:
-            raise _no_accelerator(short, workload, space, objective, searcher, seed, model_name)
+            room = dataclasses.replace(space, constraints=with_bounds(space.constraints, short.feasible))
+            roomy = make_cost_model(model_name, layers, room)
+            raise _no_accelerator(
+                short, searcher, SearchSetup(workload.tasks, space, objective, None, seed, roomy)
+            )
         model = make_cost_model(model_name, layers, space)
         proven_none = impossible(
             limits_of(workload.tasks, space, layers if model.name == "instruction" else None)
@@ -493,23 +498,11 @@ def _outcome(
     )
 
 
-def _no_accelerator(
-    short: Shortfall,
-    workload: Workload,
-    space: DesignSpace,
-    objective: Objective,
-    searcher: str,
-    seed: int,
-    model_name: CostModelName,
-) -> InfeasibleError:
+def _no_accelerator(short: Shortfall, searcher: str, setup: SearchSetup) -> InfeasibleError:
     """The error of a space without accelerators: with bounds that a design satisfies, those on mappings included."""
-    least = with_bounds(space.constraints, short.feasible)
-    room = dataclasses.replace(space, constraints=least)
-    model = make_cost_model(model_name, layers_of_tasks(workload.tasks, workload), room)
-    setup = SearchSetup(workload.tasks, space, objective, None, seed, model)
     with _StopRequest() as stop:
         feasible = tried_bounds(searcher, setup, {}, lambda: stop.requested, short.feasible)
-    return no_accelerator_error(space.constraints, short, feasible)
+    return no_accelerator_error(setup.space.constraints, short, feasible)
 
 
 def _infeasible(

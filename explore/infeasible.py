@@ -18,7 +18,7 @@ from common.errors import InfeasibleError
 from explore.candidate import BatchSummary
 from explore.constraints import UNITS, Constraints
 from explore.cost.limits import Limits
-from explore.space import Shortfall
+from explore.shortfall import Shortfall
 
 PREFIX = "nearest."
 #: Values of constraints by path: (reached, bound).

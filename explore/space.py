@@ -19,7 +19,7 @@ from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError, Location, did_you_mean
 from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
-from explore.constraints import UNITS, Constraints
+from explore.constraints import Constraints
 from explore.hardware import Bools, HardwarePoints, Ints, legal_bank, member
 from explore.space_file import MAX_KIB, SEARCHED, Flow, Range, Rules, SpaceFile, WeightedNetwork
 
@@ -167,7 +167,7 @@ class DesignSpace:
             source: where the bounds come from, for messages.
             bounds: by the names of `Constraints`.
 
-        Raises InputError for a bad bound. Whether any accelerator is left, `check_feasible` says, when all bounds are known.
+        Raises InputError for a bad bound. Whether any accelerator is left, `explore.shortfall` says, when all bounds are known.
         """
         merged = self.constraints.model_dump()
         for name, value in bounds.items():
@@ -244,7 +244,7 @@ def load_space(name_or_path: str | Path) -> DesignSpace:
     """A named space, or one from a YAML file.
 
     Raises InputError for an unknown name or a malformed file, InfeasibleError when no accelerator satisfies the rules.
-    Whether one satisfies the bounds as well, `check_feasible` says, when all of them are known.
+    Whether one satisfies the bounds as well, `explore.shortfall` says, when all of them are known.
     """
     text = str(name_or_path)
     if text in space_names():
@@ -385,81 +385,6 @@ def _refuse(
             )
 
 
-@dataclass(frozen=True)
-class Shortfall:
-    """Bounds on area and SRAM that no accelerator of a space satisfies.
-
-    Attributes:
-        message: which, by how much.
-        feasible: values that the accelerator nearest to them reaches, by name, for those bounds that bind.
-        nearest: that accelerator, in words.
-        location: of the first such bound, where a file sets it.
-    """
-
-    message: str
-    feasible: dict[str, float]
-    nearest: str
-    location: Location | None
-
-
-def check_feasible(space: DesignSpace) -> None:
-    """Raise InfeasibleError when no accelerator satisfies rules, choices and the bounds on area and SRAM.
-
-    The message names the binding constraint, the excess, and the nearest feasible value.
-    """
-    found = shortfall(space)
-    if found is not None:
-        values = ", ".join(f"{name}: {value:g}" for name, value in found.feasible.items())
-        raise InfeasibleError(
-            found.message,
-            location=found.location,
-            hint=f"nearest feasible value: {values} ({found.nearest})",
-        )
-
-
-def shortfall(space: DesignSpace) -> Shortfall | None:
-    """Why no accelerator satisfies the bounds on area and SRAM; None where one does."""
-    points = space.least_points()
-    bounds = space.constraints.hardware_only
-    ratio = {name: getattr(points, name) / bound for name, bound in bounds.items()}
-
-    def left_without(names: list[str]) -> Bools:
-        rest = [ratio[name] <= 1 for name in bounds if name not in names]
-        return np.asarray(np.logical_and.reduce([np.ones(len(points), dtype=bool), *rest]))
-
-    if left_without([]).any():
-        return None
-    # a bound binds if without it some accelerator is left; else all of them do together
-    binding = [name for name in bounds if left_without([name]).any()][:1] or list(bounds)
-    excess = np.max([ratio[name] for name in binding], axis=0)
-    best = int(np.argmin(np.where(left_without(binding), excess, np.inf)))
-    reached = {name: _ceil(float(getattr(points, name)[best])) for name in binding}
-    words = " and ".join(
-        f"{name} may be {bounds[name]:g} {UNITS[name]}, but the nearest legal design has {reached[name]:g} "
-        f"{UNITS[name]} ({ratio[name][best] - 1:.1%} too much)"
-        for name in binding
-    )
-    return Shortfall(
-        f"no design is feasible: {words}",
-        reached,
-        f"dim {points.dim[best]}, scratchpad {points.scratchpad_kib[best]} KiB,"
-        f" accumulator {points.accumulator_kib[best]} KiB",
-        _bound_location(space, binding[0]),
-    )
-
-
-def _bound_location(space: DesignSpace, name: str) -> Location | None:
-    """Where the file sets a bound; None when the bound in force comes from elsewhere."""
-    if space.doc is None:
-        return None
-    path = ("constraints", name)
-    try:
-        in_file = space.doc.get(path)
-    except KeyError:
-        return None
-    return space.doc.location(path) if in_file == getattr(space.constraints, name) else None
-
-
 def _no_legal_pair(space: DesignSpace) -> InfeasibleError:
     """Each value is legal for some side, but no side has a scratchpad and an accumulator that fit it."""
     capacities = np.array(_legal_capacities(space.dim, space.legal_scratchpad))
@@ -485,12 +410,6 @@ def _legal_capacities(sides: Sequence[int], rule: Callable[[Ints, Ints], Bools])
 def _list(values: list[int]) -> str:
     texts = [str(v) for v in values]
     return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])
-
-
-def _ceil(value: float) -> float:
-    """Up to four significant digits, so that the number shown is itself feasible."""
-    unit = 10.0 ** (np.floor(np.log10(value)) - 3)
-    return float(np.ceil(value / unit) * unit)
 
 
 def _difference(values: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:

@@ -223,7 +223,8 @@ def _check_seed(seed: int) -> None:
 
 
 def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) -> DesignSpace:
-    from explore.space import DesignSpace, check_feasible, load_space
+    from explore.shortfall import check_feasible
+    from explore.space import DesignSpace, load_space
 
     found = space if isinstance(space, DesignSpace) else load_space(space)
     for name, bound in constraints.items():

@@ -33,14 +33,13 @@ def result_html(data: ReportData) -> str:
         "costs are",
     )
     rows = "".join(f"<tr>{_cells(name, one)}</tr>" for name, one in designs)
-    samples = data.evaluations / max(1, len(data.tasks))
     facts = (
         f"{data.network_names}: {data.objective}; {len(data.candidates)} designs kept, {len(front_indices(data))} on the "
-        f"front; cost model {data.search.cost_model}; {samples:,.0f} samples in {significant(data.seconds)} s"
+        f"front; cost model {data.search.cost_model}; {data.samples:,.0f} samples in {significant(data.seconds)} s"
     )
-    for bound in data.bounds:
-        if bound.name == "proven":
-            facts += f"; at most {share(max(0.0, data.best.cost.edp - bound.edp), bound.edp)} above the proven least EDP"
+    if data.proven_edp is not None:
+        above = share(max(0.0, data.best.cost.edp - data.proven_edp), data.proven_edp)
+        facts += f"; at most {above} above the proven least EDP"
     titles = "".join(f"<th>{html_text(one)}</th>" for one in head)
     return f"<p>{html_text(facts)}</p><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
 

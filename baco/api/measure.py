@@ -51,16 +51,14 @@ def validate(
     Raises InputError for options that mean nothing, InfeasibleError for a study without any feasible design,
     StorageError for one that is damaged or being written.
     """
-    from baco.console import is_wanted
+    from baco.console import chosen_display
     from baco.validation_display import make_display
     from explore.validate.run import ValidationOptions
     from explore.validate.session import validate_file
 
     result = study if isinstance(study, Result) else Result(study)
     options = ValidationOptions(best, spread, workers, cycle_limit, time_limit)
-    display = progress if not isinstance(progress, bool) and progress is not None else None
-    if display is None and is_wanted(progress):
-        display = make_display()
+    display = chosen_display(progress, make_display)
     outcome = validate_file(result.path, options, baseline=baseline, progress=display)
     if outcome.ended in _REMARKS:
         result.notes = (*result.notes, _REMARKS[outcome.ended])
@@ -87,14 +85,12 @@ def measure(
     Returns what was measured first, and the best measured design. Raises as `validate` does, and InputError for a study
     of the reference model, whose designs are no programs.
     """
-    from baco.console import is_wanted
+    from baco.console import chosen_display
     from baco.measured_display import MeasuredDisplay
     from explore.measured.session import measure_study
 
     result = study if isinstance(study, Result) else Result(study)
-    watch = progress if not isinstance(progress, bool) and progress is not None else None
-    if watch is None and is_wanted(progress):
-        watch = MeasuredDisplay(cycles)
+    watch = chosen_display(progress, lambda: MeasuredDisplay(cycles))
     found = measure_study(result.path, cycles, workers=workers, watch=watch)
     result.reload()
     return found

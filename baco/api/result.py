@@ -102,7 +102,7 @@ class Result:
     @property
     def samples(self) -> float:
         """Design points that the search spent, all sessions."""
-        return self.data.evaluations / max(1, len(self.data.tasks))
+        return self.data.samples
 
     @property
     def seconds(self) -> float:
@@ -112,7 +112,7 @@ class Result:
     @property
     def proven_edp(self) -> float | None:
         """No design of the space has a lower EDP, µJ·cycles; None where that was not proven."""
-        return next((one.edp for one in self.data.bounds if one.name == "proven"), None)
+        return self.data.proven_edp
 
     # ------------------------------------------------------------------ tables
 
@@ -146,7 +146,8 @@ class Result:
         costs = data.layers[index]
         assert costs is not None, "report_data costs the layers of every candidate"
         validated = data.validated.get(index)
-        measured = [one.measured for one in validated.layers] if validated else [None] * len(data.tasks)
+        found = [one.measured for one in validated.layers] if validated else [None] * len(data.tasks)
+        measured = [one if one is not None and one.status == "measured" else None for one in found]
         total = sum(t.count * c.latency_cycles for t, c in zip(data.tasks, costs, strict=True)) or 1.0
         rows = [
             {
@@ -163,10 +164,8 @@ class Result:
                 "share": task.count * cost.latency_cycles / total,
                 "bottleneck": cost.bottleneck,
                 "style": cost.style,
-                "measured_cycles": one.cycles if one is not None and one.status == "measured" else None,
-                "measured_energy_uj": one.energy_pj * 1e-6
-                if one is not None and one.status == "measured"
-                else None,
+                "measured_cycles": None if one is None else one.cycles,
+                "measured_energy_uj": None if one is None else one.energy_pj * 1e-6,
             }
             for task, text, cost, one in zip(
                 data.tasks, data.mapping_texts[index], costs, measured, strict=True

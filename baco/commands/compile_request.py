@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,15 +93,17 @@ def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer |
     return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
 
 
-def named_files(option: str, texts: Sequence[str], buffers: Mapping[str, Buffer]) -> dict[str, Path]:
-    """Files by buffer from an option's NAME=FILE. Raises InputError for a malformed one and an unknown buffer."""
+def named_files(
+    option: str, texts: Sequence[str], known: Collection[str], kind: str = "array"
+) -> dict[str, Path]:
+    """Files by name from an option's NAME=FILE. Raises InputError for a malformed one and an unknown name of that kind."""
     files = {}
     for text in texts:
         name, equals, file = text.partition("=")
         if not equals or not file:
             raise InputError(f"{option} takes NAME=FILE, not '{text}'")
-        if name not in buffers:
-            raise InputError(f"{option}: there is no array '{name}'", hint=did_you_mean(name, buffers))
+        if name not in known:
+            raise InputError(f"{option}: there is no {kind} '{name}'", hint=did_you_mean(name, list(known)))
         files[name] = Path(file)
     return files
 

@@ -19,9 +19,10 @@ from baco.api.network_unit import (
     predicted_cycles,
     prepare_network,
 )
+from baco.commands.compile_request import named_files
 from baco.commands.lowering import elf_path, needs_text, prediction_text
 from baco.console import print_json, stderr, stdout
-from common.errors import InputError, did_you_mean
+from common.errors import InputError
 from common.files import atomic_write, output_folder
 from common.text import one_line
 from explore.measure.energy import energy_uj
@@ -95,7 +96,7 @@ def run_network_command(
             raise InputError("--report draws what the engine 'rtl' measures", hint="add --engine rtl")
         output_folder(report)
     unit = prepare_network(request)
-    files = _outputs(save, unit)
+    files = named_files("--save", save, unit.network.outputs, "output")
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)
@@ -170,16 +171,3 @@ def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
 
 def _predicted(built: NetworkProgram) -> str:
     return prediction_text(predicted_cycles(built), network_macs(built), built.program.accelerator.dim)
-
-
-def _outputs(texts: Sequence[str], unit: NetworkUnit) -> dict[str, Path]:
-    known = unit.network.outputs
-    files = {}
-    for text in texts:
-        name, equals, file = text.partition("=")
-        if not equals or not file:
-            raise InputError(f"--save takes NAME=FILE, not '{text}'")
-        if name not in known:
-            raise InputError(f"--save: there is no output '{name}'", hint=did_you_mean(name, list(known)))
-        files[name] = Path(file)
-    return files

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.completion import accelerator_completions
+from baco.commands.compile_options import Accelerator
 
 
 def simulate(
@@ -19,16 +19,7 @@ def simulate(
             metavar="[PROGRAM.elf]", help="Bare-metal RISC-V program; or give --stream.", show_default=False
         ),
     ] = None,
-    accelerator: Annotated[
-        str,
-        typer.Option(
-            "--accelerator",
-            "-a",
-            metavar="NAME|FILE.yaml|DIR",
-            help="Preset, configuration file, or the folder of a study: its best design.",
-            autocompletion=accelerator_completions,
-        ),
-    ] = "gemmini-default",
+    accelerator: Accelerator = "gemmini-default",
     engine: Annotated[
         str,
         typer.Option(

@@ -203,6 +203,16 @@ class ReportData:
         return max([last, *(candidate.samples for candidate in self.candidates)])
 
     @property
+    def samples(self) -> float:
+        """Design points that the search spent."""
+        return self.evaluations / max(1, len(self.tasks))
+
+    @property
+    def proven_edp(self) -> float | None:
+        """No design of the space has a lower EDP, µJ·cycles; None where that was not proven."""
+        return next((one.edp for one in self.bounds if one.name == "proven"), None)
+
+    @property
     def seconds(self) -> float:
         """Search time."""
         return self.summaries[-1].seconds if self.summaries else 0.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from common.files import atomic_write
-from common.page import page
+from common.page import html_cards, page
 from common.text import html_text
 from explore.candidate import BatchSummary
 from explore.engine import Budget, Progress
@@ -69,13 +69,8 @@ class LivePage:
 
     def _write(self, head: str, state: str, more: str) -> None:
         notes = "".join(f"<li>{html_text(note)}</li>" for note in self._notes)
-        cards = "".join(
-            f'<li><span class="label">{html_text(label)}</span><span class="value">{html_text(value)}</span>'
-            f'<span class="remark">{html_text(remark)}</span></li>'
-            for label, value, remark in self._cards()
-        )
         body = (
-            f'{more}<ul class="cards">{cards}</ul>'
+            f'{more}<ul class="cards">{html_cards(self._cards())}</ul>'
             + (f'<ul class="notes">{notes}</ul>' if notes else "")
             + '<section aria-labelledby="h-best"><h2 id="h-best">Best so far</h2>'
             '<p class="hint">This page renews itself every few seconds while the search runs. If it stays the same, the search'

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from accel.generate import rtl_problems, verilog
+from accel.presets import BEST
 from common.files import atomic_write, output_folder
 from explore.report.data import ReportData
 from explore.report.figures import pareto_figures
@@ -14,7 +15,7 @@ from explore.report.summary import summary_json
 from explore.report.tables import candidates_parquet, mappings_csv, mappings_yaml
 
 _FILES: dict[str, Callable[[ReportData], str | bytes]] = {
-    "best/accelerator.yaml": lambda data: data.best.accelerator.to_yaml(),
+    BEST: lambda data: data.best.accelerator.to_yaml(),
     "best/mappings.yaml": mappings_yaml,
     "best/mappings.csv": mappings_csv,
     "candidates.parquet": candidates_parquet,

@@ -8,14 +8,14 @@ from pathlib import Path
 from common.errors import InputError
 from common.figure import drawing, figure_text, new_figure
 from common.files import atomic_write
-from common.page import html_table, page
+from common.page import html_cards, html_table, page
 from common.text import html_text
 from compiler.network.program import NetworkProgram
 from sim.network.profile import Measured, OperatorProfile
 from sim.network.run import NetworkRun
 from sim.network.table import COLUMNS, kind_of, table_rows
 from sim.trace.chart import colours_of
-from sim.trace.image import save_figure
+from sim.trace.image import label_lanes, save_figure
 
 __all__ = ["draw_network_html", "draw_network_image"]
 
@@ -76,8 +76,6 @@ def draw_network_image(built: NetworkProgram, run: NetworkRun, path: str | Path)
     without timing, StorageError when the file cannot be written.
     """
     bars = _bars(built, run)
-    from matplotlib.patches import Patch
-
     kinds = list(dict.fromkeys(bar.kind for bar in bars))
     colours = colours_of(kinds)
     figure = new_figure(16, 7)
@@ -106,18 +104,8 @@ def draw_network_image(built: NetworkProgram, run: NetworkRun, path: str | Path)
                 va="center",
                 fontsize=5,
             )
-    axes.set_yticks(range(len(_LANES)), labels=list(_LANES), fontsize=8)
-    axes.set_ylim(len(_LANES) - 0.5, -0.5)
-    axes.set_xlim(run.operators[0].start, end)
+    label_lanes(axes, _LANES, (run.operators[0].start, end), colours, columns=8)
     axes.set_xlabel("cycle (height of a bar: share of the operator's cycles)")
-    axes.legend(
-        handles=[Patch(color=colours[kind], label=kind) for kind in kinds],
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=8,
-        fontsize=8,
-        frameon=False,
-    )
     save_figure(figure, path)
 
 
@@ -140,11 +128,6 @@ def draw_network_html(built: NetworkProgram, run: NetworkRun, path: str | Path) 
                 "hover": [_hover(bar) for bar in mine],
             }
         )
-    cards = "".join(
-        f'<li><span class="label">{html_text(label)}</span><span class="value">{html_text(value)}</span>'
-        f'<span class="remark">{html_text(remark)}</span></li>'
-        for label, value, remark in _cards(run)
-    )
     *rows, total = table_rows(run)
     table = html_table(COLUMNS, rows, numeric=range(1, len(COLUMNS) - 1), total=total)
     text = page(
@@ -152,7 +135,7 @@ def draw_network_html(built: NetworkProgram, run: NetworkRun, path: str | Path) 
         brand="measured run of a network",
         heading=built.network.name,
         subheading='run whole on the accelerator\'s Verilog <span class="tag">measured</span>',
-        body=_BODY.format(cards=cards, table=table),
+        body=_BODY.format(cards=html_cards(_cards(run)), table=table),
         data={"traces": traces, "lanes": _LANES},
         scripts=[(Path(__file__).with_name("page.js")).read_text("utf-8")],
         plots=True,

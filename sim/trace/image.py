@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ from sim.trace.chart import colours_of, make_chart
 from sim.trace.log import Log
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_image", "save_figure"]
+__all__ = ["draw_image", "label_lanes", "save_figure"]
 
 #: More bars than this are no picture any more.
 _MOST_BARS = 20_000
@@ -29,7 +31,6 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
     """
     chart = make_chart(log, first, until, most=_MOST_BARS)
     from matplotlib.collections import PolyCollection
-    from matplotlib.patches import Patch
 
     colours = colours_of(chart.names)
     figure = new_figure(14, 1.6 + 0.22 * len(chart.lanes))
@@ -50,19 +51,28 @@ def draw_image(log: Log, path: str | Path, *, first: int = 0, until: int | None 
                 linewidth=0,
             )
         )
-    axes.set_yticks(range(len(chart.lanes)), labels=list(chart.lanes), fontsize=8)
-    axes.set_ylim(len(chart.lanes) - 0.5, -0.5)  # from top to bottom
-    axes.set_xlim(*chart.span)
+    label_lanes(axes, chart.lanes, chart.span, colours, columns=6)
     axes.set_xlabel("cycle (pale: allocated, waiting; full: issued until done)")
+    save_figure(figure, path)
+
+
+def label_lanes(
+    axes: Axes, lanes: Sequence[str], span: tuple[int, int], colours: Mapping[str, str], *, columns: int
+) -> None:
+    """Name the lanes, from top to bottom, show the cycles [begin, end), and put a legend of so many columns above."""
+    from matplotlib.patches import Patch
+
+    axes.set_yticks(range(len(lanes)), labels=list(lanes), fontsize=8)
+    axes.set_ylim(len(lanes) - 0.5, -0.5)
+    axes.set_xlim(*span)
     axes.legend(
-        handles=[Patch(color=colours[name], label=name) for name in chart.names],
+        handles=[Patch(color=colour, label=name) for name, colour in colours.items()],
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=6,
+        ncols=columns,
         fontsize=8,
         frameon=False,
     )
-    save_figure(figure, path)
 
 
 def _corners(lane: int, start: float, length: float) -> list[tuple[float, float]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from common.files import atomic_write
-from common.page import page
+from common.page import html_cards, page
 from common.text import html_text
 from sim.trace.chart import Bar, Chart, busy_spans, colours_of, make_chart
 from sim.trace.log import UNITS, Log
@@ -49,11 +49,6 @@ def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None =
     than can be drawn, StorageError when the file cannot be written."""
     chart = make_chart(log, first, until)
     begin, end = chart.span
-    cards = "".join(
-        f'<li><span class="label">{html_text(label)}</span><span class="value">{html_text(value)}</span>'
-        f'<span class="remark">{html_text(remark)}</span></li>'
-        for label, value, remark in _cards(chart)
-    )
     lead = (
         f"{len(chart.bars):,} commands in cycles {begin:,} to {end - 1:,} of an accelerator with a"
         f" {log.dim} × {log.dim} array."
@@ -62,7 +57,7 @@ def draw_html(log: Log, path: str | Path, *, first: int = 0, until: int | None =
         title=f"Pipeline chart, cycles {begin:,} to {end - 1:,} (baco)",
         brand="pipeline chart",
         heading="Pipeline chart",
-        body=_BODY.format(lead=html_text(lead), cards=cards),
+        body=_BODY.format(lead=html_text(lead), cards=html_cards(_cards(chart))),
         data={
             "span": chart.span,
             "lanes": _lanes(chart),

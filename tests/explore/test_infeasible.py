@@ -21,7 +21,8 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.report.summary import summary
 from explore.search.base import SearchSetup, make_searcher
-from explore.space import DesignSpace, check_feasible, load_space
+from explore.shortfall import check_feasible
+from explore.space import DesignSpace, load_space
 from explore.study import Study
 from explore.study_report import report_data
 from workloads.load import load_network

@@ -11,7 +11,8 @@ import pytest
 
 from common.errors import BacoError, InfeasibleError, InputError
 from common.yaml import load_yaml, parse_yaml
-from explore.space import SPACES_FOLDER, DesignSpace, check_feasible, load_space, read_space, space_names
+from explore.shortfall import check_feasible
+from explore.space import SPACES_FOLDER, DesignSpace, load_space, read_space, space_names
 from explore.space_file import SCHEMA_PATH, space_json_schema
 
 SMALL = """\

@@ -15,7 +15,8 @@ from common.errors import InfeasibleError
 from explore.constraints import Constraints
 from explore.cost.certificate import _Grid
 from explore.search.hardware_choice import HardwareChoice
-from explore.space import DesignSpace, check_feasible, load_space
+from explore.shortfall import check_feasible
+from explore.space import DesignSpace, load_space
 from explore.space_file import Flow
 
 #: Changes to gemmini-default, and whether an accelerator is larger with them.
