@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 #: Top-level packages that baco consists of; their names are common enough to clash.
-PACKAGES = ("accel", "baco", "common", "compiler", "explore", "sim", "workloads")
+PACKAGES = ("accel", "baco", "bench", "common", "compiler", "explore", "sim", "workloads")
 
 
 def shadowed() -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ _MOST_PLACE, _MOST_SENTENCE, _MOST_HINT, _MOST_LINES, _MOST_NAMES = 400, 1000, 1
 #: Longer names are not looked for among the allowed ones; comparing is quadratic.
 _LONGEST_GUESS = 80
 #: Whose lines are of no interest to users.
-_OWN_PACKAGES = ("accel", "baco", "common", "compiler", "explore", "sim", "workloads")
+OWN_PACKAGES = ("accel", "baco", "bench", "common", "compiler", "explore", "sim", "workloads")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class BacoError(Exception):
         lines = []
         for frame, number in traceback.walk_tb(self.__traceback__):
             # the user's own frames come first; cells have no file, but IPython tells `linecache` their text
-            if frame.f_globals.get("__name__", "").partition(".")[0] in _OWN_PACKAGES:
+            if frame.f_globals.get("__name__", "").partition(".")[0] in OWN_PACKAGES:
                 break
             code = frame.f_code
             text = linecache.getline(code.co_filename, number, frame.f_globals).strip()

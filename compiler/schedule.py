@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from common.errors import InputError
-from compiler.mapping import Mapping
-from compiler.mapping_text import format_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import format_mapping
 
 __all__ = ["DepthwiseSchedule", "ExplicitSchedule", "LoopConvSchedule", "LoopWsSchedule", "Schedule"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from workloads.network import Task
 
 Source = Literal["predicted", "measured"]

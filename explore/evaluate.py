@@ -18,9 +18,10 @@ from common.errors import InputError, Location, StorageError, did_you_mean
 from common.files import atomic_write
 from common.table import csv_text
 from common.text import one_line
+from compiler.mapping.batch import MappingBatch, ProblemBatch
 from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, total_energy
+from explore.cost.reference import access_counts, latency_terms, total_energy
 from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
 
 Floats = NDArray[np.float64]

@@ -20,8 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from compiler.mapping import REGISTER_DIMS, Dataflow, Mapping
-from explore.cost.reference import AXES, Counts, MappingBatch, ProblemBatch, access_counts
+from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
+from compiler.mapping.nest import REGISTER_DIMS, Dataflow, Mapping
+from explore.cost.reference import Counts, access_counts
 from workloads.problem import DIMS, Problem
 
 Genomes = NDArray[np.int64]
@@ -70,7 +71,7 @@ class ProblemSet:
     """The problems of a search as arrays: `bounds` (n, 7) in `AXES` order, and their shapes as tensors.
 
     Args:
-        packs: (n,) whether neighbouring groups may share a pass (`compiler.mapping.packed_groups`); none may without.
+        packs: (n,) whether neighbouring groups may share a pass (`compiler.mapping.nest.packed_groups`); none may without.
     """
 
     def __init__(self, problems: Sequence[Problem], packs: NDArray[np.bool_] | None = None) -> None:
@@ -86,7 +87,7 @@ class ProblemSet:
         return len(self.problems)
 
     def packed(self, task: NDArray[np.int64], genomes: Genomes) -> NDArray[np.int64]:
-        """Groups that each row runs at once, (B,), as `compiler.mapping.packed_groups` has it."""
+        """Groups that each row runs at once, (B,), as `compiler.mapping.nest.packed_groups` has it."""
         found = np.ones(len(genomes), dtype=np.int64)
         index = np.flatnonzero(self.packs[task] & (genomes[:, FLOW] == 0))
         if len(index):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from common.errors import InputError, Location, did_you_mean
 from common.numbers import EXACT, real_number, whole_number
 from common.table import TableRow, read_rows, read_table_text
-from compiler.mapping import Mapping
-from compiler.mapping_text import parse_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import parse_mapping
 from workloads.problem import DIMS, Problem
 
 MAPPING = "mapping.mapping"

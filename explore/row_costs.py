@@ -12,7 +12,7 @@ from accel.presets import load_accelerator
 from common.errors import BacoError, InfeasibleError, InputError, Location
 from compiler.layer import Layer
 from compiler.lower.explicit import buffered
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore.cost.predicted import instruction_costs
 from explore.mapping_rows import ARCH, MappingTable
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import fields
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore._json import Json, flag, listed, number, reader, text, whole
 from explore.candidate import BatchSummary, Candidate, Cost
 from explore.layers import layer_facts

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 #: From the top to the ground floor; a package may import itself and what comes after it.
-ORDER = ("baco", "explore", "sim", "compiler", "workloads", "accel", "common")
+ORDER = ("baco", "bench", "explore", "sim", "compiler", "workloads", "accel", "common")
 
 
 def _files() -> list[Path]:

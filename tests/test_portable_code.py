@@ -18,7 +18,7 @@ OTHERS = (
     "explore/cost/instruction/fit*.py",
     "explore/cost/learned/published*.py",
     "explore/cost/nest*.py",
-    "explore/cost/tensors.py",
+    "common/tensors.py",
     "explore/report/*.py",
     "accel/fit_*.py",
     "accel/verilog_*.py",

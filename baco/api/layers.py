@@ -143,7 +143,7 @@ def schedule_for(
         return gemmini_schedule(layer, accelerator)
     if mapping is not None:
         from compiler.lower.explicit import buffered
-        from compiler.mapping_text import parse_mapping
+        from compiler.mapping.text import parse_mapping
         from compiler.schedule import ExplicitSchedule
 
         if style == "macro":

@@ -35,7 +35,7 @@ def model(
     ] = False,
 ) -> None:
     """Evaluations per second of the cost model in float64, random mappings of mixed loop orders."""
-    from explore.bench.model import bench_model
+    from bench.model import bench_model
 
     _print(bench_model(seconds=seconds, device=device, seed=seed), json)
 
@@ -77,7 +77,7 @@ def search(
     Finished runs are kept in the output folder and not repeated: an interrupted benchmark goes on where it was.
     """
     from baco.console import print_json, stderr, stdout
-    from explore.bench.search import bench_search
+    from bench.search import bench_search
 
     result = bench_search(
         networks=network,
@@ -122,7 +122,7 @@ def optimality(
 ) -> None:
     """Prove how near the optimum of the space the designs found by the main searcher are."""
     from baco.console import stderr
-    from explore.bench.optimality import bench_optimality
+    from bench.optimality import bench_optimality
 
     console = stderr()
     result = bench_optimality(
@@ -160,7 +160,7 @@ def rtl(
 ) -> None:
     """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
     from baco.console import stderr
-    from sim.bench.rtl import DIMS, bench_rtl, report_text, write_report
+    from bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
 
     console = stderr()
     result = bench_rtl(dim or DIMS, build=build, facts=facts, progress=lambda line: console.print(line))
@@ -186,7 +186,7 @@ def compiler(
     """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
     from accel.presets import load_accelerator
     from baco.console import stderr
-    from sim.bench.compiler import bench_compiler, report_text, write_report
+    from bench.compiler import bench_compiler, report_text, write_report
 
     console = stderr()
     result = bench_compiler(
@@ -293,7 +293,7 @@ def latency(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Cycles that the latency models predict against those measured on the RTL: rank correlation, errors, bias."""
-    from explore.bench.latency import bench_latency, report_text, write_report
+    from bench.latency import bench_latency, report_text, write_report
 
     result = bench_latency(which, seconds)
     if out is not None:
@@ -333,7 +333,7 @@ def loop(
     from baco.commands.explore import cycles_of
     from baco.console import stderr
     from baco.measured_display import MeasuredDisplay
-    from explore.bench.measured import NETWORKS, bench_loop, report_text
+    from bench.measured import NETWORKS, bench_loop, report_text
 
     budget = cycles_of(cycles, "--cycles")
     console = stderr()

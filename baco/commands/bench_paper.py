@@ -71,7 +71,7 @@ def paper(
     run goes on where it was.
     """
     from baco.console import print_json, stderr
-    from explore.bench.paper.run import PARTS, PaperOptions, bench_paper
+    from bench.paper.run import PARTS, PaperOptions, bench_paper
 
     options = PaperOptions(
         parts=tuple(only or PARTS),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from compiler.abstraction.intrinsic import Scope
 from compiler.abstraction.matching import Matching
-from compiler.mapping import Requirement
+from compiler.mapping.nest import Requirement
 
 __all__ = ["capacities", "gemmini_requirement", "least_extents"]
 

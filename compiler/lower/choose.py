@@ -107,7 +107,7 @@ def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:
 
 
 def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
-    """Mappings; what their code needs beyond `compiler.mapping.requirement` is for lowering to check."""
+    """Mappings; what their code needs beyond `compiler.mapping.nest.requirement` is for lowering to check."""
     found = []
     for cycles, mapping in explicit_mappings(layer, accelerator):
         try:

@@ -27,7 +27,7 @@ from compiler.lower.explicit_pool import UNPOOLED, check_pool, emit_pool, pools_
 from compiler.lower.explicit_results import PARTIAL_SUMS, Results, spill_bytes
 from compiler.lower.explicit_weights import TRANSPOSED, emit_transposed
 from compiler.lower.operands import Operands
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 
 __all__ = ["Preparation", "buffered", "emit_explicit", "explicit_workspaces", "prepare"]
 

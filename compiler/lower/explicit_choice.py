@@ -13,7 +13,7 @@ from compiler.layer import Layer
 from compiler.lower.bound import LEAST_ROWS
 from compiler.lower.equal_parts import equal_parts
 from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
-from compiler.mapping import Dataflow, Mapping, requirement
+from compiler.mapping.nest import Dataflow, Mapping, requirement
 from workloads.problem import DIMS, Problem
 
 __all__ = ["explicit_cycles", "explicit_mappings"]

@@ -16,7 +16,7 @@ from functools import cached_property
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.layer import Layer
-from compiler.mapping import RELEVANT, Dataflow, Mapping
+from compiler.mapping.nest import RELEVANT, Dataflow, Mapping
 from workloads.problem import DIMS
 
 __all__ = [

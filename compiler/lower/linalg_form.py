@@ -38,7 +38,7 @@ from compiler.location import location_of
 from compiler.lower import emit_layer, workspaces
 from compiler.lower.linalg_text import layer_text
 from compiler.lower.operands import Operands
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from workloads.problem import Problem
 

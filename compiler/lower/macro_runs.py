@@ -69,7 +69,7 @@ def _fitted() -> MacroConstants:
     return MacroConstants(**json.loads(text))
 
 
-#: Those that `python -m explore.cost.instruction.fit_macro` wrote.
+#: Those that `python -m bench.fit.macro` wrote.
 CONSTANTS = _fitted()
 
 

@@ -9,7 +9,7 @@ all others are carried out by explicit moves.
 What a mapping does not say, the macros' fastest way decides: operands that the loop order lets stay do stay in the
 scratchpad, first layers pack pixels, windows of one pixel and stride 2 are downsampled.
 
-Lanes of the array beyond the channels of one group serve its neighbours (`compiler.mapping.packed_groups`).
+Lanes of the array beyond the channels of one group serve its neighbours (`compiler.mapping.nest.packed_groups`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from compiler.lower.grouped import packed_layer
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import Product, as_product, check_loop_ws
 from compiler.lower.reuse import Trip, plan_reuse
-from compiler.mapping import Mapping, packed_groups
+from compiler.mapping.nest import Mapping, packed_groups
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from workloads.problem import DIMS
 

@@ -1,7 +1,7 @@
 """Cycles of the host's C functions on the simulated host core, by constants per element, row and cache line.
 
 The constants are in `host_constants.json`, fitted on small networks of random operators by
-`python -m sim.network.fit_host`; none of them is taken from a network that somebody would want predicted.
+`python -m bench.fit.host`; none of them is taken from a network that somebody would want predicted.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.energy import EnergyTable
+from compiler.mapping.batch import AXES
 from explore.combine import chain
 from explore.cost.limits import inputs_touched
-from explore.cost.reference import AXES
 from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem

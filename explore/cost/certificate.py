@@ -22,7 +22,7 @@ from itertools import count as counter
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore.cost.bound import capacity_bound
 from explore.cost.exact import LayerSolver
 from explore.cost.tiles import Floats, Point, Region

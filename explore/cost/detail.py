@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
+from compiler.latency import predict_layers
+from compiler.latency.prediction import MOVED
 from compiler.layer import Layer
 from compiler.lower.occupancy import Held, lanes, occupancy
 from compiler.lower.realise import realise
-from compiler.mapping import Mapping, tile_words
+from compiler.mapping.nest import Mapping, tile_words
 from compiler.schedule import Schedule
 from explore.candidate import CostModelName, LayerCost
-from explore.cost.instruction import predict_layers
-from explore.cost.instruction.prediction import MOVED
 from explore.cost.layers import layer_words
 from explore.cost.predicted import RESOURCES
 from explore.cost.schedules import standing_mappings
@@ -41,7 +41,7 @@ class LayerDetail:
         words: of (W, I, O) read and written at levels 0 (registers), 1 (accumulator), 2 (scratchpad), 3 (DRAM), as the
             reference model counts them; they add up to `LayerCost.accesses`, but for DRAM with the instruction-aware
             model, which predicts the bytes that code moves there (`moved`).
-        moved: bytes that main memory moves, by `explore.cost.instruction.prediction.MOVED`; empty with the reference
+        moved: bytes that main memory moves, by `compiler.latency.prediction.MOVED`; empty with the reference
             model.
         held: what the local memories hold; empty where the code cannot be compiled.
         lanes: rows and columns of the array that a full pass uses.

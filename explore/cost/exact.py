@@ -39,8 +39,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from compiler.mapping import Dataflow
-from explore.cost.reference import AXES, latency_terms, total_energy
+from compiler.mapping.batch import AXES
+from compiler.mapping.nest import Dataflow
+from explore.cost.reference import latency_terms, total_energy
 from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
 from explore.genome import (
     C_AXIS,

@@ -9,16 +9,10 @@ from collections.abc import Sequence
 import torch
 
 from accel.config import Accelerator
-from compiler.mapping import ROW_DIM, Mapping, packed_problem
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import ROW_DIM, Mapping, packed_problem
 from explore.candidate import LayerCost
-from explore.cost.reference import (
-    MappingBatch,
-    ProblemBatch,
-    access_counts,
-    energy_terms,
-    latency_terms,
-    tensor_accesses,
-)
+from explore.cost.reference import access_counts, energy_terms, latency_terms, tensor_accesses
 from workloads.problem import DIMS, Problem
 
 

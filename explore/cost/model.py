@@ -16,10 +16,11 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from compiler.layer import Layer
-from compiler.mapping import Mapping
+from compiler.mapping.batch import MappingBatch
+from compiler.mapping.nest import Mapping
 from explore.candidate import CostModelName, LayerCost
 from explore.cost import layers as reference_layers
-from explore.cost.reference import Counts, MappingBatch, latency_terms
+from explore.cost.reference import Counts, latency_terms
 from explore.genome import Genomes
 from explore.space import DesignSpace
 from workloads.problem import Problem

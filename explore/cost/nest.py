@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.analytical import AnalyticalAccelerator
-from explore.cost.reference import AXES
+from compiler.mapping.batch import AXES
 from explore.genome import DRAM_ORDERS, INNER_ORDER
 from workloads.problem import DIMS, Problem
 

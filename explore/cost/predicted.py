@@ -21,19 +21,20 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.heuristic import downsamples
+from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
+from compiler.latency.batch import Resource
 from compiler.layer import Layer
 from compiler.lower.estimate import expansion_cycles
 from compiler.lower.grouped import packed_layer
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
 from compiler.lower.realise import macro_form, realise
-from compiler.mapping import Mapping
+from compiler.mapping.batch import AXES, MappingBatch
+from compiler.mapping.nest import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CodeStyle, CostModelName, LayerCost
-from explore.cost.instruction import HardwareBatch, LayerBatch, latency, predict_layers
-from explore.cost.instruction.batch import Resource
 from explore.cost.layers import layer_costs
-from explore.cost.reference import AXES, Counts, MappingBatch
+from explore.cost.reference import Counts
 from explore.genome import (
     C_AXIS,
     COLUMNS,
@@ -318,7 +319,7 @@ def by_instructions(
     accelerators: Sequence[Accelerator],
 ) -> list[LayerCost]:
     """Costs of counted words, with the predicted latency and traffic of main memory of each layer, carried out as a
-    mapping or schedule says. Raises as `explore.cost.instruction.predict_layers`."""
+    mapping or schedule says. Raises as `compiler.latency.predict_layers`."""
     predicted = predict_layers(layers, how, accelerators)
     found = []
     for one, cost, layer, own, accelerator in zip(how, words, layers, predicted, accelerators, strict=True):

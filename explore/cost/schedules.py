@@ -8,7 +8,7 @@ from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.grouped import packed_layer
 from compiler.lower.realise import flat_layer, mapping_of
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CostModelName, LayerCost
 from explore.cost.layers import layer_costs

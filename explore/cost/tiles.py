@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.mapping import Dataflow
-from explore.cost.reference import AXES
+from compiler.mapping.batch import AXES
+from compiler.mapping.nest import Dataflow
 from explore.space import DesignSpace
 from workloads.problem import DIMS, Problem
 

@@ -21,7 +21,7 @@ from common.numbers import real_number, whole_number
 from common.table import csv_text, read_rows, read_table_text
 from common.yaml import load_yaml, parse_model
 from compiler.layer import Layer
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
 from explore.measure.accelerators import SETS
 from explore.measure.energy import ENERGY_TERMS

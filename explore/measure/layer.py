@@ -19,7 +19,7 @@ from compiler.layer import Layer
 from compiler.layer_program import layer_program
 from compiler.layer_reference import draw_tensors, layer_result
 from compiler.lower.realise import realise
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
 from explore.measure.energy import counted_activity, counted_energy
 from explore.measure.text import schedule_text, style_of

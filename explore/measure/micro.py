@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from compiler.layer import Layer
-from compiler.mapping import Dataflow, Mapping
+from compiler.mapping.nest import Dataflow, Mapping
 from explore.layers import result_scale
 from workloads.problem import DIMS, Problem
 

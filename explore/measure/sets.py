@@ -15,7 +15,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from common.provenance import stable_hash
 from compiler.layer import Layer
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedule import ExplicitSchedule, Schedule
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.micro import probes

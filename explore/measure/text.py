@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from common.errors import InputError
 from compiler.layer import Layer, Pooling
-from compiler.mapping import Mapping
-from compiler.mapping_text import format_mapping, parse_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import format_mapping, parse_mapping
 from compiler.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,

@@ -11,7 +11,7 @@ from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.lower.choose import choices
 from compiler.lower.realise import mapping_of, realise
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.text import parse_schedule, schedule_text, style_of

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from common import portable
 from common.errors import InputError
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore.candidate import Cost
 from explore.combine import chain
 from explore.cost.learned.selection import Choice, select

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping
-from compiler.mapping_text import format_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import format_mapping
 from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost, Source
 from explore.cost.detail import LayerDetail
 from explore.objective import Objective

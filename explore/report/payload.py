@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compiler.mapping import ROW_DIM, Mapping
-from compiler.mapping_text import format_mapping
+from compiler.mapping.nest import ROW_DIM, Mapping
+from compiler.mapping.text import format_mapping
 from explore.candidate import BatchSummary, Cost, LayerCost
 from explore.cost.detail import LayerDetail
 from explore.objective import metric

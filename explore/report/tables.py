@@ -14,8 +14,8 @@ import yaml
 from accel.config import Accelerator
 from common.table import csv_text
 from common.text import unfit
-from compiler.mapping import Mapping
-from compiler.mapping_text import format_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import format_mapping
 from explore.candidate import Cost, LayerCost
 from explore.report.data import ReportData
 from explore.serialize import problem_to_json

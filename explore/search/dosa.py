@@ -17,9 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import portable
+from common import portable, tensors
 from explore.candidate import Candidate
-from explore.cost import tensors
 from explore.cost.reference import access_counts, total_energy
 from explore.genome import (
     COLUMNS,

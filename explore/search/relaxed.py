@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import portable
-from explore.cost import tensors
+from common import portable, tensors
+from compiler.mapping.batch import AXES
 from explore.cost.model import CostModel
-from explore.cost.reference import AXES, access_counts, total_energy
+from explore.cost.reference import access_counts, total_energy
 from explore.genome import (
     C_AXIS,
     COLUMNS,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from common import portable
 from compiler.lower.equal_parts import equal_parts
-from explore.cost.reference import AXES
+from compiler.mapping.batch import AXES
 from explore.genome import (
     C_AXIS,
     COLUMNS,

@@ -13,7 +13,7 @@ from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.lower.realise import realise
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
 from explore._json import Json, listed, number, reader, text, whole
 from explore.candidate import Candidate, Cost, LayerCost

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import BENCHES, RTL, build
 from command_interpreter import Interpreter
 from loop_conv_expansion import (
     CONFIG,
@@ -27,6 +26,7 @@ from accel.config import Features
 from accel.isa import Command as IsaCommand
 from accel.isa import Field, command_type
 from accel.isa.legality.check import Legality, Refusal
+from bench import BENCHES, RTL, build
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import BENCHES, RTL, build
 from loop_ws_expansion import (
     ADDRS_AB,
     ADDRS_DC,
@@ -30,6 +29,7 @@ from accel.config import Features
 from accel.isa import Command as IsaCommand
 from accel.isa.legality.check import Legality
 from accel.isa.legality.errors import error_named
+from bench import BENCHES, RTL, build
 
 SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_check", "_walk", "_execute"]]
 FEATURES = ["BACO_READ_FULL", "BACO_READ_SMALL"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from workloads.problem import DIMS, Problem
 
 __all__ = ["draw_macro_mapping"]

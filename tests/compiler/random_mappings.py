@@ -13,7 +13,7 @@ from common.errors import InfeasibleError, InputError
 from compiler.layer import Layer, Layout, Pooling
 from compiler.lower import workspaces
 from compiler.lower.grouped import packed_layer
-from compiler.mapping import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
+from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule
 from explore.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
 from tests.explore.genome_helpers import random_rows
@@ -127,7 +127,7 @@ def draw_explorer_case(
 ) -> Case:
     """A layer with a mapping of the explorer's genome that needs at most these rows of the memories.
 
-    What the compiler makes of it has to need no more than `compiler.mapping.requirement` says.
+    What the compiler makes of it has to need no more than `compiler.mapping.nest.requirement` says.
     """
     flow = FLOWS.index(dataflow)
     while True:

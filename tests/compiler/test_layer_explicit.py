@@ -22,7 +22,7 @@ from compiler.lower.explicit import buffered, prepare
 from compiler.lower.explicit_memory import allocate
 from compiler.lower.explicit_plan import make_plan
 from compiler.lower.linalg_form import compile_layer, layer_of
-from compiler.mapping import Dataflow, Mapping
+from compiler.mapping.nest import Dataflow, Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
 from workloads.problem import DIMS, Problem
 

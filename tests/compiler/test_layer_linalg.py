@@ -19,7 +19,7 @@ from compiler.dialects.context import all_dialects
 from compiler.ir_text import check_level, read_ir, write_ir
 from compiler.layer import Layer, Pooling
 from compiler.lower.linalg_form import is_layer_function, layer_function, layer_of, lower_layer_function
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from compiler.passes.linalg_to_instgem import LAYER, lower_block_functions
 from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
 from workloads.problem import Problem

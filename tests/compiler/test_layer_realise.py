@@ -10,6 +10,7 @@ from random_layers import draw_convolution, draw_product
 
 from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
+from bench.layer_shapes import layer_shapes
 from common.errors import InfeasibleError, InputError
 from compiler.heuristic import gemmini_schedule
 from compiler.layer import Layer, Layout, Pooling
@@ -18,9 +19,8 @@ from compiler.lower.choose import choices
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
 from compiler.lower.realise import flat_layer, macro_form, mapping_of, realise
-from compiler.mapping import Mapping, packed_groups, requirement
+from compiler.mapping.nest import Mapping, packed_groups, requirement
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from sim.bench.layer_shapes import layer_shapes
 from workloads.problem import DIMS, Problem
 
 DEFAULT = load_accelerator("gemmini-default")

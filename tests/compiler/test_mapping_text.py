@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError, Location
-from compiler.mapping import REGISTER_DIMS, Mapping
-from compiler.mapping_text import format_mapping, parse_mapping
+from compiler.mapping.nest import REGISTER_DIMS, Mapping
+from compiler.mapping.text import format_mapping, parse_mapping
 from workloads.problem import DIMS
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from accel.config import Accelerator
-from compiler.mapping import Mapping, requirement
+from compiler.mapping.nest import Mapping, requirement
 from explore.candidate import Candidate, Cost
 from explore.infeasible import nearest_details, violation
 from explore.search.base import BatchResult, SearchSetup, State

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from compiler.mapping import RELEVANT, Mapping
+from compiler.mapping.nest import RELEVANT, Mapping
 from workloads.problem import DIMS, Problem
 
 Loop = tuple[str, int, int]  # dimension, factor, extent of the dimension inside the loop

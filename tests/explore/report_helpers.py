@@ -10,16 +10,11 @@ import torch
 
 from accel.config import Accelerator
 from compiler.layer import Layer
-from compiler.mapping import Mapping, requirement
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import Mapping, requirement
 from explore.candidate import BatchSummary, Candidate, Cost, LayerCost
 from explore.cost.detail import layer_details
-from explore.cost.reference import (
-    MappingBatch,
-    ProblemBatch,
-    access_counts,
-    energy_terms,
-    latency_terms,
-)
+from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.objective import Objective
 from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord
 from workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from compiler.mapping import Requirement, requirement
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import Requirement, requirement
 from explore._snapshot import pack_state, unpack_state
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, energy_terms, latency_terms
+from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.infeasible import PREFIX, bounds
 from explore.search.base import BatchResult, Searcher, SearchSetup
 from explore.space import DesignSpace

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from accel.config import Accelerator
+from compiler.latency import predict_layers
 from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.lower.realise import realise
-from compiler.mapping import Mapping, requirement
-from explore.cost.instruction import predict_layers
+from compiler.mapping.nest import Mapping, requirement
 from explore.measure.layer import measure_layer
 from explore.measure.text import parse_mapping_text
 from explore.measured.buffers import Roomier

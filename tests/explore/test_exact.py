@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from accel.presets import load_accelerator
-from compiler.mapping import requirement
-from explore.bench.exhaustive import all_mappings, enumerate_all
-from explore.bench.optimality import small_space
+from bench.exhaustive import all_mappings, enumerate_all
+from bench.optimality import small_space
+from compiler.mapping.nest import requirement
 from explore.cost.bound import capacity_bound, compulsory_bound
 from explore.cost.certificate import certify, least_product
 from explore.cost.exact import LayerSolver, minimal_splits

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explore.cost.reference import AXES
+from compiler.mapping.batch import AXES
 from explore.genome import (
     COLUMNS,
     FLOW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiler.mapping import requirement
+from compiler.mapping.nest import requirement
 from explore.genome import (
     COLUMNS,
     FLOW,

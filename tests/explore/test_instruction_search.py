@@ -12,12 +12,12 @@ from study_helpers import content, small_workload
 
 from accel.presets import load_accelerator
 from common.errors import InputError
+from compiler.latency import predict_layers
 from compiler.layer import Layer
 from compiler.lower.choose import choose
 from compiler.lower.realise import mapping_of
 from explore.candidate import Candidate
 from explore.cost.choice import check_cost_model, default_cost_model
-from explore.cost.instruction import predict_layers
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
 from explore.engine import run_exploration

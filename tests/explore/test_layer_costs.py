@@ -3,8 +3,8 @@
 import pytest
 
 from accel.presets import load_accelerator
-from compiler.mapping import Mapping
-from compiler.mapping_text import parse_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import parse_mapping
 from explore.cost.layers import even_tiles, layer_costs
 from workloads.problem import Problem
 

@@ -9,16 +9,17 @@ import pytest
 import torch
 
 from accel.presets import load_accelerator
+from compiler.latency import predict_layers
 from compiler.layer import Layer
 from compiler.lower.occupancy import lanes, occupancy
 from compiler.lower.realise import mapping_of, realise
-from compiler.mapping import RELEVANT, Dataflow, Mapping, tile_words
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import RELEVANT, Dataflow, Mapping, tile_words
 from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
 from explore.cost.detail import LayerDetail, layer_details, schedule_details
-from explore.cost.instruction import predict_layers
 from explore.cost.layers import layer_costs, layer_words
 from explore.cost.predicted import instruction_costs
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms, tensor_accesses
+from explore.cost.reference import access_counts, latency_terms, tensor_accesses
 from explore.cost.schedules import schedule_costs
 from tests.explore.nest_oracle import walk
 from tests.explore.test_reference_model import random_case

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from study_helpers import small_workload
 
+from bench.exhaustive import all_mappings, enumerate_all
 from common.errors import InputError
 from compiler.layer import Layer
-from explore.bench.exhaustive import all_mappings, enumerate_all
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints
 from explore.cost import limits

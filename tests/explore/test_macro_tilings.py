@@ -8,7 +8,7 @@ import pytest
 from compiler.layer import Layer
 from compiler.lower.choose import choices
 from compiler.lower.realise import macro_form, mapping_of, realise
-from compiler.mapping import requirement
+from compiler.mapping.nest import requirement
 from compiler.schedule import ExplicitSchedule
 from explore.cost.predicted import InstructionModel
 from explore.genome import (

@@ -7,11 +7,11 @@ import pytest
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
+from bench.paper.systems import best_candidate
+from compiler.latency import predict_layers
 from compiler.layer import Layer
 from compiler.lower.realise import realise
 from compiler.schedule import DepthwiseSchedule
-from explore.bench.paper.systems import best_candidate
-from explore.cost.instruction import predict_layers
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
 from explore.genome import to_mapping

@@ -7,7 +7,7 @@ import pytest
 from study_helpers import small_space, small_workload
 
 from accel.presets import load_accelerator
-from explore.bench.exhaustive import enumerate_all
+from bench.exhaustive import enumerate_all
 from explore.candidate import Candidate
 from explore.constraints import Constraints, power_mw
 from explore.cost.bound import capacity_bound

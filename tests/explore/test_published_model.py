@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from baco.main import run
 from common.errors import InputError
-from compiler.mapping_text import parse_mapping
+from compiler.mapping.text import parse_mapping
 from explore.cost.learned.published import PublishedModel, cross_validate, measured_cycles
 from explore.cost.learned.published_counts import (
     CONVOLUTION,

@@ -8,9 +8,10 @@ from compiler.layer import Layer
 from compiler.layer_program import layer_program
 from compiler.layer_reference import draw_tensors
 from compiler.lower.realise import mapping_of, realise
-from compiler.mapping import requirement
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import requirement
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts
+from explore.cost.reference import access_counts
 from sim.program import run_program
 from workloads.problem import Problem
 

@@ -19,8 +19,8 @@ import yaml
 
 from accel.config import Accelerator
 from common.errors import StorageError
-from compiler.mapping import Mapping
-from compiler.mapping_text import parse_mapping
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import parse_mapping
 from explore.objective import Objective
 from explore.report import ReportData, SearchRecord, write_report
 from explore.report.summary import SCHEMA_PATH, summary, summary_text

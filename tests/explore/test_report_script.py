@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from accel.config import Accelerator
-from compiler.mapping_text import parse_mapping
+from compiler.mapping.text import parse_mapping
 from explore.report import ReportData
 from explore.report.graph import network_units
 from explore.report.page import page_html

@@ -13,8 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from common import portable
-from explore.cost import tensors
+from common import portable, tensors
 from explore.cost.model import CostModel, ReferenceModel
 from explore.cost.predicted import InstructionModel
 from explore.engine import run_exploration

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accel.presets import load_accelerator
 from common.errors import InputError
-from compiler.mapping import REGISTER_DIMS, Mapping
+from compiler.mapping.nest import REGISTER_DIMS, Mapping
 from explore import serialize as s
 from explore.candidate import BatchSummary, Candidate, Cost
 from tests.explore.fake_searcher import toy_mapping

@@ -13,10 +13,11 @@ import torch
 from accel.config import Accelerator
 from common.provenance import stable_hash
 from compiler.layer import Layer
-from compiler.mapping import Mapping
-from compiler.mapping_text import parse_mapping
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import Mapping
+from compiler.mapping.text import parse_mapping
 from explore.cost.learned.protocol import Floats
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts, latency_terms
+from explore.cost.reference import access_counts, latency_terms
 from workloads.problem import Problem
 
 __all__ = ["Base", "BasePrediction", "fingerprint", "instruction_base", "reference_base"]
@@ -89,11 +90,11 @@ def instruction_base(
     styles: Sequence[str],
 ) -> BasePrediction:
     """The instruction-aware model, with its terms, and the counts and times that they are made of."""
-    from explore.cost.instruction.batch import HardwareBatch, LayerBatch
-    from explore.cost.instruction.commands import count_commands
-    from explore.cost.instruction.host import HOST_FEATURES, host_features
-    from explore.cost.instruction.model import constants, latency, measure_work
-    from explore.cost.instruction.tiling import Rounding, make_tiling
+    from compiler.latency.batch import HardwareBatch, LayerBatch
+    from compiler.latency.commands import count_commands
+    from compiler.latency.host import HOST_FEATURES, host_features
+    from compiler.latency.model import constants, latency, measure_work
+    from compiler.latency.tiling import Rounding, make_tiling
 
     layer, mapping = LayerBatch.of(layers), MappingBatch.of(mappings)
     hardware = HardwareBatch.of(accelerators)

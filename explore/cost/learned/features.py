@@ -20,9 +20,10 @@ import torch
 from accel.config import Accelerator
 from common import portable
 from compiler.layer import Layer
-from compiler.mapping import RELEVANT, Mapping, requirement
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.nest import RELEVANT, Mapping, requirement
 from explore.cost.learned.protocol import Features, Floats
-from explore.cost.reference import MappingBatch, ProblemBatch, access_counts
+from explore.cost.reference import access_counts
 from workloads.problem import DIMS, Problem
 
 __all__ = ["FLAT", "STATEMENTS", "STYLES", "TOKEN", "program_features"]

@@ -14,7 +14,7 @@ from accel.config import Accelerator
 from common import portable
 from compiler.layer import Layer
 from compiler.lower.grouped import packed_layer
-from compiler.mapping import Mapping, packed_groups
+from compiler.mapping.nest import Mapping, packed_groups
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.features import program_features
 from explore.cost.learned.program_counts import counts_of_dataset

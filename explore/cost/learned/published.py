@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, Location
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore.cost.learned.boosting import BoostingOptions
 from explore.cost.learned.protocol import Features, Floats
 from explore.cost.learned.published_counts import (

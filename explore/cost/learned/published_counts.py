@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compiler.mapping import Mapping
+from compiler.mapping.nest import Mapping
 from explore.cost.learned.protocol import Floats
 from workloads.problem import DIMS, Problem
 

@@ -1,0 +1,77 @@
+"""What code a result depends on, from the import graph: keys of results that are kept must change with it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+from common.errors import OWN_PACKAGES
+from common.provenance import stable_hash
+
+__all__ = ["code_hash", "modules_behind"]
+
+_ROOT = Path(__file__).parents[1]
+
+
+def code_hash(*modules: str) -> str:
+    """Hash of the source of modules and of all of ours that they import, inside functions and by name too, with the data
+    files beside them. Raises ModuleNotFoundError for a name that none of our packages has."""
+    for name in modules:
+        if _path(name) is None:
+            raise ModuleNotFoundError(name)
+    paths = [path for name in modules_behind(*modules) if (path := _path(name)) is not None]
+    folders = {path.parent for path in paths}
+    data = [
+        one
+        for folder in folders
+        for one in folder.iterdir()
+        if one.is_file() and one.suffix not in (".py", ".pyc", ".md")
+    ]
+    files = sorted({*paths, *data})
+    return stable_hash({str(one.relative_to(_ROOT)): one.read_bytes().hex() for one in files})
+
+
+def modules_behind(*modules: str) -> frozenset[str]:
+    """Names of our modules that these import, directly or not, themselves included."""
+    found: set[str] = set()
+    open_ = list(modules)
+    while open_:
+        name = open_.pop()
+        if name not in found:
+            found.add(name)
+            open_ += _imports(name) - found
+    return frozenset(found)
+
+
+@functools.cache
+def _imports(module: str) -> frozenset[str]:
+    path = _path(module)
+    assert path is not None
+    parts = module.split(".")
+    found = {".".join(parts[:n]) for n in range(1, len(parts))}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value
+        ):  # registered by name
+            names = [node.value]
+        found |= {name for name in names if _path(name) is not None}
+    return frozenset(found)
+
+
+@functools.cache
+def _path(module: str) -> Path | None:
+    """The file of one of our modules; None for anything else."""
+    parts = module.split(".")
+    if parts[0] not in OWN_PACKAGES or not all(part.isidentifier() for part in parts):
+        return None
+    place = _ROOT.joinpath(*parts)
+    for path in (place.with_suffix(".py"), place / "__init__.py"):
+        if path.is_file():
+            return path
+    return None

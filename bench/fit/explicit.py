@@ -1,0 +1,183 @@
+"""Fits the constants of the instruction-aware model: `python -m bench.fit.explicit [SET ...]`.
+
+Two steps, both deterministic. First what each piece of code costs the host core: cycles in which it neither waits for
+the accelerator to accept a command nor in a fence, as the simulator counts them, are a sum of counts
+(`host.HOST_FEATURES`) times constants that are not negative, by least squares of the relative error with a weak pull
+towards the number of instructions. Then the few constants of timing (`model.TIMING`), one after the other over factors of
+their value, for the least mean of absolute and squared logarithmic errors of the cycles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from common.files import atomic_write
+from compiler import latency
+from compiler.latency.batch import HardwareBatch, LayerBatch
+from compiler.latency.commands import Commands, count_commands
+from compiler.latency.host import HOST_FEATURES, host_features
+from compiler.latency.model import TIMING, Constants, Work, explicit_latency, joined, measure_work
+from compiler.latency.tiling import Rounding, Tiling, make_tiling
+from compiler.mapping.batch import MappingBatch
+from explore.measure.dataset import Dataset, read_dataset
+
+__all__ = ["Sample", "fit", "main", "sample_of"]
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+#: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
+SETS = ("micro", "train")
+#: Pull of the host's constants to their instruction counts, and rounds in which outliers lose weight.
+_PULL, _ROUNDS = 0.003, 8
+#: Relative error from which on a row counts less.
+_OUTLIER = 0.08
+#: Cycles below which relative errors say little.
+_LEAST_HOST_CYCLES = 200.0
+#: Factors by which a constant is tried, coarse to fine.
+_FACTORS = ((0.25, 0.5, 2.0, 4.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97, 1.03))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Explicit rows of a set.
+
+    Attributes:
+        tiling, commands: of each row.
+        cycles: measured.
+        host_cycles: those in which the host core worked.
+    """
+
+    tiling: Tiling
+    commands: Commands
+    cycles: Floats
+    host_cycles: Floats
+
+
+def sample_of(data: Dataset) -> Sample:
+    """What the explicit rows of a set say."""
+    rows = data.where([row.style == "explicit" for row in data.rows])
+    tiling = make_tiling(
+        LayerBatch.of(rows.layers),
+        MappingBatch.of(rows.mappings),
+        HardwareBatch.of(rows.accelerators),
+        Rounding(),
+    )
+    # cycles count from the first command on, the program's from reset; waiting is no work
+    waiting = rows.numbers("host_stall_command") + rows.numbers("host_stall_fence")
+    host = np.maximum(rows.cycles - waiting, _LEAST_HOST_CYCLES)
+    return Sample(tiling, count_commands(tiling), rows.cycles, host)
+
+
+def fit(samples: Sequence[Sample], *, timing: bool = True) -> Constants:
+    """The constants that fit some samples best, every row counting the same; without `timing` only the host's."""
+    features = np.concatenate([host_features(one.tiling, one.commands).numpy() for one in samples], axis=1)
+    host = np.concatenate([one.host_cycles for one in samples])
+    costs = _host_costs(features, host)
+    found = {name: _rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}
+    chosen = dict(TIMING)
+    work = [measure_work(one.tiling, one.commands, Constants(found, chosen)) for one in samples]
+    best = _objective(samples, work, chosen)
+    for factors in _FACTORS if timing else ():
+        improved = True
+        while improved:
+            improved = False
+            for name in TIMING:
+                for factor in factors:
+                    trial = chosen | {name: _rounded(chosen[name] * factor)}
+                    value = _objective(samples, work, trial)
+                    if value < best - 1e-5:
+                        best, chosen, improved = value, trial, True
+    return Constants(found, chosen)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _host_costs(features: Floats, cycles: Floats) -> Floats:
+    """Non-negative costs by feature."""
+    start = np.array(list(HOST_FEATURES.values()))
+    share = (features * start[:, None] / cycles).T
+    weight = np.ones(len(cycles))
+    scale = np.ones(len(start))
+    pull = _PULL * len(cycles) / len(start)
+    for _ in range(_ROUNDS):
+        weighted = share * weight[:, None]
+        gram = weighted.T @ weighted + pull * np.eye(len(start))
+        target = weighted.T @ weight + pull
+        scale = _non_negative(gram, target, scale)
+        error = np.abs(share @ scale - 1)
+        weight = 1 / np.sqrt(np.maximum(error / _OUTLIER, 1.0))
+    # outliers lie on one side: without this the mean error would not be 0
+    found: Floats = scale * start / (share @ scale).mean()
+    return found
+
+
+def _non_negative(gram: Floats, target: Floats, start: Floats) -> Floats:
+    """Least squares without negative numbers from its normal equations, coordinate by coordinate."""
+    x = start.copy()
+    for _ in range(3000):
+        before = x.copy()
+        for at in range(len(x)):
+            x[at] = max(0.0, x[at] + (target[at] - gram[at] @ x) / gram[at, at])
+        if np.abs(x - before).max() < 1e-7:
+            break
+    return x
+
+
+def _objective(samples: Sequence[Sample], work: Sequence[Work], timing: dict[str, float]) -> float:
+    """Mean absolute and root mean square logarithmic error of all rows."""
+    errors = []
+    with torch.no_grad():
+        for one, busy in zip(samples, work, strict=True):
+            predicted = joined(one.tiling, one.commands, busy, timing).cycles.numpy()
+            errors.append(np.log(predicted / one.cycles))
+    every = np.concatenate(errors)
+    return float(np.abs(every).mean() + 0.5 * np.sqrt((every**2).mean()))
+
+
+def _errors(sample: Sample, constants: Constants) -> Floats:
+    """Relative errors of the cycles."""
+    with torch.no_grad():
+        predicted = explicit_latency(sample.tiling, sample.commands, constants).cycles.numpy()
+    return np.asarray(predicted / sample.cycles - 1)
+
+
+def report(name: str, sample: Sample, constants: Constants) -> str:
+    """A line with the errors of host and total cycles."""
+    features = host_features(sample.tiling, sample.commands).numpy()
+    host = np.array(list(constants.host.values())) @ features / sample.host_cycles - 1
+    errors = _errors(sample, constants)
+    return (
+        f"{name}: {len(errors)} rows; host mean error {host.mean():+.1%}, mean absolute {np.abs(host).mean():.1%};"
+        f" cycles mean error {errors.mean():+.1%}, mean absolute {np.abs(errors).mean():.1%},"
+        f" nine in ten below {np.percentile(np.abs(errors), 90):.1%}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit, print residual errors and write `constants.json`."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sets", nargs="*", default=SETS, help="measured sets or files")
+    parser.add_argument("--out", type=Path, default=Path(latency.__file__).with_name("constants.json"))
+    parser.add_argument("--rough", action="store_true", help="leave the constants of timing as they are")
+    options = parser.parse_args(arguments)
+    samples = {name: sample_of(read_dataset(name)) for name in options.sets}
+    found = fit(list(samples.values()), timing=not options.rough)
+    for name, sample in samples.items():
+        print(report(name, sample, found))
+    rows = {name: len(sample.cycles) for name, sample in samples.items()}
+    text = json.dumps({"sets": rows, "host": found.host, "timing": found.timing}, indent=1)
+    atomic_write(options.out, text + "\n")
+    print(f"written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

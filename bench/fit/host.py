@@ -1,0 +1,376 @@
+"""Fits the constants of `compiler.network.host_model`: `python -m bench.fit.host [--check]`.
+
+Operators of random shapes, drawn from a fixed seed and no larger than a few ten thousand elements, run one after the
+other on the simulated host core; the cycles of each give a row of a least-squares problem with relative errors. Half of
+them are left out of the fit, to say how good it is. With `--check` nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from accel.config import Accelerator, Features
+from common.errors import InfeasibleError
+from common.files import atomic_write
+from compiler.layer import Layer
+from compiler.network import graph as g
+from compiler.network import host_model
+from compiler.network.arithmetic import fixed_point
+from compiler.network.host_work import HostWork, host_work
+from compiler.network.program import NetworkProgram, compile_network
+from compiler.network.reference import reference
+from compiler.network.steps import Pointer
+from compiler.network.views import View, dense
+from sim.network.run import run_network
+
+__all__ = ["fit", "measure_host_work"]
+
+Array = np.ndarray[Any, Any]
+#: Operators of every kind in a sample.
+_EACH = 24
+_SEED = 20
+
+
+def measure_host_work(seed: int = _SEED, each: int = _EACH) -> list[tuple[HostWork, int]]:
+    """Work and measured cycles of random operators, `each` of every kind."""
+    found = []
+    for number, make in enumerate(_KINDS):
+        # comparisons come with the first kind; elsewhere they would only change what is in the cache
+        built = _program(make, np.random.default_rng([seed, number]), each, checks=number == 0)
+        run = run_network(built, engine="functional")
+        for step, measured in zip(built.lowered.steps, run.steps, strict=True):
+            parameters, *operands = step.arguments
+            assert isinstance(parameters, Pointer)
+            places = [built.placement.address(one) if isinstance(one, Pointer) else None for one in operands]
+            words = built.lowered.constants[parameters.value].tolist()
+            work = host_work(step.function, words, places)
+            assert work is not None, step.function
+            found.append((work, measured.cycles))
+    return found
+
+
+def fit(samples: list[tuple[HostWork, int]]) -> dict[str, dict[str, float]]:
+    """Constants for every variant, none negative, with the least squared relative errors."""
+    variants: dict[str, list[tuple[HostWork, int]]] = {}
+    for work, cycles in samples:
+        variants.setdefault(work.variant, []).append((work, cycles))
+    return {name: _fit_one(rows) for name, rows in sorted(variants.items())}
+
+
+def _fit_one(rows: list[tuple[HostWork, int]]) -> dict[str, float]:
+    names = list(rows[0][0].amounts)
+    matrix = np.array([[work.amounts[name] / cycles for name in names] for work, cycles in rows])
+    wanted = np.array([1 - host_model.MISS_CYCLES * work.misses / cycles for work, cycles in rows])
+    size = np.maximum(np.abs(matrix).max(axis=0), 1e-12)
+    solution, _ = nnls(matrix / size, wanted)
+    return {
+        name: round(float(value), 3)
+        for name, value in zip(names, solution / size, strict=True)
+        if value > 0.0005
+    }
+
+
+# ---------------------------------------------------------------- random operators
+
+
+@dataclass
+class _Sketch:
+    """A network of operators that have nothing to do with one another."""
+
+    random: np.random.Generator
+    values: dict[str, g.Value] = field(default_factory=dict)
+    data: dict[str, Array] = field(default_factory=dict)
+    operators: list[g.IntegerOperator] = field(default_factory=list)
+
+    def value(self, shape: tuple[int, ...], role: g.Role = "input", data: Array | None = None) -> View:
+        name = f"{role}{len(self.values)}"
+        if data is None and role != "output":
+            data = self.random.integers(-128, 128, shape, dtype=np.int8)
+        dtype: Any = "int8" if data is None else str(data.dtype)
+        self.values[name] = g.Value(name, shape, dtype, role=role)
+        if data is not None:
+            self.data[name] = data
+        return dense(name, shape)
+
+    def table(self, low: int, high: int, shape: tuple[int, ...], dtype: str = "int8") -> View:
+        return self.value(shape, "constant", self.random.integers(low, high, shape).astype(dtype))
+
+    def turned(self, shape: tuple[int, ...], role: g.Role = "input") -> View:
+        """A view with its dimensions in another order than in memory, in half of all cases."""
+        if len(shape) < 2 or self.random.random() < 0.5:
+            return self.value(shape, role)
+        order = [int(axis) for axis in self.random.permutation(len(shape))]
+        whole = self.value(tuple(shape[axis] for axis in order), role)
+        return whole.transposed([order.index(axis) for axis in range(len(shape))])
+
+    def shape(self, rank: int, most: int = 20_000) -> tuple[int, ...]:
+        """Extents whose product is between a few and `most`."""
+        total = math.exp(self.random.uniform(math.log(16), math.log(most)))
+        parts = self.random.dirichlet(np.ones(rank) * 2)
+        return tuple(max(1, round(total**part)) for part in parts)
+
+    def size(self, low: int, high: int) -> int:
+        return round(math.exp(self.random.uniform(math.log(low), math.log(high))))
+
+    def add(self, kind: type[g.IntegerOperator], output: View, **fields: Any) -> None:
+        self.operators.append(kind(f"operator{len(self.operators)}", (), output, **fields))
+
+
+def _map(s: _Sketch) -> None:
+    shape = s.shape(int(s.random.integers(1, 4)))
+    s.add(g.Map, s.turned(shape, "output"), input=s.turned(shape), table=s.table(-128, 128, (256,)))
+
+
+def _copy(s: _Sketch) -> None:
+    shape = s.shape(int(s.random.integers(1, 4)))
+    s.add(g.Map, s.turned(shape, "output"), input=s.turned(shape), table=None)
+
+
+def _fill(s: _Sketch) -> None:
+    s.add(g.Fill, s.turned(s.shape(2), "output"), constant=3)
+
+
+def _add(s: _Sketch) -> None:
+    shape = s.shape(2)
+    s.add(
+        g.Addition, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape), left_scale=0.5,
+        right_scale=0.25, scale=0.75, relu=False,
+    )  # fmt: skip
+
+
+def _multiply(s: _Sketch) -> None:
+    shape = s.shape(2)
+    s.add(
+        g.Multiplication, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
+        rescale=fixed_point(0.007),
+    )  # fmt: skip
+
+
+def _binary(s: _Sketch) -> None:
+    shape = s.shape(2)
+    s.add(
+        g.BinaryTable, s.turned(shape, "output"), left=s.turned(shape), right=s.turned(shape),
+        table=s.table(-128, 128, (256, 256)),
+    )  # fmt: skip
+
+
+def _exponentials() -> Array:
+    return np.asarray(np.rint(2**16 * np.exp(-0.05 * np.arange(256))), dtype=np.int32)
+
+
+def _softmax(s: _Sketch) -> None:
+    shape = (s.size(1, 60), s.size(2, 600))
+    mask = None
+    if s.random.random() < 0.3:
+        mask = s.value(shape, "input", s.random.integers(0, 2, shape, dtype=np.int8))
+    turned = s.turned if s.random.random() < 0.7 else s.value
+    s.add(
+        g.Softmax, turned(shape, "output"), input=turned(shape),
+        table=s.value((256,), "constant", _exponentials()), numerator=2**40 * 127, mask=mask,
+    )  # fmt: skip
+
+
+def _normalise(s: _Sketch) -> None:
+    axes = int(s.random.integers(1, 3))
+    shape = (s.size(1, 40), s.size(8, 1000)) if axes == 1 else (s.size(1, 10), s.size(2, 30), s.size(2, 60))
+    turned = s.turned if s.random.random() < 0.7 else s.value
+    row = shape[1:]
+    s.add(
+        g.Normalisation, turned(shape, "output"), input=turned(shape),
+        gain=s.table(2**14, 2**15, row, "int32").expanded(shape),
+        shift_by=s.table(-(2**20), 2**20, row, "int64").expanded(shape),
+        axes=axes, centre=True, epsilon=math.prod(row) ** 2, fraction=2, shift=30,
+    )  # fmt: skip
+
+
+def _reduce(s: _Sketch, function: str) -> None:
+    if s.random.random() < 0.5:  # averages of images with channels last
+        size = s.size(2, 12)
+        channels = s.size(8, 300) if s.random.random() < 0.5 else 64 * s.size(1, 10)
+        image = s.value((1, size, size, channels)).transposed((0, 3, 1, 2))
+        s.add(
+            g.Reduction, s.value((1, channels), "output"), input=image, function=function, axes=2,
+            rescale=fixed_point(0.01),
+        )  # fmt: skip
+        return
+    rows, extent = s.size(1, 60), s.size(4, 400)
+    s.add(
+        g.Reduction, s.value((rows,), "output"), input=s.value((rows, extent)), function=function, axes=1,
+        rescale=fixed_point(0.01),
+    )  # fmt: skip
+
+
+def _argmax(s: _Sketch) -> None:
+    rows, extent = s.size(1, 40), s.size(4, 500)
+    target = s.value((rows,), "output")
+    s.values[target.value] = g.Value(target.value, (rows,), "int32", role="output")
+    s.add(g.ArgMax, target, input=s.value((rows, extent)))
+
+
+def _windows(s: _Sketch) -> tuple[View, View, tuple[int, int], tuple[int, int], tuple[int, int]]:
+    kernel, stride = int(s.random.integers(2, 5)), int(s.random.integers(1, 3))
+    padding = int(s.random.integers(0, kernel // 2 + 1))
+    size, channels = s.size(kernel + 1, 24), s.size(1, 50)
+    out = (size + 2 * padding - kernel) // stride + 1
+    source, target = s.value((1, size, size, channels)), s.value((1, out, out, channels), "output")
+    return source, target, (kernel, kernel), (stride, stride), (padding, padding)
+
+
+def _max_pool(s: _Sketch) -> None:
+    source, target, kernel, stride, padding = _windows(s)
+    s.add(g.MaxPool, target, input=source, kernel=kernel, stride=stride, padding=padding, dilation=(1, 1))
+
+
+def _average_pool(s: _Sketch) -> None:
+    source, target, kernel, stride, padding = _windows(s)
+    factor = s.table(2**10, 2**11, target.shape[1:3], "int32")
+    s.add(
+        g.AveragePool, target, input=source, factor=factor, shift=16, kernel=kernel, stride=stride,
+        padding=padding,
+    )  # fmt: skip
+
+
+def _resize(s: _Sketch) -> None:
+    height, width, channels = s.size(2, 12), s.size(2, 12), s.size(1, 40)
+    rows, columns = 2 * height, 2 * width
+
+    def weights(count: int, size: int) -> View:
+        at = s.random.integers(0, size, (count, 2))
+        return s.value(
+            (count, 3),
+            "constant",
+            np.column_stack([at, s.random.integers(0, 2**11, count)]).astype(np.int32),
+        )
+
+    s.add(
+        g.Resize, s.value((1, rows, columns, channels), "output"), input=s.value((1, height, width, channels)),
+        rows=weights(rows, height), columns=weights(columns, width),
+    )  # fmt: skip
+
+
+def _embed(s: _Sketch) -> None:
+    rows, count, features = s.size(20, 400), s.size(2, 60), s.size(8, 500)
+    features = features // 8 * 8 if s.random.random() < 0.6 else features | 1
+    indices = s.value((count,), "input", s.random.integers(0, rows, count).astype(np.int32))
+    s.add(
+        g.Embedding, s.value((count, features), "output"), indices=indices,
+        table=s.table(-128, 128, (rows, features)),
+    )  # fmt: skip
+
+
+def _rotate(s: _Sketch) -> None:
+    heads, rows, pairs = s.size(1, 8), s.size(2, 40), s.size(4, 64)
+    shape = (heads, rows, 2 * pairs)
+    s.add(
+        g.Rotation, s.value(shape, "output"), input=s.value(shape),
+        cosine=s.table(-(2**14), 2**14, (rows, pairs), "int32"),
+        sine=s.table(-(2**14), 2**14, (rows, pairs), "int32"), interleaved=False, shift=14,
+    )  # fmt: skip
+
+
+def _matmul(s: _Sketch) -> None:
+    rows, depth, columns = (s.size(1, 24) for _ in range(3))
+    s.add(
+        g.MatMul, s.value((rows, columns), "output"), left=s.value((rows, depth)), right=s.value((depth, columns)),
+        bias=None, relu=False, scale=0.01,
+    )  # fmt: skip
+
+
+def _convolve(s: _Sketch) -> None:
+    size, ins, outs, kernel = s.size(3, 8), s.size(1, 12), s.size(1, 12), int(s.random.integers(1, 4))
+    out = size - kernel + 1
+    s.add(
+        g.Convolution, s.value((1, out, out, outs), "output"), input=s.value((1, size, size, ins)),
+        weight=s.value((kernel, kernel, ins, outs), "constant"), bias=None, stride=(1, 1), padding=(0, 0),
+        dilation=(1, 1), size=(out, out), groups=1, relu=False, scale=0.01,
+    )  # fmt: skip
+
+
+_KINDS: tuple[Callable[[_Sketch], None], ...] = (
+    *(_map, _copy, _fill, _add, _multiply, _binary, _softmax, _normalise),
+    *(lambda s: _reduce(s, "sum"), lambda s: _reduce(s, "max"), lambda s: _reduce(s, "min")),
+    *(_argmax, _max_pool, _average_pool, _resize, _embed, _rotate, _matmul, _convolve),
+)
+
+
+def _program(
+    make: Callable[[_Sketch], None], random: np.random.Generator, each: int, *, checks: bool
+) -> NetworkProgram:
+    sketch = _Sketch(random)
+    for _ in range(each):
+        make(sketch)
+    ends: dict[str, dict[str, View]] = {"input": {}, "output": {}}
+    for one in sketch.values.values():
+        if one.role in ends:
+            ends[one.role][one.name] = dense(one.name, one.shape)
+    constants = {name: sketch.data[name] for name, one in sketch.values.items() if one.role == "constant"}
+    network = g.QuantisedNetwork(
+        "micro", sketch.values, tuple(sketch.operators), constants, ends["input"], ends["output"]
+    )
+    data = {name: sketch.data[name] for name, one in sketch.values.items() if one.role == "input"}
+    return compile_network(
+        network,
+        _HOST_ONLY,
+        schedule=_refuse,
+        data=data,
+        reference=reference(network, data) if checks else None,
+        check_layers=checks,
+    )
+
+
+#: An accelerator that computes none of the operators, so that the host does.
+_HOST_ONLY = Accelerator(
+    name="host-only",
+    dim=4,
+    scratchpad_kib=16,
+    accumulator_kib=8,
+    features=Features(max_pool=False, mvin_scale=False, accumulator_scale=False),
+)
+
+
+def _refuse(layer: Layer) -> Any:
+    raise InfeasibleError("the host is what is measured")
+
+
+def _errors(samples: list[tuple[HostWork, int]], constants: dict[str, dict[str, float]]) -> Iterator[str]:
+    variants: dict[str, list[float]] = {}
+    for work, cycles in samples:
+        values = constants.get(work.variant)
+        if values is None:
+            continue
+        predicted = sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items())
+        predicted += host_model.MISS_CYCLES * work.misses
+        variants.setdefault(work.variant, []).append(predicted / cycles - 1)
+    for name, errors in variants.items():
+        mean, worst = float(np.mean(np.abs(errors))), float(np.max(np.abs(errors)))
+        yield (
+            f"{name:28} {len(errors):3} calls: mean error {100 * mean:5.1f} %, bias {100 * np.mean(errors):+5.1f} %,"
+            f" largest {100 * worst:5.1f} %"
+        )
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, fit, write, and say how good it is."""
+    constants = fit(measure_host_work())
+    for line in _errors(measure_host_work(_SEED + 1), constants):
+        sys.stdout.write(line + "\n")
+    if "--check" in arguments:
+        return
+    text = json.dumps(
+        {"fitted_by": "python -m bench.fit.host", "variants": constants}, indent=1, sort_keys=True
+    )
+    path = Path(host_model.__file__).parent / host_model.CONSTANTS_FILE
+    atomic_write(path, text + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,139 @@
+"""Fits the constants of the macros' cycles: `python -m bench.fit.macro [SET ...]`.
+
+One constant after the other is tried at factors of its value, coarse to fine, for the least mean of absolute, root mean
+square and mean logarithmic errors of the cycles, every measured set and each of the two macros counting the same.
+Deterministic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+import compiler.lower
+from common.files import atomic_write
+from compiler.lower.arrays import NUMPY
+from compiler.lower.estimate import macro_numbers
+from compiler.lower.macro_cycles import (
+    ConvLayer,
+    ConvTile,
+    MacroConstants,
+    ProductLayer,
+    ProductTile,
+    macro_runs,
+)
+from compiler.lower.traffic import Machine
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+from explore.measure.dataset import Dataset, read_dataset
+
+__all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+_Numbers = TypeVar("_Numbers", Machine, ProductLayer, ProductTile, ConvLayer, ConvTile)
+#: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
+SETS = ("micro", "train")
+#: What the fit starts from, and its pull towards it: most constants have little to do with most rows.
+_START = {
+    "start": 160.0, "change": 8.0, "host_ws": 77.5, "host_conv": 59.0, "pass_latency": 15.0, "join_ws": 0.11,
+    "power_ws": 6.6, "join_conv": 0.22, "power_conv": 4.5, "slot_ws": 25.0, "slot_conv": 53.0, "slot_side": 3.2,
+    "switch": 0.3, "switch_stride": 0.7, "reload": 30.0, "write_delay": 0.9,
+}  # fmt: skip
+_PULL = 0.003
+_FACTORS = ((0.5, 2.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97, 1.03))
+
+
+@dataclass(frozen=True)
+class MacroSample:
+    """Rows of one macro: what their cycles depend on, stacked, and the cycles measured."""
+
+    machine: Machine
+    layer: ProductLayer | ConvLayer
+    tile: ProductTile | ConvTile
+    cycles: Floats
+
+    def errors(self, constants: MacroConstants) -> Floats:
+        """Relative errors of the predicted cycles."""
+        found = macro_runs(NUMPY, self.machine, self.layer, self.tile, constants)
+        return np.asarray(found.total / self.cycles - 1)
+
+
+def samples_of(data: Dataset) -> dict[str, MacroSample]:
+    """The rows of a set that macros carried out, by macro."""
+    found = {}
+    for kind, name in ((LoopWsSchedule, "loop_ws"), (LoopConvSchedule, "loop_conv")):
+        rows = {n: schedule for n, schedule in enumerate(data.schedules) if isinstance(schedule, kind)}
+        if not rows:
+            continue
+        pairs = [macro_numbers(data.layers[n], one, data.accelerators[n]) for n, one in rows.items()]
+        found[name] = MacroSample(
+            _stacked([Machine.of(data.accelerators[n]) for n in rows]),
+            _stacked([pair[0] for pair in pairs]),  # type: ignore[type-var]
+            _stacked([pair[1] for pair in pairs]),  # type: ignore[type-var]
+            np.asarray(data.cycles)[list(rows)],
+        )
+    return found
+
+
+def _stacked(rows: Sequence[_Numbers]) -> _Numbers:
+    """One object of arrays from many of numbers."""
+    columns = [np.array([float(getattr(row, f.name)) for row in rows]) for f in fields(rows[0])]
+    return type(rows[0])(*columns)
+
+
+def fit_macro(samples: Sequence[MacroSample]) -> MacroConstants:
+    """The constants that fit some samples best, every sample counting the same."""
+    found = MacroConstants(**_START)
+    best = _objective(samples, found)
+    for factors in _FACTORS:
+        improved = True
+        while improved:
+            improved = False
+            for name, value in asdict(found).items():
+                for factor in factors:
+                    trial = replace(found, **{name: float(f"{value * factor:.4g}")})
+                    error = _objective(samples, trial)
+                    if error < best - 1e-5:
+                        best, found, improved = error, trial, True
+    return found
+
+
+def _objective(samples: Sequence[MacroSample], constants: MacroConstants) -> float:
+    total = 0.0
+    for sample in samples:
+        errors = np.log1p(sample.errors(constants))
+        total += np.abs(errors).mean() + 0.3 * np.sqrt((errors**2).mean()) + 0.5 * abs(errors.mean())
+    pull = sum(np.log(getattr(constants, name) / value) ** 2 for name, value in _START.items())
+    return float(total / len(samples) + _PULL * pull)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit, print residual errors and write `macro_constants.json` of `compiler.lower`."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("sets", nargs="*", default=SETS, help="measured sets or files")
+    place = Path(compiler.lower.__file__).with_name("macro_constants.json")
+    parser.add_argument("--out", type=Path, default=place)
+    options = parser.parse_args(arguments)
+    samples = {
+        f"{name} {kind}": sample
+        for name in options.sets
+        for kind, sample in samples_of(read_dataset(name)).items()
+    }
+    found = fit_macro(list(samples.values()))
+    for name, sample in samples.items():
+        errors = sample.errors(found)
+        print(
+            f"{name}: {len(errors)} rows; mean error {errors.mean():+.1%}, mean absolute {np.abs(errors).mean():.1%},"
+            f" nine in ten below {np.percentile(np.abs(errors), 90):.1%}"
+        )
+    atomic_write(options.out, json.dumps(asdict(found), indent=1) + "\n")
+    print(f"written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Accuracy and speed of the latency models against the RTL (`baco bench latency`)."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from common.files import atomic_write, output_folder
+from compiler.latency import HardwareBatch, LayerBatch, latency
+from compiler.mapping.batch import MappingBatch, ProblemBatch
+from explore.cost.reference import access_counts, latency_terms
+from explore.measure.dataset import Dataset, read_dataset
+from explore.measure.sample import STRATA
+
+__all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text", "write_report"]
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+#: What predicts, and how it is called in tables.
+MODELS = {
+    "instruction": "instruction-aware model",
+    "reference": "reference model",
+    "macs": "MACs / dim²",
+}
+_BATCH = 32768
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How well cycles were predicted.
+
+    Attributes:
+        rows: how many.
+        spearman: rank correlation with the measured cycles; None for less than three rows.
+        mean_absolute_error, bias: mean of absolute and of signed relative errors.
+        median_absolute_error: median of the absolute ones.
+        calibrated_error: mean absolute relative error after division by the median of predicted over measured: what a
+            model that is only good for comparisons is worth.
+    """
+
+    rows: int
+    spearman: float | None
+    mean_absolute_error: float
+    bias: float
+    median_absolute_error: float
+    calibrated_error: float
+
+
+def accuracy(predicted: Floats, measured: Floats) -> Accuracy:
+    """Accuracy of some predictions; both (rows,) and positive."""
+    ratio = predicted / measured
+    errors = ratio - 1
+    return Accuracy(
+        rows=len(measured),
+        spearman=_spearman(predicted, measured) if len(measured) > 2 else None,
+        mean_absolute_error=float(np.abs(errors).mean()),
+        bias=float(errors.mean()),
+        median_absolute_error=float(np.median(np.abs(errors))),
+        calibrated_error=float(np.abs(ratio / np.median(ratio) - 1).mean()),
+    )
+
+
+def _spearman(a: Floats, b: Floats) -> float:
+    """Correlation of the ranks, ties at their mean rank."""
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: Floats) -> Floats:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
+
+
+def predictions(data: Dataset) -> dict[str, Floats]:
+    """Cycles by model, (rows,) each."""
+    mappings = MappingBatch.of(data.mappings)
+    hardware = HardwareBatch.of(data.accelerators)
+    with torch.no_grad():
+        ours = latency(LayerBatch.of(data.layers), mappings, hardware).cycles
+        counts = access_counts(ProblemBatch.of(data.problems), mappings)
+        terms = latency_terms(counts, hardware.dim)
+        terms[3] = counts.a3 / hardware.bandwidth
+    macs = np.array([problem.macs for problem in data.problems], dtype=np.float64)
+    return {
+        "instruction": ours.numpy(),
+        "reference": terms.amax(0).numpy(),
+        "macs": macs / hardware.dim.numpy() ** 2,
+    }
+
+
+def bench_latency(name: str | Path = "test", seconds: float = 2.0) -> dict[str, Any]:
+    """Accuracy of the latency models on a measured set, by stratum, style, dataflow and accelerator, and evaluations a second.
+
+    Args:
+        name: of a measured set, or a file.
+        seconds: for which evaluations are timed, one thread; 0 not at all.
+
+    Raises InputError as `read_dataset`.
+    """
+    data = read_dataset(name)
+    found = predictions(data)
+    measured = data.cycles
+    parts: dict[str, list[str]] = {
+        "stratum": list(data.strata),
+        "style": [row.style for row in data.rows],
+        "dataflow": [mapping.dataflow for mapping in data.mappings],
+        "buffering": ["".join(map(str, mapping.buffering)) for mapping in data.mappings],
+        "accelerator": [row.accelerator for row in data.rows],
+    }
+    result: dict[str, Any] = {
+        "set": Path(str(name)).name.removesuffix(".csv.gz"),
+        "rows": len(data),
+        "accelerators": len({row.accelerator for row in data.rows}),
+        "median_cycles": float(np.median(measured)),
+        "failed_rows": len(data.unmeasured),
+        "models": {model: asdict(accuracy(cycles, measured)) for model, cycles in found.items()},
+    }
+    for kind, values in parts.items():
+        chosen = np.array(values)
+        order = [one for one in STRATA if one in values] if kind == "stratum" else sorted(set(values))
+        result[f"by_{kind}"] = {
+            value: {
+                model: asdict(accuracy(cycles[chosen == value], measured[chosen == value]))
+                for model, cycles in found.items()
+            }
+            for value in order
+        }
+    if seconds > 0:
+        result["evaluations_per_s"] = throughput(data, seconds)
+    return result
+
+
+def throughput(data: Dataset, seconds: float) -> dict[str, float]:
+    """Evaluations in a second of processor time of the instruction-aware model, float32 on one thread, forward and with
+    gradient: the best repetition. The rows of a set are repeated to fill a batch."""
+    index = torch.arange(_BATCH) % len(data)
+    layers = LayerBatch.of(data.layers, torch.float32).take(index)
+    hardware = HardwareBatch.of(data.accelerators, torch.float32).take(index)
+    repeated = [data.mappings[at] for at in index.tolist()]
+    mappings = MappingBatch.of(repeated, torch.float32)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+
+        def forward() -> None:
+            with torch.no_grad():
+                latency(layers, mappings, hardware)
+
+        def gradient() -> None:
+            temporal = mappings.temporal.clone().requires_grad_()
+            moved = MappingBatch(
+                temporal,
+                mappings.rows,
+                mappings.columns,
+                mappings.rank,
+                mappings.output_stationary,
+                mappings.copies,
+            )
+            latency(layers, moved, hardware).cycles.log().sum().backward()  # type: ignore[no-untyped-call]
+
+        rates = {}
+        for name, run in (("forward", forward), ("gradient", gradient)):
+            run()
+            best, end = float("inf"), time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                begun = time.thread_time()
+                run()
+                best = min(best, time.thread_time() - begun)
+            rates[name] = _BATCH / best
+        return rates
+    finally:
+        torch.set_num_threads(threads)
+
+
+def report_text(result: dict[str, Any]) -> str:
+    """The result as Markdown."""
+    lines = [
+        f"Cycles predicted against cycles measured on the RTL: the {result['rows']:,} rows of the set"
+        f" `{result['set']}`, {result['accelerators']} accelerators, median {result['median_cycles']:,.0f} cycles.",
+        "Errors are predicted / measured - 1; the calibrated error is what is left when a constant factor is taken out.",
+        "",
+        "| model | Spearman | mean absolute error | bias | median absolute error | calibrated error |",
+        "|---|---|---|---|---|---|",
+    ]
+    for model, one in result["models"].items():
+        lines.append(
+            f"| {MODELS[model]} | {_number(one['spearman'])} | {one['mean_absolute_error']:.1%} | {one['bias']:+.1%}"
+            f" | {one['median_absolute_error']:.1%} | {one['calibrated_error']:.1%} |"
+        )
+    for kind in ("stratum", "style", "dataflow", "buffering", "accelerator"):
+        lines += [
+            "",
+            f"| {kind} | rows | Spearman | mean absolute error | bias | Spearman of MACs / dim² |",
+            "|---|---|---|---|---|---|",
+        ]
+        for value, models in result[f"by_{kind}"].items():
+            one = models["instruction"]
+            lines.append(
+                f"| {value} | {one['rows']} | {_number(one['spearman'])} | {one['mean_absolute_error']:.1%}"
+                f" | {one['bias']:+.1%} | {_number(models['macs']['spearman'])} |"
+            )
+    rates = result.get("evaluations_per_s")
+    if rates:
+        lines += [
+            "",
+            f"One thread, float32: {rates['forward']:,.0f} evaluations in a second of processor time,"
+            f" {rates['gradient']:,.0f} with gradient.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def write_report(result: dict[str, Any], folder: str | Path) -> list[Path]:
+    """Write `latency-model.md` and `.json`. Raises StorageError where that is not possible."""
+    folder = output_folder(folder)
+    paths = [folder / "latency-model.md", folder / "latency-model.json"]
+    atomic_write(paths[0], report_text(result))
+    atomic_write(paths[1], json.dumps(result, indent=1) + "\n")
+    return paths

@@ -1,0 +1,214 @@
+"""How near the optimum is what the main searcher finds? Proven bounds for networks, brute force for small layers."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.presets import load_accelerator
+from bench.exhaustive import enumerate_all
+from common.errors import InfeasibleError
+from common.files import atomic_write, output_folder
+from common.table import csv_text
+from explore.cost.bound import capacity_bound, compulsory_bound
+from explore.cost.certificate import certify
+from explore.cost.exact import LayerSolver
+from explore.cost.tiles import Point
+from explore.objective import Objective
+from explore.search.base import SearchSetup, make_searcher
+from explore.space import DesignSpace, load_space
+from workloads.load import load_network
+from workloads.network import Task
+from workloads.problem import Problem
+
+#: Networks judged when none is named: built-in ones of different kinds.
+DEFAULT_NETWORKS = ("resnet50", "bert_base", "unet", "retinanet", "deepbench_ocr")
+#: Small layers of every kind, for which all mappings can be tried.
+SMALL_PROBLEMS = (
+    Problem(P=6, C=8, K=6),
+    Problem(C=12, K=10),
+    Problem(R=3, P=6, C=2, K=4),
+    Problem(R=2, S=2, P=3, Q=3, C=2, K=2, stride_w=2, stride_h=2),
+    Problem(R=3, P=4, Q=2, groups=6),
+)
+#: Capacities (in KiB) that the small layers do not fit as a whole; hardware has none so small.
+TINY_POINTS = tuple(
+    Point(dim, acc / 64, sp / 64) for dim in (2, 4) for acc in (1, 2, 4) for sp in (2, 4, 8) if acc <= sp
+)
+_WEIGHINGS = (0.0, 1e-3, 1e-2, 1e-1, float("inf"))
+_SMALL_SAMPLES = 4000
+
+Note = Callable[[str], None]
+
+
+def bench_optimality(
+    networks: Sequence[str] | None = None,
+    space: str = "gemmini",
+    samples: int = 5000,
+    seed: int = 0,
+    tolerance: float = 0.005,
+    small: bool = True,
+    out: Path | None = None,
+    note: Note = lambda text: None,
+) -> dict[str, Any]:
+    """Judge the main searcher.
+
+    Args:
+        networks: names or layer files (`TABLE.csv:NAME`); five built-in ones when None.
+        space: a space's name or file; also taken with area limited to that of gemmini-default.
+        samples: budget of each search in design points.
+        tolerance: bounds are proven to be within this ratio of the best design known.
+        small: also compare search and solver with brute force on small layers.
+        out: a folder for `optimality.csv`.
+        note: called with a line of progress now and then.
+
+    Returns:
+        `networks`: a row for each network and area limit (bounds and EDP in µJ·cycles; `gap`: how far the EDP
+        found may be above the optimum at most); `small_layers`: a row each; `largest_gap`;
+        `interrupted`: True when Ctrl-C ended it early (rows done until then are kept).
+
+    Raises:
+        InputError: unknown network or space.
+        InfeasibleError: a search found nothing within its budget.
+    """
+    free = load_space(space)
+    default = load_accelerator("gemmini-default")
+    limited = free.constrain("area of gemmini-default", area_mm2=default.area_mm2)
+    loaded = [load_network(name) for name in networks or DEFAULT_NETWORKS]
+    rows: list[dict[str, Any]] = []
+    layers: list[dict[str, Any]] = []
+    interrupted = False
+    try:
+        for network in loaded:
+            for label, chosen in (("free", free), ("gemmini-default", limited)):
+                rows.append(
+                    _judge(network.name, label, network.tasks, chosen, samples, seed, tolerance, note)
+                )
+        if small:
+            layers = [_exhaust(problem, seed, note) for problem in SMALL_PROBLEMS]
+    except KeyboardInterrupt:
+        interrupted = True
+        note("interrupted: what is done so far follows")
+    if out is not None and rows:
+        atomic_write(output_folder(out) / "optimality.csv", _csv(rows))
+    return {
+        "space": free.name,
+        "samples": samples,
+        "seed": seed,
+        "largest_gap": max((row["gap"] for row in rows), default=None),
+        "interrupted": interrupted,
+        "networks": rows,
+        "small_layers": layers,
+    }
+
+
+def search_edp(tasks: Sequence[Task], space: DesignSpace, samples: int, seed: int) -> float:
+    """EDP (µJ·cycles) that the main searcher reaches; infinite if it finds no feasible design."""
+    setup = SearchSetup(tuple(tasks), space, Objective.parse("edp"), samples * len(tasks), seed)
+    searcher = make_searcher("gradient", setup)
+    best = float("inf")
+    while True:
+        result = searcher.step()
+        for candidate in result.candidates:
+            best = min(best, candidate.cost.edp)
+        if result.done:
+            return best
+
+
+def _judge(
+    name: str,
+    label: str,
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    samples: int,
+    seed: int,
+    tolerance: float,
+    note: Note,
+) -> dict[str, Any]:
+    title = f"{name}, area {'as in the space' if label == 'free' else 'of gemmini-default'}"
+    note(f"{title}: searching")
+    start = time.perf_counter()
+    found = search_edp(tasks, space, samples, seed)
+    searched = time.perf_counter()
+    if not np.isfinite(found):
+        raise InfeasibleError(
+            f"{title}: the search found no feasible design with {samples} samples",
+            hint="give it more with --samples",
+        )
+    note(f"{title}: found {found:.5g} µJ·cycles in {searched - start:.1f} s, proving")
+    last = [time.monotonic()]
+
+    def progress(bound: float, best: float) -> None:
+        if time.monotonic() - last[0] > 5:
+            last[0] = time.monotonic()
+            note(f"{title}: at least {bound:.5g}, best known {best:.5g} µJ·cycles")
+
+    # Ctrl-C during the proof ends the benchmark: a half-proven row would not be comparable.
+    certificate = certify(tasks, space, found, tolerance, progress)
+    proven = time.perf_counter()
+    row = {
+        "network": name,
+        "area": label,
+        "area_limit_mm2": space.constraints.area_mm2,
+        "found_edp": found,
+        "compulsory_bound": compulsory_bound(
+            tasks, space.base.energy, space.base.dram_bytes_per_cycle, space.dataflows
+        ),
+        "capacity_bound": capacity_bound(tasks, space).edp if space.enumerable else None,
+        "certified_bound": certificate.bound,
+        "gap": certificate.gap,
+        "best_edp_known": certificate.best,
+        "better_point": None if certificate.point is None else dataclasses.asdict(certificate.point),
+        "search_seconds": searched - start,
+        "proof_seconds": proven - searched,
+    }
+    note(f"{title}: at most {certificate.gap:.3%} above the optimum")
+    return row
+
+
+def _exhaust(problem: Problem, seed: int, note: Note) -> dict[str, Any]:
+    """Brute force against the exact solver on tiny points, and against the searcher on the least real ones."""
+    space = small_space()
+    legal = space.hardware()
+    real = [
+        Point(int(d), float(a), float(s))
+        for d, a, s in zip(legal.dim, legal.accumulator_kib, legal.scratchpad_kib, strict=True)
+    ]
+    truth = enumerate_all(problem, [*TINY_POINTS, *real], space, _WEIGHINGS)
+    solver = LayerSolver(problem, space)
+    worst = 0.0
+    for i, point in enumerate(TINY_POINTS):
+        for g, weighing in enumerate(_WEIGHINGS):
+            value, exact = solver.solve(point, weighing).value, float(truth.least[i, g])
+            if value != exact:
+                worst = max(worst, abs(value / exact - 1))
+    best = float(truth.edp[len(TINY_POINTS) :].min())
+    found = search_edp((Task("small", problem, 1.0),), space, _SMALL_SAMPLES, seed)
+    note(
+        f"{problem}: {truth.mappings:,} mappings tried; the solver differs by {worst:.1e} at most, "
+        f"the search by {found / best - 1:.1e}"
+    )
+    return {
+        "problem": str(problem),
+        "mappings": truth.mappings,
+        "solver_difference": worst,
+        "least_edp": best,
+        "found_edp": found,
+        "gap": found / best - 1,
+    }
+
+
+def small_space() -> DesignSpace:
+    """The smallest accelerators of the default space and below."""
+    return dataclasses.replace(
+        load_space("gemmini"), name="small", dim=(2, 4), accumulator_kib=(1, 2), scratchpad_kib=(1, 2, 4)
+    )
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    return csv_text([list(rows[0]), *([row[name] for name in rows[0]] for row in rows)])

@@ -1,0 +1,242 @@
+"""Whole designs of Gemmini-compatible machines for a network: predicted by either cost model, and measured on RTL.
+
+`stages` are those of the published ablation (Table 6.7), in this product's terms:
+
+| stage | accelerator | mappings |
+|---|---|---|
+| default | gemmini-default | tiling of Gemmini's C library |
+| partition | gemmini-default | block sizes as this compiler chooses them (`compiler.lower.choose`) |
+| hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
+| analytical | at most that area, searched | optimal by the reference model |
+| learned | likewise | searched with the instruction-aware model, effort spread evenly over layers |
+| importance | likewise | the same, effort given out by the importance estimator |
+
+Each is judged by the same cost model, whatever chose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.paper.cache import Cache, Json
+from bench.paper.systems import DEFAULT, TOLERANCE, Found, best_candidate, equal_area
+from common.errors import BacoError
+from compiler.layer import Layer
+from compiler.lower.choose import choose
+from explore.candidate import Candidate, Cost, CostModelName
+from explore.cost.certificate import certify
+from explore.cost.model import CostModel, make_cost_model
+from explore.importance import ImportanceEstimator
+from explore.layers import layers_of_tasks
+from explore.measure.pool import measure_many
+from explore.measure.store import MeasurementStore
+from explore.objective import Objective
+from explore.search.base import SearchSetup, make_searcher
+from explore.search.gradient import GradientSearch
+from explore.space import DesignSpace, load_space
+from explore.validate.baseline import baseline_design, reference_machine, reference_space
+from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
+from explore.validate.result import ValidatedDesign
+from workloads.load import load_network
+from workloads.network import Task, Workload
+
+STAGES = ("default", "partition", "hardware", "analytical", "learned", "importance")
+#: Designs of the network table: Gemmini's machine and tiling, that machine with searched mappings, and everything.
+NETWORK_DESIGNS = ("gemmini-default", "gemmini-best", "baco")
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class NetworkLayers:
+    """A network as it is designed for: unique problems with counts, and the layers that stand for them."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    layers: tuple[Layer, ...]
+
+    @classmethod
+    def load(cls, name: str) -> NetworkLayers:
+        """By the name that `--network` takes. Raises InputError."""
+        workload = Workload.of([load_network(name)])
+        return cls(name, workload.tasks, layers_of_tasks(workload.tasks, workload))
+
+    def model(self, name: CostModelName, space: DesignSpace) -> CostModel:
+        """A cost model for the network's layers in a space."""
+        return make_cost_model(name, self.layers, space)
+
+
+class _EvenEstimator(ImportanceEstimator):
+    """Every layer is as important as any other."""
+
+    def gradient(self) -> NDArray[np.float64]:
+        """The same for all."""
+        return np.full(len(self.counts), -1.0)
+
+
+class EvenSearch(GradientSearch):
+    """The main searcher without importance estimation."""
+
+    def _estimator(self) -> ImportanceEstimator:
+        found = super()._estimator()
+        return _EvenEstimator(found.counts, found.macs, found.family)
+
+
+def make_design(
+    network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
+) -> Design:
+    """The design of a stage or of the network table, predicted by `model` (which also searches, where it does).
+
+    Raises BacoError where a layer cannot be compiled or predicted.
+    """
+    space = load_space("gemmini")
+    if what in ("default", "gemmini-default"):
+        judge = network.model(model, reference_space(space))
+        return baseline_design(space, network.tasks, network.layers, judge)
+    if what == "partition":
+        return _partitioned(network, reference_space(space), 0, model)
+    if what == "hardware":
+        return min(
+            (_partitioned(network, equal_area(), i, model) for i in range(len(_largest(equal_area())))),
+            key=lambda design: predicted(design, network.tasks).edp,
+        )
+    if what == "analytical":
+        return _optimal(network, model)
+    if what == "gemmini-best":
+        return _searched(network, reference_space(space), model, samples, seed)
+    even = what == "learned"
+    if not even and what not in ("importance", "baco"):
+        raise ValueError(f"no design is called {what!r}")
+    return _searched(network, equal_area(), model, samples, seed, even)
+
+
+def _largest(space: DesignSpace) -> list[tuple[int, int, int]]:
+    """Points (dim, accumulator KiB, scratchpad KiB) of a space to which nothing can be added within its area, their
+    arrays no smaller than gemmini-default's."""
+    p = space.hardware()
+    p = p.take(p.dim >= reference_machine(space).dim)
+    found = []
+    for i in range(len(p)):
+        above = (p.dim == p.dim[i]) & (p.accumulator_kib >= p.accumulator_kib[i])
+        above &= p.scratchpad_kib >= p.scratchpad_kib[i]
+        if above.sum() == 1:
+            found.append((int(p.dim[i]), int(p.accumulator_kib[i]), int(p.scratchpad_kib[i])))
+    return found
+
+
+def _partitioned(network: NetworkLayers, space: DesignSpace, point: int, model: CostModelName) -> Design:
+    """The compiler's own choice of block sizes on one of the largest accelerators of a space."""
+    accelerator = space.accelerator(*_largest(space)[point])
+    schedules = [choose(layer, accelerator) for layer in network.layers]
+    judge = network.model(model, space)
+    return design_of_schedules(
+        f"{accelerator.name}, blocks chosen by the compiler",
+        "candidate",
+        accelerator,
+        network.tasks,
+        network.layers,
+        schedules,
+        judge,
+    )
+
+
+def _optimal(network: NetworkLayers, model: CostModelName) -> Design:
+    """Optimal by the reference model within gemmini-default's area, judged by `model`."""
+    space = equal_area()
+    proof = certify(network.tasks, space, tolerance=TOLERANCE)
+    assert proof.point is not None
+    assert proof.mappings is not None
+    p = proof.point
+    accelerator = space.accelerator(p.dim, int(p.accumulator_kib), int(p.scratchpad_kib))
+    costs = network.model("reference", space).layer_costs(proof.mappings, accelerator)
+    cost = Cost(
+        sum(task.count * c.latency_cycles for task, c in zip(network.tasks, costs, strict=True)),
+        sum(task.count * c.energy_pj for task, c in zip(network.tasks, costs, strict=True)),
+        accelerator.area_mm2,
+    )
+    candidate = Candidate(
+        accelerator=accelerator,
+        tasks=network.tasks,
+        mappings=proof.mappings,
+        cost=cost,
+        samples=0,
+        objective=cost.edp,
+    )
+    judge = network.model(model, space)
+    return design_of_candidate("optimal by the reference model", candidate, network.layers, judge)
+
+
+def _searched(
+    network: NetworkLayers,
+    space: DesignSpace,
+    model: CostModelName,
+    samples: int,
+    seed: int,
+    even: bool = False,
+) -> Design:
+    judge = network.model(model, space)
+    setup = SearchSetup(network.tasks, space, Objective(("edp",)), samples * len(network.tasks), seed, judge)
+    searcher = EvenSearch(setup) if even else make_searcher("gradient", setup)
+    return design_of_candidate("searched", best_candidate(searcher), network.layers, judge)
+
+
+def predicted(design: Design, tasks: Sequence[Task]) -> Found:
+    """Predicted cost of one run of the network, by the model that judges the design.
+
+    Raises BacoError when a layer has no prediction.
+    """
+    energy = latency = 0.0
+    for task, layer in zip(tasks, design.layers, strict=True):
+        if layer.predicted_cycles is None or layer.predicted_energy_pj is None:
+            raise BacoError(f"{design.name}: no prediction of {task.name}: {layer.reason}")
+        energy += task.count * layer.predicted_energy_pj
+        latency += task.count * layer.predicted_cycles
+    return Found(energy, latency, design.accelerator.name)
+
+
+def cached_design(
+    cache: Cache, network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
+) -> Design:
+    """`make_design`, kept."""
+    subject: Json = {
+        "network": network.name,
+        "tasks": [f"{task.problem} x{task.count:g}" for task in network.tasks],
+        "design": what,
+        "model": model,
+        "samples": samples,
+        "seed": seed,
+    }
+    return Design.from_json(
+        cache.get(subject, __name__, lambda: make_design(network, what, model, samples, seed).to_json())
+    )
+
+
+def measured(
+    design: Design, tasks: Sequence[Task], store: MeasurementStore, workers: int, note: Note = lambda _: None
+) -> ValidatedDesign:
+    """A design with every layer measured on the RTL; what the store has is not measured again."""
+    jobs = jobs_of(design, tasks)
+    found = measure_many(
+        list(jobs.values()),
+        workers,
+        store,
+        lambda done, total, job, result: note(f"{design.name}: {done} of {total} layers measured"),
+    )
+    return ValidatedDesign.of(design, tasks, dict(zip(jobs, found, strict=True)))
+
+
+def machine_name(design: Design) -> str:
+    """The accelerator for tables: the preset's name, or side, scratchpad and accumulator KiB."""
+    a = design.accelerator
+    preset = reference_machine(load_space("gemmini"))
+    if (a.dim, a.scratchpad_kib, a.accumulator_kib) == (
+        preset.dim,
+        preset.scratchpad_kib,
+        preset.accumulator_kib,
+    ):
+        return DEFAULT
+    return f"{a.dim}x{a.dim}-{a.scratchpad_kib}-{a.accumulator_kib}"

@@ -1,0 +1,112 @@
+"""Search efficiency (Figure 6.11): EDP against samples for our search, DOSA-style descent, random and Bayesian search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.search import bench_search
+from common.table import read_rows, read_table_text
+
+#: Searchers of the published figure; the first is ours.
+SEARCHERS = ("gradient", "dosa", "random", "bayesian")
+SPACE = "reference"
+SAMPLES, SEEDS = 5000, 2
+#: Samples at which the table looks.
+CHECKPOINTS = (20, 100, 500, 1000, 2000, 5000)
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class EfficiencyRow:
+    """One searcher.
+
+    Attributes:
+        ratios: EDP after each of `CHECKPOINTS` samples over the EDP that ours ends with, geometric mean over networks
+            (and, in each, over seeds); None where some network has no design yet.
+        seconds: mean of a run.
+    """
+
+    searcher: str
+    ratios: tuple[float | None, ...]
+    seconds: float
+
+
+def run_efficiency(
+    out: Path,
+    networks: Sequence[str],
+    *,
+    samples: int = SAMPLES,
+    seeds: int = SEEDS,
+    jobs: int = 1,
+    note: Note = lambda _: None,
+) -> list[EfficiencyRow]:
+    """Run every searcher with the same budget on every network; runs are kept in `out`."""
+    result = bench_search(
+        networks,
+        [SPACE],
+        SEARCHERS,
+        samples,
+        range(seeds),
+        out,
+        jobs,
+        lambda line: note(f"efficiency: {line}"),
+    )
+    curves = read_curves(out / "curves.csv")
+    rows = []
+    for searcher in SEARCHERS:
+        own = [c for c in result.comparisons if c.searcher == searcher]
+        rows.append(
+            EfficiencyRow(
+                searcher,
+                tuple(
+                    ratio_at(curves, networks, searcher, at, samples) for at in CHECKPOINTS if at <= samples
+                ),
+                sum(c.seconds for c in own) / len(own),
+            )
+        )
+    return rows
+
+
+#: (network, searcher) -> seed -> [(samples, EDP)], ascending.
+Curves = dict[tuple[str, str], dict[str, list[tuple[float, float]]]]
+
+
+def read_curves(path: Path) -> Curves:
+    """The curves against samples that `bench_search` wrote."""
+    curves: Curves = {}
+    table = read_rows(read_table_text(path), str(path))
+    header = next(table).fields
+    for row in (dict(zip(header, line.fields, strict=True)) for line in table):
+        if row["axis"] == "samples":
+            seeds = curves.setdefault((row["network"], row["searcher"]), {})
+            seeds.setdefault(row["seed"], []).append((float(row["at"]), float(row["edp_uj_cycles"])))
+    return curves
+
+
+def ratio_at(
+    curves: Curves, networks: Sequence[str], searcher: str, at: float, samples: float
+) -> float | None:
+    """See `EfficiencyRow.ratios`."""
+    logs = []
+    for network in networks:
+        own = _edp_at(curves.get((network, searcher), {}), at)
+        final = _edp_at(curves.get((network, SEARCHERS[0]), {}), samples)
+        if own is None or final is None:
+            return None
+        logs.append(own - final)
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def _edp_at(seeds: dict[str, list[tuple[float, float]]], at: float) -> float | None:
+    """Mean logarithm over seeds of the best EDP after `at` samples."""
+    found = []
+    for curve in seeds.values():
+        before = [edp for samples, edp in curve if samples <= at]
+        if not before:
+            return None
+        found.append(math.log(before[-1]))
+    return sum(found) / len(found) if found else None

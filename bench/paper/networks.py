@@ -1,0 +1,305 @@
+"""Whole networks (Figure 6.10) and the ablation on ResNet-50 (Table 6.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.paper import systems
+from bench.paper.cache import Cache
+from bench.paper.designs import (
+    NETWORK_DESIGNS,
+    STAGES,
+    NetworkLayers,
+    cached_design,
+    machine_name,
+    measured,
+    predicted,
+)
+from bench.paper.published import ABLATION
+from bench.paper.systems import (
+    EQUAL_AREA,
+    FREE,
+    SAMPLES,
+    Found,
+    evaluate_system,
+)
+from common.errors import BacoError, InputError, Location
+from explore.candidate import CostModelName
+from explore.measure.store import MeasurementStore
+from explore.study import FILE_NAME, Study
+from explore.validate.compare import best_measured
+from explore.validate.run import validated_designs
+
+#: Networks of the published comparison, batch 1.
+NETWORKS = ("resnet50", "unet", "retinanet", "bert_base", "deepbench_ocr", "deepbench_face")
+#: Those that are also searched in the space of published searches, which takes longest.
+FREE_NETWORKS = ("resnet50", "bert_base", "deepbench_face")
+ABLATION_NETWORK = "resnet50"
+ABLATION_SAMPLES = 2000
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How designs are measured on the RTL.
+
+    Attributes:
+        store: file of finished measurements.
+        workers: simulations side by side.
+        networks: whose designs are measured.
+    """
+
+    store: Path
+    workers: int
+    networks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NetworkRow:
+    """One network on one system.
+
+    Attributes:
+        model: what the latency comes from, `reference`, `instruction` or `rtl`.
+        source: `predicted` or `measured`.
+        accelerator: side, scratchpad and accumulator KiB, or a name.
+        energy_uj, cycles, edp: of one run; EDP in µJ·cycles.
+        ratio: EDP over that of `baco` with the same model (over `baco-free` for what is searched in the free space).
+        gap: EDP over its proven lower bound, less one; None where not proven.
+    """
+
+    network: str
+    system: str
+    model: str
+    source: str
+    accelerator: str
+    energy_uj: float
+    cycles: float
+    edp: float
+    ratio: float | None
+    gap: float | None = None
+
+
+@dataclass(frozen=True)
+class AblationRow:
+    """One stage of the ablation.
+
+    Attributes:
+        model: as in `NetworkRow`.
+        improvement: EDP of the first stage over this one's.
+        published: the same, published; None for a stage that has none.
+    """
+
+    stage: str
+    model: str
+    source: str
+    accelerator: str
+    energy_uj: float
+    cycles: float
+    edp: float
+    improvement: float
+    published: float | None
+
+
+def run_networks(
+    cache: Cache,
+    networks: Sequence[str] = NETWORKS,
+    models: Sequence[CostModelName] = ("reference", "instruction"),
+    *,
+    samples: int = SAMPLES,
+    measuring: Measuring | None = None,
+    studies: Sequence[Path] = (),
+    note: Note = lambda _: None,
+) -> list[NetworkRow]:
+    """Every system on every network by the reference model; Gemmini's machine and ours by the other models too.
+
+    Args:
+        samples: budget of searches in design points.
+        measuring: also measure the designs of the last of `models` on the RTL.
+        studies: validated studies whose measured designs join the table.
+        note: told what is finished.
+    """
+    rows: list[NetworkRow] = []
+    validated = [row for folder in studies for row in rows_of_study(folder)]
+    for name in networks:
+        network = NetworkLayers.load(name)
+        if "reference" in models:
+            rows += _by_reference(cache, network, samples, note)
+        if "instruction" in models:
+            rows += _by_design(cache, network, "instruction", samples, note)
+        if measuring is not None and name in measuring.networks:
+            rows += _measured(cache, network, models[-1], samples, measuring, note)
+    return rows + validated
+
+
+def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
+    found: dict[str, Found] = {}
+    for system in (*EQUAL_AREA, *(FREE if network.name in FREE_NETWORKS else ())):
+        subject = {
+            "network": network.name,
+            "tasks": [f"{task.problem} x{task.count:g}" for task in network.tasks],
+            "system": system,
+            "samples": samples,
+        }
+        record = cache.get(
+            subject,
+            systems.__name__,
+            lambda system=system: evaluate_system(  # type: ignore[misc]
+                system, network.tasks, network.layers, samples=samples
+            ).to_dict(),
+        )
+        found[system] = Found(**record)
+        note(f"{network.name}, reference model: {system} {found[system].edp:.4g} µJ·cycles")
+    return [
+        _row(
+            network.name,
+            system,
+            "reference",
+            "predicted",
+            cost,
+            found["baco-free" if system in FREE else "baco"],
+        )
+        for system, cost in found.items()
+    ]
+
+
+def _by_design(
+    cache: Cache, network: NetworkLayers, model: CostModelName, samples: int, note: Note
+) -> list[NetworkRow]:
+    found = {}
+    for system in NETWORK_DESIGNS:
+        design = cached_design(cache, network, system, model, samples)
+        cost = predicted(design, network.tasks)
+        found[system] = Found(cost.energy_pj, cost.latency_cycles, machine_name(design))
+        note(f"{network.name}, {model} model: {system} {cost.edp:.4g} µJ·cycles")
+    return [
+        _row(network.name, system, model, "predicted", cost, found["baco"]) for system, cost in found.items()
+    ]
+
+
+def _measured(
+    cache: Cache, network: NetworkLayers, model: CostModelName, samples: int, measuring: Measuring, note: Note
+) -> list[NetworkRow]:
+    found: dict[str, Found] = {}
+    with MeasurementStore(measuring.store) as store:
+        for system in NETWORK_DESIGNS:
+            design = cached_design(cache, network, system, model, samples)
+            result = measured(design, network.tasks, store, measuring.workers, note)
+            if result.cost is None:
+                note(f"{network.name}: {system} could not be measured: {result.status}")
+                continue
+            found[system] = Found(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))
+    return [
+        _row(network.name, system, "rtl", "measured", cost, found.get("baco"))
+        for system, cost in found.items()
+    ]
+
+
+#: Designs of a validated study by what the table calls them.
+_ROLES = {"baseline": "gemmini-default", "mappings": "gemmini-best"}
+
+
+def rows_of_study(folder: Path) -> list[NetworkRow]:
+    """Measured rows of a study that `explore --validate --baseline` or `baco validate --baseline` left.
+
+    The best measured candidate stands for `baco`; its area is what the study's space allowed. Raises StorageError for
+    what is no study, InputError for one without measured designs.
+    """
+    path = folder / FILE_NAME if folder.is_dir() else folder
+    with Study.open(path, read_only=True) as study:
+        designs = validated_designs(study)
+        best = best_measured(designs, study.objective)
+        name = study.tasks[0].network
+    found: dict[str, Found] = {}
+    for one in designs:
+        system = _ROLES.get(one.design.role, "baco" if one is best else "")
+        if system and one.cost is not None:
+            found[system] = Found(one.cost.energy_pj, one.cost.latency_cycles, machine_name(one.design))
+    if not found:
+        raise InputError(
+            "this study has no measured designs",
+            location=Location(str(folder)),
+            hint="measure some: baco validate STUDY --baseline",
+        )
+    return [_row(name, system, "rtl", "measured", cost, found.get("baco")) for system, cost in found.items()]
+
+
+def _row(network: str, system: str, model: str, source: str, cost: Found, base: Found | None) -> NetworkRow:
+    return NetworkRow(
+        network,
+        system,
+        model,
+        source,
+        cost.accelerator,
+        cost.energy_pj * 1e-6,
+        cost.latency_cycles,
+        cost.edp,
+        None if base is None else cost.edp / base.edp,
+        None if cost.bound_edp is None else cost.edp / cost.bound_edp - 1,
+    )
+
+
+def run_ablation(
+    cache: Cache,
+    model: CostModelName = "instruction",
+    *,
+    network: str = ABLATION_NETWORK,
+    samples: int = ABLATION_SAMPLES,
+    measuring: Measuring | None = None,
+    note: Note = lambda _: None,
+) -> list[AblationRow]:
+    """The stages of `bench.paper.designs`, judged by a model; its designs also measured.
+
+    The reference model is no judge of the first stages: it charges their last, smaller tiles as whole ones.
+    """
+    layers = NetworkLayers.load(network)
+    found: dict[str, Found] = {}
+    for stage in STAGES:
+        try:
+            design = cached_design(cache, layers, stage, model, samples)
+            cost = predicted(design, layers.tasks)
+        except BacoError as error:
+            note(f"ablation: {stage} left out: {error.message}")
+            continue
+        found[stage] = Found(cost.energy_pj, cost.latency_cycles, machine_name(design))
+        note(f"ablation: {stage} {cost.edp:.4g} µJ·cycles on {found[stage].accelerator}")
+    rows = _stages(found, model, "predicted")
+    if measuring is not None:
+        rows += _stages(_measured_stages(cache, layers, model, samples, measuring, note), "rtl", "measured")
+    return rows
+
+
+def _measured_stages(
+    cache: Cache, layers: NetworkLayers, model: CostModelName, samples: int, measuring: Measuring, note: Note
+) -> dict[str, Found]:
+    found: dict[str, Found] = {}
+    with MeasurementStore(measuring.store) as store:
+        for stage in STAGES:
+            design = cached_design(cache, layers, stage, model, samples)
+            result = measured(design, layers.tasks, store, measuring.workers, note)
+            if result.cost is not None:
+                found[stage] = Found(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))
+    return found
+
+
+def _stages(found: dict[str, Found], model: str, source: str) -> list[AblationRow]:
+    """Rows in the order of the stages; none without the first."""
+    base = found.get(STAGES[0])
+    if base is None:
+        return []
+    return [
+        AblationRow(
+            stage,
+            model,
+            source,
+            cost.accelerator,
+            cost.energy_pj * 1e-6,
+            cost.latency_cycles,
+            cost.edp,
+            base.edp / cost.edp,
+            ABLATION.get(stage),
+        )
+        for stage, cost in found.items()
+    ]

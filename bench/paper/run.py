@@ -1,0 +1,198 @@
+"""`baco bench paper`: the parts of the published evaluation, each a page, a table of numbers and a figure."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.paper import charts, report
+from bench.paper.accuracy import predictions, score_table
+from bench.paper.cache import Cache
+from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
+from bench.paper.efficiency import SEEDS, run_efficiency
+from bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
+from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
+from bench.paper.systems import SAMPLES
+from common.errors import InputError, did_you_mean
+from common.files import atomic_write, output_folder
+from explore.candidate import CostModelName
+from explore.cost.choice import COST_MODELS
+from explore.measure.dataset import read_dataset
+
+PARTS = ("operators", "networks", "ablation", "efficiency", "accuracy")
+#: Samples and networks of a quick look.
+_QUICK_SAMPLES, _QUICK_NETWORKS = 300, ("deepbench_face", "bert_base")
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """What to run.
+
+    Attributes:
+        parts: of `PARTS`.
+        quick: few shapes, few networks, few samples: minutes instead of hours.
+        networks: of the network and efficiency parts; by default the published ones.
+        models: what predicts latencies of networks.
+        dataset: measured set of the accuracy part, by name or file.
+        per_kind: shapes of each kind of operator at most; by default all that the published table counts.
+        free_cases: shapes of each kind that are also searched in the free space.
+        jobs: processes side by side, for measurements and the efficiency part.
+        studies: validated studies whose measured designs join the network table.
+        measure: networks whose designs are also measured on the RTL; the ablation's are if its network is one.
+    """
+
+    parts: tuple[str, ...] = PARTS
+    quick: bool = False
+    networks: tuple[str, ...] = ()
+    models: tuple[CostModelName, ...] = ("reference", "instruction")
+    dataset: str = "test"
+    per_kind: int | None = None
+    free_cases: int = FREE_CASES
+    jobs: int = 1
+    measure: tuple[str, ...] = ()
+    studies: tuple[Path, ...] = ()
+
+    @property
+    def samples(self) -> int:
+        """Budget of a search."""
+        return _QUICK_SAMPLES if self.quick else SAMPLES
+
+    @property
+    def chosen_networks(self) -> tuple[str, ...]:
+        """Networks to run."""
+        return self.networks or (_QUICK_NETWORKS if self.quick else NETWORKS)
+
+
+def bench_paper(out: str | Path, options: PaperOptions, note: Note = lambda _: None) -> dict[str, Any]:
+    """Run parts of the evaluation and write `PART.md`, `PART.json` and `PART.png` for each into `out`.
+
+    Finished pieces are kept in `out`/parts: an interrupted run goes on where it was.
+
+    Returns:
+        by part: `rows` (also in the JSON file) and `seconds` (of this run, what was kept from earlier excluded).
+
+    Raises InputError for unknown parts, models, networks or data, before anything is run, StorageError, and what
+    searching and measuring raise.
+    """
+    for part in options.parts:
+        if part not in PARTS:
+            raise InputError(f"the evaluation has no part '{part}'", hint=did_you_mean(part, PARTS))
+    for model in options.models:
+        if model not in COST_MODELS:
+            raise InputError(f"unknown cost model '{model}'", hint=did_you_mean(model, COST_MODELS))
+    _check_networks([*options.networks, *options.measure])
+    folder = output_folder(out)
+    kept = output_folder(folder, "parts")
+    result: dict[str, Any] = {}
+    for part in options.parts:
+        start = time.monotonic()
+        rows = _RUN[part](folder, kept, options, note)
+        seconds = round(time.monotonic() - start, 1)
+        result[part] = {"seconds": seconds, "rows": rows}
+        atomic_write(folder / f"{part}.json", json.dumps({"rows": rows}, indent=1) + "\n")
+        note(f"{part}: {folder / f'{part}.md'} ({seconds:.0f} s)")
+    return result
+
+
+def _check_networks(names: Sequence[str]) -> None:
+    from workloads.load import load_network
+
+    for name in names:
+        load_network(name)
+
+
+def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    return [dict(vars(row)) for row in rows]
+
+
+def _operators(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    cases = run_operators(
+        Cache(kept / "operators.jsonl"),
+        quick=options.quick,
+        per_kind=options.per_kind,
+        free_cases=options.free_cases,
+        samples=options.samples,
+        note=note,
+    )
+    rows = summarise(cases)
+    atomic_write(folder / "operators.csv.gz", gzip.compress(cases_csv(cases).encode(), mtime=0))
+    atomic_write(folder / "operators.md", report.operators_page(rows))
+    atomic_write(folder / "operators.png", charts.operators_chart(rows))
+    return to_json(rows)
+
+
+def _measuring(kept: Path, options: PaperOptions, network: str | None = None) -> Measuring | None:
+    if not options.measure or (network is not None and network not in options.measure):
+        return None
+    return Measuring(kept / "measurements.sqlite", options.jobs, options.measure)
+
+
+def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    rows = run_networks(
+        Cache(kept / "networks.jsonl"),
+        options.chosen_networks,
+        options.models,
+        samples=options.samples,
+        measuring=_measuring(kept, options),
+        studies=options.studies,
+        note=note,
+    )
+    atomic_write(folder / "networks.md", report.networks_page(rows))
+    atomic_write(folder / "networks.png", charts.networks_chart(rows))
+    return _plain(rows)
+
+
+def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    network = options.chosen_networks[0] if options.quick else "resnet50"
+    rows = run_ablation(
+        Cache(kept / "ablation.jsonl"),
+        network=network,
+        measuring=_measuring(kept, options, network),
+        note=note,
+        samples=options.samples if options.quick else ABLATION_SAMPLES,
+    )
+    atomic_write(folder / "ablation.md", report.ablation_page(rows, network))
+    atomic_write(folder / "ablation.png", charts.ablation_chart(rows))
+    return _plain(rows)
+
+
+def _efficiency(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    seeds = 1 if options.quick else SEEDS
+    rows = run_efficiency(
+        output_folder(kept, "efficiency"),
+        options.chosen_networks,
+        samples=_QUICK_SAMPLES if options.quick else EFFICIENCY_SAMPLES,
+        seeds=seeds,
+        jobs=options.jobs,
+        note=note,
+    )
+    atomic_write(folder / "efficiency.md", report.efficiency_page(rows, options.chosen_networks, seeds))
+    atomic_write(folder / "efficiency.png", (kept / "efficiency" / "search.png").read_bytes())
+    atomic_write(folder / "efficiency.csv", (kept / "efficiency" / "curves.csv").read_bytes())
+    return _plain(rows)
+
+
+def _accuracy(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    data = read_dataset(options.dataset)
+    predicted = predictions(data, note)
+    rows = score_table(predicted["cycles"], data.cycles, data.strata)
+    rows += score_table(predicted["energy"], data.numbers("energy_pj"), data.strata, "energy")
+    atomic_write(folder / "accuracy.md", report.accuracy_page(rows, Path(options.dataset).name))
+    atomic_write(folder / "accuracy.png", charts.accuracy_chart(predicted["cycles"], data.cycles))
+    return _plain(rows)
+
+
+_RUN: dict[str, Callable[[Path, Path, PaperOptions, Note], list[dict[str, Any]]]] = {
+    "operators": _operators,
+    "networks": _networks,
+    "ablation": _ablation,
+    "efficiency": _efficiency,
+    "accuracy": _accuracy,
+}

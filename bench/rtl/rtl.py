@@ -1,0 +1,237 @@
+"""`baco bench rtl`: everything about the RTL and its simulation that is measured, as plain values and as text."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from bench.rtl.execute_facts import EXECUTE_FACTS
+from bench.rtl.facts import measure
+from bench.rtl.layers import Convolution, Matmul
+from bench.rtl.load_facts import LOAD_FACTS
+from bench.rtl.probe import Probe
+from bench.rtl.speed import cycle_costs, shares, timed_build, timed_layer, timed_program
+from bench.rtl.store_facts import STORE_FACTS
+from common.errors import InputError
+from common.files import atomic_write, output_folder
+from common.scratch import scratch_folder
+from compiler.heuristic import gemmini_matmul_tile
+from sim.job import Memory
+
+__all__ = ["DIMS", "bench_rtl", "report_text", "write_report"]
+
+Progress = Callable[[str], None]
+#: Sides of the arrays measured by default, and the cycles a second that a simulation should reach.
+DIMS = (16, 32)
+TARGETS = {16: 300_000, 32: 80_000}
+#: Timing facts are measured on the original's default configuration.
+FACTS_DIM = 16
+_SIZE = 512
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A layer that is run, with the bandwidth of memory (None: the accelerator's)."""
+
+    layer: Matmul | Convolution
+    what: str
+    bytes_per_cycle: float | None = None
+
+
+def bench_rtl(
+    dims: Sequence[int] = DIMS,
+    *,
+    build: bool = True,
+    facts: bool = True,
+    progress: Progress = lambda _: None,
+) -> dict[str, Any]:
+    """Measure simulation speed, utilisation and build time for each array side, and the timing facts at dim 16.
+
+    Args:
+        build: build every simulator anew, in an empty cache, and time it; otherwise the user's cache is used.
+        facts: measure the single timing facts too.
+        progress: gets a line when something begins.
+
+    Raises InputError for a side that is no benchmark, and whatever building and simulating raise.
+    """
+    for dim in dims:
+        if dim not in _TILES:
+            raise InputError(f"no benchmark for dim {dim}", hint=f"there are: {', '.join(map(str, _TILES))}")
+    result: dict[str, Any] = {"processor": platform.machine(), "arrays": []}
+    for dim in dims:
+        accelerator = benchmark_accelerator(dim)
+        with scratch_folder() as scratch:
+            seconds, program = None, None
+            if build:
+                progress(f"dim {dim}: building")
+                program, seconds = timed_build(accelerator, scratch, progress)
+            probe = Probe(accelerator, progress, program)
+            result["tools"] = probe.tools.versions
+            result["arrays"].append(_array(probe, seconds, progress))
+            if facts and dim == FACTS_DIM:
+                found = measure(
+                    (*EXECUTE_FACTS, *LOAD_FACTS, *STORE_FACTS),
+                    probe,
+                    lambda what: progress(f"timing: {what}"),
+                )
+                result["facts"] = [one.to_dict() for one in found]
+    return result
+
+
+def benchmark_accelerator(dim: int) -> Accelerator:
+    """The preset of that side, or the default one with another array and at least as many rows of local memory."""
+    if dim == 16:
+        return load_accelerator("gemmini-default")
+    if dim == 32:
+        return load_accelerator("gemmini-large")
+    scale = max(1, dim // 16)
+    return load_accelerator("gemmini-default").replace(
+        name=f"gemmini-default-{dim}", dim=dim, scratchpad_kib=256 * scale, accumulator_kib=64 * scale
+    )
+
+
+#: Tiles of the product in blocks, for each side: halves of the local memories are filled.
+_TILES = {4: (16, 32, 32), 8: (8, 16, 32), 16: (4, 8, 32), 32: (4, 4, 16), 64: (2, 4, 8)}
+
+
+def _cases(accelerator: Accelerator) -> list[_Case]:
+    """The first is the product that the speed is measured with."""
+    dim = accelerator.dim
+    size = _SIZE if dim >= 16 else _SIZE // 4
+    best = tuple(min(n, size // dim) for n in _TILES[dim])
+    product = Matmul(size, size, size, (best[0], best[1], best[2]))
+    cases = [_Case(product, "tile of ours")]
+    if dim < 16:
+        return cases
+    gemmini = Matmul(size, size, size, gemmini_matmul_tile(accelerator, size, size, size))
+    cases.append(_Case(gemmini, "tile of Gemmini's library"))
+    if dim > 16:
+        return [*cases, _Case(product, "memory as fast as the bus", accelerator.dma_bits / 8)]
+    for rows, cols, inner in ((128, 512, 512), (512, 64, 512), (3136, 64, 64)):
+        tile = gemmini_matmul_tile(accelerator, rows, cols, inner)
+        cases.append(_Case(Matmul(rows, cols, inner, tile), "tile of Gemmini's library"))
+    cases.append(
+        _Case(Convolution(1, 56, 64, 64, (1, 8, 56, 16)), "tile of ours: images, rows, columns, channels")
+    )
+    cases.append(_Case(Convolution(4, 56, 64, 64, (4, 8, 16, 16)), "tile of Gemmini's library"))
+    return cases
+
+
+def _array(probe: Probe, seconds: dict[str, float] | None, progress: Progress) -> dict[str, Any]:
+    accelerator = probe.accelerator
+    cases = _cases(accelerator)
+    found: list[dict[str, Any]] = []
+    speed: dict[str, Any] = {}
+    for n, case in enumerate(cases):
+        layer = case.layer.layer(accelerator)
+        progress(f"dim {accelerator.dim}: {layer.name} in tiles of {layer.tile}")
+        memory = Memory(bytes_per_cycle=case.bytes_per_cycle)
+        run = timed_layer(probe, layer, memory, repeats=2 if n == 0 else 1)
+        found.append({"layer": layer.name, "tile": layer.tile, "what": case.what, "by": "stream",
+                      "memory_bytes_per_cycle": case.bytes_per_cycle or accelerator.dram_bytes_per_cycle} | run.to_dict())  # fmt: skip
+        if n:
+            continue
+        costs = cycle_costs(probe, lambda what: progress(f"dim {accelerator.dim}: {what}"))
+        speed = {
+            "cycles_per_cpu_s": run.cycles / run.cpu_seconds,
+            "cycles_per_wall_s": run.cycles / run.result.wall_seconds,
+            "target": TARGETS.get(accelerator.dim),
+            "nanoseconds_per_cycle": costs,
+            "shares": shares(costs, run),
+        }
+        if isinstance(case.layer, Matmul):
+            progress(f"dim {accelerator.dim}: {layer.name} as a program")
+            program = timed_program(probe, case.layer, memory)
+            found.append(found[0] | {"by": "RISC-V program"} | program.to_dict())
+    return {
+        "accelerator": accelerator.name,
+        "dim": accelerator.dim,
+        "speed": speed,
+        "layers": found,
+        "build": seconds,
+    }
+
+
+def report_text(result: dict[str, Any]) -> str:
+    """The result as Markdown."""
+    lines = []
+    for array in result["arrays"]:
+        lines += _array_lines(array)
+    if "facts" in result:
+        lines += _fact_lines(result["facts"])
+    versions = ", ".join(f"{name} {version}" for name, version in result["tools"].items())
+    return "\n".join([*lines, f"Tools: {versions}; processor: {result['processor']}."]) + "\n"
+
+
+def write_report(result: dict[str, Any], folder: Path) -> None:
+    """Write `rtl-timing.md` and `rtl-bench.json`. Raises StorageError."""
+    output_folder(folder)
+    atomic_write(folder / "rtl-timing.md", f"# Speed and timing of the RTL\n\n{report_text(result)}")
+    atomic_write(folder / "rtl-bench.json", json.dumps(result, indent=2, allow_nan=False) + "\n")
+
+
+def _array_lines(array: dict[str, Any]) -> list[str]:
+    speed, costs = array["speed"], array["speed"]["nanoseconds_per_cycle"]
+    target = f" (target {speed['target']:,})" if speed["target"] else ""
+    lines = [
+        f"## {array['accelerator']}, dim {array['dim']}",
+        "",
+        f"{array['layers'][0]['layer']}: {speed['cycles_per_cpu_s']:,.0f} cycles a second of processor time{target},"
+        f" {speed['cycles_per_wall_s']:,.0f} a second of wall time.",
+        "",
+        "| | " + " | ".join(costs) + " |",
+        "|---|" + "---|" * len(costs),
+        "| ns per simulated cycle | " + " | ".join(f"{value:,.0f}" for value in costs.values()) + " |",
+        "",
+        "Where the time of that run goes: "
+        + ", ".join(f"{name} {value:.0%}" for name, value in speed["shares"].items())
+        + ".",
+        "",
+    ]
+    if array["build"]:
+        b = array["build"]
+        lines += [
+            f"Build: {b['cold_s']:.1f} s cold ({b['cold_cpu_s']:.1f} s of processor time), {b['warm_s']:.2f} s from the cache;"
+            f" {b['shared_s']:.1f} s once for what all simulators share.",
+            "",
+        ]
+    lines += [
+        "| layer | tile, blocks | by | memory, B/cycle | used | cycles | utilisation |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in array["layers"]:
+        lines.append(
+            f"| {row['layer']} | {row['tile']} ({row['what']}) | {row['by']} | {row['memory_bytes_per_cycle']:g}"
+            f" | {row['dram_bytes_per_cycle']:.1f} | {row['cycles']:,} | {row['utilisation']:.2%} |"
+        )
+    return [*lines, ""]
+
+
+def _fact_lines(facts: Sequence[dict[str, Any]]) -> list[str]:
+    """The timing facts as a table; `worse` stands out."""
+    counts = {
+        name: sum(one["verdict"] == name for one in facts) for name in ("reproduced", "beaten", "worse")
+    }
+    lines = [
+        f"## Single timing facts at dim {FACTS_DIM}",
+        "",
+        "Original: figures read from Gemmini's sources, most of them derived, none measured. "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+        + ".",
+        "",
+        "| what | section | original | ours | unit | verdict | note |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in facts:
+        verdict = f"**{one['verdict']}**" if one["verdict"] == "worse" else one["verdict"]
+        lines.append(
+            f"| {one['what']} | {one['section']} | {one['original']:g} | {one['ours']:g} | {one['unit']}"
+            f" | {verdict} | {one['note']} |"
+        )
+    return [*lines, ""]

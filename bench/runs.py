@@ -1,0 +1,136 @@
+"""Single runs of a searcher for the search benchmark: executed, saved, and found again."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench.code_hash import code_hash
+from common.errors import InputError, Location
+from common.files import atomic_write, read_input_text
+from common.provenance import stable_hash
+from explore.objective import Objective
+from explore.search.base import SearchSetup, make_searcher
+from explore.serialize import task_to_json
+from explore.space import load_space
+from workloads.load import load_network
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """What to run: names or files as on the command line, and the budget in samples (design points)."""
+
+    network: str
+    space: str
+    searcher: str
+    seed: int
+    samples: int
+
+    @property
+    def label(self) -> str:
+        """For progress."""
+        return f"{self.network} in {self.space}: {self.searcher}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened.
+
+    Attributes:
+        tasks: problem-mapping evaluations in one sample.
+        evaluations, seconds: spent in all.
+        curve: (evaluations, seconds, EDP in µJ·cycles) of every improvement; seconds at the end of its batch.
+    """
+
+    key: RunKey
+    tasks: int
+    evaluations: int
+    seconds: float
+    curve: tuple[tuple[int, float, float], ...]
+
+    @property
+    def final(self) -> float | None:
+        """Best EDP; None when no feasible design was found."""
+        return self.curve[-1][2] if self.curve else None
+
+    def best_at(self, evaluations: float) -> float | None:
+        """Best EDP after so many evaluations; None before the first design."""
+        found = [edp for spent, _, edp in self.curve if spent <= evaluations]
+        return found[-1] if found else None
+
+    def best_after(self, seconds: float) -> float | None:
+        """Best EDP after so many seconds; None before the first design."""
+        found = [edp for _, clock, edp in self.curve if clock <= seconds]
+        return found[-1] if found else None
+
+    def evaluations_to(self, edp: float) -> int | None:
+        """Evaluations until the EDP was this or less; None if it never was."""
+        return next((spent for spent, _, reached in self.curve if reached <= edp), None)
+
+
+def setup_of(key: RunKey) -> SearchSetup:
+    """The search that a key stands for. Raises InputError for unknown names or bad files."""
+    tasks = load_network(key.network).tasks
+    if not tasks:
+        raise InputError(f"the network '{key.network}' has no operator that the accelerator could run")
+    return SearchSetup(tasks, load_space(key.space), Objective(("edp",)), key.samples * len(tasks), key.seed)
+
+
+def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
+    """Where a run is kept: the name tells what it is, its hash that layers, space, budget and code are the
+    same."""
+    content = {
+        "code": code_hash(__name__),
+        "key": vars(key),
+        "tasks": [task_to_json(task) for task in setup.tasks],
+        "space": setup.space.space_hash,
+    }
+    names = [Path(key.network).name, Path(key.space).name, key.searcher, str(key.seed)]
+    slug = "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", name)[-40:] for name in names)
+    return folder / f"{slug}_{stable_hash(content)}.json"
+
+
+def execute(key: RunKey, folder: Path) -> Run:
+    """Run on one thread and save, unless a finished run is already there. Raises as the searcher does."""
+    setup = setup_of(key)
+    path = run_path(folder, key, setup)
+    if path.exists():
+        return load(path, key)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        begin = time.perf_counter()
+        searcher = make_searcher(key.searcher, setup)
+        curve: list[tuple[int, float, float]] = []
+        done, evaluations = False, 0
+        while not done:
+            result = searcher.step()
+            clock = time.perf_counter() - begin
+            done, evaluations = result.done, result.evaluations
+            for candidate in sorted(result.candidates, key=lambda c: c.samples):
+                if not curve or candidate.objective < curve[-1][2]:
+                    curve.append((candidate.samples, clock, candidate.objective))
+        run = Run(key, len(setup.tasks), evaluations, time.perf_counter() - begin, tuple(curve))
+    finally:
+        torch.set_num_threads(before)
+    record = {**vars(run), "key": vars(key)}
+    atomic_write(path, json.dumps(record))
+    return run
+
+
+def load(path: Path, key: RunKey) -> Run:
+    """A finished run. Raises InputError when the file is damaged."""
+    try:
+        record: dict[str, Any] = json.loads(read_input_text(path))
+        curve = tuple((int(a), float(b), float(c)) for a, b, c in record["curve"])
+        return Run(key, int(record["tasks"]), int(record["evaluations"]), float(record["seconds"]), curve)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"this is not a finished run: {error}", location=Location(str(path)), hint="delete the file"
+        ) from None

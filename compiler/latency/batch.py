@@ -1,0 +1,227 @@
+"""Layers and accelerators as tensors: what the instruction-aware model knows of them.
+
+Layouts are those of `explore.cost.reference`: the batch comes last and loop dimensions are ordered as in its `AXES`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from accel.config import Accelerator
+from compiler.layer import Layer
+from compiler.lower.explicit_plan import exact_products
+from compiler.lower.traffic import Machine
+from compiler.mapping.batch import AXES, ProblemBatch
+
+__all__ = ["HardwareBatch", "LayerBatch", "Resource"]
+
+#: What is busy in the instruction-aware model: the array, the channel of main memory, loads, stores, the host core.
+Resource = Literal["compute", "memory", "load", "store", "issue"]
+
+
+@dataclass(frozen=True)
+class LayerBatch:
+    """Layers of a batch. Every field has the batch's shape (B,) or broadcasts with it, but for `bounds`.
+
+    Attributes:
+        problem: strides, dilations and groups.
+        bounds: (7, B) loop bounds of one group, in the order of `AXES`.
+        height, width: of the stored image.
+        top, left: padding above and left of it.
+        bias, residual, raw, transposed: 1 where the layer has a bias, adds a residual, stores int32 sums, has its
+            weights stored transposed; else 0.
+        pool_size, pool_stride, pool_padding, pool_rows, pool_columns: of maximum pooling on the way out, pooled image; 0
+            without.
+        plain: 1 where neighbouring rows of pixels can become one long row: windows of one pixel, stride 1, no padding,
+            no pooling, a stored image of just the pixels of the result.
+        input_pitch, weight_pitch, output_pitch: elements from one pixel (row of weights) to the next.
+    """
+
+    problem: ProblemBatch
+    bounds: Tensor
+    height: Tensor
+    width: Tensor
+    top: Tensor
+    left: Tensor
+    bias: Tensor
+    residual: Tensor
+    raw: Tensor
+    transposed: Tensor
+    pool_size: Tensor
+    pool_stride: Tensor
+    pool_padding: Tensor
+    pool_rows: Tensor
+    pool_columns: Tensor
+    plain: Tensor
+    input_pitch: Tensor
+    weight_pitch: Tensor
+    output_pitch: Tensor
+
+    @classmethod
+    def of(cls, layers: Sequence[Layer], dtype: torch.dtype = torch.float64) -> LayerBatch:
+        """One entry a layer."""
+        problems = [layer.problem for layer in layers]
+        bounds = torch.tensor([[getattr(p, axis) for axis in AXES] for p in problems], dtype=dtype)
+        rows = torch.tensor([_numbers(layer) for layer in layers], dtype=dtype).reshape(len(layers), -1)
+        return cls(
+            ProblemBatch.of(problems, dtype), bounds.reshape(-1, 7).T.contiguous(), *rows.T.contiguous()
+        )
+
+    def take(self, index: Tensor) -> LayerBatch:
+        """The layers at `index`."""
+        return LayerBatch(
+            self.problem.take(index), *(getattr(self, f.name)[..., index] for f in fields(self)[1:])
+        )
+
+    def to(self, device: torch.device | str) -> LayerBatch:
+        """A copy on `device`."""
+        return LayerBatch(
+            self.problem.to(device), *(getattr(self, f.name).to(device) for f in fields(self)[1:])
+        )
+
+
+def _numbers(layer: Layer) -> list[float]:
+    """The fields of a `LayerBatch` from `height` on."""
+    p, pool, (height, width) = layer.problem, layer.pooling, layer.size
+    plain = (
+        p.R == p.S == p.stride_w == p.stride_h == 1
+        and layer.padding == (0, 0)
+        and layer.size == (p.Q, p.P)
+        and pool is None
+    )
+    pooling = (pool.size, pool.stride, pool.padding, pool.rows, pool.columns) if pool else (0, 0, 0, 0, 0)
+    return [
+        height,
+        width,
+        *layer.padding,
+        layer.bias,
+        layer.residual_scale is not None,
+        layer.scale is None,
+        layer.weights_transposed,
+        *pooling,
+        plain,
+        layer.input.pitch,
+        layer.weight.pitch,
+        layer.output.pitch,
+    ]
+
+
+@dataclass(frozen=True)
+class HardwareBatch:
+    """Accelerators of a batch. Every field has the batch's shape (B,) or broadcasts with it.
+
+    Attributes:
+        dim: side of the array.
+        beat: bytes that the memory port moves in a cycle.
+        request: bytes of the largest memory request.
+        requests: memory requests in flight.
+        bandwidth: bytes that main memory moves in a cycle.
+        depth: channels that one pass sums up, at most `dim`.
+        chain: passes that may sum up in the array, output-stationary.
+        load_entries, execute_entries, store_entries: of the reservation station.
+        load_queue, execute_queue, store_queue: commands queued before each unit.
+        groups: rows of the array between pipeline registers (`dim / tile_rows`): half the array's latency in cycles.
+        scratchpad_rows, accumulator_rows: capacities.
+        scratchpad_banks, accumulator_banks: banks.
+        loop_ws, loop_conv: 1 where the macro is built.
+        array_speed, host_speed: how many times as fast as built array and host core are.
+    """
+
+    dim: Tensor
+    beat: Tensor
+    request: Tensor
+    requests: Tensor
+    bandwidth: Tensor
+    depth: Tensor
+    chain: Tensor
+    load_entries: Tensor
+    execute_entries: Tensor
+    store_entries: Tensor
+    load_queue: Tensor
+    execute_queue: Tensor
+    store_queue: Tensor
+    groups: Tensor
+    scratchpad_rows: Tensor
+    accumulator_rows: Tensor
+    scratchpad_banks: Tensor
+    accumulator_banks: Tensor
+    loop_ws: Tensor
+    loop_conv: Tensor
+    array_speed: Tensor
+    host_speed: Tensor
+
+    @classmethod
+    def of(cls, accelerators: Sequence[Accelerator], dtype: torch.dtype = torch.float64) -> HardwareBatch:
+        """One entry an accelerator."""
+        rows = torch.tensor([_hardware(one) for one in accelerators], dtype=dtype).reshape(
+            len(accelerators), -1
+        )
+        return cls(*rows.T.contiguous())
+
+    @property
+    def rate(self) -> Tensor:
+        """Bytes a cycle between memory and accelerator: the slower of port and memory."""
+        return torch.minimum(self.bandwidth, self.beat)
+
+    @property
+    def machine(self) -> Machine:
+        """What the cycles of macros depend on."""
+        return Machine(
+            self.dim, self.beat, self.request, self.requests, self.bandwidth, self.load_entries, self.execute_entries,
+            self.array_speed, self.host_speed,
+        )  # fmt: skip
+
+    def doubled(self, resource: Resource) -> HardwareBatch:
+        """The same with twice of one resource: an array, a channel of main memory or a host core of twice the speed, or
+        for loads and stores a memory port of twice the width with twice the requests and loads in flight."""
+        names = {
+            "compute": ("array_speed",),
+            "memory": ("bandwidth",),
+            "issue": ("host_speed",),
+            "load": ("beat", "requests", "load_entries"),
+            "store": ("beat", "requests", "load_entries"),
+        }
+        return replace(self, **{name: 2 * getattr(self, name) for name in names[resource]})
+
+    def take(self, index: Tensor) -> HardwareBatch:
+        """The accelerators at `index`."""
+        return HardwareBatch(*(getattr(self, f.name)[index] for f in fields(self)))
+
+    def to(self, device: torch.device | str) -> HardwareBatch:
+        """A copy on `device`."""
+        return HardwareBatch(*(getattr(self, f.name).to(device) for f in fields(self)))
+
+
+def _hardware(a: Accelerator) -> list[float]:
+    exact = max(1, exact_products(a))
+    depth = min(a.dim, exact)
+    return [
+        a.dim,
+        a.dma_bits / 8,
+        a.dma_max_bytes,
+        a.dma_requests,
+        a.dram_bytes_per_cycle,
+        depth,
+        min(exact // depth, 1 << 30),
+        a.load_entries,
+        a.execute_entries,
+        a.store_entries,
+        a.load_queue,
+        a.execute_queue,
+        a.store_queue,
+        math.ceil(a.dim / a.tile_rows),
+        a.scratchpad_rows,
+        a.accumulator_rows,
+        a.scratchpad_banks,
+        a.accumulator_banks,
+        a.features.loop_ws,
+        a.features.loop_conv,
+        1.0,
+        1.0,
+    ]

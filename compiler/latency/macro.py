@@ -1,0 +1,370 @@
+"""Cycles of mappings that loop macros carry out: the formulas of `compiler.lower.macro_cycles` over tensors.
+
+What a mapping says becomes the tile of a macro as `compiler.lower.realise` makes it: products are LOOP_WS with whole
+blocks of the array's side, all else is LOOP_CONV_WS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accel.config import Accelerator
+from common import tensors
+from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
+from compiler.latency.prediction import InstructionLatency
+from compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
+from compiler.layer import Layer
+from compiler.lower.estimate import macro_cycles
+from compiler.lower.macro_cycles import (
+    CONSTANTS,
+    ConvLayer,
+    ConvTile,
+    MacroConstants,
+    MacroCycles,
+    ProductLayer,
+    ProductTile,
+    conv_macro,
+    product_macro,
+)
+from compiler.lower.traffic import Machine
+from compiler.mapping.batch import MappingBatch
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+
+__all__ = ["TensorArrays", "is_macro", "macro_latency", "schedule_latency"]
+
+
+@dataclass(frozen=True)
+class TensorArrays:
+    """`compiler.lower.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
+
+    What depends on alignment is a table of whole numbers: relaxed widths interpolate it, relaxed pitches do not count.
+    """
+
+    rounding: Rounding
+
+    def up(self, x: Tensor) -> Tensor:
+        return self.rounding.up(x)
+
+    def down(self, x: Tensor) -> Tensor:
+        return self.rounding.down(x)
+
+    def larger(self, a: Tensor | float, b: Tensor | float) -> Tensor:
+        return torch.maximum(*_both(a, b))
+
+    def smaller(self, a: Tensor | float, b: Tensor | float) -> Tensor:
+        return torch.minimum(*_both(a, b))
+
+    def where(self, condition: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
+        return torch.where(condition, a, b)
+
+    def power(self, x: Tensor) -> Tensor:
+        whole = x.detach().round().long()
+        low = whole & -whole
+        return torch.where(low == 0, 128, low.clamp_max(128)).to(x.dtype)
+
+    def log2(self, x: Tensor) -> Tensor:
+        return (torch.frexp(x.detach()).exponent - 1).to(x.dtype)
+
+    def raised(self, x: Tensor, exponent: float) -> Tensor:
+        return tensors.power(x, exponent)
+
+    def some(self, condition: Tensor) -> bool:
+        return bool(condition.any())
+
+    def tables(self, values: NDArray[np.float64], *index: Tensor) -> Sequence[Tensor]:
+        *places, last = torch.broadcast_tensors(*index)  # type: ignore[no-untyped-call]
+        found = torch.from_numpy(values).to(last).flatten(1)
+        flat = torch.zeros_like(last, dtype=torch.long)
+        for place, size in zip(places, values.shape[1:-1], strict=True):
+            flat = flat * size + place.detach().round().long().clamp(0, size - 1)
+        width = values.shape[-1]
+        below = last.detach().floor().clamp(0, width - 1)
+        first = flat * width + below.long()
+        beyond = (first + 1).minimum(flat * width + width - 1)
+        share = last - below
+        parts = [(one[first], one[beyond]) for one in found]
+        return [low + (high - low) * share for low, high in parts]
+
+
+def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:
+    if not isinstance(a, Tensor):
+        assert isinstance(b, Tensor)
+        return torch.full_like(b, a), b
+    return a, b if isinstance(b, Tensor) else torch.full_like(a, b)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A batch's tiles: by dimension extents of a full tile and of the layer, times the tile is changed, loop ranks."""
+
+    tile: tuple[Tensor, ...]
+    bounds: tuple[Tensor, ...]
+    trips: tuple[Tensor, ...]
+    rank: Tensor
+
+
+def _shape(layers: LayerBatch, mappings: MappingBatch, rounding: Rounding) -> _Shape:
+    t, one = mappings.temporal, torch.ones_like(mappings.rows)
+    inner = list((t[0] * t[1] * t[2]).unbind(0))
+    inner[C] = inner[C] * mappings.rows
+    inner[K] = inner[K] * mappings.columns
+    bounds = tuple(bound * one for bound in layers.bounds.unbind(0))
+    tile = tuple(torch.minimum(x, bound) for x, bound in zip(inner, bounds, strict=True))
+    trips = tuple(rounding.up(bound / x) for bound, x in zip(bounds, tile, strict=True))
+    return _Shape(tile, bounds, trips, mappings.rank[2].to(one.dtype))
+
+
+def macro_latency(
+    layers: LayerBatch,
+    mappings: MappingBatch,
+    hardware: HardwareBatch,
+    rounding: Rounding,
+    constants: MacroConstants = CONSTANTS,
+) -> InstructionLatency:
+    """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
+    product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
+    if bool(product.all()):
+        return _cycles(_product, layers, mappings, hardware, rounding, constants)
+    if not bool(product.any()):
+        return _cycles(_convolution, layers, mappings, hardware, rounding, constants)
+    if layers.plain.shape != product.shape or hardware.dim.shape != product.shape:
+        found = [
+            _cycles(one, layers, mappings, hardware, rounding, constants) for one in (_product, _convolution)
+        ]
+        return found[0].where(product, found[1])
+    parts = []
+    for one, chosen in ((_product, product), (_convolution, ~product)):
+        index = chosen.nonzero().squeeze(1)
+        part = _cycles(
+            one, layers.take(index), mappings.take(index), hardware.take(index), rounding, constants
+        )
+        parts.append((index, part))
+    return InstructionLatency.merged(parts)
+
+
+def _cycles(
+    formula: Callable[..., MacroCycles],
+    layers: LayerBatch,
+    mappings: MappingBatch,
+    hardware: HardwareBatch,
+    rounding: Rounding,
+    constants: MacroConstants,
+) -> InstructionLatency:
+    shape = _shape(layers, mappings, rounding)
+    return _terms(formula(TensorArrays(rounding), hardware.machine, layers, shape, constants))
+
+
+def _terms(found: MacroCycles) -> InstructionLatency:
+    parts = (
+        found.compute,
+        found.load,
+        torch.maximum(found.memory - found.load, found.store),
+        found.host,
+        found.ends,
+    )
+    same = torch.broadcast_tensors(*parts)  # type: ignore[no-untyped-call]
+    moved = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+        found.weight_bytes, found.input_bytes, found.addend_bytes, found.result_bytes
+    )
+    return InstructionLatency(found.total, torch.stack(same), found.bytes, torch.stack(moved))
+
+
+def schedule_latency(
+    layer: Layer,
+    schedule: LoopWsSchedule | LoopConvSchedule,
+    accelerator: Accelerator,
+    twice: Resource | None = None,
+) -> InstructionLatency:
+    """As `macro_latency`, of one schedule: what its tiles, order and kept operands say, which need not be what a mapping
+    would be realised by. Raises InfeasibleError if it cannot be carried out.
+
+    Args:
+        twice: a resource that there is twice of (`HardwareBatch.doubled`).
+    """
+    machine = None
+    if twice is not None:
+        machine = HardwareBatch.of([accelerator]).doubled(twice).machine
+        machine = Machine(*(one.item() for one in astuple(machine)))
+    found = macro_cycles(layer, schedule, accelerator, machine)
+    return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
+
+
+def _product(
+    a: TensorArrays, machine: Machine, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+) -> MacroCycles:
+    dim, bounds, rank = machine.dim, shape.bounds, shape.rank
+
+    def blocks(size: Tensor, whole: Tensor) -> Tensor:
+        return torch.minimum(a.up(size / dim) * dim, whole)
+
+    rows = bounds[P] * bounds[Q] * bounds[N]
+    # the loop over rows is the outermost one over pixels that runs
+    busy = torch.stack([shape.trips[d] for d in PIXELS]) >= LOOP
+    pixels = torch.where(busy.any(0), torch.where(busy, rank[list(PIXELS)], -1.0).amax(0), rank[P])
+    outside = rank[C].unsqueeze(0) > torch.stack([pixels, rank[K]])
+    kept = torch.ones_like(rows)
+    return product_macro(
+        a,
+        machine,
+        ProductLayer(
+            rows, bounds[K], bounds[C], layers.problem.groups, layers.bias, layers.residual, layers.raw,
+            layers.transposed, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
+        ),
+        ProductTile(
+            blocks(shape.tile[P] * shape.tile[Q] * shape.tile[N], rows),
+            blocks(shape.tile[K], bounds[K]),
+            blocks(shape.tile[C], bounds[C]),
+            (rank[K] > pixels).to(rows.dtype),
+            torch.where(shape.trips[C] >= LOOP, outside.sum(0), 0).to(rows.dtype),
+            kept,
+            kept,
+        ),
+        constants,
+    )  # fmt: skip
+
+
+def _convolution(
+    a: TensorArrays, machine: Machine, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+) -> MacroCycles:
+    tile, bounds, problem = shape.tile, shape.bounds, layers.problem
+    pooled = layers.pool_size > 0.5
+    stored = [
+        torch.where(pooled, layers.pool_rows, bounds[Q]), torch.where(pooled, layers.pool_columns, bounds[P])
+    ]  # fmt: skip
+    parts = [
+        torch.where(pooled, _pooled(a, layers, tile[d], shape.trips[d], bounds[d], whole), tile[d])
+        for d, whole in zip((Q, P), stored, strict=True)
+    ]
+    trips = list(shape.trips)
+    trips[Q], trips[P] = (a.up(whole / part) for whole, part in zip(stored, parts, strict=True))
+    down = _downsamples(layers, bounds)
+    # first layers pack as many pixels as fit
+    packs = (bounds[C] <= tile[C] + 1e-3) & (bounds[C] <= machine.dim) & (problem.dilation_w < 1.5) & ~down
+    pixels = torch.minimum(tile[R], a.down(machine.dim / bounds[C])).clamp_min(1.0)
+    pixels = torch.where(packs, pixels, 1.0)
+    inputs, weights = _loads(trips, shape.rank)
+    spatial = trips[N] * trips[Q] * trips[P]
+    packed = pixels > LOOP
+    return conv_macro(
+        a,
+        machine,
+        ConvLayer(
+            bounds[N], stored[0], stored[1], bounds[K], bounds[S], bounds[R], bounds[C], problem.groups, bounds[Q],
+            bounds[P], problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w, layers.height,
+            layers.width, layers.top, layers.left, layers.bias, layers.pool_size, layers.pool_stride,
+            layers.pool_padding, layers.input_pitch, layers.weight_pitch, layers.output_pitch,
+        ),
+        ConvTile(
+            tile[N], parts[0], parts[1], tile[K], tile[S], tile[R], tile[C], torch.where(packed, trips[K], inputs),
+            torch.where(packed, spatial, weights), pixels, down.to(pixels.dtype),
+        ),
+        constants,
+    )  # fmt: skip
+
+
+def _pooled(
+    a: TensorArrays, layers: LayerBatch, unpooled: Tensor, trips: Tensor, extent: Tensor, stored: Tensor
+) -> Tensor:
+    """Stored results of a tile along one axis (`compiler.lower.realise`)."""
+    even = a.up(stored / trips)
+    inside = (a.down((unpooled - layers.pool_size) / layers.pool_stride.clamp_min(1.0)) + 1.0).clamp_min(1.0)
+    inside = torch.minimum(inside, stored)
+    inside = torch.where(a.up(stored / inside) <= trips + 1e-3, inside, even)
+    return torch.where(unpooled >= extent - 1e-3, even, inside).clamp_min(1.0)
+
+
+def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
+    """As `compiler.heuristic.downsamples`."""
+    problem = layers.problem
+    even = (torch.remainder(layers.height, 2) < 0.5) & (torch.remainder(layers.width, 2) < 0.5)
+    unpadded = (layers.top < 0.5) & (layers.left < 0.5) & (layers.pool_size < 0.5)
+    twice = (problem.stride_h == 2) & (problem.stride_w == 2)
+    return (bounds[R] < LOOP) & (bounds[S] < LOOP) & twice & unpadded & even
+
+
+def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
+    """How often inputs are loaded over the loop over channels, weights over those over pixels: once if no more than two
+    of their tiles come between two uses (`compiler.lower.reuse`)."""
+    one = torch.ones_like(trips[K])
+    between_inputs, between_weights = one, one
+    outermost = torch.stack([torch.where(trips[d] >= LOOP, rank[d], -one) for d in PIXELS]).amax(0)
+    for d in (*PIXELS, *REDUCTION):
+        between_inputs = between_inputs * torch.where(rank[d] < rank[K], trips[d], one)
+    for d in (K, *REDUCTION):
+        between_weights = between_weights * torch.where(rank[d] < outermost, trips[d], one)
+    spatial = trips[N] * trips[Q] * trips[P]
+    return (
+        torch.where(between_inputs < 2.5, one, trips[K]),
+        torch.where(between_weights < 2.5, one, spatial),
+    )
+
+
+def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch) -> Tensor:
+    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`compiler.lower.realise`).
+
+    Meant for whole numbers. Limits of the macros' fields and features other than the macros themselves are not looked
+    at, nor strides or dilations that differ.
+    """
+    t, dim = mappings.temporal, hardware.dim
+    shape = _shape(layers, mappings, Rounding())
+    tile, trips, rank = shape.tile, torch.stack(shape.trips), shape.rank
+    up = Rounding().up
+    plain = layers.plain > 0.5
+    fits = (t[2] < LOOP).all(0) & (t[1, list(PIXELS)] < LOOP).all(0)
+    fits &= (mappings.rows < dim + 0.5) & (mappings.columns < dim + 0.5)
+    fits &= (t[1, C] < up(tile[C] / dim) + 0.5) & (t[1, K] < up(tile[K] / dim) + 0.5)
+    if mappings.output_stationary is not None:
+        fits &= ~mappings.output_stationary
+    if mappings.copies is not None:
+        fits &= (mappings.copies > 1.5).all(0)
+    # sums stay in the accumulator, but for products; there loops over pixels stand together
+    runs = trips >= LOOP
+    places = torch.where(runs, rank, -1.0)
+    inner = torch.where(runs, rank, 64.0)
+    sums, others = list(REDUCTION), [K, *PIXELS]
+    complete = places[sums].amax(0) < inner[others].amin(0)
+    low, high = inner[list(PIXELS)].amin(0), places[list(PIXELS)].amax(0)
+    split = (runs[K] & (rank[K] > low) & (rank[K] < high)) | (runs[C] & (rank[C] > low) & (rank[C] < high))
+    fits &= torch.where(plain, ~split, complete)
+    scratchpad, accumulator = _rows(layers, shape, dim)
+    fits &= (2 * scratchpad <= hardware.scratchpad_rows + 0.5) & (
+        2 * accumulator <= hardware.accumulator_rows + 0.5
+    )
+    product = (hardware.loop_ws > 0.5) & ~((layers.bias > 0.5) & (layers.residual > 0.5))
+    convolution = (
+        (hardware.loop_conv > 0.5) & (layers.raw < 0.5) & (layers.residual < 0.5) & (layers.transposed < 0.5)
+    )
+    return fits & torch.where(plain, product, convolution)
+
+
+def _rows(layers: LayerBatch, shape: _Shape, dim: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of the scratchpad and of the accumulator that a tile takes."""
+    up, tile, problem = Rounding().up, shape.tile, layers.problem
+    a = TensorArrays(Rounding())
+    blocks_c, blocks_k = up(tile[C] / dim), up(tile[K] / dim)
+    pixels = torch.minimum(
+        up(tile[P] * tile[Q] * tile[N] / dim), up(shape.bounds[P] * shape.bounds[Q] * shape.bounds[N] / dim)
+    )
+    product = (blocks_c * dim * (pixels + blocks_k), pixels * blocks_k * dim)
+    pooled = layers.pool_size > 0.5
+    lines = []
+    for d, whole in ((Q, layers.pool_rows), (P, layers.pool_columns)):
+        part = _pooled(a, layers, tile[d], shape.trips[d], shape.bounds[d], whole)
+        reach = torch.minimum((part - 1) * layers.pool_stride + layers.pool_size, shape.bounds[d])
+        lines.append(torch.where(pooled, reach, tile[d]))
+    fewer = 1.0 + _downsamples(layers, shape.bounds).to(dim.dtype)
+    height = torch.floor((lines[0] * problem.stride_h + (tile[S] - 1) * problem.dilation_h) / fewer)
+    width = torch.floor((lines[1] * problem.stride_w + (tile[R] - 1) * problem.dilation_w) / fewer)
+    inputs = blocks_c * tile[N] * height * width
+    weights = blocks_k * tile[S] * tile[R] * tile[C]
+    plain = layers.plain > 0.5
+    return (
+        torch.where(plain, product[0], inputs + weights),
+        torch.where(plain, product[1], blocks_k * tile[N] * lines[0] * lines[1]),
+    )

@@ -1,0 +1,346 @@
+"""Cycles of mappings as the compiler realises them, predicted from the commands their code issues.
+
+Every visit of a tile is a few phases one after the other: loads that nothing hides, passes with what goes on beside
+them, stores that nothing hides. In each phase the host core writes commands, memory moves data and the array multiplies
+at the same time, so a phase takes what the busiest of them takes. Which moves hide behind passes is what the mapping's
+buffering says.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+import torch
+from torch import Tensor
+
+from accel.config import Accelerator
+from common import tensors
+from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
+from compiler.latency.commands import Commands, count_commands
+from compiler.latency.host import HOST_FEATURES, host_features
+from compiler.latency.macro import is_macro, macro_latency, schedule_latency
+from compiler.latency.prediction import TERMS, InstructionLatency
+from compiler.latency.tiling import LOOP, Rounding, Tiling, make_tiling
+from compiler.latency.transfers import Transfer, lowest_bit, read, write
+from compiler.layer import Layer
+from compiler.lower.estimate import expansion_cycles
+from compiler.lower.grouped import packed_layer
+from compiler.lower.realise import realise
+from compiler.lower.traffic import MEMORY_LATENCY
+from compiler.mapping.batch import MappingBatch
+from compiler.mapping.nest import Mapping
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+
+__all__ = ["TERMS", "Constants", "InstructionLatency", "constants", "latency", "predict_layers"]
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The fitted constants.
+
+    Attributes:
+        host: cycles by `HOST_FEATURES`.
+        timing: cycles and exponents by the names in `TIMING`.
+    """
+
+    host: dict[str, float]
+    timing: dict[str, float]
+
+
+#: What the model's timing constants mean, with the values that it starts from.
+TIMING = {
+    # cycles from a load of a block that nothing hides to its first products, beside the transfer
+    "load_wait": 60.0,
+    # cycles from the last product of a tile to its first stored row, and to the next tile's products
+    "store_wait": 60.0,
+    # cycles that waiting for partial sums in memory takes
+    "fence_wait": 40.0,
+    # cycles of the array for a block of weights beside its rows
+    "exchange": 2.0,
+    # share of its phases in which the host core works while everything else waits, and the other way round
+    "phases": 0.15,
+    # exponent of the norm that joins what goes on at the same time: the larger, the nearer to the maximum
+    "overlap": 8.0,
+    # cycles of start and end
+    "start": 200.0,
+}
+
+
+@functools.cache
+def constants() -> Constants:
+    """Those of `constants.json`, which `bench.fit.explicit` writes."""
+    text = resources.files("compiler.latency").joinpath("constants.json").read_text("utf-8")
+    values = json.loads(text)
+    return Constants(
+        {name: float(values["host"][name]) for name in HOST_FEATURES},
+        {name: float(values["timing"][name]) for name in TIMING},
+    )
+
+
+def latency(
+    layers: LayerBatch,
+    mappings: MappingBatch,
+    hardware: HardwareBatch,
+    macro: Tensor | None = None,
+    *,
+    relaxed: bool = False,
+    fitted: Constants | None = None,
+) -> InstructionLatency:
+    """Predicted latency of a batch.
+
+    Differentiable in the tile factors: with `relaxed`, partial tiles count by their share and the gradient is that of
+    the value; without, values are exact and gradients those of the relaxed one, roughly.
+
+    Args:
+        layers, mappings, hardware: of the batch (B,), any float type, on one device.
+        macro: (B,) which rows are carried out by macros; None decides by shape.
+        fitted: other constants than the committed ones.
+    """
+    rounding = Rounding(relaxed)
+    if macro is None:
+        macro = is_macro(layers, mappings, hardware)
+    if bool(macro.all()):
+        return macro_latency(layers, mappings, hardware, rounding)
+    found = fitted or constants()
+    if not bool(macro.any()):
+        return _explicit(layers, mappings, hardware, rounding, found)
+    count = mappings.rows.shape[0]
+    if layers.bounds.shape[-1] != count or hardware.dim.shape != (count,):
+        # fields that broadcast cannot be picked from: both kinds for all rows
+        one = _explicit(layers, mappings, hardware, rounding, found)
+        return macro_latency(layers, mappings, hardware, rounding).where(macro, one)
+    rows, others = macro.nonzero().flatten(), (~macro).nonzero().flatten()
+    by_macro = macro_latency(layers.take(rows), mappings.take(rows), hardware.take(rows), rounding)
+    by_moves = _explicit(layers.take(others), mappings.take(others), hardware.take(others), rounding, found)
+    return InstructionLatency.merged([(rows, by_macro), (others, by_moves)])
+
+
+def _explicit(
+    layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch, rounding: Rounding, fitted: Constants
+) -> InstructionLatency:
+    tiling = make_tiling(layers, mappings, hardware, rounding)
+    return explicit_latency(tiling, count_commands(tiling), fitted)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a batch keeps busy, cycles (B,) each: moves that have to wait, moves beside passes, passes.
+
+    Attributes:
+        host_loads, host_passes, host_stores: the host core, in each of the phases.
+        loads, stores: memory, moves that nothing hides.
+        beside: memory, moves that passes hide.
+        waves: the array.
+        read, written: all reads, all writes.
+        bytes: that memory moves, not cycles.
+        moved: (4, B) these bytes by `MOVED`.
+    """
+
+    host_loads: Tensor
+    host_passes: Tensor
+    host_stores: Tensor
+    loads: Tensor
+    stores: Tensor
+    beside: Tensor
+    waves: Tensor
+    read: Tensor
+    written: Tensor
+    bytes: Tensor
+    moved: Tensor
+
+
+def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLatency:
+    """Latency of explicit code from its counts."""
+    return joined(t, c, measure_work(t, c, fitted), fitted.timing)
+
+
+def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> InstructionLatency:
+    """Latency from what is kept busy; `k` has the constants of `TIMING`."""
+    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    zero = torch.zeros_like(c.visits)
+    fills = torch.where(copies_w, zero, c.weight_fills)
+    fills = torch.maximum(fills, torch.where(copies_i, zero, c.input_fills))
+    late_tiles = torch.where(copies_o, zero, c.tiles)
+    fences = c.fences * k["fence_wait"]
+    waits = fills * k["load_wait"] + late_tiles * k["store_wait"] + fences
+    loads = work.loads + fills * k["load_wait"]
+    stores = work.stores + late_tiles * k["store_wait"]
+    host_loads, host_passes, host_stores = (
+        one / t.hardware.host_speed for one in (work.host_loads, work.host_passes, work.host_stores)
+    )
+    host = host_loads + host_passes + host_stores
+    power = k["overlap"]
+    waves = work.waves + torch.where(t.os, zero, c.weight_blocks * k["exchange"])
+    waves = waves / t.hardware.array_speed
+    busy = _join(power, waves, work.beside)
+    together = _join(power, host, loads + busy + stores)
+    apart = (
+        _join(power, host_loads, loads) + _join(power, host_passes, busy) + _join(power, host_stores, stores)
+    )
+    start = k["start"] + zero
+    cycles = together + k["phases"] * (apart - together) + fences + start
+    terms = torch.stack([waves, work.read, work.written, host, start + waits])
+    return InstructionLatency(cycles, terms, work.bytes, work.moved)
+
+
+def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
+    """What takes two times at once takes: a little more than the longer one."""
+    most = torch.maximum(one, other).clamp_min(1e-9)
+    share = torch.minimum(one, other) / most
+    return most * tensors.power(1.0 + tensors.power(share, power), 1 / power)
+
+
+def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
+    """What the commands of a batch keep busy."""
+    layer, hw = t.layer, t.hardware
+    features = host_features(t, c)
+    costs = {name: features[at] * fitted.host[name] for at, name in enumerate(HOST_FEATURES)}
+    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    zero = torch.zeros_like(c.visits)
+
+    def late(early: Tensor, value: Tensor) -> Tensor:
+        return torch.where(early, zero, value)
+
+    host = functools.reduce(torch.add, costs.values())
+
+    def cost_of(*kinds: str) -> Tensor:
+        return functools.reduce(
+            torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
+        )
+
+    host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
+    host_stores = late(copies_o, cost_of("stores", "opening"))
+
+    k_aligned = lowest_bit(t.block[3])
+    weights = read(
+        c.weight_spans, c.weight_bytes, layer.weight_pitch,
+        torch.minimum(lowest_bit(layer.weight_pitch), k_aligned), hw,
+    )  # fmt: skip
+    c_aligned = lowest_bit(t.block[2])
+    inputs = read(
+        c.input_spans, c.input_bytes, layer.input_pitch * t.column_step,
+        torch.minimum(lowest_bit(layer.input_pitch), c_aligned), hw,
+    )  # fmt: skip
+    tile_aligned = torch.minimum(lowest_bit(torch.minimum(t.tile[3], hw.dim)), lowest_bit(t.block[3]))
+    out_aligned = torch.minimum(lowest_bit(layer.output_pitch), tile_aligned)
+    size = torch.where(layer.raw > 0, 4.0, 1.0).to(c.visits.dtype)
+    results = write(
+        c.result_spans, c.result_spans * c.result_columns * size, (out_aligned * size).clamp_max(64.0), hw
+    )
+    again = c.sum_stores / c.stores.clamp_min(1e-9)
+    sum_bytes = c.result_rows * again * c.result_columns * 4
+    sums_out = write(c.result_rows * again, sum_bytes, (out_aligned * 4).clamp_max(64.0), hw)
+    sums_in = read(
+        c.result_rows * again, sum_bytes, layer.output_pitch * 4, (out_aligned * 4).clamp_max(64.0), hw
+    )
+    bias_bytes = c.bias_loads * c.result_columns * 4
+    bias = read(c.bias_loads, bias_bytes, bias_bytes * 0 + 4096, (tile_aligned * 4).clamp_max(64.0), hw)
+    residual = read(
+        c.result_rows * layer.residual, c.result_rows * layer.residual * c.result_columns,
+        layer.output_pitch, out_aligned, hw,
+    )  # fmt: skip
+    opening_rows = c.result_rows * (layer.bias + layer.residual + again)
+
+    def cycles(moved: Transfer, rows: Tensor) -> Tensor:
+        pace = torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
+        waiting = moved.requests * (MEMORY_LATENCY / hw.requests)
+        return torch.maximum(torch.maximum(pace, waiting), torch.maximum(rows, moved.requests))
+
+    def written(moved: Transfer, rows: Tensor) -> Tensor:
+        return torch.maximum(torch.maximum(moved.bytes / hw.bandwidth, moved.beats), rows)
+
+    weight_cycles, input_cycles = cycles(weights, c.weight_rows), cycles(inputs, c.input_rows)
+    opening_cycles = cycles(bias + residual + sums_in, opening_rows)
+    store_cycles = written(results + sums_out, c.result_rows * (1 + again))
+    loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
+    stores = late(copies_o, store_cycles + opening_cycles)
+    # what goes beside passes shares the channel; reads and writes have a port each
+    moved_early = (
+        torch.where(copies_w, weights.bytes, zero)
+        + torch.where(copies_i, inputs.bytes, zero)
+        + torch.where(
+            copies_o, results.bytes + sums_out.bytes + bias.bytes + residual.bytes + sums_in.bytes, zero
+        )
+    ) / hw.bandwidth
+    read_early = torch.where(copies_w, weight_cycles, zero) + torch.where(copies_i, input_cycles, zero)
+    read_early = read_early + torch.where(copies_o, opening_cycles, zero)
+    written_early = torch.where(copies_o, store_cycles, zero)
+    beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
+    return Work(
+        host_loads=host_loads,
+        host_passes=host - host_loads - host_stores,
+        host_stores=host_stores,
+        loads=loads,
+        stores=stores,
+        beside=beside,
+        waves=c.waves,
+        read=weight_cycles + input_cycles + opening_cycles,
+        written=store_cycles,
+        bytes=weights.bytes
+        + inputs.bytes
+        + bias.bytes
+        + residual.bytes
+        + sums_in.bytes
+        + results.bytes
+        + sums_out.bytes,
+        moved=torch.stack(
+            torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+                weights.bytes,
+                inputs.bytes,
+                bias.bytes + residual.bytes + sums_in.bytes,
+                results.bytes + sums_out.bytes,
+            )
+        ),
+    )
+
+
+def predict_layers(
+    layers: Sequence[Layer],
+    how: Sequence[Schedule | Mapping],
+    accelerator: Accelerator | Sequence[Accelerator],
+    twice: Resource | None = None,
+) -> list[InstructionLatency]:
+    """Predicted latency of one run of each layer (tensors of one element), carried out as a schedule or mapping says.
+
+    Args:
+        accelerator: one for all layers, or one each: many at once take little longer than one.
+        twice: a resource that there is twice of (`HardwareBatch.doubled`).
+
+    Raises InfeasibleError for a macro schedule that cannot be carried out.
+    """
+    accelerators = [accelerator] * len(layers) if isinstance(accelerator, Accelerator) else accelerator
+    rest: list[tuple[int, Layer, Mapping, bool, float]] = []
+    found: dict[int, InstructionLatency] = {}
+    for place, (layer, one, accelerator) in enumerate(zip(layers, how, accelerators, strict=True)):
+        if isinstance(one, LoopWsSchedule | LoopConvSchedule):
+            found[place] = schedule_latency(layer, one, accelerator, twice)
+            continue
+        schedule = realise(layer, one, accelerator) if isinstance(one, Mapping) else one
+        if isinstance(schedule, DepthwiseSchedule):
+            packed = packed_layer(layer, schedule.packed)
+            rest.append((place, packed, schedule.mapping, False, expansion_cycles(layer, schedule.packed)))
+        elif isinstance(schedule, ExplicitSchedule):
+            rest.append((place, layer, schedule.mapping, False, 0.0))
+        else:
+            assert isinstance(one, Mapping)
+            rest.append((place, layer, one, True, 0.0))
+    if rest:
+        places, inner, mappings, macros, before = zip(*rest, strict=True)
+        hardware = HardwareBatch.of([accelerators[place] for place in places])
+        predicted = latency(
+            LayerBatch.of(inner),
+            MappingBatch.of(mappings),
+            hardware if twice is None else hardware.doubled(twice),
+            torch.tensor(macros),
+        )
+        first = torch.tensor(before, dtype=predicted.cycles.dtype) / (2.0 if twice == "issue" else 1.0)
+        terms = predicted.terms.clone()
+        terms[TERMS.index("start")] += first
+        whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
+        found |= {place: whole.take(slice(at, at + 1)) for at, place in enumerate(places)}
+    return [found[place] for place in range(len(layers))]

@@ -1,0 +1,1 @@
+"""How one group runs on one machine: nests of loops (`nest`), their text, and batches of them."""

@@ -1,0 +1,103 @@
+"""Problems and mappings in batches, as tensors: what the analyses of nests work on.
+
+Arrays have the batch last, so that each operation runs over contiguous memory. Loop dimensions are ordered as in `AXES`,
+which makes the dimensions of W and of O contiguous slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from compiler.mapping.nest import Mapping
+from workloads.problem import DIMS, Problem
+
+__all__ = ["AXES", "MappingBatch", "ProblemBatch"]
+
+#: Order of loop dimensions inside batches: W is indexed by the first four, O by the last four.
+AXES = ("R", "S", "C", "K", "P", "Q", "N")
+
+
+@dataclass(frozen=True)
+class ProblemBatch:
+    """Shapes of a batch of problems; every field has the batch's shape (B,) or broadcasts with it."""
+
+    stride_w: Tensor
+    stride_h: Tensor
+    dilation_w: Tensor
+    dilation_h: Tensor
+    groups: Tensor
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], dtype: torch.dtype = torch.float64) -> ProblemBatch:
+        """One entry a problem."""
+        names = ("stride_w", "stride_h", "dilation_w", "dilation_h", "groups")
+        return cls(*(torch.tensor([getattr(p, n) for p in problems], dtype=dtype) for n in names))
+
+    def take(self, index: Tensor) -> ProblemBatch:
+        """The problems at `index`."""
+        return ProblemBatch(
+            self.stride_w[index],
+            self.stride_h[index],
+            self.dilation_w[index],
+            self.dilation_h[index],
+            self.groups[index],
+        )
+
+    def to(self, device: torch.device | str) -> ProblemBatch:
+        """A copy on `device`."""
+        return ProblemBatch(*(getattr(self, n).to(device) for n in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class MappingBatch:
+    """A batch of mappings of shape (B,).
+
+    Attributes:
+        temporal: (4, 7, B) factors by level and dimension (`AXES` order), real and positive.
+        rows, columns: (B,) spatial factors: C (weight-stationary) or P (output-stationary), and K.
+        rank: (3, 7, B) small integers: place of each loop in the order of levels 1, 2, 3, 0 innermost.
+        output_stationary: (B,) booleans, or None when all are weight-stationary.
+        copies: (3, B) buffer copies of W, I, O; None for single buffers.
+    """
+
+    temporal: Tensor
+    rows: Tensor
+    columns: Tensor
+    rank: Tensor
+    output_stationary: Tensor | None = None
+    copies: Tensor | None = None
+
+    @classmethod
+    def of(cls, mappings: Sequence[Mapping], dtype: torch.dtype = torch.float64) -> MappingBatch:
+        """From mapping objects."""
+        permutation = [DIMS.index(axis) for axis in AXES]
+        temporal = torch.tensor([m.temporal for m in mappings], dtype=dtype).reshape(-1, 4, 7)
+        rank = torch.tensor(
+            [[[order.index(axis) for axis in AXES] for order in m.order[1:]] for m in mappings],
+            dtype=torch.int8,
+        ).reshape(-1, 3, 7)
+        stationary = torch.tensor([m.dataflow == "OS" for m in mappings])
+        return cls(
+            temporal=temporal[:, :, permutation].permute(1, 2, 0).contiguous(),
+            rows=torch.tensor([m.rows for m in mappings], dtype=dtype),
+            columns=torch.tensor([m.columns for m in mappings], dtype=dtype),
+            rank=rank.permute(1, 2, 0).contiguous(),
+            output_stationary=stationary if bool(stationary.any()) else None,
+            copies=torch.tensor([m.buffering for m in mappings], dtype=dtype).reshape(-1, 3).T.contiguous(),
+        )
+
+    def take(self, index: Tensor) -> MappingBatch:
+        """The mappings at `index`."""
+        stationary, copies = self.output_stationary, self.copies
+        return MappingBatch(
+            self.temporal[..., index],
+            self.rows[index],
+            self.columns[index],
+            self.rank[..., index],
+            None if stationary is None else stationary[index],
+            None if copies is None else copies[..., index],
+        )

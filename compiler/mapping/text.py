@@ -1,0 +1,185 @@
+"""Mappings as text, in the grammar of the published measurements.
+
+    L3[WIO] K48 - L2[WI] N1 K16X - L1[O] C48 P16 C16X - L0[W] P8
+
+Levels from the outermost in, joined by ` - `; after each level the tensors it keeps, then its temporal
+loops, outermost first, then its spatial factor, marked X. A loop that runs once is left out; `N1` stands
+for a level without temporal loops. What level 0 keeps tells the dataflow: `L0[W]` weight-stationary,
+`L0[O]` output-stationary. The number of buffers a mapping asks for is not part of the grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import NoReturn
+
+from common.errors import InputError, Location, did_you_mean
+from compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
+from workloads.problem import DIMS
+
+_NO_LOOP = "N1"
+#: Factors of more digits cannot belong to a problem that counts exactly (2^53 MACs).
+_MAX_DIGITS = 16
+_EXAMPLE = "write it like 'L3[WIO] K48 - L2[WI] N1 K16X - L1[O] C48 P16 C16X - L0[W] P8'"
+_INDEX = {name: index for index, name in enumerate(DIMS)}
+_HEADS: dict[str, tuple[int, str]] = {
+    f"L{level}[{keeps}]": (level, keeps) for flow in KEEPS.values() for level, keeps in enumerate(flow)
+}
+_DATAFLOW: dict[str, Dataflow] = {keeps[0]: flow for flow, keeps in KEEPS.items()}
+
+
+def format_mapping(mapping: Mapping) -> str:
+    """The mapping in the published grammar; `parse_mapping` reads it back."""
+    spatial = {1: (ROW_DIM[mapping.dataflow], mapping.rows), 2: ("K", mapping.columns)}
+    levels = []
+    for level in (3, 2, 1, 0):
+        factors = mapping.temporal[level]
+        loops = [f"{d}{factors[_INDEX[d]]}" for d in reversed(mapping.order[level]) if factors[_INDEX[d]] > 1]
+        text = f"L{level}[{KEEPS[mapping.dataflow][level]}] {' '.join(loops) or _NO_LOOP}"
+        name, factor = spatial.get(level, ("", 1))
+        levels.append(f"{text} {name}{factor}X" if factor > 1 else text)
+    return " - ".join(levels)
+
+
+def parse_mapping(text: str, location: Location | None = None) -> Mapping:
+    """The mapping that `text` describes, with single buffers.
+
+    Loops that the text leaves out get factor 1 and, within their level, the outermost places of the order.
+
+    Args:
+        text: one mapping in the published grammar.
+        location: where the text stands, for error messages; its column, if any, is that of the first
+            character.
+
+    Raises InputError naming the character at which the text goes wrong.
+    """
+    tokens = text.split()
+    level, keeps = 4, ""
+    temporal: list[list[int]] = [[1] * 7 for _ in range(4)]
+    orders: list[list[str]] = [[] for _ in range(4)]
+    rows, columns = ("", 1), 1
+    dash = True  # whether a level, rather than a loop, comes next
+    empty = False  # whether the level at hand has no loop and no N1 yet
+    seen_spatial = False
+    kept: list[str] = [""] * 4
+    for position, token in enumerate(tokens):
+        if dash:
+            found = _HEADS.get(token)
+            if found is None or found[0] != level - 1:
+                _refuse_head(text, position, token, level - 1, location)
+            level, keeps = found
+            kept[level] = keeps
+            dash, empty, seen_spatial = False, True, False
+            continue
+        if token == "-":
+            if empty:
+                _refuse(text, position, f"level {level} has no loops", location, f"write {_NO_LOOP} for none")
+            if level == 0:
+                _refuse(text, position, "there is no level below 0", location, _EXAMPLE)
+            dash = True
+            continue
+        name, digits = token[0], token[1:]
+        spatial = digits[-1:] == "X"
+        if spatial:
+            digits = digits[:-1]
+        index = _INDEX.get(name)
+        if index is None or not digits.isdecimal() or not digits.isascii() or len(digits) > _MAX_DIGITS:
+            _refuse_loop(text, position, token, location)
+        factor = int(digits)
+        if factor < 1:
+            _refuse(text, position, f"the factor of '{token}' must be at least 1", location)
+        empty = False
+        if spatial:
+            if seen_spatial:
+                _refuse(text, position, f"level {level} has a second spatial factor, '{token}'", location)
+            seen_spatial = True
+            if level == 2 and name == "K":
+                columns = factor
+            elif level == 1 and name in ROW_DIM.values():
+                rows = (name, factor) if factor > 1 else rows
+            else:
+                _refuse(
+                    text,
+                    position,
+                    f"'{token}': level {level} cannot spread {name} over the array",
+                    location,
+                    "K is spread at level 2; C (weight-stationary) or P (output-stationary) at level 1",
+                )
+        elif factor > 1:
+            if seen_spatial:
+                _refuse(text, position, f"'{token}' follows the spatial factor of its level", location)
+            if temporal[level][index] > 1:
+                _refuse(text, position, f"level {level} loops over {name} twice", location)
+            temporal[level][index] = factor
+            orders[level].append(name)
+    if level != 0 or dash or empty:
+        what = "the mapping ends before level 0" if level or dash else "level 0 has no loops"
+        _refuse(text, len(tokens), what, location, _EXAMPLE)
+    dataflow = _DATAFLOW[kept[0]]
+    if rows[0] and rows[0] != ROW_DIM[dataflow]:
+        position = tokens.index(f"L0[{kept[0]}]")
+        message = f"the array rows take {rows[0]}, but 'L0[{kept[0]}]' makes the mapping {dataflow}"
+        _refuse(text, position, message, location, f"with {dataflow}, level 1 spreads {ROW_DIM[dataflow]}")
+    for name in orders[0]:
+        if name not in REGISTER_DIMS[dataflow]:
+            position = max(i for i, token in enumerate(tokens) if token.startswith(name))
+            message = f"level 0 cannot loop over {name} with dataflow {dataflow}"
+            _refuse(text, position, message, location, f"allowed: {', '.join(REGISTER_DIMS[dataflow])}")
+    return Mapping(
+        dataflow=dataflow,
+        rows=rows[1],
+        columns=columns,
+        temporal=tuple(map(tuple, temporal)),
+        order=(
+            _full_order(orders[0]),
+            _full_order(orders[1]),
+            _full_order(orders[2]),
+            _full_order(orders[3]),
+        ),
+    )
+
+
+def _full_order(outermost_first: list[str]) -> str:
+    """A permutation of DIMS, innermost first, absent loops outermost."""
+    present = "".join(reversed(outermost_first))
+    return present + "".join(name for name in DIMS if name not in present)
+
+
+def _refuse_head(text: str, position: int, token: str, level: int, location: Location | None) -> NoReturn:
+    heads = [head for head, (number, _) in _HEADS.items() if number == level]
+    if re.fullmatch(r"[A-Z]\d+X?", token) or token == "-":
+        message = f"expected level {level}, found '{_short(token)}'"
+    else:
+        message = f"'{_short(token)}' is not level {level}"
+    _refuse(text, position, message, location, did_you_mean(token[:40], heads))
+
+
+def _refuse_loop(text: str, position: int, token: str, location: Location | None) -> NoReturn:
+    if token[0].upper() in _INDEX and token[0] not in _INDEX:
+        hint = f"dimensions are capitals: {', '.join(DIMS)}"
+    elif token.startswith("L") or "[" in token:
+        hint = "levels are joined by ' - '"
+    else:
+        hint = f"a loop is one of {', '.join(DIMS)} and a factor of at most {_MAX_DIGITS} digits, like P16 or C16X"
+    _refuse(text, position, f"'{_short(token)}' is no loop", location, hint)
+
+
+def _refuse(
+    text: str, position: int, message: str, location: Location | None, hint: str | None = None
+) -> NoReturn:
+    """Raise InputError for the token at `position` (or the end of the text)."""
+    starts = [match.start() for match in re.finditer(r"\S+", text)]
+    column = (starts[position] if position < len(starts) else len(text)) + 1
+    if location is None:
+        location = Location("mapping", column=None, node=f"character {column}")
+    elif location.column is not None:
+        location = replace(location, column=location.column + column - 1)
+    else:
+        node = f"{location.node}, character {column}" if location.node else f"mapping, character {column}"
+        location = replace(location, node=node)
+    raise InputError(message, location=location, hint=hint) from None
+
+
+def _short(token: str) -> str:
+    return token if len(token) <= 30 else token[:29] + "…"

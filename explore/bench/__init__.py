@@ -1,1 +1,0 @@
-"""Benchmarks: throughput of the cost model, efficiency of the searchers."""

@@ -1,0 +1,33 @@
+"""Keys of kept results follow the import graph."""
+
+import pytest
+
+from bench.code_hash import code_hash, modules_behind
+
+
+def test_what_a_search_depends_on_is_found_through_imports_and_names() -> None:
+    behind = modules_behind("bench.runs")
+    # imported directly, inside a function, and registered as a string
+    assert {"explore.search.base", "explore.cost.predicted", "explore.search.gradient"} <= behind
+    assert {"compiler.latency.model", "compiler.lower.realise", "accel.area", "common.portable"} <= behind
+    assert not any(name.startswith(("baco", "sim.cosim", "bench.rtl")) for name in behind)
+
+
+def test_a_hash_is_of_the_code_behind_a_module() -> None:
+    assert code_hash("explore.objective") == code_hash("explore.objective")
+    assert code_hash("explore.objective") != code_hash("explore.front")
+
+
+def test_constants_count_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pathlib import Path
+
+    before = code_hash("compiler.latency.model")
+    read = Path.read_bytes
+    changed = lambda path: read(path) + (b" " if path.name == "constants.json" else b"")  # noqa: E731
+    monkeypatch.setattr(Path, "read_bytes", changed)
+    assert code_hash("compiler.latency.model") != before
+
+
+def test_an_unknown_module_is_no_code() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        code_hash("explore.no_such_module")

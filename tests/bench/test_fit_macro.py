@@ -1,0 +1,49 @@
+"""Fitting the constants of the macros' cycles."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from bench.fit.macro import MacroSample, fit_macro, main, samples_of
+from compiler.lower.macro_cycles import CONSTANTS, MacroConstants
+from explore.measure.dataset import read_dataset
+
+
+def _micro() -> list[MacroSample]:
+    return list(samples_of(read_dataset("micro")).values())
+
+
+def test_finds_what_made_the_cycles():
+    """Cycles that the formulas give with other constants lead back to about these cycles."""
+    made = replace(CONSTANTS, start=CONSTANTS.start * 1.3, switch=CONSTANTS.switch * 1.5)
+    samples = []
+    for one in _micro():
+        cycles = (one.errors(made) + 1) * one.cycles
+        samples.append(replace(one, cycles=cycles))
+    before = np.abs(np.concatenate([one.errors(CONSTANTS) for one in samples])).mean()
+    found = fit_macro(samples)
+    after = np.abs(np.concatenate([one.errors(found) for one in samples])).mean()
+    assert after < before / 2
+    assert after < 0.02
+
+
+def test_command(tmp_path, capsys):
+    place = tmp_path / "constants.json"
+    main(["micro", "--out", str(place)])
+    found = MacroConstants(**json.loads(place.read_text()))
+    printed = capsys.readouterr().out
+    assert "micro loop_conv: " in printed
+    assert "written to" in printed
+    errors = np.concatenate([one.errors(found) for one in _micro()])
+    committed = np.concatenate([one.errors(CONSTANTS) for one in _micro()])
+    assert np.abs(errors).mean() < np.abs(committed).mean()
+
+
+def test_committed_constants():
+    """On what they were fitted to, errors are small and cancel out."""
+    for name in ("micro", "train"):
+        for sample in samples_of(read_dataset(name)).values():
+            errors = sample.errors(CONSTANTS)
+            assert np.abs(errors).mean() < 0.1
+            assert abs(errors.mean()) < 0.03
