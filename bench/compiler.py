@@ -18,12 +18,12 @@ from common.errors import BacoError, InfeasibleError, InputError
 from common.files import atomic_write, output_folder
 from compiler.codegen.program import Buffer, Program, build_program
 from compiler.emit import Emitter
-from compiler.heuristic import gemmini_paths
 from compiler.layer import Layer
 from compiler.lower import Operands, emit_layer, workspaces
 from compiler.lower.bound import bound
-from compiler.lower.choose import choose
 from compiler.schedule import Schedule
+from compiler.schedules.choose import choose
+from compiler.schedules.gemmini import gemmini_paths
 from sim.job import Memory, Simulation
 from sim.program import run_program
 

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from common.errors import InfeasibleError
 from compiler.layer import Layer
 from compiler.lower import check_schedule, workspaces
-from compiler.lower.choose import choices, choose
-from compiler.lower.estimate import schedule_cycles
 from compiler.lower.realise import realise
 from compiler.schedule import Schedule
+from compiler.schedules.choose import choices, choose
 from explore.candidate import Candidate
 from explore.cost.host import host_costs, host_totals
 from explore.cost.schedules import schedule_costs
@@ -87,13 +86,6 @@ class SearchedSchedules:
         return schedule
 
     def _rated(self, layer: Layer, options: Sequence[Schedule]) -> list[float]:
-        """What one run of the layer adds to the objective, by schedule; cycles alone where an energy is unknown."""
-        cycles = [schedule_cycles(layer, one, self._accelerator) for one in options]
-        try:
-            costs = schedule_costs([layer] * len(options), options, self._accelerator, "instruction")
-        except InfeasibleError:
-            return cycles
-        return [
-            taken * self._per_cycle + cost.energy_pj * self._per_pj
-            for taken, cost in zip(cycles, costs, strict=True)
-        ]
+        """What one run of the layer adds to the objective, by schedule."""
+        costs = schedule_costs([layer] * len(options), options, self._accelerator, "instruction")
+        return [cost.latency_cycles * self._per_cycle + cost.energy_pj * self._per_pj for cost in costs]

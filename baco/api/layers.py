@@ -130,13 +130,13 @@ def schedule_for(
     does not hold the layer.
     """
     from compiler.layer_program import check_layer_memory
-    from compiler.lower.choose import Style, choose
+    from compiler.schedules.choose import Style, choose
 
     if style not in STYLES:
         raise InputError(f"there is no code style '{style}'", hint=did_you_mean(style, STYLES))
     check_layer_memory(layer)  # before tilings of something endless are looked at
     if baseline:
-        from compiler.heuristic import gemmini_schedule
+        from compiler.schedules.gemmini import gemmini_schedule
 
         if mapping is not None or style == "explicit":
             raise InputError("--baseline is a choice of its own, without --mapping or --style explicit")

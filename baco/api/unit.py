@@ -89,10 +89,10 @@ def layer_unit(
 
     Raises InfeasibleError where main memory does not hold the tensors, or no code can be written.
     """
+    from compiler.latency import schedule_cycles
     from compiler.layer_program import layer_buffers, layer_module
     from compiler.layer_reference import draw_tensors, layer_result
     from compiler.lower import requirement
-    from compiler.lower.estimate import schedule_cycles
     from compiler.lower.linalg_form import compile_layer
 
     tensors = draw_tensors(layer, seed)

@@ -5,7 +5,7 @@
 | stage | accelerator | mappings |
 |---|---|---|
 | default | gemmini-default | tiling of Gemmini's C library |
-| partition | gemmini-default | block sizes as this compiler chooses them (`compiler.lower.choose`) |
+| partition | gemmini-default | block sizes as this compiler chooses them (`compiler.schedules.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
 | analytical | at most that area, searched | optimal by the reference model |
 | learned | likewise | searched with the instruction-aware model, effort spread evenly over layers |
@@ -26,7 +26,7 @@ from bench.paper.cache import Cache, Json
 from bench.paper.systems import DEFAULT, TOLERANCE, Found, best_candidate, equal_area
 from common.errors import BacoError
 from compiler.layer import Layer
-from compiler.lower.choose import choose
+from compiler.schedules.choose import choose
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model

@@ -1,6 +1,13 @@
 """The instruction-aware latency model: cycles of a mapping as the compiler realises it, from the commands it takes."""
 
 from compiler.latency.batch import HardwareBatch, LayerBatch
-from compiler.latency.model import InstructionLatency, latency, predict_layers
+from compiler.latency.model import InstructionLatency, latency, predict_layers, schedule_cycles
 
-__all__ = ["HardwareBatch", "InstructionLatency", "LayerBatch", "latency", "predict_layers"]
+__all__ = [
+    "HardwareBatch",
+    "InstructionLatency",
+    "LayerBatch",
+    "latency",
+    "predict_layers",
+    "schedule_cycles",
+]

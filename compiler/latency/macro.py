@@ -280,7 +280,7 @@ def _pooled(
 
 
 def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
-    """As `compiler.heuristic.downsamples`."""
+    """As `compiler.schedules.gemmini.downsamples`."""
     problem = layers.problem
     even = (torch.remainder(layers.height, 2) < 0.5) & (torch.remainder(layers.width, 2) < 0.5)
     unpadded = (layers.top < 0.5) & (layers.left < 0.5) & (layers.pool_size < 0.5)

@@ -36,7 +36,15 @@ from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 
-__all__ = ["TERMS", "Constants", "InstructionLatency", "constants", "latency", "predict_layers"]
+__all__ = [
+    "TERMS",
+    "Constants",
+    "InstructionLatency",
+    "constants",
+    "latency",
+    "predict_layers",
+    "schedule_cycles",
+]
 
 
 @dataclass(frozen=True)
@@ -344,3 +352,8 @@ def predict_layers(
         whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
         found |= {place: whole.take(slice(at, at + 1)) for at, place in enumerate(places)}
     return [found[place] for place in range(len(layers))]
+
+
+def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> float:
+    """Cycles from the first command of a layer's code to the end of its last store; see `predict_layers`."""
+    return predict_layers([layer], [schedule], accelerator)[0].cycles.item()

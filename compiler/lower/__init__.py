@@ -1,7 +1,7 @@
 """Layers to accelerator commands: one file a code style.
 
 `emit_layer` writes a layer as its schedule says, `workspaces` tells what main memory that takes beside the layer's
-tensors, and `compiler.lower.choose` picks a schedule. What a style needs is imported when it is asked for, since most
+tensors, and `compiler.schedules.choose` picks a schedule. What a style needs is imported when it is asked for, since most
 programs have one.
 """
 

@@ -1,4 +1,4 @@
-"""Cycles of schedules, estimated: of one, and of many tilings of a macro at once."""
+"""Cycles of macro schedules: of one, and of many tilings of a macro at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from compiler.layer import Layer
 from compiler.lower.arrays import NUMPY, Values
-from compiler.lower.explicit_choice import explicit_cycles
-from compiler.lower.grouped import packed_layer
 from compiler.lower.loop_conv_check import AXES, plan_loop_conv
 from compiler.lower.loop_ws import Product, check_loop_ws
 from compiler.lower.macro_cycles import (
@@ -25,7 +23,7 @@ from compiler.lower.macro_cycles import (
     product_macro,
 )
 from compiler.lower.traffic import Machine
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 
 __all__ = [
     "conv_cycles",
@@ -33,28 +31,12 @@ __all__ = [
     "macro_cycles",
     "macro_numbers",
     "product_cycles",
-    "schedule_cycles",
 ]
 
 Numbers = NDArray[np.float64]
 #: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element:
 #: measured where the workspace fits its cache (7 by 7 pixels, 4 to 32 groups at once; up to 1.4 times as much beyond).
 _CLEAR, _BEGIN, _COPY = 13.5, 2.0, 5.0
-
-
-def schedule_cycles(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> float:
-    """Cycles from the first command of a layer's code to the end of its last store.
-
-    Raises InfeasibleError for a macro schedule that cannot be carried out.
-    """
-    if isinstance(schedule, ExplicitSchedule):
-        return explicit_cycles(layer, schedule.mapping, accelerator)
-    if isinstance(schedule, DepthwiseSchedule):
-        inner = packed_layer(layer, schedule.packed)
-        return explicit_cycles(inner, schedule.mapping, accelerator) + expansion_cycles(
-            layer, schedule.packed
-        )
-    return float(macro_cycles(layer, schedule, accelerator).total)
 
 
 def macro_cycles(

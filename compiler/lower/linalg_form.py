@@ -65,14 +65,11 @@ _CLASSES = {Problem, Layout, Pooling, Mapping}
 
 
 def compile_layer(
-    layer: Layer, accelerator: Accelerator, schedule: Schedule | None = None, *, name: str = "layer"
+    layer: Layer, accelerator: Accelerator, schedule: Schedule, *, name: str = "layer"
 ) -> ModuleOp:
-    """A module at the `linalg` level with one function that is the layer, its schedule attached (the best by estimate
-    unless one is given); the pass `linalg-to-instgem` lowers it. Raises as `workspaces` and `choose`."""
-    from compiler.lower.choose import choose  # numpy, where no schedule is given
-
-    chosen = choose(layer, accelerator) if schedule is None else schedule
-    return ModuleOp([layer_function(layer, chosen, accelerator, name)])
+    """A module at the `linalg` level with one function that is the layer, its schedule attached; the pass
+    `linalg-to-instgem` lowers it. Raises as `workspaces`."""
+    return ModuleOp([layer_function(layer, schedule, accelerator, name)])
 
 
 def layer_function(

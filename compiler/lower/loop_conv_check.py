@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import downsamples
 from compiler.layer import Layer
 from compiler.lower.loop_ws import check_epilogue, check_halves
 from compiler.lower.reuse import Reuse, Trip, plan_reuse
@@ -183,3 +182,15 @@ def _check_fields(
     for name, (number, bits) in limits.items():
         if number >> bits:
             raise InfeasibleError(f"LOOP_CONV_WS has {bits} bits for the {name}, not enough for {number}")
+
+
+def downsamples(layer: Layer) -> bool:
+    """Whether the macro's mode for windows of one pixel and stride 2 applies: it skips what no window touches."""
+    p = layer.problem
+    return (
+        p.R == p.S == 1
+        and p.stride_h == p.stride_w == 2
+        and layer.padding == (0, 0)
+        and layer.pooling is None
+        and layer.size[0] % 2 == layer.size[1] % 2 == 0
+    )

@@ -22,10 +22,9 @@ import numpy as np
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import downsamples
 from compiler.layer import Layer
 from compiler.lower.grouped import packed_layer
-from compiler.lower.loop_conv_check import plan_loop_conv
+from compiler.lower.loop_conv_check import downsamples, plan_loop_conv
 from compiler.lower.loop_ws import Product, as_product, check_loop_ws
 from compiler.lower.reuse import Trip, plan_reuse
 from compiler.mapping.nest import Mapping, packed_groups

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FixedPoint", "fixed_point", "float32", "saturate8", "scale_int8"]
+__all__ = ["FixedPoint", "distinct", "fixed_point", "float32", "saturate8", "scale_int8"]
 
 
 def saturate8(x: np.ndarray) -> np.ndarray:
@@ -73,3 +73,10 @@ def fixed_point(factor: float, bits: int = 31) -> FixedPoint:
     if abs(multiplier) >= 2**bits:  # the mantissa was rounded up to 1
         multiplier, shift = multiplier // 2, shift - 1
     return FixedPoint(multiplier, max(shift, 1))
+
+
+def distinct(array: np.ndarray) -> np.ndarray:
+    """An array of one element where one number in memory stands for all elements (`numpy.broadcast_to`), else the array."""
+    if array.size > 1 and not any(array.strides):
+        return array[(slice(0, 1),) * array.ndim]
+    return array

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from common.errors import InputError, Location
-from compiler.network.arithmetic import float32, saturate8
+from compiler.network.arithmetic import distinct, float32, saturate8
 from compiler.network.calibrate import Ranges
 from compiler.network.graph import Dtype, IntegerOperator, Map, QuantisedNetwork, Role, Value
 from compiler.network.parameters import Parameters
@@ -127,9 +127,9 @@ class IntegerBuilder:
 
     def quantised(self, name: str, array: np.ndarray) -> View:
         """A real constant as int8 with a scale of its own."""
-        numbers = array.astype(np.float64)
+        numbers = distinct(array).astype(np.float64)
         scale = self.scale_for(float(np.abs(numbers).max(initial=0.0)) or 1.0)
-        return self.constant(name, saturate8(np.rint(numbers / scale)), scale)
+        return self.constant(name, np.broadcast_to(saturate8(np.rint(numbers / scale)), array.shape), scale)
 
     def tensor(
         self,

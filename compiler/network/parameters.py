@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from common.errors import InputError, Location
+from compiler.network.arithmetic import distinct
 from workloads.semantics import Parameter
 
-__all__ = ["Parameters"]
+__all__ = ["ParameterShapes", "Parameters"]
 
 #: Elements of parameters that are kept in memory.
 _KEPT_BYTES = 512 << 20
+#: Elements of parameters whose values a sketch of a network takes as they are: masks, tables and factors matter, large
+#: weights do not.
+_FEW = 1 << 16
 
 
 class Parameters:
@@ -44,6 +50,10 @@ class Parameters:
                 del self._kept[next(iter(self._kept))]
         return self._kept[key][1]
 
+    def scaled(self, p: Parameter, factor: np.ndarray | float) -> np.ndarray:
+        """Elements times a factor, float64."""
+        return np.asarray(self(p).astype(np.float64) * factor)
+
     def _elements(self, parameter: Parameter) -> np.ndarray:
         try:
             value = parameter.value()
@@ -58,3 +68,17 @@ class Parameters:
         if value.dtype.kind not in "fiub":
             value = value.astype(np.float32)  # bfloat16 and other types that numpy does not have itself
         return value
+
+
+class ParameterShapes(Parameters):
+    """Parameters of the right shapes; large ones hold one number everywhere, and take no memory."""
+
+    def scaled(self, p: Parameter, factor: np.ndarray | float) -> np.ndarray:
+        """As for `Parameters`; what holds one number everywhere is left as it is."""
+        value = self(p)
+        return value if value.size != distinct(value).size else super().scaled(p, factor)
+
+    def _elements(self, parameter: Parameter) -> np.ndarray:
+        if math.prod(parameter.shape) <= _FEW:
+            return super()._elements(parameter)
+        return np.broadcast_to(np.float32(0.01), parameter.shape)

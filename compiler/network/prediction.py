@@ -1,6 +1,6 @@
-"""Cycles that every step of a network's program will take, without running it.
+"""Cycles and energy that every step of a network's program will take, without running it.
 
-* Layers: the estimate that schedules are chosen by.
+* Layers: the latency that schedules are chosen by.
 * Additions and poolings on the accelerator: the bytes they move through main memory, or the commands that the host
   core writes for them if that takes longer.
 * The host's functions: `compiler.network.host_model`.
@@ -13,47 +13,85 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from accel.config import Accelerator
+from compiler.latency import predict_layers
 from compiler.layer import Layer
-from compiler.lower.estimate import schedule_cycles
 from compiler.lower.explicit_pool import check_pool
 from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.network.addition import MOVE_BYTES, AdditionCode
-from compiler.network.host_model import host_cycles
-from compiler.network.host_work import host_work
+from compiler.network.host_model import MISS_CYCLES, host_cycles
+from compiler.network.host_work import LINE_BYTES, host_work
+from compiler.network.lowering import LoweredNetwork
 from compiler.network.program import NetworkProgram
 from compiler.network.steps import Pointer, Step
 
-__all__ = ["predict_steps"]
+__all__ = ["INSTRUCTION_PJ", "StepCost", "host_energy_pj", "predict_step", "predict_steps"]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
 #: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways.
 _START = 4 * MEMORY_LATENCY
+#: Energy of an instruction of the host core (`host_energy_pj`).
+INSTRUCTION_PJ = 25.0
+#: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
+#: tables and averages, measured.
+_PER_CYCLE = 0.95
 
 
-def predict_steps(built: NetworkProgram, accelerator: Accelerator) -> list[float]:
-    """Predicted cycles of every step of a network's program, in order."""
-    return [_step(built, step, accelerator) for step in built.lowered.steps]
+class StepCost(NamedTuple):
+    """Predicted cost of a step.
+
+    Attributes:
+        cycles: until the next step can begin.
+        energy_pj: of accelerator, host core and main memory; 0 for a layer, whose energy depends on its mapping.
+    """
+
+    cycles: float
+    energy_pj: float
 
 
-def _step(built: NetworkProgram, step: Step, accelerator: Accelerator) -> float:
-    lowered = built.lowered
-    if step.function in lowered.layers:
-        code = lowered.layers[step.function]
-        return schedule_cycles(code.layer, code.schedule, accelerator)
+def predict_steps(built: NetworkProgram, accelerator: Accelerator) -> list[StepCost]:
+    """Predicted cost of every step of a network's program, in order."""
+    layers = built.lowered.layers
+    codes = list(layers.values())
+    found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
+    cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
+    return [
+        StepCost(cycles[step.function], 0.0)
+        if step.function in layers
+        else predict_step(built.lowered, step, accelerator)
+        for step in built.lowered.steps
+    ]
+
+
+def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:
+    """Predicted cost of a step that is no layer."""
     if step.function in lowered.additions:
         return _addition(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
-    return _host(built, step)
+    return _host(lowered, step, accelerator)
 
 
-def _addition(code: AdditionCode, accelerator: Accelerator) -> float:
-    """Two loads and a store; see `compiler.network.addition` for the tiles."""
+def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) -> float:
+    """Energy of the host core: its instructions, and cache lines that it brings from main memory.
+
+    25 pJ an instruction: Zaruba and Benini, "The Cost of Application-Class Processing" (TVLSI 2019), report up to
+    40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
+    """
+    return instructions * INSTRUCTION_PJ + lines * LINE_BYTES * accelerator.energy.dram_pj
+
+
+def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
+    """Two loads and a store; see `compiler.network.addition` for the tiles.
+
+    Each sum is a product with the identity and an addend: a multiplication in every row of the array, a stationary word,
+    an access of the accumulator each way, three reads and two writes of the scratchpad, three bytes of main memory.
+    """
     nest, dim = code.nest, accelerator.dim
     outer, extent, _ = nest.split()
     rows = float(math.prod(outer.shape))
@@ -65,10 +103,20 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> float:
     tiles = math.ceil(rows / dim) * math.ceil(extent / MOVE_BYTES)
     passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
     commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
-    return max(memory, commands * _COMMAND_CYCLES) + _START
+    sums, table = rows * extent, accelerator.energy
+    scratchpad_pj = float(table.scratchpad_pj(float(accelerator.scratchpad_kib)))
+    each = dim * table.mac_pj + (dim + 1) * table.register_pj + 5 * scratchpad_pj + 3 * table.dram_pj
+    energy = sums * (each + 2 * _accumulator_pj(accelerator))
+    return StepCost(max(memory, commands * _COMMAND_CYCLES) + _START, energy)
 
 
-def _pooling(layer: Layer, accelerator: Accelerator) -> float:
+def _accumulator_pj(accelerator: Accelerator) -> float:
+    return float(
+        accelerator.energy.accumulator_pj(float(accelerator.accumulator_kib), float(accelerator.dim))
+    )
+
+
+def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
     """Every pixel passes through the accumulator, once for each tile whose windows meet it (`emit_pool`).
 
     Loads of one block of channels are short, so that the number in flight limits them and leaves room for stores.
@@ -89,18 +137,28 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> float:
     moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
     commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
     waits = blocks * down * across * 2 * MEMORY_LATENCY if alone else 0.0
-    return max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START
+    read, written = p.N * p.K * pixels, float(p.N * p.K * pool.rows * pool.columns)
+    accesses = (
+        read + written * pool.size**2
+    )  # every pixel is written once, and read for each window that it is in
+    energy = (read + written) * accelerator.energy.dram_pj + accesses * _accumulator_pj(accelerator)
+    return StepCost(max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START, energy)
 
 
 def _read(accelerator: Accelerator, rows: float, columns: int, pitch: int) -> float:
     return float(read_cycles(accelerator, np.array([rows]), np.array([float(columns)]), pitch)[0])
 
 
-def _host(built: NetworkProgram, step: Step) -> float:
+def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:
     parameters, *operands = step.arguments
     assert isinstance(parameters, Pointer)
-    words: Sequence[int] = built.lowered.constants[parameters.value].tolist()
-    places = [built.placement.address(one) if isinstance(one, Pointer) else None for one in operands]
+    words: Sequence[int] = lowered.constants[parameters.value].tolist()
+    places = [
+        (lowered.in_place.get(one.value, one.value), one.offset) if isinstance(one, Pointer) else None
+        for one in operands
+    ]
     work = host_work(step.function, words, places)
     assert work is not None, f"host_work knows every function of host/, and not {step.function}"
-    return host_cycles(work)
+    cycles = host_cycles(work)
+    instructions = _PER_CYCLE * (cycles - MISS_CYCLES * work.misses)
+    return StepCost(cycles, host_energy_pj(instructions, work.misses, accelerator))

@@ -91,9 +91,9 @@ class NetworkProgram:
 
 def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
-    from compiler.heuristic import gemmini_schedule
     from compiler.lower import workspaces
-    from compiler.lower.choose import choose
+    from compiler.schedules.choose import choose
+    from compiler.schedules.gemmini import gemmini_schedule
 
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
         chosen = (

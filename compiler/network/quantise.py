@@ -18,16 +18,16 @@ from compiler.network import normalise_operators as normalise
 from compiler.network import tensor_operators as tensor
 from compiler.network.arithmetic import saturate8
 from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales
-from compiler.network.calibrate import calibrate, index_inputs, needed, random_inputs
+from compiler.network.calibrate import Ranges, calibrate, index_inputs, needed, random_inputs
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.masks import fold_masks
 from compiler.network.memory_bound import check_network_memory
-from compiler.network.parameters import Parameters
+from compiler.network.parameters import Parameters, ParameterShapes
 from compiler.network.transposed import interleave, transposed_convolution
 from workloads.expand import expand
 from workloads.network import Network, Operator, Tensor
 
-__all__ = ["quantise", "quantise_inputs", "real", "runnable"]
+__all__ = ["quantise", "quantise_inputs", "real", "runnable", "sketch"]
 
 #: Function of `workloads.semantics` -> the rule that adds its integer operators.
 RULES: dict[str, Callable[[IntegerBuilder, Operator], None]] = {
@@ -82,6 +82,21 @@ def quantise(
     parameters = Parameters(network.source, seed)
     network = runnable(network, parameters, layers)
     ranges = calibrate(network, parameters, samples or [random_inputs(network, seed)])
+    return _integers(network, parameters, ranges, scales, seed)
+
+
+def sketch(network: Network, layers: int | None = None) -> QuantisedNetwork:
+    """The network in integers of the right shapes, whatever their values: what its operators cost, not what they compute.
+
+    Raises as `quantise`.
+    """
+    parameters = ParameterShapes(network.source)
+    return _integers(runnable(network, parameters, layers), parameters, Ranges(), "float", 0)
+
+
+def _integers(
+    network: Network, parameters: Parameters, ranges: Ranges, scales: Scales, seed: int
+) -> QuantisedNetwork:
     b = IntegerBuilder(network, parameters, ranges, scales)
     indices = index_inputs(network)
     for x in network.inputs:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.network.arithmetic import float32, saturate8
+from compiler.network.arithmetic import distinct, float32, saturate8
 from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of
 from compiler.network.fusion import Epilogue, batchnorm_line, follow, rectifier
 from compiler.network.graph import Addition, Convolution, Map, MatMul
@@ -41,6 +41,7 @@ def quantise_weights(
 
     The scale is raised where the bias would not fit beside the largest possible sum of products.
     """
+    shape, weight = weight.shape, distinct(weight)
     if not np.isfinite(weight).all() or (bias is not None and not np.isfinite(bias).all()):
         raise b.error(op, "its parameters are not all finite numbers")
     largest = float(np.abs(weight).max(initial=0.0)) or 1.0
@@ -49,12 +50,12 @@ def quantise_weights(
     if room < 2**24:
         raise b.error(op, f"sums of {fan_in} products do not fit into 32 bits")
     if bias is None or not bias.any():
-        return saturate8(np.rint(weight / scale)), None, scale
+        return np.broadcast_to(saturate8(np.rint(weight / scale)), shape), None, scale
     needed = float(np.abs(bias).max()) / (source * room)
     if scale < needed:
         scale = b.scale_for(needed * 127)
     integers = np.clip(np.rint(bias / (scale * source)), -room, room).astype(np.int32)
-    return saturate8(np.rint(weight / scale)), integers, scale
+    return np.broadcast_to(saturate8(np.rint(weight / scale)), shape), integers, scale
 
 
 def result(b: IntegerBuilder, e: Epilogue, order: tuple[int, ...] | None) -> tuple[View, View | None]:
@@ -243,7 +244,7 @@ def matmul(b: IntegerBuilder, op: Operator) -> None:
     a_view = _matrix(b, b.operand(left, op) if flattened is None else flattened.view, op, row=True)
     batch_left = a_view.shape[:-2]
     if isinstance(right, Parameter):
-        real = b.parameters(right).astype(np.float64) * factor
+        real = b.parameters.scaled(right, factor)
         real = real.reshape(-1, 1) if vector else real
         if flattened is not None:
             real = flattened.reordered(real)

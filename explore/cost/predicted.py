@@ -20,13 +20,12 @@ from torch import Tensor
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import downsamples
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.batch import Resource
 from compiler.layer import Layer
 from compiler.lower.estimate import expansion_cycles
 from compiler.lower.grouped import packed_layer
-from compiler.lower.loop_conv_check import plan_loop_conv
+from compiler.lower.loop_conv_check import downsamples, plan_loop_conv
 from compiler.lower.loop_ws import as_product, check_loop_ws
 from compiler.lower.realise import macro_form, realise
 from compiler.mapping.batch import AXES, MappingBatch

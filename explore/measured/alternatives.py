@@ -9,9 +9,9 @@ from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layer import Layer
 from compiler.lower import check_schedule
-from compiler.lower.choose import choices
 from compiler.lower.realise import mapping_of, realise
 from compiler.mapping.nest import Mapping
+from compiler.schedules.choose import choices
 from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.text import parse_schedule, schedule_text, style_of

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import gemmini_schedule
 from compiler.layer import Layer
 from compiler.lower import check_schedule
-from compiler.lower.choose import choose
 from compiler.schedule import Schedule
+from compiler.schedules.choose import choose
+from compiler.schedules.gemmini import gemmini_schedule
 from explore.constraints import Constraints
 from explore.cost.model import CostModel
 from explore.space import DesignSpace
@@ -56,7 +56,7 @@ def reference_space(space: DesignSpace) -> DesignSpace:
 def baseline_design(
     space: DesignSpace, tasks: Sequence[Task], layers: Sequence[Layer], model: CostModel
 ) -> Design:
-    """The reference machine with what Gemmini's library would run on it (`compiler.heuristic`).
+    """The reference machine with what Gemmini's library would run on it (`compiler.schedules.gemmini`).
 
     Convolutions of one pixel are matrix products, as in the ResNet-50 that comes with Gemmini; as convolutions they would
     take up to three times as long. Layers that the library's macros cannot express run as this compiler chooses, which the

@@ -9,8 +9,8 @@ from bench.compiler import bench_compiler, geometric_mean, layer_program, report
 from bench.layer_shapes import layer_shapes
 from common.errors import InputError
 from compiler.layer import Layer
-from compiler.lower.choose import choose
 from compiler.schedule import LoopWsSchedule
+from compiler.schedules.choose import choose
 from sim.program import run_program
 from workloads.problem import Problem
 

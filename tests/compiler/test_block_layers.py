@@ -11,9 +11,9 @@ from compiler.codegen.program import build_program
 from compiler.layer import Layer, Pooling
 from compiler.layer_program import layer_buffers
 from compiler.layer_reference import draw_tensors, layer_result
-from compiler.lower.choose import choose
 from compiler.lower.linalg_form import compile_layer
 from compiler.passes.linalg_to_instgem import lower_block_functions
+from compiler.schedules.choose import choose
 from sim.program import run_program
 from workloads.problem import Problem
 

@@ -22,11 +22,11 @@ from compiler.latency.model import Constants, constants
 from compiler.latency.tiling import Rounding
 from compiler.latency.transfers import lowest_bit
 from compiler.layer import Layer
-from compiler.lower.choose import choose
 from compiler.lower.realise import realise
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
 from compiler.schedule import ExplicitSchedule
+from compiler.schedules.choose import choose
 from explore.measure.dataset import Dataset, read_dataset
 from workloads.problem import DIMS, Problem
 

@@ -14,11 +14,11 @@ from common.errors import InfeasibleError
 from compiler.layer import Layer, Layout, Pooling
 from compiler.lower.arrays import NUMPY
 from compiler.lower.bound import bound, pass_cycles
-from compiler.lower.choose import choices, choose
 from compiler.lower.loop_conv_check import plan_loop_conv
 from compiler.lower.reuse import Trip, plan_reuse
 from compiler.lower.traffic import MEMORY_LATENCY, Machine, load_rows, request_table, store_bytes
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.schedules.choose import choices, choose
 from workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default")

@@ -8,11 +8,11 @@ import torch
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from bench.layer_shapes import layer_shapes
+from compiler.latency import schedule_cycles
 from compiler.latency.batch import HardwareBatch, LayerBatch
 from compiler.latency.macro import is_macro, macro_latency
 from compiler.latency.tiling import Rounding
 from compiler.layer import Layer
-from compiler.lower.estimate import schedule_cycles
 from compiler.lower.realise import flat_layer, mapping_of, realise
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
@@ -79,7 +79,7 @@ def test_same_as_the_compilers():
 
 
 def test_same_for_the_compilers_choice():
-    from compiler.lower.choose import choose
+    from compiler.schedules.choose import choose
 
     cases, wanted = [], []
     for named in layer_shapes(("resnet50",))[::3]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from compiler.layer import Layer
-from compiler.lower.choose import choices
 from compiler.lower.realise import macro_form, mapping_of, realise
 from compiler.mapping.nest import requirement
 from compiler.schedule import ExplicitSchedule
+from compiler.schedules.choose import choices
 from explore.cost.predicted import InstructionModel
 from explore.genome import (
     FLOW,

@@ -17,8 +17,8 @@ from accel.isa import encode
 from common.errors import InputError, StorageError
 from compiler.layer import Layer, Layout, Pooling
 from compiler.layer_reference import layer_result
-from compiler.lower.choose import choices
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedules.choose import choices
 from explore.measure.accelerators import SETS, accelerators_of
 from explore.measure.dataset import NUMBERS, Row, measured_stratum, read_dataset, write_dataset
 from explore.measure.energy import counted_energy

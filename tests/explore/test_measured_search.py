@@ -14,8 +14,8 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InputError
 from compiler.layer import Layer
-from compiler.lower.choose import choices
 from compiler.lower.realise import mapping_of
+from compiler.schedules.choose import choices
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import InfeasibleError
+from compiler.latency import schedule_cycles
 from compiler.layer import Layer, Pooling
-from compiler.lower.estimate import schedule_cycles
 from compiler.lower.realise import realise
 from explore.candidate import Candidate
 from explore.engine import run_exploration

@@ -21,8 +21,8 @@ import torch
 
 from accel.presets import load_accelerator
 from compiler.layer import Layer
-from compiler.lower.choose import choices
 from compiler.lower.realise import mapping_of
+from compiler.schedules.choose import choices
 from explore.engine import run_exploration
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob

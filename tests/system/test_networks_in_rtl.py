@@ -22,7 +22,9 @@ def run_in_rtl(spec: str, accelerator: Accelerator, layers: int | None = None) -
     """Run a built-in network with random parameters; every boundary has to be right."""
     unit = prepare_network(NetworkRequest(spec, accelerator, layers))
     built = unit.compile(check=False)
-    run = run_network(built, unit.reference, "rtl", predicted=predict_steps(built, accelerator))
+    run = run_network(
+        built, unit.reference, "rtl", predicted=[one.cycles for one in predict_steps(built, accelerator)]
+    )
     assert run.result.exit_code == 0
     assert [str(one) for one in run.wrong] == []
     assert [one.operator for one in run.checked] == [op.name for op in unit.network.operators]

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.heuristic import downsamples, gemmini_paths
+from compiler.latency import schedule_cycles
 from compiler.layer import Layer
 from compiler.lower.equal_parts import equal_parts
-from compiler.lower.estimate import conv_cycles, expansion_cycles, product_cycles, schedule_cycles
+from compiler.lower.estimate import conv_cycles, expansion_cycles, product_cycles
 from compiler.lower.explicit import explicit_workspaces
-from compiler.lower.explicit_choice import explicit_mappings
 from compiler.lower.grouped import packed_layer, packed_workspaces
-from compiler.lower.loop_conv_check import AXES, plan_loop_conv
+from compiler.lower.loop_conv_check import AXES, downsamples, plan_loop_conv
 from compiler.lower.loop_ws import check_loop_ws
 from compiler.lower.realise import packed_pixels
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedules.explicit import explicit_mappings
+from compiler.schedules.gemmini import gemmini_paths
 
 __all__ = ["Choice", "Style", "choices", "choose"]
 

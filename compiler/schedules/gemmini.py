@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from accel.config import Accelerator
 from compiler.layer import Layer
+from compiler.lower.loop_conv_check import downsamples
 from compiler.lower.loop_ws import as_product
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule
 
@@ -64,18 +65,6 @@ def gemmini_paths(layer: Layer, accelerator: Accelerator) -> list[LoopWsSchedule
     """What the library would do on each of its paths that the layer can take: of two, a programmer takes the better."""
     paths = [gemmini_schedule(layer, accelerator, pointwise_products=products) for products in (True, False)]
     return paths if paths[0] != paths[1] else paths[:1]
-
-
-def downsamples(layer: Layer) -> bool:
-    """Whether the macro's mode for windows of one pixel and stride 2 applies: it skips what no window touches."""
-    p = layer.problem
-    return (
-        p.R == p.S == 1
-        and p.stride_h == p.stride_w == 2
-        and layer.padding == (0, 0)
-        and layer.pooling is None
-        and layer.size[0] % 2 == layer.size[1] % 2 == 0
-    )
 
 
 def gemmini_matmul_tile(
