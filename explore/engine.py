@@ -30,6 +30,7 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND, PHASE, provable, prove
 from explore.records import SessionRecord, SetupRecord, provenance_record
+from explore.rest import RestOfPrograms
 from explore.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
 from explore.serialize import workload_to_json
 from explore.shortfall import Shortfall, shortfall
@@ -150,6 +151,7 @@ def describe_setup(
     searcher: str,
     seed: int,
     cost_model: CostModelName = "reference",
+    rest: RestOfPrograms | None = None,
 ) -> SetupRecord:
     """What determines a study's result, budget and versions apart, as plain JSON.
 
@@ -164,6 +166,7 @@ def describe_setup(
         "searcher": searcher,
         "seed": int(seed),
         "cost_model": cost_model,
+        "rest": None if rest is None else rest.to_json(),
     }
 
 
@@ -180,6 +183,7 @@ def run_exploration(
     resume: bool = False,
     proof: bool = False,
     cost_model: str | None = None,
+    whole: bool = True,
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Outcome:
@@ -201,6 +205,8 @@ def run_exploration(
             the instruction-aware model, with which there is no proof.
         cost_model: a name in `explore.cost.choice.COST_MODELS`; by default that of the study to resume, or of
             `default_cost_model`.
+        whole: minimise what whole programs cost, with everything beside the tensor operators; else these alone, as the
+            reference model always does.
         command: the command line to reproduce the study; by default this process's.
 
     Raises:
@@ -220,7 +226,16 @@ def run_exploration(
             progress.note(text)
 
     model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
-    record = describe_setup(workload, space, objective, searcher, seed, model_name)
+    rest = None
+    if whole and model_name == "instruction":
+        from explore.cost.rest import rest_in_space  # loads the compiler
+
+        rest = rest_in_space(workload, space)
+        for name, reason in rest.reasons.items():
+            note(
+                f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
+            )
+    record = describe_setup(workload, space, objective, searcher, seed, model_name, rest)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
     made = provenance_record(provenance)
     path = output_folder(out) / FILE_NAME
@@ -228,6 +243,7 @@ def run_exploration(
     with contextlib.ExitStack() as stack:
         if study is not None:
             stack.enter_context(study)
+            rest = study.rest
         sessions = study.sessions() if study is not None else []
         default = DEFAULT_SAMPLES[model_name]
         budget = _budget(sessions, samples, time_limit, len(workload.tasks), default)
@@ -235,13 +251,13 @@ def run_exploration(
         short = shortfall(space)
         if short is not None:
             room = dataclasses.replace(space, constraints=with_bounds(space.constraints, short.feasible))
-            roomy = make_cost_model(model_name, layers, room)
+            roomy = make_cost_model(model_name, layers, room, rest)
             raise _no_accelerator(
                 short, searcher, SearchSetup(workload.tasks, space, objective, None, seed, roomy)
             )
-        model = make_cost_model(model_name, layers, space)
+        model = make_cost_model(model_name, layers, space, rest)
         proven_none = impossible(
-            limits_of(workload.tasks, space, layers if model.name == "instruction" else None)
+            limits_of(workload.tasks, space, layers if model.name == "instruction" else None, rest)
         )
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
         proof = proof and model.exact and provable(space, objective)
@@ -331,6 +347,11 @@ def _differences(study: Study, record: SetupRecord, tasks: Sequence[Task]) -> li
         before, now = dict(study.setup)[name], dict(record)[name]
         if before != now:
             found.append(f"{name.replace('_', ' ')} is {before} in the study, {now} now")
+    before, now = (
+        "whole programs" if one["rest"] else "tensor operators alone" for one in (study.setup, record)
+    )
+    if before != now:
+        found.append(f"costs are those of {before} in the study, of {now} now")
     return found
 
 

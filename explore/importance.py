@@ -41,6 +41,8 @@ class ImportanceEstimator:
         self.latency = np.full(size, np.inf)
         self.previous_energy = np.full(size, np.inf)
         self.previous_latency = np.full(size, np.inf)
+        #: Energy and latency of what the program does beside the layers.
+        self.rest = np.zeros(2)
 
     def update(self, layer: int, energy: float, latency: float, improved: bool) -> None:
         """Record one unit spent on `layer` and the cost of its current mapping afterwards."""
@@ -71,8 +73,8 @@ class ImportanceEstimator:
         fresh = self.units == 0
         if fresh.any():
             return np.where(fresh, -np.inf, 0.0)
-        total_energy = float(portable.dot(self.energy, self.counts))
-        total_latency = float(portable.dot(self.latency, self.counts))
+        total_energy = float(portable.dot(self.energy, self.counts) + self.rest[0])
+        total_latency = float(portable.dot(self.latency, self.counts) + self.rest[1])
         change_e = self._forecast(self.energy, self.previous_energy)
         change_l = self._forecast(self.latency, self.previous_latency)
         gain = self.counts * (total_latency * change_e + total_energy * change_l)

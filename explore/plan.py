@@ -16,10 +16,8 @@ from compiler.lower.realise import realise
 from compiler.schedule import Schedule
 from compiler.schedules.choose import choices, choose
 from explore.candidate import Candidate
-from explore.cost.host import host_costs, host_totals
 from explore.cost.schedules import schedule_costs
 from explore.objective import Objective
-from workloads.network import Network
 
 __all__ = ["SearchedSchedules"]
 
@@ -32,25 +30,23 @@ class SearchedSchedules:
     """The schedules of a network's layers on a design; a `compiler.network.lowering.Scheduler`.
 
     What a layer's schedule adds to the objective of the whole program is estimated to first order: a change of the
-    latency T and the energy E changes their product by E·dT + T·dE, where T includes the operators on the host.
+    latency T and the energy E changes their product by E·dT + T·dE; both are those of the design.
 
     Args:
         design: its mappings are taken for layers of the same problem.
         objective: of several, the first decides; area is given, so that it stands for the energy-delay product.
-        network: that is compiled.
 
     Attributes:
         searched, chosen: layers carried out as the search mapped them, and as the compiler chooses.
     """
 
-    def __init__(self, design: Candidate, objective: Objective, network: Network) -> None:
+    def __init__(self, design: Candidate, objective: Objective) -> None:
         self._accelerator = design.accelerator
         self._mappings = {
             task.problem: mapping for task, mapping in zip(design.tasks, design.mappings, strict=True)
         }
-        host, _ = host_totals(host_costs(network, design.accelerator))
         cost, metric = design.cost, objective.metrics[0]
-        self._per_cycle = 0.0 if metric == "energy" else 1 / (cost.latency_cycles + host)
+        self._per_cycle = 0.0 if metric == "energy" else 1 / cost.latency_cycles
         self._per_pj = 0.0 if metric == "latency" else 1 / cost.energy_pj
         self.searched = self.chosen = 0
 

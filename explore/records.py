@@ -23,7 +23,10 @@ __all__ = [
 
 
 class SetupRecord(TypedDict):
-    """What determines a study's result, budget and versions apart (see `explore.engine.describe_setup`)."""
+    """What determines a study's result, budget and versions apart (see `explore.engine.describe_setup`).
+
+    `rest` is what programs do beside the tasks (`explore.rest.RestOfPrograms`); None where costs are of the tasks alone.
+    """
 
     workload: dict[str, Any]
     space: str
@@ -33,6 +36,7 @@ class SetupRecord(TypedDict):
     searcher: str
     seed: int
     cost_model: CostModelName
+    rest: dict[str, Any] | None
 
 
 class ProvenanceRecord(TypedDict):

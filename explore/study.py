@@ -39,6 +39,7 @@ from explore.records import (
     session_from_json,
     setup_from_json,
 )
+from explore.rest import RestOfPrograms
 from explore.search.base import Searcher, State
 from explore.serialize import (
     candidate_from_json,
@@ -406,6 +407,11 @@ class Study:
         """The model whose costs the study holds."""
         return self.setup["cost_model"]
 
+    @property
+    def rest(self) -> RestOfPrograms | None:
+        """What programs do beside the tasks; None where the study's costs are of the tasks alone."""
+        return self._rest
+
     def workload(self) -> Workload:
         """The networks explored, as whole graphs."""
         return self._workload
@@ -459,6 +465,11 @@ class Study:
         self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
         self.objective = Objective.parse(self.setup["objective"])
         self._workload = workload_from_json(self.setup["workload"])
+        rest = self.setup["rest"]
+        self._rest = None if rest is None else RestOfPrograms.from_json(rest)
+        names = {one.name for one in self._workload.networks}
+        if self._rest is not None and {*self._rest.weights, *self._rest.operators} != names:
+            raise ValueError("the rest of its programs is not that of its networks")
         if self.tasks != self._workload.tasks:
             raise ValueError("its tasks are not those of its networks")
 

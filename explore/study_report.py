@@ -16,15 +16,17 @@ from explore.cost.bound import capacity_bound
 from explore.cost.detail import layer_details, schedule_details
 from explore.cost.host import host_costs
 from explore.cost.limits import limits_of
-from explore.cost.model import make_cost_model
+from explore.cost.model import CostModel, make_cost_model
 from explore.cost.schedules import schedule_costs, standing_mappings
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND
+from explore.reference_machine import reference_machine
 from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord, write_report
+from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
 from explore.study import Study
-from explore.validate.baseline import baseline_schedules, reference_machine
+from explore.validate.baseline import baseline_schedules
 from explore.validate.merge import merge
 from explore.validate.result import ValidatedDesign
 from explore.validate.run import validated_designs
@@ -88,13 +90,14 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
             ended=ended,
             notes=notes,
             cost_model=study.cost_model,
+            whole=study.rest is not None,
         )
-        provenance, objective = study.provenance, study.objective
+        provenance, objective, rest = study.provenance, study.objective, study.rest
         found = merge(study.candidates() or nearest, validated_designs(study), objective)
     candidates = found.candidates
     best = nearest[0] if nearest else candidates[found.best]
     layers = layers_of_tasks(best.tasks, workload)
-    model = make_cost_model(record.cost_model, layers, space)
+    model = make_cost_model(record.cost_model, layers, space, rest)
     designs = [(c.mappings, c.accelerator) for c in candidates]
     costs = model.design_costs(designs)
     detailed = _detailed(candidates, candidates.index(best), objective)
@@ -111,20 +114,26 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         search=record,
         provenance={**provenance},
         command=provenance["command"],
-        bounds=_bounds(best, space, layers, summaries, record.cost_model),
-        host=_host(workload, best.accelerator),
+        bounds=_bounds(best, space, layers, summaries, record.cost_model, rest),
+        host=_host(workload, best.accelerator, rest),
         validated=found.validated,
         others=found.others,
-        violations=[_broken(one, layer, workload, space) for one, layer in zip(nearest, costs, strict=True)]
+        violations=[
+            _broken(one, layer, workload, space, rest) for one, layer in zip(nearest, costs, strict=True)
+        ]
         if nearest
         else (),
-        baseline=_baseline(space, best.tasks, layers, record.cost_model, found.others),
+        baseline=_baseline(space, best.tasks, layers, model, found.others),
         details=dict(zip(detailed, details, strict=True)),
     )
 
 
 def _broken(
-    candidate: Candidate, layers: Sequence[LayerCost], workload: Workload, space: DesignSpace
+    candidate: Candidate,
+    layers: Sequence[LayerCost],
+    workload: Workload,
+    space: DesignSpace,
+    rest: RestOfPrograms | None,
 ) -> dict[str, tuple[float, float]]:
     """Of every constraint that a design breaks, (value reached, bound), by path."""
     accelerator, networks = candidate.accelerator, {}
@@ -134,9 +143,10 @@ def _broken(
             for task, cost in zip(candidate.tasks, layers, strict=True)
             if task.network == network.name
         ]
+        cycles, energy = rest.total(network.name, accelerator) if rest else (0.0, 0.0)
         networks[network.name] = Cost(
-            math.fsum(runs * cost.latency_cycles for runs, cost in mine),
-            math.fsum(runs * cost.energy_pj for runs, cost in mine),
+            math.fsum([cycles, *(runs * cost.latency_cycles for runs, cost in mine)]),
+            math.fsum([energy, *(runs * cost.energy_pj for runs, cost in mine)]),
             candidate.cost.area_mm2,
         )
     values = space.constraints.values(
@@ -165,7 +175,7 @@ def _baseline(
     space: DesignSpace,
     tasks: Sequence[Task],
     layers: Sequence[Layer],
-    model: CostModelName,
+    model: CostModel,
     others: Sequence[ValidatedDesign],
 ) -> Baseline | None:
     """Gemmini's default machine under its own tiling; None where some layer cannot be carried out on it."""
@@ -173,21 +183,36 @@ def _baseline(
     try:
         name, schedules = baseline_schedules(layers, machine)
         _, mappings = standing_mappings(layers, schedules, machine)
-        costs = schedule_costs(layers, schedules, machine, model)
-        details = schedule_details(model, layers, schedules, costs, machine)
+        costs = schedule_costs(layers, schedules, machine, model.name)
+        details = schedule_details(model.name, layers, schedules, costs, machine)
     except BacoError:
         return None
     measured = next((one.cost for one in others if one.design.role == "baseline" and one.cost), None)
+    cycles, energy = model.rest.whole(machine) if model.rest else (0.0, 0.0)
     cost = measured or Cost(
-        sum(task.count * one.latency_cycles for task, one in zip(tasks, costs, strict=True)),
-        sum(task.count * one.energy_pj for task, one in zip(tasks, costs, strict=True)),
+        cycles + sum(task.count * one.latency_cycles for task, one in zip(tasks, costs, strict=True)),
+        energy + sum(task.count * one.energy_pj for task, one in zip(tasks, costs, strict=True)),
         machine.area_mm2,
     )
     return Baseline(name, machine, mappings, costs, details, cost)
 
 
-def _host(workload: Workload, accelerator: Accelerator) -> list[HostCost]:
-    """Cost of the operators that the accelerator does not run, with the weights of their networks."""
+def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[HostCost]:
+    """Cost of the operators that are no layers, with the weights of their networks."""
+    if rest is not None:
+        return [
+            HostCost(
+                name,
+                one.operator,
+                one.function,
+                one.runs * weight,
+                one.cost.cycles / one.runs,
+                one.cost.energy_pj(accelerator) / one.runs,
+                one.on_accelerator,
+            )
+            for name, weight in rest.weights.items()
+            for one in rest.operators[name][accelerator.dim]
+        ]
     return [
         HostCost(network.name, one.operator, one.kind, one.repeat * weight, one.cycles, one.energy_pj)
         for network, weight in zip(workload.networks, workload.weights, strict=True)
@@ -201,6 +226,7 @@ def _bounds(
     layers: Sequence[Layer],
     summaries: Sequence[BatchSummary],
     cost_model: CostModelName,
+    rest: RestOfPrograms | None,
 ) -> list[Bound]:
     """Limits on the EDP of the workload that hold for the best design's costs, the tightest last.
 
@@ -212,7 +238,7 @@ def _bounds(
         return [
             Bound(
                 "compulsory work",
-                limits_of(best.tasks, space, layers).edp,
+                limits_of(best.tasks, space, layers, rest).edp,
                 "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
                 " takes a full row of operands every cycle; all dataflows and packings at their best.",
                 predicted=cost_model == "instruction",

@@ -35,6 +35,7 @@ class PreparedSearch:
         search, cost_model: names; a `cost_model` of None is that of the study to resume, or the space's default.
         samples, time_limit: the budget; None as for `explore`.
         proof: whether to prove the optimum, where that is possible.
+        whole: whether costs are of whole programs.
         folder: of the study.
         resume: whether one is there that goes on.
     """
@@ -48,6 +49,7 @@ class PreparedSearch:
     time_limit: float | None
     seed: int
     proof: bool
+    whole: bool
     folder: Path
     resume: bool
 
@@ -75,6 +77,7 @@ class PreparedSearch:
                 resume=self.resume,
                 proof=self.proof,
                 cost_model=self.cost_model,
+                whole=self.whole,
                 progress=progress,
                 command=command,
             )
@@ -110,6 +113,7 @@ def explore(
     search: str = "gradient",
     cost_model: str | None = None,
     proof: bool | None = None,
+    whole: bool = True,
     out: str | Path | None = None,
     resume: bool = False,
     progress: Progress | bool | None = None,
@@ -132,6 +136,8 @@ def explore(
         seed: of all randomness; the same settings, seed and versions give the same result.
         search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop` or `dosa`.
         cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
+        whole: minimise what the whole program costs, with additions, poolings and the operators on the host core; else the
+            tensor operators alone, as published results do. The reference model knows these alone.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
         resume: continue the study in `out`, with the settings it was made with.
@@ -156,6 +162,7 @@ def explore(
         search=search,
         cost_model=cost_model,
         proof=proof,
+        whole=whole,
         out=out,
         resume=resume,
     )
@@ -175,6 +182,7 @@ def prepared_search(
     search: str = "gradient",
     cost_model: str | None = None,
     proof: bool | None = None,
+    whole: bool = True,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> PreparedSearch:
@@ -212,6 +220,7 @@ def prepared_search(
         time_limit,
         seed,
         proof if proof is not None else search == "gradient",
+        whole,
         folder,
         resume,
     )
@@ -298,6 +307,7 @@ def _call(made: PreparedSearch) -> str:
         "seed": made.seed,
         "search": made.search,
         "cost_model": made.cost_model,
+        "whole": None if made.whole else False,
     }
     options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     return f"baco.explore({networks}, {options})"

@@ -169,7 +169,7 @@ class NetworkUnit:
 
             assert request.design is not None
             objective = request.objective or Objective.parse("edp")
-            schedule: Scheduler = SearchedSchedules(request.design, objective, self.source)
+            schedule: Scheduler = SearchedSchedules(request.design, objective)
         else:
             from compiler.network.program import scheduler
 

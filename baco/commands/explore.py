@@ -60,6 +60,14 @@ def explore(
             "default) or reference (the published analytical model; the default in spaces with reference rules).",
         ),
     ] = None,
+    accelerator_only: Annotated[
+        bool,
+        typer.Option(
+            "--accelerator-only",
+            help="Minimise the cost of the tensor operators alone, as published results do, instead of the whole program's, "
+            "which has additions, poolings and the operators on the host core.",
+        ),
+    ] = False,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -160,6 +168,7 @@ def explore(
         search=search,
         cost_model=cost_model,
         proof=proof,
+        whole=not accelerator_only,
         out=out,
         resume=resume,
     )

@@ -35,10 +35,11 @@ from explore.layers import layers_of_tasks
 from explore.measure.pool import measure_many
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
+from explore.reference_machine import reference_machine, reference_space
 from explore.search.base import SearchSetup, make_searcher
 from explore.search.gradient import GradientSearch
 from explore.space import DesignSpace, load_space
-from explore.validate.baseline import baseline_design, reference_machine, reference_space
+from explore.validate.baseline import baseline_design
 from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
 from explore.validate.result import ValidatedDesign
 from workloads.load import load_network

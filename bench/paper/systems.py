@@ -35,9 +35,9 @@ from explore.cost.nest_search import search_nests, search_network
 from explore.cost.reference import access_counts, latency_terms, total_energy
 from explore.cost.schedules import schedule_costs
 from explore.objective import Objective
+from explore.reference_machine import reference_space
 from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
-from explore.validate.baseline import reference_space
 from workloads.network import Task
 
 BASELINES = ("eyeriss", "nvdla-small", "nvdla-large")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +26,9 @@ from compiler.network.host_model import MISS_CYCLES, host_cycles
 from compiler.network.host_work import LINE_BYTES, host_work
 from compiler.network.lowering import LoweredNetwork
 from compiler.network.program import NetworkProgram
-from compiler.network.steps import Pointer, Step
+from compiler.network.steps import Pointer, Step, StepCost
 
-__all__ = ["INSTRUCTION_PJ", "StepCost", "host_energy_pj", "predict_step", "predict_steps"]
+__all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
@@ -42,18 +41,6 @@ INSTRUCTION_PJ = 25.0
 _PER_CYCLE = 0.95
 
 
-class StepCost(NamedTuple):
-    """Predicted cost of a step.
-
-    Attributes:
-        cycles: until the next step can begin.
-        energy_pj: of accelerator, host core and main memory; 0 for a layer, whose energy depends on its mapping.
-    """
-
-    cycles: float
-    energy_pj: float
-
-
 def predict_steps(built: NetworkProgram, accelerator: Accelerator) -> list[StepCost]:
     """Predicted cost of every step of a network's program, in order."""
     layers = built.lowered.layers
@@ -61,7 +48,7 @@ def predict_steps(built: NetworkProgram, accelerator: Accelerator) -> list[StepC
     found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
     cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
     return [
-        StepCost(cycles[step.function], 0.0)
+        StepCost(cycles[step.function])
         if step.function in layers
         else predict_step(built.lowered, step, accelerator)
         for step in built.lowered.steps
@@ -104,16 +91,8 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
     commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
     sums, table = rows * extent, accelerator.energy
-    scratchpad_pj = float(table.scratchpad_pj(float(accelerator.scratchpad_kib)))
-    each = dim * table.mac_pj + (dim + 1) * table.register_pj + 5 * scratchpad_pj + 3 * table.dram_pj
-    energy = sums * (each + 2 * _accumulator_pj(accelerator))
-    return StepCost(max(memory, commands * _COMMAND_CYCLES) + _START, energy)
-
-
-def _accumulator_pj(accelerator: Accelerator) -> float:
-    return float(
-        accelerator.energy.accumulator_pj(float(accelerator.accumulator_kib), float(accelerator.dim))
-    )
+    fixed = sums * (dim * table.mac_pj + (dim + 1) * table.register_pj + 3 * table.dram_pj)
+    return StepCost(max(memory, commands * _COMMAND_CYCLES) + _START, fixed, 2 * sums, 5 * sums)
 
 
 def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
@@ -141,8 +120,8 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
     accesses = (
         read + written * pool.size**2
     )  # every pixel is written once, and read for each window that it is in
-    energy = (read + written) * accelerator.energy.dram_pj + accesses * _accumulator_pj(accelerator)
-    return StepCost(max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START, energy)
+    cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START
+    return StepCost(cycles, (read + written) * accelerator.energy.dram_pj, accesses)
 
 
 def _read(accelerator: Accelerator, rows: float, columns: int, pitch: int) -> float:

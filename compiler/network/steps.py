@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from accel.config import Accelerator
 from compiler.network.graph import Value
 from compiler.network.views import View
 
-__all__ = ["Argument", "HostCall", "Pointer", "Region", "Step", "itemsize", "pointer", "region"]
+__all__ = ["Argument", "HostCall", "Pointer", "Region", "Step", "StepCost", "itemsize", "pointer", "region"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,29 @@ class Step:
     writes: tuple[Region, ...]
     accelerator: bool = False
     host: bool = True
+
+
+class StepCost(NamedTuple):
+    """Predicted cost of a step.
+
+    Attributes:
+        cycles: until the next step can begin.
+        fixed_pj: energy of host core, array and main memory, which does not depend on capacities. None of the energies is
+            known of a layer, which depends on its mapping.
+        accumulator_words, scratchpad_words: accesses whose energy does.
+    """
+
+    cycles: float
+    fixed_pj: float = 0.0
+    accumulator_words: float = 0.0
+    scratchpad_words: float = 0.0
+
+    def energy_pj(self, accelerator: Accelerator) -> float:
+        """On an accelerator of the same side."""
+        table, side = accelerator.energy, float(accelerator.dim)
+        accumulator = float(table.accumulator_pj(float(accelerator.accumulator_kib), side))
+        scratchpad = float(table.scratchpad_pj(float(accelerator.scratchpad_kib)))
+        return self.fixed_pj + accumulator * self.accumulator_words + scratchpad * self.scratchpad_words
 
 
 @dataclass(frozen=True)

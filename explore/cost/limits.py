@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from compiler.layer import Layer
 from explore.hardware import HardwarePoints
+from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem
@@ -103,11 +104,17 @@ class Limits:
         return float((self.workload(energy) * 1e-6 * self.workload(latency)).min(initial=np.inf))
 
 
-def limits_of(tasks: Sequence[Task], space: DesignSpace, layers: Sequence[Layer] | None) -> Limits:
+def limits_of(
+    tasks: Sequence[Task],
+    space: DesignSpace,
+    layers: Sequence[Layer] | None,
+    rest: RestOfPrograms | None = None,
+) -> Limits:
     """Limits of a workload in a space.
 
     Args:
         layers: what the tasks compute, in their order, for limits of compiled programs; None for the reference model's.
+        rest: what programs do beside the tasks, which no mapping changes; None where only the tasks count.
     """
     networks = tuple(sorted({task.network for task in tasks}))
     sides = np.array(space.dim, dtype=np.float64)
@@ -130,6 +137,9 @@ def limits_of(tasks: Sequence[Task], space: DesignSpace, layers: Sequence[Layer]
         fixed[n] += runs * min(
             table.mac_pj * one.macs + table.register_pj * one.a0 + table.dram_pj * one.a3 for one in least
         )
+    if rest is not None:
+        for amount, beside in zip((cycles, fixed, a1, a2), rest.of(sides), strict=True):
+            amount += beside.T / weights[:, None]
     return Limits(space, networks, weights, cycles, fixed, a1, a2)
 
 

@@ -22,6 +22,7 @@ from explore.candidate import CostModelName, LayerCost
 from explore.cost import layers as reference_layers
 from explore.cost.reference import Counts, latency_terms
 from explore.genome import Genomes
+from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
 from workloads.problem import Problem
 
@@ -40,6 +41,7 @@ class CostModel(Protocol):
         exact: whether the exact finish and the proof, which know the reference model alone, hold for it.
         padded: whether factors that multiply to more than a bound are charged whole.
         packs: (tasks,) whether groups may share a pass; None if none may.
+        rest: what programs do beside the tasks; None where only these count.
     """
 
     name: CostModelName
@@ -48,6 +50,7 @@ class CostModel(Protocol):
     exact: bool
     padded: bool
     packs: Bools | None
+    rest: RestOfPrograms | None
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
         """What `cycles` and `words` need to know of evaluated mappings, (kept, B); `task[i]` is the task of row i."""
@@ -96,6 +99,7 @@ class ReferenceModel:
     exact = True
     padded = True
     packs: Bools | None = None
+    rest: RestOfPrograms | None = None
 
     def __init__(self, problems: Sequence[Problem], space: DesignSpace) -> None:
         self.problems = tuple(problems)
@@ -151,10 +155,32 @@ class ReferenceModel:
         return [self.layer_costs(mappings, accelerator) for mappings, accelerator in designs]
 
 
-def make_cost_model(name: CostModelName, layers: Sequence[Layer], space: DesignSpace) -> CostModel:
-    """The model called `name` for the layers of a search's tasks, in the tasks' order."""
+def make_cost_model(
+    name: CostModelName, layers: Sequence[Layer], space: DesignSpace, rest: RestOfPrograms | None = None
+) -> CostModel:
+    """The model called `name` for the layers of a search's tasks, in the tasks' order, and what programs do beside them."""
     if name == "reference":
         return ReferenceModel([layer.problem for layer in layers], space)
     from explore.cost.predicted import InstructionModel
 
-    return InstructionModel(layers, space)
+    return InstructionModel(layers, space, rest)
+
+
+def rest_at(
+    model: CostModel,
+    space: DesignSpace,
+    networks: int,
+    dim: Floats,
+    accumulator_kib: Floats,
+    scratchpad_kib: Floats,
+) -> tuple[Floats, Floats]:
+    """Energy (pJ) and cycles of what programs do beside the tasks, on accelerators (...,): (..., networks) each, weights
+    included, in the order of names; zeros where only the tasks count."""
+    if model.rest is None:
+        none = np.zeros((*np.shape(dim), networks))
+        return none, none
+    cycles, fixed, accumulator, scratchpad = model.rest.of(dim)
+    table = space.base.energy
+    accumulator_pj = np.asarray(table.accumulator_pj(accumulator_kib, dim))[..., None]
+    scratchpad_pj = np.asarray(table.scratchpad_pj(scratchpad_kib))[..., None]
+    return fixed + accumulator_pj * accumulator + scratchpad_pj * scratchpad, cycles

@@ -54,6 +54,7 @@ from explore.genome import (
     macro_side,
     needs,
 )
+from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
 from workloads.problem import DIMS, Problem
 
@@ -71,6 +72,7 @@ class InstructionModel:
     Args:
         layers: what the tasks compute, in the tasks' order.
         space: of the `gemmini` rules.
+        rest: what programs do beside the tasks; None where only these count.
 
     Attributes:
         sides: (S,) array sides of the space, ascending.
@@ -85,12 +87,15 @@ class InstructionModel:
     exact = False
     padded = False
 
-    def __init__(self, layers: Sequence[Layer], space: DesignSpace) -> None:
+    def __init__(
+        self, layers: Sequence[Layer], space: DesignSpace, rest: RestOfPrograms | None = None
+    ) -> None:
+        self.rest = rest
         self.layers = tuple(layers)
         self.space = space
         points = space.rule_points()
         self.sides: Ints = np.unique(points.dim)
-        self.accelerators = tuple(_largest(space, int(side)) for side in self.sides)
+        self.accelerators = side_machines(space)
         self.kept = 2 * len(self.sides)
         most = int(self.sides[-1]) if "WS" in space.dataflows else 1
         packed = [_packed_layers(layer, most) for layer in layers]
@@ -345,6 +350,11 @@ def by_instructions(
             )
         )
     return found
+
+
+def side_machines(space: DesignSpace) -> tuple[Accelerator, ...]:
+    """An accelerator with the largest memories for every array side of a space, ascending."""
+    return tuple(_largest(space, int(side)) for side in np.unique(space.rule_points().dim))
 
 
 def _largest(space: DesignSpace, side: int) -> Accelerator:

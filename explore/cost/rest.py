@@ -1,17 +1,8 @@
-"""What a network's program does beside its layers: additions and poolings on the accelerator, operators on the host.
-
-None of it depends on mappings, and of the hardware of a space only on the array's side. So a search adds a number a side
-to what its mappings cost, and minimises the cost of the whole program.
-"""
+"""The rest of programs (`explore.rest`) from networks: lowered as they are compiled, without their layers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Sequence
 
 from accel.config import Accelerator
 from common.errors import BacoError
@@ -20,72 +11,59 @@ from compiler.network.graph import QuantisedNetwork
 from compiler.network.lowering import LoweredNetwork, lower_network
 from compiler.network.prediction import predict_step
 from compiler.network.quantise import sketch
+from compiler.network.steps import StepCost
 from compiler.schedule import ExplicitSchedule, Schedule
+from explore.cost.host import host_costs
+from explore.cost.predicted import side_machines
+from explore.reference_machine import reference_machine
+from explore.rest import OperatorCost, RestOfPrograms
+from explore.space import DesignSpace
 from workloads.network import Network, Workload
 
-__all__ = ["OperatorCost", "RestOfPrograms", "RestOfSpace", "rest_costs"]
-
-Floats = NDArray[np.float64]
+__all__ = ["rest_costs", "rest_in_space", "rest_of_programs"]
 
 
-@dataclass(frozen=True)
-class OperatorCost:
-    """Predicted cost of an operator that is no layer, in one run of its network.
+def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
+    """The rest of programs on the accelerators of a space, and on the machine to compare with."""
+    return rest_of_programs(workload, [*side_machines(space), reference_machine(space)])
 
-    Attributes:
-        operator: of the network; of repeated blocks the first one stands for all.
-        function: that computes it: a name of `compiler/network/host/`, `addition` or `pooling`.
-        on_accelerator: who does.
-        runs: in one run of the network.
-        cycles, energy_pj: of all of them.
+
+def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> RestOfPrograms:
+    """The rest of the programs of a workload on accelerators that differ in what matters by their sides only.
+
+    Networks that are no programs (operators that cannot be run, say) are named with the reason; what their host operators
+    take is estimated from the graph (`explore.cost.host`).
     """
+    operators: dict[str, dict[int, tuple[OperatorCost, ...]]] = {}
+    reasons: dict[str, str] = {}
+    by_side = {one.dim: one for one in machines}
+    for network in workload.networks:
+        parts: list[tuple[float, QuantisedNetwork]] = []
+        try:
+            parts = _sketches(network)
+        except BacoError as error:
+            reasons[network.name] = error.message
+        operators[network.name] = {
+            side: _merged((times, rest_costs(one, machine)) for times, one in parts)
+            if parts
+            else _from_graph(network, machine)
+            for side, machine in by_side.items()
+        }
+    weights = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
+    return RestOfPrograms(weights, operators, reasons)
 
-    operator: str
-    function: str
-    on_accelerator: bool
-    runs: float
-    cycles: float
-    energy_pj: float
 
-
-class RestOfPrograms:
-    """The rest of the programs of a workload's networks.
-
-    Args:
-        workload: its networks with their weights.
-
-    Attributes:
-        reasons: why a network has no program, by its name: its rest counts as nothing.
-    """
-
-    def __init__(self, workload: Workload) -> None:
-        self.weights = dict(zip((one.name for one in workload.networks), workload.weights, strict=True))
-        self.reasons: dict[str, str] = {}
-        self._sketches: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
-        for network in workload.networks:
-            try:
-                self._sketches[network.name] = _sketches(network)
-            except BacoError as error:
-                self.reasons[network.name] = error.message
-        self._known: dict[tuple[str, str], tuple[OperatorCost, ...]] = {}
-
-    def operators(self, network: str, accelerator: Accelerator) -> tuple[OperatorCost, ...]:
-        """Of one run of a network, in order; empty for one without a program."""
-        key = network, accelerator.config_hash
-        if key not in self._known:
-            parts = self._sketches.get(network, [])
-            self._known[key] = _merged((times, rest_costs(one, accelerator)) for times, one in parts)
-        return self._known[key]
-
-    def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]:
-        """(cycles, energy in pJ) of one run of a network."""
-        found = self.operators(network, accelerator)
-        return math.fsum(one.cycles for one in found), math.fsum(one.energy_pj for one in found)
-
-    def whole(self, accelerator: Accelerator) -> tuple[float, float]:
-        """(cycles, energy in pJ) of the workload, with the weights of its networks."""
-        parts = [(weight, *self.total(name, accelerator)) for name, weight in self.weights.items()]
-        return sum(w * cycles for w, cycles, _ in parts), sum(w * pj for w, _, pj in parts)
+def _from_graph(network: Network, machine: Accelerator) -> tuple[OperatorCost, ...]:
+    return tuple(
+        OperatorCost(
+            one.operator,
+            one.kind,
+            False,
+            one.repeat,
+            StepCost(one.repeat * one.cycles, one.repeat * one.energy_pj),
+        )
+        for one in host_costs(network, machine)
+    )
 
 
 def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:
@@ -96,16 +74,8 @@ def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[Oper
         if step.function in lowered.layers:
             continue
         cost = predict_step(lowered, step, accelerator)
-        found.append(
-            OperatorCost(
-                step.operator,
-                _function(lowered, step.function),
-                step.accelerator,
-                1.0,
-                cost.cycles,
-                cost.energy_pj,
-            )
-        )
+        name = _function(lowered, step.function)
+        found.append(OperatorCost(step.operator, name, step.accelerator, 1.0, cost))
     return found
 
 
@@ -137,36 +107,12 @@ def _merged(parts: Iterable[tuple[float, Sequence[OperatorCost]]]) -> tuple[Oper
     sums: dict[tuple[str, str, bool], list[float]] = {}
     for times, costs in parts:
         for one in costs:
-            name = one.operator.partition("[")[0] if len(costs) else one.operator
-            total = sums.setdefault((name, one.function, one.on_accelerator), [0.0, 0.0, 0.0])
-            for place, value in enumerate((one.runs, one.cycles, one.energy_pj)):
+            name = one.operator.partition("[")[0]
+            total = sums.setdefault((name, one.function, one.on_accelerator), [0.0] * 5)
+            for place, value in enumerate((one.runs, *one.cost)):
                 total[place] += times * value
-    return tuple(OperatorCost(*key, *values) for key, values in sums.items() if round(values[0], 6) > 0)
-
-
-class RestOfSpace:
-    """`RestOfPrograms` on the accelerators of a space, in arrays.
-
-    Args:
-        rest: None: nothing is left over, for searches that mind the accelerator's layers alone.
-        sides: (S,) array sides, ascending, and an accelerator for each.
-        networks: names, in the order of the results.
-    """
-
-    def __init__(
-        self, rest: RestOfPrograms | None, machines: Mapping[int, Accelerator], networks: Sequence[str]
-    ) -> None:
-        self.networks = tuple(networks)
-        self._sides = np.array(sorted(machines), dtype=np.float64)
-        self._costs = np.zeros((2, len(self._sides), len(self.networks)))
-        if rest is not None:
-            for place, side in enumerate(sorted(machines)):
-                for n, name in enumerate(self.networks):
-                    self._costs[:, place, n] = np.array(rest.total(name, machines[side])) * rest.weights[name]
-
-    def of(self, dim: Floats) -> tuple[Floats, Floats]:
-        """(cycles, energy in pJ) of each network, weights included, on arrays of side `dim` (...,): (..., networks) each."""
-        if not len(self._sides):
-            return (np.zeros((*np.shape(dim), len(self.networks))),) * 2
-        place = np.searchsorted(self._sides, dim).clip(0, len(self._sides) - 1)
-        return self._costs[0][place], self._costs[1][place]
+    return tuple(
+        OperatorCost(*key, runs, StepCost(*amounts))
+        for key, (runs, *amounts) in sums.items()
+        if round(runs, 6) > 0
+    )

@@ -33,6 +33,7 @@ from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Alternative, Machine
 from explore.measured.belief import Belief, Program
 from explore.objective import Objective
+from explore.rest import RestOfPrograms
 from workloads.network import Task
 
 __all__ = ["Allowed", "Expected", "Found", "Measure", "MeasuredSearch", "Prior", "Round"]
@@ -128,6 +129,7 @@ class MeasuredSearch:
         budget: simulated cycles (of the layers measured, as `LayerMeasurement.cycles` counts them).
         prior: what a learned residual expects; by default nothing.
         allowed: bounds on designs; by default there are none.
+        rest: what programs do beside the tasks, as it is predicted; None where only the tasks count.
         watch: called after every round.
 
     Attributes:
@@ -146,6 +148,7 @@ class MeasuredSearch:
         *,
         prior: Prior | None = None,
         allowed: Allowed = lambda _, __: True,
+        rest: RestOfPrograms | None = None,
         watch: Callable[[Round], None] = lambda _: None,
     ) -> None:
         if not machines:
@@ -155,6 +158,7 @@ class MeasuredSearch:
         self.tasks, self.objective, self.machines = tuple(tasks), objective, list(machines)
         self._measure_jobs, self._prior, self._watch, self._allowed = measure, prior, watch, allowed
         self.budget, self.spent, self.verified = budget, 0, 0
+        self._rest = rest
         self.first: Found | None = None
         self.failures: list[str] = []
         self._counts = np.array([task.count for task in tasks])
@@ -232,7 +236,7 @@ class MeasuredSearch:
                 estimator.revive()
                 shares = estimator.shares(units)
             machine = self.machines[design.place]
-            energy, cycles = self._totals(design.chosen)
+            energy, cycles = self._totals(self.machines[design.place], design.chosen)
             by_energy, by_cycles = self._elasticity(energy, cycles, machine.accelerator.area_mm2)
             fresh += machine.widen(shares.tolist(), design.chosen, (by_energy / energy, by_cycles / cycles))
         if fresh:
@@ -259,7 +263,7 @@ class MeasuredSearch:
     def _layer_choices(self, design: _Design, choices: list[Choice], wanted: list[list[Alternative]]) -> None:
         """Single layers of a machine: costs are their parts in d ln(objective), so that gains of all layers compare."""
         machine = self.machines[design.place]
-        totals = self._totals(design.chosen)
+        totals = self._totals(self.machines[design.place], design.chosen)
         by_energy, by_cycles = self._elasticity(*totals, machine.accelerator.area_mm2)
         for layer, ones in enumerate(machine.found):
             parts = []
@@ -354,7 +358,7 @@ class MeasuredSearch:
         chosen = self._combined(machine, lambda one: True)
         if chosen is None:
             return _Design(place, [ones[0] for ones in machine.found], math.inf, 0.0)
-        energy, cycles = self._totals(chosen)
+        energy, cycles = self._totals(machine, chosen)
         value = self.objective.scalar(Cost(cycles, energy, machine.accelerator.area_mm2))
         unknown = [i for i, one in enumerate(chosen) if one.key not in self._known]
         shares = [self._counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
@@ -372,8 +376,9 @@ class MeasuredSearch:
         if merged is None:
             return None
         area = machine.accelerator.area_mm2
+        rest_cycles, rest_pj = self._beside(machine)
         values = [
-            self.objective.scalar(Cost(float(cycles), float(energy), area))
+            self.objective.scalar(Cost(float(cycles) + rest_cycles, float(energy) + rest_pj, area))
             for energy, cycles in zip(merged.energy, merged.latency, strict=True)
         ]
         for at in np.argsort(values, kind="stable"):
@@ -382,12 +387,17 @@ class MeasuredSearch:
                 return chosen
         return None
 
-    def _totals(self, chosen: Sequence[Alternative]) -> tuple[float, float]:
+    def _beside(self, machine: Machine) -> tuple[float, float]:
+        """Cycles and energy (pJ) of what programs do beside the tasks."""
+        return (0.0, 0.0) if self._rest is None else self._rest.whole(machine.accelerator)
+
+    def _totals(self, machine: Machine, chosen: Sequence[Alternative]) -> tuple[float, float]:
         """Energy (pJ) and cycles of the workload."""
         believed = [self._believed(one) for one in chosen]
+        cycles, energy = self._beside(machine)
         return (
-            float(portable.dot([one.energy_pj for one in believed], self._counts)),
-            float(portable.dot([one.cycles for one in believed], self._counts)),
+            float(portable.dot([one.energy_pj for one in believed], self._counts)) + energy,
+            float(portable.dot([one.cycles for one in believed], self._counts)) + cycles,
         )
 
     def _found(self, machine: Machine, chosen: Sequence[Alternative]) -> Found | None:
@@ -395,11 +405,12 @@ class MeasuredSearch:
         results = [self._known.get(one.key) for one in chosen]
         if any(one is None or one.status != "measured" for one in results):
             return None
-        energy, cycles = self._totals(chosen)
+        energy, cycles = self._totals(machine, chosen)
+        rest_cycles, rest_pj = self._beside(machine)
         area = machine.accelerator.area_mm2
         predicted = Cost(
-            float(portable.dot([one.cycles for one in chosen], self._counts)),
-            float(portable.dot([one.energy_pj for one in chosen], self._counts)),
+            float(portable.dot([one.cycles for one in chosen], self._counts)) + rest_cycles,
+            float(portable.dot([one.energy_pj for one in chosen], self._counts)) + rest_pj,
             area,
         )
         mappings = tuple(one.mapping for one in chosen)

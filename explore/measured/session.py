@@ -23,6 +23,7 @@ from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.measured.alternatives import Alternative, Machine
 from explore.measured.search import Allowed, Expected, Found, MeasuredSearch, Prior, Round
+from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
 from explore.study import Study
 from explore.validate.choose import by_accelerator
@@ -101,7 +102,7 @@ def measure_study(
         workload = study.workload()
         space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
         layers = layers_of_tasks(study.tasks, workload)
-        model = make_cost_model(study.cost_model, layers, space)
+        model = make_cost_model(study.cost_model, layers, space, study.rest)
         if not model.macros:
             raise InputError(
                 "a measured search needs the instruction-aware cost model",
@@ -148,7 +149,8 @@ def measure_study(
                 measure,
                 budget,
                 prior=learned_prior(),
-                allowed=_allowed(study.tasks, space),
+                allowed=_allowed(study.tasks, space, study.rest),
+                rest=study.rest,
                 watch=told,
             )
             best: Found | None = None
@@ -195,13 +197,18 @@ def learned_prior() -> Prior | None:
     return prior
 
 
-def _allowed(tasks: Sequence[Task], space: DesignSpace) -> Allowed:
+def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | None) -> Allowed:
     """The bounds of a space."""
 
-    def cost(accelerator: Accelerator, expected: Sequence[Expected], share: Sequence[float]) -> Cost:
+    def cost(
+        accelerator: Accelerator,
+        expected: Sequence[Expected],
+        share: Sequence[float],
+        beside: tuple[float, float],
+    ) -> Cost:
         cycles = math.fsum(w * one.cycles for w, one in zip(share, expected, strict=True))
         energy = math.fsum(w * one.energy_pj for w, one in zip(share, expected, strict=True))
-        return Cost(cycles, energy, accelerator.area_mm2)
+        return Cost(cycles + beside[0], energy + beside[1], accelerator.area_mm2)
 
     def allowed(accelerator: Accelerator, expected: Sequence[Expected]) -> bool:
         if not space.constraints.any_on_mappings:
@@ -211,11 +218,17 @@ def _allowed(tasks: Sequence[Task], space: DesignSpace) -> Allowed:
                 accelerator,
                 expected,
                 [task.count / task.weight if task.network == name else 0.0 for task in tasks],
+                rest.total(name, accelerator) if rest else (0.0, 0.0),
             )
             for name in {task.network for task in tasks}
         }
         return not space.constraints.violations(
-            cost(accelerator, expected, [task.count for task in tasks]),
+            cost(
+                accelerator,
+                expected,
+                [task.count for task in tasks],
+                rest.whole(accelerator) if rest else (0.0, 0.0),
+            ),
             sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
             clock_mhz=accelerator.clock_mhz,
             networks=networks,

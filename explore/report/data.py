@@ -20,12 +20,13 @@ from workloads.network import Task, Workload
 
 @dataclass(frozen=True)
 class HostCost:
-    """Predicted cost of one operator that runs on the host core, shown apart from the accelerator's.
+    """Predicted cost of one operator that is no layer: run by the host core, or an addition or pooling by the accelerator.
 
     Attributes:
         network, operator, kind: where it is and what it does (`softmax`, `layernorm`...).
         count: runs, the weight of its network included.
         latency_cycles, energy_pj: of *one* run; `energy_pj` is None where the host model has none.
+        on_accelerator: whether the accelerator runs it.
     """
 
     network: str
@@ -34,6 +35,7 @@ class HostCost:
     count: float
     latency_cycles: float
     energy_pj: float | None = None
+    on_accelerator: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class SearchRecord:
         ended: why the search stopped, in words that follow "the search" ("used its budget").
         notes: anything the user should know (assumptions, simplifications, warnings).
         cost_model: what predicted the latencies, a name of `explore.cost.choice.COST_MODELS`.
+        whole: whether costs are those of whole programs, with the operators in `ReportData.host`; else these are apart.
     """
 
     searcher: str
@@ -94,6 +97,7 @@ class SearchRecord:
     ended: str = "used its budget"
     notes: tuple[str, ...] = ()
     cost_model: CostModelName = "reference"
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class ReportData:
         provenance: plain JSON (versions, platform, time...).
         command: command line that reproduces the result.
         bounds: limits on the EDP, the tightest last.
-        host: operators left to the host core.
+        host: operators that are no layers, most of them run by the host core.
         validated: candidates chosen to be measured, by their index; the cost of a measured one is the measured one.
         others: what else was measured (the reference machine).
         violations: where no design is feasible and `candidates` are the nearest ones: for each, (value reached, bound) of

@@ -50,16 +50,18 @@
       $("host-section").hidden = true;
       return;
     }
-    const cycles = D.host.reduce((sum, op) => sum + op.count * op.cycles, 0);
+    const own = D.host.filter((op) => op.on === "host");
+    const cycles = own.reduce((sum, op) => sum + op.count * op.cycles, 0);
     const known = D.host.every((op) => op.energy !== null);
-    const energy = D.host.reduce((sum, op) => sum + op.count * (op.energy || 0), 0);
+    const energy = own.reduce((sum, op) => sum + op.count * (op.energy || 0), 0);
     const best = D.candidates[D.best];
-    $("host-hint").textContent = "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: " + si(cycles, "cycles") +
+    $("host-hint").textContent = (D.whole ? "Operators beside the layers, as predicted; they are part of every design's cost. The host core runs for " : "The array cannot run these operators. Predicted by a simple model; part of the whole program above, and of no other number: ") + si(cycles, "cycles") +
       (best.latency > 0 ? " (" + percent(cycles / best.latency) + " of the best design's latency)" : "") + (known ? ", " + joules(energy) : "") + ".";
     fillTable($("host"), [
       { title: "Operator", sort: (op) => op.operator, class: "wrap", cell: (op) => op.operator },
       { title: "Network", sort: (op) => op.network, class: "wrap", cell: (op) => op.network },
       { title: "Kind", sort: (op) => op.kind, cell: (op) => op.kind },
+      { title: "On", sort: (op) => op.on, cell: (op) => op.on },
       { title: "Runs", num: true, sort: (op) => op.count, cell: (op) => count(op.count) },
       { title: "Latency", unit: "cycles", num: true, sort: (op) => op.count * op.cycles, cell: (op) => si(op.count * op.cycles) },
       { title: "Energy", unit: "J", num: true, sort: (op) => (op.energy === null ? -1 : op.count * op.energy), cell: (op) => (op.energy === null ? "–" : joules(op.count * op.energy)) },

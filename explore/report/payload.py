@@ -13,7 +13,14 @@ from explore.objective import metric
 from explore.report.data import Baseline, ReportData
 from explore.report.figures import axis_metrics
 from explore.report.graph import Unit, network_units
-from explore.report.summary import candidate_block, cost_block, host_cycles, network_totals, objective_words
+from explore.report.summary import (
+    candidate_block,
+    cost_block,
+    host_cycles,
+    network_totals,
+    objective_words,
+    whole_cycles,
+)
 from explore.report.units import milliseconds, scientific, share, si, significant
 from explore.serialize import problem_to_json
 from workloads.problem import DIMS
@@ -83,6 +90,7 @@ def payload(data: ReportData) -> dict[str, Any]:
                 "count": item.count,
                 "cycles": item.latency_cycles,
                 "energy": item.energy_pj,
+                "on": "accelerator" if item.on_accelerator else "host",
             }
             for item in data.host
         ],
@@ -90,6 +98,7 @@ def payload(data: ReportData) -> dict[str, Any]:
         "facts": _facts(data),
         "cards": _cards(data),
         "notes": list(data.search.notes),
+        "whole": data.search.whole,
         "space": data.search.space_text,
         "accelerator": best.accelerator.to_yaml(),
         "command": data.command,
@@ -275,6 +284,7 @@ def history(summaries: Sequence[BatchSummary]) -> dict[str, list[Any]]:
 def _network(data: ReportData, index: int) -> dict[str, Any]:
     network, weight = data.workload.networks[index], data.workload.weights[index]
     latency, energy = network_totals(data, network)
+    host = host_cycles(data, network.name)
     return {
         "name": network.name,
         "source": network.source,
@@ -283,9 +293,9 @@ def _network(data: ReportData, index: int) -> dict[str, Any]:
         "words": network.weight_words,
         "operators": sum(op.repeat for op in network.operators if op.problem),
         "problems": len(network.tasks),
-        "latency": latency,
+        "latency": latency - host if data.search.whole else latency,
         "energy": energy,
-        "host": host_cycles(data, network.name),
+        "host": host,
         "units": [_unit(one) for one in network_units(network, data.tasks, data.host)],
         "unsupported": [[item.operator, item.node, item.reason] for item in network.unsupported],
     }
@@ -308,7 +318,7 @@ def _cards(data: ReportData) -> list[list[str]]:
     """Headline numbers: label, value, remark. The whole program first: what a user's network takes."""
     cost, clock = data.best.cost, data.best.accelerator.clock_mhz
     host = host_cycles(data)
-    whole = cost.latency_cycles + host
+    whole = whole_cycles(data)
 
     def seconds(cycles: float) -> str:
         return si(milliseconds(cycles, clock) * 1e-3, "s")
@@ -318,10 +328,14 @@ def _cards(data: ReportData) -> list[list[str]]:
     broken = [["Constraints", "not met", "these are the nearest designs"]] if data.violations else []
     cards = [
         *broken,
-        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, one part after the other"],
-        ["Accelerator", seconds(cost.latency_cycles), f"{si(cost.latency_cycles, 'cycles')}, {cost.source}"],
+        ["Whole program", seconds(whole), f"{si(whole, 'cycles')}, {cost.source}"],
+        ["Accelerator", seconds(whole - host), f"{si(whole - host, 'cycles')}, {cost.source}"],
         ["Host", seconds(host), f"{si(host, 'cycles')}, {share(host, whole)} of the whole, predicted"],
-        ["Energy-delay product", scientific(cost.edp), "µJ·cycles, of the accelerator"],
+        [
+            "Energy-delay product",
+            scientific(cost.edp),
+            f"µJ·cycles, of the {'whole program' if data.search.whole else 'accelerator'}",
+        ],
         ["Energy", si(cost.energy_uj * 1e-6, "J"), f"{si(macs, 'MAC')}s of work"],
         [
             "Area",

@@ -106,6 +106,9 @@ def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
         if task.network == network.name:
             latency += task.count * layer.latency_cycles
             energy += task.count * layer.energy_pj
+    if data.search.whole:
+        latency += sum(one.count * one.latency_cycles for one in data.host if one.network == network.name)
+        energy += sum(one.count * (one.energy_pj or 0.0) for one in data.host if one.network == network.name)
     return latency, energy
 
 
@@ -125,6 +128,7 @@ def summary(data: ReportData) -> dict[str, Any]:
         "search": {
             "searcher": search.searcher,
             "cost_model": search.cost_model,
+            "whole_program": search.whole,
             "seed": search.seed,
             "samples": data.evaluations,
             "seconds": data.seconds,
@@ -148,10 +152,10 @@ def summary(data: ReportData) -> dict[str, Any]:
         ],
         "host": _host_block(data),
         "program": {
-            "source": "predicted",
-            "accelerator_cycles": best.cost.latency_cycles,
+            "source": best.cost.source if search.whole else "predicted",
+            "accelerator_cycles": whole_cycles(data) - host_cycles(data),
             "host_cycles": host_cycles(data),
-            "latency_cycles": best.cost.latency_cycles + host_cycles(data),
+            "latency_cycles": whole_cycles(data),
         },
         "validation": validation_block(data, cost_block),
         "provenance": data.provenance,
@@ -218,7 +222,12 @@ def summary_text(data: ReportData) -> str:
             " against each other."
         )
     host = _host_totals(data)
-    if data.host and cost.latency_cycles:
+    if data.search.whole and cost.latency_cycles:
+        sentences.append(
+            "These are costs of the whole program, from input to output: operators on the host core are predicted to take"
+            f" {si(host[0], 'cycles')} of it ({share(host[0], cost.latency_cycles)})."
+        )
+    elif data.host and cost.latency_cycles:
         sentences.append(
             f"Operators left to the host core are not included; they are predicted to add"
             f" {si(host[0], 'cycles')} ({share(host[0], cost.latency_cycles)} of the accelerator's time), so that the"
@@ -314,7 +323,17 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
 
 def host_cycles(data: ReportData, network: str | None = None) -> float:
     """Cycles of everything the host does, of one network or of all."""
-    return sum(one.count * one.latency_cycles for one in data.host if network in (None, one.network))
+    return sum(
+        one.count * one.latency_cycles
+        for one in data.host
+        if network in (None, one.network) and not one.on_accelerator
+    )
+
+
+def whole_cycles(data: ReportData) -> float:
+    """Cycles of the best design's whole programs, one part after the other."""
+    own = data.best.cost.latency_cycles
+    return own if data.search.whole else own + host_cycles(data)
 
 
 def _host_totals(data: ReportData) -> tuple[float, float | None]:
@@ -322,7 +341,7 @@ def _host_totals(data: ReportData) -> tuple[float, float | None]:
     latency = host_cycles(data)
     if any(item.energy_pj is None for item in data.host):
         return latency, None
-    return latency, sum(item.count * (item.energy_pj or 0.0) for item in data.host)
+    return latency, sum(item.count * (item.energy_pj or 0.0) for item in data.host if not item.on_accelerator)
 
 
 def _host_block(data: ReportData) -> dict[str, Any]:
@@ -339,6 +358,7 @@ def _host_block(data: ReportData) -> dict[str, Any]:
                 "count": item.count,
                 "latency_cycles": item.latency_cycles,
                 "energy_uj": None if item.energy_pj is None else item.energy_pj * 1e-6,
+                "on": "accelerator" if item.on_accelerator else "host",
             }
             for item in data.host
         ],

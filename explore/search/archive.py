@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from common import portable
 from explore.combine import Chain, chain
-from explore.cost.model import CostModel, ReferenceModel
+from explore.cost.model import CostModel, ReferenceModel, rest_at
 from explore.cost.reference import Counts
 from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from explore.search.base import State
@@ -76,11 +76,13 @@ class Scan:
 @dataclass(frozen=True)
 class PointCosts:
     """Energy (pJ) and latency (cycles) of one run of every archive entry of every task on one hardware point; infinite
-    where an entry does not fit.
+    where an entry does not fit. What programs do beside the tasks takes `rest_energy` and `rest_latency`, (networks,) each.
     """
 
     energy: list[Floats]
     latency: list[Floats]
+    rest_energy: Floats
+    rest_latency: Floats
 
     def chosen(self, choices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Those of the entries chosen (..., tasks), of the same shape."""
@@ -217,8 +219,9 @@ class Archive:
         With `prune`, entries that were chosen nowhere are dropped afterwards (those that need least capacity
         stay, so that small hardware never becomes infeasible)."""
         shape = weighings.shape
-        network_e = np.zeros((*shape, len(self.networks)))
-        network_l = np.zeros((*shape, len(self.networks)))
+        rest_e, rest_l = self._rest(hardware)
+        network_e = np.repeat(rest_e[:, None], shape[1], 1)
+        network_l = np.repeat(rest_l[:, None], shape[1], 1)
         points = np.arange(shape[0])
         for layer in range(len(self.tasks)):
             pj, cycles = self.costs(layer, hardware)
@@ -244,11 +247,25 @@ class Archive:
                 self.data[layer] = data[:, used]
         return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
 
+    def _rest(self, hardware: Hardware) -> tuple[Floats, Floats]:
+        """See `rest_at`."""
+        return rest_at(
+            self.model,
+            self.space,
+            len(self.networks),
+            hardware.dim,
+            hardware.accumulator_kib,
+            hardware.scratchpad_kib,
+        )
+
     def at(self, point: tuple[float, float, float]) -> PointCosts:
         """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB)."""
         hardware = Hardware.of([point])
         pairs = [self.costs(layer, hardware) for layer in range(len(self.tasks))]
-        return PointCosts([pj[0] for pj, _ in pairs], [cycles[0] for _, cycles in pairs])
+        rest_e, rest_l = self._rest(hardware)
+        return PointCosts(
+            [pj[0] for pj, _ in pairs], [cycles[0] for _, cycles in pairs], rest_e[0], rest_l[0]
+        )
 
     def chain(self, costs: PointCosts, latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.
@@ -257,23 +274,31 @@ class Archive:
             costs: on that point.
             latency_scale: (tasks,) multiplies latencies while combining, to favour single networks.
         """
-        if latency_scale is None:
-            return chain(costs.energy, costs.latency, self.counts.tolist())
-        scaled = [t * s for t, s in zip(costs.latency, latency_scale, strict=True)]
+        scaled = costs.latency
+        if latency_scale is not None:
+            scaled = [t * s for t, s in zip(costs.latency, latency_scale, strict=True)]
         merged = chain(costs.energy, scaled, self.counts.tolist())
         if merged is None:
             return None
-        latency = sum(
-            c * t[merged.choice[:, i]]
-            for i, (c, t) in enumerate(zip(self.counts, costs.latency, strict=True))
-        )
-        return Chain(merged.energy, np.asarray(latency), merged.choice)
+        latency = merged.latency
+        if latency_scale is not None:
+            latency = np.asarray(
+                sum(
+                    c * t[merged.choice[:, i]]
+                    for i, (c, t) in enumerate(zip(self.counts, costs.latency, strict=True))
+                )
+            )
+        rest_e, rest_l = float(portable.total(costs.rest_energy)), float(portable.total(costs.rest_latency))
+        return Chain(merged.energy + rest_e, latency + rest_l, merged.choice)
 
     def totals(self, costs: PointCosts, choices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Energy and latency of each network for choices (V, tasks) on one hardware point, (V, networks) each."""
         energy, latency = costs.chosen(choices)
         members = self._member.T
-        return portable.matmul(energy * self.counts, members), portable.matmul(latency * self.counts, members)
+        return (
+            portable.matmul(energy * self.counts, members) + costs.rest_energy,
+            portable.matmul(latency * self.counts, members) + costs.rest_latency,
+        )
 
     def state(self) -> State:
         """Snapshot of the entries and of what was tried."""

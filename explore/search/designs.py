@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from common import portable
 from explore.candidate import Candidate, Cost
-from explore.cost.model import CostModel, ReferenceModel
+from explore.cost.model import CostModel, ReferenceModel, rest_at
 from explore.front import nondominated, thin
 from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
 from explore.infeasible import PREFIX
@@ -95,6 +95,8 @@ class Evaluator:
         weights = [next(t.weight for t in tasks if t.network == name) for name in self.networks]
         #: (networks, n) runs of each task in one run of each network.
         self.runs = np.array(members, dtype=np.float64) * self.counts / np.array(weights)[:, None]
+        #: Mix weight of each network.
+        self.weights = weights
         self._choices = [
             np.array(v, dtype=np.float64) for v in (space.dim, space.accumulator_kib, space.scratchpad_kib)
         ]
@@ -189,7 +191,8 @@ class Evaluator:
         """Of every bound of the space that is set: (values reached (D,), bound), by path."""
         c = self.space.constraints
         dim, acc, sp = d.point.T
-        energy, latency = portable.dot(d.energy, self.counts), portable.dot(d.latency, self.counts)
+        energy, latency = self.totals(d)
+        rest_energy, rest_latency = self._rest(d)
         with np.errstate(invalid="ignore"):
             power = (
                 np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
@@ -203,14 +206,15 @@ class Evaluator:
         }
         for name, own in c.networks.items():
             if name in self.networks:
-                runs = self.runs[self.networks.index(name)]
+                n = self.networks.index(name)
+                runs, rest = self.runs[n], 1 / self.weights[n]
                 mine = runs > 0
                 path = f"networks.{name}"
                 reached[f"{path}.latency_cycles"] = (
-                    portable.dot(d.latency[:, mine], runs[mine]),
+                    portable.dot(d.latency[:, mine], runs[mine]) + rest_latency[:, n] * rest,
                     own.latency_cycles,
                 )
-                energy_uj = portable.dot(d.energy[:, mine], runs[mine]) * 1e-6
+                energy_uj = (portable.dot(d.energy[:, mine], runs[mine]) + rest_energy[:, n] * rest) * 1e-6
                 reached[f"{path}.energy_uj"] = (energy_uj, own.energy_uj)
         return {path: (value, bound) for path, (value, bound) in reached.items() if bound is not None}
 
@@ -221,9 +225,21 @@ class Evaluator:
             worst = np.maximum(worst, value / bound - 1)
         return worst
 
+    def _rest(self, d: Designs) -> tuple[Floats, Floats]:
+        """See `rest_at`."""
+        return rest_at(self.model, self.space, len(self.networks), *d.point.T)
+
+    def totals(self, d: Designs) -> tuple[Floats, Floats]:
+        """Energy (pJ) and latency (cycles) of the workload, (D,) each."""
+        rest_energy, rest_latency = self._rest(d)
+        return (
+            portable.dot(d.energy, self.counts) + portable.total(rest_energy),
+            portable.dot(d.latency, self.counts) + portable.total(rest_latency),
+        )
+
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `explore.objective`), (D, names)."""
-        energy, latency = portable.dot(d.energy, self.counts), portable.dot(d.latency, self.counts)
+        energy, latency = self.totals(d)
         area = np.asarray(self.space.area_of(*d.point.T))
         edp = energy * 1e-6 * latency
         known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
@@ -232,9 +248,10 @@ class Evaluator:
     def candidate(self, d: Designs, i: int, objective: Objective, samples: int) -> Candidate:
         """Design i as a candidate."""
         point = d.point[i]
+        energy, latency = self.totals(d.take(np.array([i])))
         cost = Cost(
-            float(portable.dot(d.latency[i], self.counts)),
-            float(portable.dot(d.energy[i], self.counts)),
+            float(latency[0]),
+            float(energy[0]),
             float(self.space.area_of(*point.tolist())),
         )
         mappings = tuple(

@@ -403,7 +403,9 @@ class GradientSearch:
         leader = self.elites[0][0]
         if old is None or leader.point != old.point:
             self.importance.revive()
-        after = self.archive.at(leader.point).chosen(leader.choice)
+        costs = self.archive.at(leader.point)
+        after = costs.chosen(leader.choice)
+        self.importance.rest = np.array([costs.rest_energy.sum(), costs.rest_latency.sum()])
         for layer in range(len(self.setup.tasks)):
             e, t = after[0][layer], after[1][layer]
             improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)

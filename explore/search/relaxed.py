@@ -95,6 +95,9 @@ class RelaxedStarts:
         self.first = torch.zeros_like(self.x)
         self.second = torch.zeros_like(self.x)
         self.steps = 0
+        rest = (np.zeros((len(dim), 1)),) * 4 if model.rest is None else model.rest.of(dim)
+        #: Amounts of what programs do beside the tasks (`RestOfPrograms.of`), (S,) each.
+        self._rest = [torch.from_numpy(portable.total(one)) for one in rest]
         starts, tasks = flow.shape
         self._bounds = torch.from_numpy(portable.log(problems.bounds))
         self._task = torch.arange(tasks).repeat(starts)
@@ -172,7 +175,13 @@ class RelaxedStarts:
         cycles, words = self.model.relaxed(self._task, batch, c, each(dim), macro)
         c = replace(c, a3=words)
         energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy)
-        totals = [tensors.total(one.view(starts, tasks).T * self.counts) for one in (energy, cycles)]
+        rest_cycles, fixed, accumulator, scratchpad = self._rest
+        rest_pj = fixed + base.energy.accumulator_pj(acc_kib, dim) * accumulator
+        rest_pj = rest_pj + base.energy.scratchpad_pj(sp_kib) * scratchpad
+        totals = [
+            tensors.total(one.view(starts, tasks).T * self.counts) + rest
+            for one, rest in ((energy, rest_pj), (cycles, rest_cycles))
+        ]
         area = self.space.area_of(dim, acc_kib, sp_kib)
         w = self.weights
         exponents = torch.from_numpy(np.stack([w.energy, w.latency, w.area]))

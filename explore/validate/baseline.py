@@ -3,54 +3,22 @@ under mappings that were searched for it."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from accel.config import Accelerator
-from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.schedule import Schedule
 from compiler.schedules.choose import choose
 from compiler.schedules.gemmini import gemmini_schedule
-from explore.constraints import Constraints
 from explore.cost.model import CostModel
+from explore.reference_machine import reference_machine
 from explore.space import DesignSpace
 from explore.validate.design import Design, design_of_schedules
 from workloads.network import Task
 
-__all__ = ["baseline_design", "baseline_schedules", "reference_machine", "reference_space"]
-
-_PRESET = "gemmini-default"
-
-
-def reference_machine(space: DesignSpace) -> Accelerator:
-    """Gemmini's default array and memories in the technology of a space: its clock, DRAM, DMA and energy table."""
-    preset = load_accelerator(_PRESET)
-    return space.base.replace(
-        name=_PRESET,
-        dim=preset.dim,
-        dataflow=preset.dataflow,
-        scratchpad_kib=preset.scratchpad_kib,
-        scratchpad_banks=preset.scratchpad_banks,
-        accumulator_kib=preset.accumulator_kib,
-        accumulator_banks=preset.accumulator_banks,
-    )
-
-
-def reference_space(space: DesignSpace) -> DesignSpace:
-    """The space of which the reference machine is the only accelerator: a search there finds mappings alone."""
-    machine = reference_machine(space)
-    return dataclasses.replace(
-        space,
-        name=f"{_PRESET} only",
-        base=machine,
-        dim=(machine.dim,),
-        scratchpad_kib=(machine.scratchpad_kib,),
-        accumulator_kib=(machine.accumulator_kib,),
-        constraints=Constraints(),
-    )
+__all__ = ["baseline_design", "baseline_schedules"]
 
 
 def baseline_design(
@@ -78,7 +46,7 @@ def baseline_schedules(layers: Sequence[Layer], machine: Accelerator) -> tuple[s
         except InfeasibleError:
             schedule, own = choose(layer, machine), own + 1
         schedules.append(schedule)
-    name = f"{_PRESET}, Gemmini's tiling"
+    name = f"{machine.name}, Gemmini's tiling"
     if own:
         name += f" ({own} of {len(layers)} layers, which its macros cannot express, as this compiler chooses)"
     return name, schedules

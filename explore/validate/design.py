@@ -192,9 +192,10 @@ def design_of_schedules(
     ]
     predicted = None
     if costs:
+        rest_cycles, rest_pj = model.rest.whole(accelerator) if model.rest else (0.0, 0.0)
         predicted = Cost(
-            sum(task.count * cost.latency_cycles for task, cost in zip(tasks, costs, strict=True)),
-            sum(task.count * cost.energy_pj for task, cost in zip(tasks, costs, strict=True)),
+            rest_cycles + sum(t.count * cost.latency_cycles for t, cost in zip(tasks, costs, strict=True)),
+            rest_pj + sum(t.count * cost.energy_pj for t, cost in zip(tasks, costs, strict=True)),
             accelerator.area_mm2,
         )
     return Design(name, role, accelerator, (), predicted, tuple(planned), reason, model.name)

@@ -13,9 +13,10 @@ from compiler.layer import Layer
 from explore.cost.model import CostModel, make_cost_model
 from explore.engine import run_exploration
 from explore.layers import layers_of_tasks
+from explore.reference_machine import reference_machine, reference_space
 from explore.space import DesignSpace, read_space
 from explore.study import Study
-from explore.validate.baseline import baseline_design, reference_machine, reference_space
+from explore.validate.baseline import baseline_design
 from explore.validate.choose import choose_candidates
 from explore.validate.design import Design, design_of_candidate
 from explore.validate.run import (
@@ -54,7 +55,7 @@ def validate_file(
         workload = study.workload()
         space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
         layers = layers_of_tasks(study.tasks, workload)
-        model = make_cost_model(study.cost_model, layers, space)
+        model = make_cost_model(study.cost_model, layers, space, study.rest)
         candidates = study.candidates()
         if not candidates:
             raise no_design(path)
@@ -89,6 +90,7 @@ def _baselines(
             out=output_folder(study.path.parent, BASELINE_FOLDER),
             resume=True,
             cost_model=study.cost_model,
+            whole=study.rest is not None,
         )
     except BacoError as error:
         note(f"no mappings were found for the reference machine: {error.message}")

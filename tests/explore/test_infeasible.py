@@ -15,6 +15,7 @@ from explore.constraints import Constraints
 from explore.cost.choice import default_cost_model
 from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
+from explore.cost.rest import rest_in_space
 from explore.engine import FILE_NAME, Outcome, run_exploration
 from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
@@ -172,9 +173,10 @@ def first_design(space: DesignSpace, workload: Workload, samples: int) -> int:
     """Samples after which a search has a design, and that none of them is called impossible before."""
     layers = layers_of_tasks(workload.tasks, workload)
     name = default_cost_model(space)
-    limits = limits_of(workload.tasks, space, layers if name == "instruction" else None)
+    rest = rest_in_space(workload, space) if name == "instruction" else None
+    limits = limits_of(workload.tasks, space, layers if name == "instruction" else None, rest)
     assert impossible(limits) is None
-    model = make_cost_model(name, layers, space)
+    model = make_cost_model(name, layers, space, rest)
     searcher = make_searcher("gradient", SearchSetup(workload.tasks, space, EDP, None, 0, model))
     while True:
         result = searcher.step()

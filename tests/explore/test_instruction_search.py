@@ -241,6 +241,8 @@ def test_the_model_is_part_of_a_study(tmp_path: Path) -> None:
         assert study.cost_model == "instruction"
     data = report_data(path)
     total = sum(t.count * one.latency_cycles for t, one in zip(data.tasks, data.best_layers, strict=True))
+    total += sum(one.count * one.latency_cycles for one in data.host)
+    assert data.search.whole
     assert total == pytest.approx(data.best.cost.latency_cycles, rel=1e-6)
     assert data.search.cost_model == "instruction"
     assert data.resources == ("compute", "memory", "load", "store", "issue")

@@ -246,7 +246,7 @@ def test_only_limits_that_hold_for_the_best_design_are_shown() -> None:
     proof = BatchSummary(0, 1, 1.0, best.objective, PHASE, {BOUND: best.cost.edp * 0.99})
 
     def shown(candidate: Candidate, cost_model: CostModelName, *history: BatchSummary) -> dict[str, bool]:
-        bounds = shown_bounds(candidate, space, layers, history, cost_model)
+        bounds = shown_bounds(candidate, space, layers, history, cost_model, None)
         assert bounds == sorted(bounds, key=lambda bound: bound.edp)
         return {bound.name: bound.predicted for bound in bounds}
 

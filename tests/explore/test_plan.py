@@ -39,7 +39,7 @@ def layers(design: Candidate) -> list[Layer]:
 
 
 def test_alone_most_layers_are_as_the_search_mapped_them(design: Candidate) -> None:
-    schedules = SearchedSchedules(design, EDP, NETWORK)
+    schedules = SearchedSchedules(design, EDP)
     for layer in layers(design):
         schedules(layer)
     assert schedules.searched + schedules.chosen == len(design.tasks)
@@ -49,7 +49,7 @@ def test_alone_most_layers_are_as_the_search_mapped_them(design: Candidate) -> N
 
 def test_the_first_order_objective_never_prefers_what_is_worse_in_both(design: Candidate) -> None:
     """By latency alone: no layer takes longer than as it was searched."""
-    schedules = SearchedSchedules(design, Objective.parse("latency"), NETWORK)
+    schedules = SearchedSchedules(design, Objective.parse("latency"))
     machine = design.accelerator
     for layer, mapping in zip(layers(design), design.mappings, strict=True):
         found, _ = schedules(layer)
@@ -62,7 +62,7 @@ def test_a_pooling_behind_it_makes_a_mapping_a_bad_one(design: Candidate) -> Non
     layer = max(layers(design), key=lambda one: one.problem.P * one.problem.Q)
     p = layer.problem
     pooled = dataclasses.replace(layer, pooling=Pooling(3, 1, 0, p.Q - 2, p.P - 2))
-    found, _ = SearchedSchedules(design, Objective.parse("latency"), NETWORK)(pooled)
+    found, _ = SearchedSchedules(design, Objective.parse("latency"))(pooled)
     mapping = design.mappings[[task.problem for task in design.tasks].index(p)]
     try:
         cycles = schedule_cycles(pooled, realise(pooled, mapping, design.accelerator), design.accelerator)
@@ -72,7 +72,7 @@ def test_a_pooling_behind_it_makes_a_mapping_a_bad_one(design: Candidate) -> Non
 
 
 def test_layers_that_the_search_did_not_see_are_the_compilers(design: Candidate, tmp_path: Path) -> None:
-    schedules = SearchedSchedules(design, EDP, NETWORK)
+    schedules = SearchedSchedules(design, EDP)
     problem = dataclasses.replace(layers(design)[0].problem, K=48, C=20)
     schedules(Layer(problem, scale=1.0))
     assert (schedules.searched, schedules.chosen) == (0, 1)

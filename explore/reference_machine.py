@@ -1,0 +1,42 @@
+"""The machine to compare with: Gemmini's default array and memories, in the technology of a space."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from explore.constraints import Constraints
+from explore.space import DesignSpace
+
+__all__ = ["reference_machine", "reference_space"]
+
+_PRESET = "gemmini-default"
+
+
+def reference_machine(space: DesignSpace) -> Accelerator:
+    """Gemmini's default array and memories in the technology of a space: its clock, DRAM, DMA and energy table."""
+    preset = load_accelerator(_PRESET)
+    return space.base.replace(
+        name=_PRESET,
+        dim=preset.dim,
+        dataflow=preset.dataflow,
+        scratchpad_kib=preset.scratchpad_kib,
+        scratchpad_banks=preset.scratchpad_banks,
+        accumulator_kib=preset.accumulator_kib,
+        accumulator_banks=preset.accumulator_banks,
+    )
+
+
+def reference_space(space: DesignSpace) -> DesignSpace:
+    """The space of which the reference machine is the only accelerator: a search there finds mappings alone."""
+    machine = reference_machine(space)
+    return dataclasses.replace(
+        space,
+        name=f"{_PRESET} only",
+        base=machine,
+        dim=(machine.dim,),
+        scratchpad_kib=(machine.scratchpad_kib,),
+        accumulator_kib=(machine.accumulator_kib,),
+        constraints=Constraints(),
+    )

@@ -1,0 +1,121 @@
+"""What programs do beside their layers: by what whole programs measure, and as part of what a search minimises."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.presets import load_accelerator
+from common.errors import InputError
+from compiler.network.program import compile_network
+from compiler.network.quantise import quantise, sketch
+from explore.cost.rest import rest_costs, rest_in_space, rest_of_programs
+from explore.engine import run_exploration
+from explore.measure.energy import counted_energy
+from explore.objective import Objective
+from explore.rest import RestOfPrograms
+from explore.space import load_space
+from explore.study import Study
+from sim.network.run import run_network
+from workloads.load import load_network
+from workloads.network import Network, Workload
+
+DEFAULT = load_accelerator("gemmini-default")
+SMALL = "bert_base:seq=16"
+
+
+def workload(*names: str) -> Workload:
+    return Workload.of([load_network(name) for name in names])
+
+
+def test_energy_of_additions_is_what_the_functional_model_counts() -> None:
+    """Of a block of residual additions: every access that is predicted happens, and none besides but the identity's."""
+    network = quantise(load_network(SMALL), layers=1)
+    built = compile_network(network, DEFAULT)
+    run = run_network(built)
+    predicted = {one.operator: one for one in rest_costs(network, DEFAULT) if one.function == "addition"}
+    found = 0
+    for step in run.steps:
+        if step.function.startswith("addition"):
+            energy = sum(counted_energy(step.activity, DEFAULT).values())
+            cost = predicted[step.operator].cost
+            assert cost.energy_pj(DEFAULT) == pytest.approx(energy, rel=0.03)
+            found += 1
+    assert found == len(predicted) == 4
+
+
+def test_a_sketch_costs_what_the_network_does() -> None:
+    """Values decide nothing of what a program does beside its layers."""
+    network = load_network("mobilenet_v2:image=64")
+    real = rest_costs(quantise(network), DEFAULT)
+    assert rest_costs(sketch(network), DEFAULT) == real
+    assert {one.function for one in real} == {"addition", "net_reduce"}
+
+
+@pytest.mark.parametrize("name", [SMALL, "gpt2:seq=16", "vit_b16:image=32", "resnet18:image=32"])
+def test_repeated_blocks_are_counted_from_two_of_them(name: str) -> None:
+    network = load_network(name)
+    whole = rest_costs(sketch(network), DEFAULT)
+    rest = rest_of_programs(Workload.of([network]), [DEFAULT])
+    cycles, energy = rest.total(network.name, DEFAULT)
+    assert cycles == pytest.approx(sum(one.cost.cycles for one in whole), rel=1e-9)
+    assert energy == pytest.approx(sum(one.cost.energy_pj(DEFAULT) for one in whole), rel=1e-9)
+    assert sum(one.runs for one in rest.operators[network.name][16]) == len(whole)
+
+
+def test_weights_and_sides() -> None:
+    machines = [DEFAULT, DEFAULT.replace(dim=32)]
+    mix = Workload.of([load_network(SMALL), load_network("resnet18:image=32")], [2.0, 3.0])
+    rest = rest_of_programs(mix, machines)
+    names = [one.name for one in mix.networks]
+    for machine in machines:
+        each = [rest.total(name, machine) for name in names]
+        assert rest.whole(machine) == pytest.approx(
+            tuple(2 * one + 3 * other for one, other in zip(*each, strict=True))
+        )
+        cycles, *_ = rest.of(np.array([float(machine.dim)]))
+        assert cycles[0].sum() == pytest.approx(rest.whole(machine)[0])
+    assert rest.total(names[1], machines[0])[1] < rest.total(names[1], machines[1])[1], (
+        "a larger array costs more"
+    )
+
+
+def test_json_round_trip_and_what_is_none() -> None:
+    rest = rest_of_programs(workload(SMALL), [DEFAULT])
+    assert RestOfPrograms.from_json(rest.to_json()) == rest
+    record = rest.to_json()
+    record["operators"][rest.networks[0]]["16"][0][3] = -1
+    with pytest.raises(InputError):
+        RestOfPrograms.from_json(record)
+
+
+def test_a_network_that_is_no_program_is_estimated_from_its_graph() -> None:
+    network = load_network(SMALL)
+    blind = Network(
+        network.name,
+        network.inputs,
+        tuple(type(op)(**{**vars(op), "semantics": None}) for op in network.operators),
+    )
+    rest = rest_of_programs(Workload.of([blind]), [DEFAULT])
+    assert "is not known" in rest.reasons[network.name]
+    assert rest.total(network.name, DEFAULT)[0] > 0
+
+
+def test_a_search_minimises_the_whole_program(tmp_path: Path) -> None:
+    """The cost of every design is that of its layers and of the rest; with only the accelerator's part it is less."""
+    mix, space = workload(SMALL), load_space("gemmini")
+    found = run_exploration(mix, space, Objective.parse("edp"), samples=60, out=tmp_path / "whole")
+    part = run_exploration(mix, space, Objective.parse("edp"), samples=60, out=tmp_path / "part", whole=False)
+    rest = rest_in_space(mix, space)
+    with Study.open(tmp_path / "whole" / "study.sqlite", read_only=True) as study:
+        assert study.rest == rest
+        cycles, energy = rest.whole(found.best.accelerator)
+        assert found.best.cost.latency_cycles > cycles
+        assert found.best.cost.energy_pj > energy
+    with Study.open(tmp_path / "part" / "study.sqlite", read_only=True) as study:
+        assert study.rest is None
+    assert part.best.cost.latency_cycles < cycles
+    with pytest.raises(InputError, match="whole programs in the study, of tensor operators alone now"):
+        run_exploration(
+            mix, space, Objective.parse("edp"), samples=90, out=tmp_path / "whole", resume=True, whole=False
+        )
