@@ -258,6 +258,7 @@ def workload_to_json(workload: Workload) -> Json:
             {
                 "name": network.name,
                 "source": network.source,
+                "spec": network.spec,
                 "options": dict(network.options),
                 "inputs": [_tensor_to_json(tensor) for tensor in network.inputs],
                 "operators": [_operator_to_json(operator) for operator in network.operators],
@@ -284,6 +285,7 @@ def workload_from_json(data: Json) -> Workload:
                 for one in listed(item["unsupported"])
             ),
             source=text(item["source"]),
+            spec=text(item["spec"]),
             options={name: _option(value) for name, value in item["options"].items()},
         )
         for item in listed(data["networks"])

@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 from common.errors import InputError, did_you_mean
@@ -47,11 +48,24 @@ def load_network(spec: str) -> Network:
     """
     name, _, rest = spec.partition(":")
     if name in NETWORKS:
-        return _built_in(name, rest, spec, has_options=":" in spec)
+        return replace(_built_in(name, rest, spec, has_options=":" in spec), spec=spec)
     match = _FILE.fullmatch(spec)
     if match is None:
         raise _unknown(spec, name)
-    return _loader(match["suffix"].lower())(match["file"], match["rest"])
+    return replace(_loader(match["suffix"].lower())(match["file"], match["rest"]), spec=spec)
+
+
+def load_again(network: Network) -> Network:
+    """A network that is known by its graph alone, as a study keeps it, from where it came from.
+
+    Raises InputError where that is not known, is gone, or has become another network.
+    """
+    if not network.spec:
+        raise InputError(f"'{network.name}' came from a program, which is not there any more")
+    found = load_network(network.spec)
+    if found.tasks != network.tasks:
+        raise InputError(f"'{network.spec}' is not the network any more that it was")
+    return found
 
 
 def describe(network: Network) -> dict[str, Any]:

@@ -121,6 +121,7 @@ class Network:
         source: the file or the built-in definition it came from.
         blocks: the repeated parts, inner ones before those around them (`workloads.expand` unrolls them).
         outputs: tensors for the outside; empty if not known, then those that nothing reads.
+        spec: what `workloads.load.load_network` was given; empty for networks from elsewhere.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Network:
     options: dict[str, int | str] = field(default_factory=dict, hash=False)
     blocks: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     outputs: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
+    spec: str = field(default="", compare=False, repr=False)
 
     @property
     def tasks(self) -> tuple[Task, ...]:

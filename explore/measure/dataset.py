@@ -23,17 +23,17 @@ from common.yaml import load_yaml, parse_model
 from compiler.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
-from explore.measure.accelerators import SETS
-from explore.measure.energy import ENERGY_TERMS
-from explore.measure.layer import LayerMeasurement
-from explore.measure.sample import STRATA, Stratum
-from explore.measure.text import (
+from compiler.schedules.text import (
     layer_text,
     mapping_text,
     parse_layer,
     parse_mapping_text,
     parse_schedule,
 )
+from explore.measure.accelerators import SETS
+from explore.measure.energy import ENERGY_TERMS
+from explore.measure.layer import LayerMeasurement
+from explore.measure.sample import STRATA, Stratum
 from workloads.problem import Problem
 
 __all__ = [

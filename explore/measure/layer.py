@@ -21,8 +21,8 @@ from compiler.layer_reference import draw_tensors, layer_result
 from compiler.lower.realise import realise
 from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
+from compiler.schedules.text import schedule_text, style_of
 from explore.measure.energy import counted_activity, counted_energy
-from explore.measure.text import schedule_text, style_of
 from explore.measure.writer import last_writer
 from sim.job import Limits, Memory, Recording, Simulation, SimulationError
 from sim.program import run_program
@@ -53,7 +53,7 @@ class LayerMeasurement:
         energy_pj: `energy_terms_pj` summed up.
         energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`.
         style: of the code: explicit, packed, loop_ws, loop_conv.
-        schedule: as `explore.measure.text.schedule_text` writes it.
+        schedule: as `compiler.schedules.text.schedule_text` writes it.
         config_hash: of the accelerator.
         seconds: wall time, builds included.
     """

@@ -21,7 +21,7 @@ from compiler.lower.explicit_plan import REDUCTION, RESULT, Plan, make_plan
 from compiler.lower.realise import realise
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
 from compiler.schedule import ExplicitSchedule, Schedule
-from explore.measure.text import mapping_text, parse_mapping_text
+from compiler.schedules.text import mapping_text, parse_mapping_text
 from workloads.problem import DIMS
 
 __all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "guess", "legal_schedule"]

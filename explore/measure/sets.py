@@ -17,11 +17,11 @@ from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.schedule import ExplicitSchedule, Schedule
+from compiler.schedules.text import mapping_text, parse_mapping_text
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.micro import probes
 from explore.measure.sample import Stratum, draw_mapping, guess, legal_schedule
 from explore.measure.shapes import draw_layer
-from explore.measure.text import mapping_text, parse_mapping_text
 from workloads.problem import Problem
 
 __all__ = ["ROWS", "Sample", "samples", "set_of_shape"]

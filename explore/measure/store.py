@@ -18,10 +18,10 @@ from common.errors import BacoError
 from common.provenance import stable_hash
 from compiler.layer import Layer
 from compiler.schedule import Schedule
+from compiler.schedules.text import layer_text, schedule_text
 from explore._database import Format, bounded_time, check_files, prepare, row_digest
 from explore._json import dump, load
 from explore.measure.layer import LayerMeasurement
-from explore.measure.text import layer_text, schedule_text
 from sim.job import Memory
 
 __all__ = ["MeasurementStore", "measurement_key", "source_hash"]

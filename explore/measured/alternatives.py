@@ -12,9 +12,9 @@ from compiler.lower import check_schedule
 from compiler.lower.realise import mapping_of, realise
 from compiler.mapping.nest import Mapping
 from compiler.schedules.choose import choices
+from compiler.schedules.text import parse_schedule, schedule_text, style_of
 from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
-from explore.measure.text import parse_schedule, schedule_text, style_of
 from explore.measured.buffers import Roomier
 
 __all__ = ["Alternative", "Machine"]

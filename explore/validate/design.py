@@ -15,12 +15,12 @@ from compiler.lower import check_schedule
 from compiler.lower.realise import realise
 from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
+from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from explore._json import Json, listed, number, reader, text, whole
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
 from explore.measure.pool import MeasurementJob
-from explore.measure.text import layer_text, parse_layer, parse_schedule, schedule_text
 from explore.serialize import (
     accelerator_from_json,
     accelerator_to_json,
@@ -44,7 +44,7 @@ class PlannedLayer:
 
     Attributes:
         key: of its measurement; empty when nothing can be measured.
-        layer, schedule: as `explore.measure.text` writes them; `schedule` is empty when there is none.
+        layer, schedule: as `compiler.schedules.text` writes them; `schedule` is empty when there is none.
         reason: why it cannot be compiled; empty when it can.
         predicted_cycles, predicted_energy_pj: of one run; None where nothing predicts it.
     """

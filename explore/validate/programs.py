@@ -10,7 +10,7 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from compiler.layer_program import layer_program
 from compiler.layer_reference import draw_tensors, layer_result
-from explore.measure.text import parse_layer, parse_schedule
+from compiler.schedules.text import parse_layer, parse_schedule
 from explore.validate.design import Design
 from workloads.network import Task
 

@@ -10,8 +10,8 @@ from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.lower.realise import realise
 from compiler.mapping.nest import Mapping, requirement
+from compiler.schedules.text import parse_mapping_text
 from explore.measure.layer import measure_layer
-from explore.measure.text import parse_mapping_text
 from explore.measured.buffers import Roomier
 from workloads.problem import Problem
 

@@ -15,6 +15,7 @@ from study_helpers import small_workload
 from bench.exhaustive import all_mappings, enumerate_all
 from common.errors import InputError
 from compiler.layer import Layer
+from compiler.schedules.text import parse_layer
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints
 from explore.cost import limits
@@ -27,7 +28,6 @@ from explore.hardware import HardwarePoints
 from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
 from explore.measure.dataset import dataset_path, read_dataset
-from explore.measure.text import parse_layer
 from explore.objective import METRICS, Objective, metric
 from explore.proof import BOUND, PHASE
 from explore.search.archive import Archive, Hardware

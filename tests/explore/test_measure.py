@@ -19,6 +19,7 @@ from compiler.layer import Layer, Layout, Pooling
 from compiler.layer_reference import layer_result
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from compiler.schedules.choose import choices
+from compiler.schedules.text import layer_text, parse_layer, parse_mapping_text, parse_schedule, schedule_text
 from explore.measure.accelerators import SETS, accelerators_of
 from explore.measure.dataset import NUMBERS, Row, measured_stratum, read_dataset, write_dataset
 from explore.measure.energy import counted_energy
@@ -27,7 +28,6 @@ from explore.measure.micro import probes
 from explore.measure.sample import draw_mapping, guess
 from explore.measure.sets import samples, set_of_shape
 from explore.measure.store import MeasurementStore, measurement_key
-from explore.measure.text import layer_text, parse_layer, parse_mapping_text, parse_schedule, schedule_text
 from explore.measure.writer import last_writer
 from sim.job import Limits, Memory
 from sim.trace import Log, LogEntry
@@ -149,6 +149,8 @@ LAYERS = (
     Layer(Problem(R=3, S=2, P=5, Q=4, C=3, K=2, N=2, stride_w=2, dilation_h=3), padding=(1, 2), image=(9, 8), relu=True),
     Layer(Problem(R=3, S=3, P=8, Q=8, groups=4), residual_scale=0.5, scale=2.0**-9),
     Layer(Problem(P=8, Q=8, C=4, K=4), pooling=Pooling(2, 2, 0, 4, 4), bias=True),
+    Layer(Problem(P=4, C=4, K=4), input=Layout(8)),
+    Layer(Problem(P=4, C=4, K=6, groups=3), weight=Layout(4, 96), output=Layout(18, 6), weights_transposed=True),
 )  # fmt: skip
 
 
@@ -158,8 +160,6 @@ def test_layers_as_text(layer: Layer) -> None:
 
 
 def test_layers_that_are_no_text() -> None:
-    with pytest.raises(InputError, match="dense tensors"):
-        layer_text(Layer(Problem(P=4, C=4, K=4), input=Layout(8)))
     for text in ("", "P4 P4 scale 1", "P4", "P4 scale", "P4 stride 2 scale 1", "P4 colour 3", "P0 scale 1"):
         with pytest.raises(InputError):
             parse_layer(text)

@@ -13,9 +13,9 @@ from accel.config import Accelerator
 from baco.main import run
 from compiler.layer import Layer
 from compiler.schedule import ExplicitSchedule
+from compiler.schedules.text import parse_mapping_text
 from explore.measure.dataset import read_dataset
 from explore.measure.sets import Sample
-from explore.measure.text import parse_mapping_text
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

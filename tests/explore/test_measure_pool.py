@@ -18,10 +18,10 @@ from accel.config import Accelerator
 from common.errors import BacoError, InputError
 from compiler.layer import Layer
 from compiler.schedule import ExplicitSchedule
+from compiler.schedules.text import parse_mapping_text
 from explore.measure.layer import LayerMeasurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
-from explore.measure.text import parse_mapping_text
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

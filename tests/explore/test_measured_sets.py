@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
+from compiler.schedules.text import layer_text, mapping_text, schedule_text
 from explore.measure.accelerators import SETS, SetName, accelerators_of
 from explore.measure.dataset import Dataset, dataset_path, read_dataset
 from explore.measure.energy import counted_energy
 from explore.measure.layer import measure_layer, schedule_for
 from explore.measure.sets import samples, set_of_shape
-from explore.measure.text import layer_text, mapping_text, schedule_text
 
 _LEAST_ROWS: dict[SetName, int] = {"micro": 300, "train": 1000, "test": 1000}
 _ACTIVITY = ("macs", "stationary_words", "accumulator_read_words", "accumulator_write_words", "scratchpad_read_bytes",

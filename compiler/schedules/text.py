@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 
 from common.errors import InputError
-from compiler.layer import Layer, Pooling
+from compiler.layer import Layer, Layout, Pooling
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import format_mapping, parse_mapping
 from compiler.schedule import (
@@ -33,6 +33,8 @@ __all__ = [
     "style_of",
 ]
 
+#: Tensors whose layout a text may name.
+_LAYOUTS = ("input", "weight", "output")
 _BUFFERS = re.compile(r"(.*) buffers ([12]),([12]),([12])")
 _WS = re.compile(r"loop_ws (\d+),(\d+),(\d+) order ([ijk]{3})(?: keep (A?B?))?")
 _CONV = re.compile(
@@ -98,14 +100,9 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def layer_text(layer: Layer) -> str:
-    """A layer with dense tensors as one line. Raises InputError for one with layouts of its own."""
-    p, plain = layer.problem, Layer(layer.problem, layer.image, layer.padding)
-    if layer.weights_transposed or (layer.input, layer.weight, layer.output) != (
-        plain.input,
-        plain.weight,
-        plain.output,
-    ):
-        raise InputError("only layers of dense tensors have a text")
+    """A layer as one line; layouts of tensors that are not dense at the end."""
+    p = layer.problem
+    plain = Layer(p, layer.image, layer.padding, weights_transposed=layer.weights_transposed)
     words = [f"{name}{bound}" for name, bound in zip(DIMS, p.bounds, strict=True) if bound > 1] or ["P1"]
     for name, pair in (
         ("stride", (p.stride_h, p.stride_w)),
@@ -126,6 +123,11 @@ def layer_text(layer: Layer) -> str:
     words += ["raw"] if layer.scale is None else ["scale", repr(layer.scale)]
     if (pool := layer.pooling) is not None:
         words += ["pool", f"{pool.size},{pool.stride},{pool.padding},{pool.rows},{pool.columns}"]
+    words += ["transposed"] * layer.weights_transposed
+    for name in _LAYOUTS:
+        layout: Layout = getattr(layer, name)
+        if layout != getattr(plain, name):
+            words += [name, f"{layout.pitch},{layout.group}"]
     return " ".join(words)
 
 
@@ -145,9 +147,19 @@ def _parse_layer(words: list[str]) -> Layer:
     flags: set[str] = set()
     rest = iter(words)
     for word in rest:
-        if word in ("bias", "relu", "raw"):
+        if word in ("bias", "relu", "raw", "transposed"):
             flags.add(word)
-        elif word in ("stride", "dilation", "groups", "image", "padding", "residual", "scale", "pool"):
+        elif word in (
+            "stride",
+            "dilation",
+            "groups",
+            "image",
+            "padding",
+            "residual",
+            "scale",
+            "pool",
+            *_LAYOUTS,
+        ):
             values[word] = next(rest)
         elif word[0] in DIMS and word[1:].isdecimal() and word[0] not in bounds:
             bounds[word[0]] = int(word[1:])
@@ -169,6 +181,8 @@ def _parse_layer(words: list[str]) -> Layer:
         relu="relu" in flags,
         scale=None if "raw" in flags else float(values["scale"]),
         pooling=pool,
+        weights_transposed="transposed" in flags,
+        **{name: Layout(*map(int, values[name].split(","))) for name in _LAYOUTS if name in values},
     )
 
 

@@ -1,0 +1,81 @@
+"""A whole network on one accelerator: how each of its layers is carried out. With the network, all that a program needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError, InputError
+from compiler.layer import Layer
+from compiler.lower import check_schedule, workspaces
+from compiler.network.lowering import LoweredNetwork
+from compiler.schedule import Schedule
+from compiler.schedules.text import layer_text, parse_schedule, schedule_text
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which schedule every layer of a network's program takes; a `compiler.network.lowering.Scheduler`.
+
+    Equal plans give equal programs, byte for byte.
+
+    Attributes:
+        network: as `workloads.load.load_network` takes it.
+        accelerator: that the program is for.
+        seed: of parameters that the source of the network does not give, and of the sample that ranges are taken from.
+        schedules: texts of schedules by texts of layers (`compiler.schedules.text`).
+    """
+
+    network: str
+    accelerator: Accelerator
+    seed: int
+    schedules: Mapping[str, str]
+
+    @classmethod
+    def of(cls, network: str, accelerator: Accelerator, seed: int, lowered: LoweredNetwork) -> Plan:
+        """What was decided for a lowered network."""
+        codes = lowered.layers.values()
+        return cls(
+            network,
+            accelerator,
+            seed,
+            {layer_text(one.layer): schedule_text(one.schedule) for one in codes},
+        )
+
+    def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
+        """The schedule of a layer, and its workspaces. Raises InfeasibleError for a layer that the plan does not know or
+        cannot carry out as it says."""
+        text = self.schedules.get(layer_text(layer))
+        if text is None:
+            raise InfeasibleError(f"the plan has no schedule for {layer.problem}")
+        schedule = parse_schedule(text)
+        check_schedule(layer, schedule, self.accelerator)
+        return schedule, tuple(workspaces(layer, schedule, self.accelerator))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `from_json` is the way back."""
+        return {
+            "network": self.network,
+            "accelerator": self.accelerator.model_dump(mode="json"),
+            "seed": self.seed,
+            "schedules": dict(self.schedules),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """Inverse of `to_json`. Raises InputError for anything else."""
+        if not isinstance(data, dict) or set(data) != {"network", "accelerator", "seed", "schedules"}:
+            raise InputError("this is no plan: it has network, accelerator, seed and schedules")
+        schedules, seed = data["schedules"], data["seed"]
+        texts = isinstance(schedules, dict) and all(isinstance(one, str) for one in schedules.values())
+        if not (texts and isinstance(data["network"], str) and type(seed) is int and 0 <= seed < 2**32):
+            raise InputError("this is no plan: schedules are texts by layer, and the seed is a whole number")
+        for one in schedules.values():
+            parse_schedule(one)
+        if not isinstance(data["accelerator"], dict):
+            raise InputError("this is no plan: its accelerator is no configuration")
+        return cls(data["network"], Accelerator(**data["accelerator"]), seed, dict(schedules))
