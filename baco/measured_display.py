@@ -12,7 +12,7 @@ from baco.console import amount, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:
-    from explore.measure.layer import LayerMeasurement
+    from explore.measure.measurement import Measurement
     from explore.measure.pool import MeasurementJob
     from explore.measured.search import Round
     from explore.measured.session import MeasuredOutcome
@@ -24,7 +24,7 @@ class MeasuredDisplay:
     def __init__(self, budget: float, console: Console | None = None) -> None:
         self.budget, self.console = budget, console or stderr()
 
-    def layer(self, result: LayerMeasurement, job: MeasurementJob) -> None:
+    def layer(self, result: Measurement, job: MeasurementJob) -> None:
         """One layer."""
         what = (
             f"{result.cycles:,} cycles"

@@ -15,8 +15,8 @@ from baco.console import amount, duration, rounded, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:
-    from explore.measure.layer import LayerMeasurement
-    from explore.measure.pool import MeasurementJob
+    from explore.measure.measurement import Measurement
+    from explore.measure.pool import Job
     from explore.validate.design import Design
 
 
@@ -69,21 +69,20 @@ class ValidationDisplay:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.layers = 0
+        self.jobs = 0
         self._pace = _Pace(0.0, 0)
 
-    def begin(self, designs: Sequence[Design], layers: int, cycles: float) -> None:
+    def begin(self, designs: Sequence[Design], jobs: int, cycles: float) -> None:
         """Say what will be measured."""
-        self.layers = layers
+        self.jobs = jobs
         machines = len({one.accelerator.config_hash for one in designs})
-        self._pace = _Pace(cycles + layers * _LAYER_CYCLES, machines)
-        self._line(f"validating {len(designs)} designs: {layers} layers to compile, simulate and compare")
+        self._pace = _Pace(cycles + jobs * _LAYER_CYCLES, machines)
+        what = "whole programs" if any(one.programs for one in designs) else "layers"
+        self._line(f"validating {len(designs)} designs: {jobs} {what} to compile, simulate and compare")
 
-    def layer(
-        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
-    ) -> None:
-        """One line: where it stands, the layer, what was measured and what was predicted."""
-        text = f"[{finished}/{self.layers}] {job.name}: "
+    def measured(self, finished: int, result: Measurement, job: Job, predicted: float | None) -> None:
+        """One line: where it stands, what it is, what was measured and what was predicted."""
+        text = f"[{finished}/{self.jobs}] {job.name}: "
         if result.status == "measured":
             text += f"{result.cycles:,} cycles"
             if predicted is not None:
@@ -152,7 +151,7 @@ def print_validation(study: Path) -> None:
     error = model_error(designs)
     if error:
         console.print(
-            f"predicted against measured cycles of {error.layers} layers: mean absolute error "
+            f"predicted against measured cycles of {error.count} {error.what}: mean absolute error "
             f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst:.2f}"
         )
     for comparison in comparisons(designs, objective):

@@ -140,7 +140,7 @@ class NetworkUnit:
             built,
             reference,
             engine,
-            predicted=[one.cycles for one in predict_steps(built, self.request.accelerator)],
+            predicted=[one.cycles for one in predict_steps(built.lowered, self.request.accelerator)],
             recording=Recording(log=log),
             report=report,
         )
@@ -221,4 +221,4 @@ def predicted_cycles(built: NetworkProgram) -> float:
     """What all steps of a network's program are predicted to take."""
     from compiler.network.prediction import predict_steps
 
-    return sum(one.cycles for one in predict_steps(built, built.program.accelerator))
+    return sum(one.cycles for one in predict_steps(built.lowered, built.program.accelerator))

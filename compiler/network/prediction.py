@@ -25,7 +25,6 @@ from compiler.network.addition import MOVE_BYTES, AdditionCode
 from compiler.network.host_model import MISS_CYCLES, host_cycles
 from compiler.network.host_work import LINE_BYTES, host_work
 from compiler.network.lowering import LoweredNetwork
-from compiler.network.program import NetworkProgram
 from compiler.network.steps import Pointer, Step, StepCost
 
 __all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
@@ -41,17 +40,17 @@ INSTRUCTION_PJ = 25.0
 _PER_CYCLE = 0.95
 
 
-def predict_steps(built: NetworkProgram, accelerator: Accelerator) -> list[StepCost]:
+def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[StepCost]:
     """Predicted cost of every step of a network's program, in order."""
-    layers = built.lowered.layers
+    layers = lowered.layers
     codes = list(layers.values())
     found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
     cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
     return [
         StepCost(cycles[step.function])
         if step.function in layers
-        else predict_step(built.lowered, step, accelerator)
-        for step in built.lowered.steps
+        else predict_step(lowered, step, accelerator)
+        for step in lowered.steps
     ]
 
 

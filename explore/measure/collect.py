@@ -9,7 +9,7 @@ from common.cache import own_folder
 from common.files import output_folder
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.dataset import Row, write_dataset
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.sets import ROWS, Sample, samples
 from explore.measure.store import MeasurementStore
@@ -65,7 +65,7 @@ def collect(
     def write() -> None:
         write_dataset(out / f"{name}.csv.gz", done.values(), accelerators_of(name).values())
 
-    def progress(finished: int, total: int, job: MeasurementJob, measured: LayerMeasurement) -> None:
+    def progress(finished: int, total: int, job: MeasurementJob, measured: Measurement) -> None:
         sample = drawn[job.name]
         row = Row.of(sample.index, sample.what, sample.accelerator, sample.layer, sample.mapping, measured)
         done[sample.index] = row

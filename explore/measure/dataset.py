@@ -32,7 +32,7 @@ from compiler.schedules.text import (
 )
 from explore.measure.accelerators import SETS
 from explore.measure.energy import ENERGY_TERMS
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.sample import STRATA, Stratum
 from workloads.problem import Problem
 
@@ -128,7 +128,7 @@ class Row:
         accelerator: Accelerator,
         layer: Layer,
         mapping: Mapping,
-        measurement: LayerMeasurement,
+        measurement: Measurement,
         seed: int = 0,
     ) -> Row:
         """The row of a measurement."""
@@ -149,7 +149,7 @@ class Row:
         )
 
 
-def measured_stratum(measurement: LayerMeasurement) -> Stratum:
+def measured_stratum(measurement: Measurement) -> Stratum:
     """What a measured layer waited for: the resource that was busy for the largest part of its cycles.
 
     The array while waves enter it, the load and the store unit while a command is in them, and the host core while
@@ -166,7 +166,7 @@ def measured_stratum(measurement: LayerMeasurement) -> Stratum:
     return max(STRATA, key=lambda name: busy[name])
 
 
-def _numbers(m: LayerMeasurement) -> dict[str, float]:
+def _numbers(m: Measurement) -> dict[str, float]:
     found: dict[str, float] = {"cycles": m.cycles}
     for column, names in _COUNTERS.items():
         if column == "program_cycles":

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
+from common.errors import InfeasibleError
 from common.scratch import scratch_folder
 from compiler.codegen.program import Program
 from compiler.layer import Layer
@@ -23,77 +20,15 @@ from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
 from explore.measure.energy import counted_activity, counted_energy
+from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
 from sim.job import Limits, Memory, Recording, Simulation, SimulationError
 from sim.program import run_program
 from sim.trace import read_log
 
-__all__ = ["LayerMeasurement", "Status", "first_difference", "measure_layer", "schedule_for"]
+__all__ = ["first_difference", "measure_layer", "schedule_for"]
 
-Status = Literal["measured", "failed", "infeasible"]
 Array: TypeAlias = "np.ndarray[Any, Any]"
-_Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
-_Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class LayerMeasurement:
-    """What one layer cost on the RTL; all counts are 0 and empty unless it ran to its end.
-
-    Attributes:
-        status: `measured`, every element of the output being right; `failed`, the simulation or an element of the
-            output being wrong; `infeasible`, the accelerator or the compiler cannot carry the schedule out.
-        reason: of a failure the first wrong element and the command that wrote it, or the simulator's message, the binding constraint of what is
-            infeasible; empty otherwise.
-        cycles: from the first command the accelerator accepted to the end of its last work.
-        program_cycles: from reset to the program's end.
-        counters: everything the simulator counted, by name (`sim.job.Simulation.counters`), and commands by name,
-            `command_NAME` as the host issued them and `unrolled_NAME` as the units executed them.
-        activity: `sim.job.Simulation.activity`, but the bytes of DRAM are those that its channel moved.
-        energy_pj: `energy_terms_pj` summed up.
-        energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`.
-        style: of the code: explicit, packed, loop_ws, loop_conv.
-        schedule: as `compiler.schedules.text.schedule_text` writes it.
-        config_hash: of the accelerator.
-        seconds: wall time, builds included.
-    """
-
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
-
-    status: Status
-    reason: str = ""
-    cycles: _Count = 0
-    program_cycles: _Count = 0
-    counters: dict[str, _Count] = field(default_factory=dict)
-    activity: dict[str, _Count] = field(default_factory=dict)
-    energy_pj: _Amount = 0.0
-    energy_terms_pj: dict[str, _Amount] = field(default_factory=dict)
-    style: str = ""
-    schedule: str = ""
-    config_hash: str = ""
-    seconds: _Amount = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; `from_dict` is the way back."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LayerMeasurement:
-        """Inverse of `to_dict`. Raises InputError for anything else."""
-        try:
-            found = _measurement_type().validate_python(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            at = ".".join(map(str, first["loc"]))
-            raise InputError(f"this is no measurement: {at}: {first['msg'].lower()}") from error
-        if found.status == "measured" and not (found.cycles and found.energy_pj):
-            raise InputError("this is no measurement: it took neither cycles nor energy")
-        return found
-
-
-@cache
-def _measurement_type() -> TypeAdapter[LayerMeasurement]:
-    return TypeAdapter(LayerMeasurement)
 
 
 def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:
@@ -110,7 +45,7 @@ def measure_layer(
     memory: Memory | None = None,
     limits: Limits | None = None,
     report: Callable[[str], None] | None = None,
-) -> LayerMeasurement:
+) -> Measurement:
     """Compile a layer, run it on the RTL with random tensors, compare all elements with numpy's integers, and count.
 
     Args:
@@ -126,8 +61,8 @@ def measure_layer(
     start = time.perf_counter()
     facts: dict[str, str] = {"config_hash": accelerator.config_hash}
 
-    def unmeasured(status: Status, reason: str) -> LayerMeasurement:
-        return LayerMeasurement(status, reason, seconds=time.perf_counter() - start, **facts)  # type: ignore[arg-type]
+    def unmeasured(status: Status, reason: str) -> Measurement:
+        return Measurement(status, reason, seconds=time.perf_counter() - start, **facts)  # type: ignore[arg-type]
 
     tensors = draw_tensors(layer, seed)
     try:
@@ -190,7 +125,7 @@ def _place(layer: Layer, at: int) -> str:
 
 def _measured(
     result: Simulation, accelerator: Accelerator, seconds: float, facts: dict[str, str]
-) -> LayerMeasurement:
+) -> Measurement:
     assert result.cycles is not None
     assert result.dram_read_bytes is not None
     assert result.dram_write_bytes is not None
@@ -199,7 +134,7 @@ def _measured(
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
     activity = counted_activity(result)
     terms = counted_energy(activity, accelerator)
-    return LayerMeasurement(
+    return Measurement(
         status="measured",
         cycles=counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"],
         program_cycles=result.cycles,
@@ -208,5 +143,5 @@ def _measured(
         energy_pj=sum(terms.values()),
         energy_terms_pj=terms,
         seconds=seconds,
-        **facts,
+        **facts,  # type: ignore[arg-type]
     )

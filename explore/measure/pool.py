@@ -17,18 +17,19 @@ from multiprocessing.connection import Connection, wait
 from operator import length_hint
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from accel.config import Accelerator
 from common.errors import BacoError, StorageError
 from common.processes import python_children
 from compiler.layer import Layer
 from compiler.schedule import Schedule
-from explore.measure.layer import LayerMeasurement, measure_layer
+from explore.measure.layer import measure_layer
+from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore, measurement_key
 from sim.job import Limits, Memory
 
-__all__ = ["MeasurementJob", "Progress", "measure_many"]
+__all__ = ["Job", "MeasurementJob", "Progress", "measure_many"]
 
 #: How often a job is given out when workers die of it.
 _ATTEMPTS = 2
@@ -57,15 +58,48 @@ class MeasurementJob:
             self.layer, self.schedule, self.accelerator, seed=self.seed, memory=self.memory
         )
 
+    def measure(self) -> Measurement:
+        """See `measure_layer`."""
+        return measure_layer(
+            self.layer,
+            self.schedule,
+            self.accelerator,
+            seed=self.seed,
+            memory=self.memory,
+            limits=self.limits,
+        )
 
+
+class Job(Protocol):
+    """Something to measure.
+
+    Attributes:
+        name: for people who watch.
+        accelerator: that is built for it.
+        key: of the store: equal for measurements that must come out equal.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def accelerator(self) -> Accelerator: ...
+
+    @property
+    def key(self) -> str: ...
+
+    def measure(self) -> Measurement: ...
+
+
+JobT = TypeVar("JobT", bound=Job)
 #: Called after each measurement: finished, all, the job, and what came of it.
-Progress = Callable[[int, int, MeasurementJob, LayerMeasurement], None]
+Progress: TypeAlias = Callable[[int, int, JobT, Measurement], None]
 
 
 @dataclass
 class _Task:
     index: int
-    job: MeasurementJob
+    job: Any
     attempts: int = 0
 
 
@@ -77,13 +111,13 @@ class _Worker:
 
 
 def measure_many(
-    jobs: Iterable[MeasurementJob],
+    jobs: Iterable[JobT],
     workers: int,
     store: MeasurementStore,
-    progress: Progress | None = None,
+    progress: Progress[JobT] | None = None,
     *,
     total: int | None = None,
-) -> list[LayerMeasurement]:
+) -> list[Measurement]:
     """Measurements of all jobs, in their order; those the store has already are taken from there.
 
     Args:
@@ -95,15 +129,15 @@ def measure_many(
 
     Raises what `measure_layer` raises, from the first job it happens to; measurements finished before are kept.
     """
-    found: dict[int, LayerMeasurement] = {}
+    found: dict[int, Measurement] = {}
     expected = length_hint(jobs) if total is None else total
 
-    def take(index: int, job: MeasurementJob, measurement: LayerMeasurement) -> None:
+    def take(index: int, job: JobT, measurement: Measurement) -> None:
         found[index] = measurement
         if progress:
             progress(len(found), max(expected, len(found)), job, measurement)
 
-    def due() -> Iterator[tuple[int, MeasurementJob]]:
+    def due() -> Iterator[tuple[int, JobT]]:
         for index, job in enumerate(jobs):
             known = store.get(job.key)
             if known is None:
@@ -119,18 +153,15 @@ def measure_many(
     return [found[index] for index in sorted(found)]
 
 
-def _measure(job: MeasurementJob, store: MeasurementStore) -> LayerMeasurement:
-    measured = measure_layer(
-        job.layer, job.schedule, job.accelerator, seed=job.seed, memory=job.memory, limits=job.limits
-    )
-    return store.put(job.key, measured)
+def _measure(job: Job, store: MeasurementStore) -> Measurement:
+    return store.put(job.key, job.measure())
 
 
 def _share_out(
-    due: Iterator[tuple[int, MeasurementJob]],
+    due: Iterator[tuple[int, JobT]],
     workers: int,
     path: Path,
-    take: Callable[[int, MeasurementJob, LayerMeasurement], None],
+    take: Callable[[int, JobT, Measurement], None],
 ) -> None:
     crew: list[_Worker] = []
     again: list[_Task] = []
@@ -178,7 +209,7 @@ def _share_out(
 
 def _deadly(task: _Task, code: int | None) -> BacoError:
     return BacoError(
-        f"measuring {task.job.name or task.job.layer.problem} ended its process {task.attempts} times (code {code})",
+        f"measuring {task.job.name or task.job.key} ended its process {task.attempts} times (code {code})",
         hint="if memory ran out, use fewer workers; else please report this",
     )
 
@@ -193,7 +224,7 @@ def _start(path: Path) -> _Worker:
     return _Worker(process, ours)
 
 
-def _send(worker: _Worker, job: MeasurementJob) -> None:
+def _send(worker: _Worker, job: Job) -> None:
     try:
         worker.pipe.send(job)
     except ConnectionError:  # it has died; waiting for its answer finds out
@@ -231,11 +262,11 @@ def _serve(pipe: Connection, path: Path) -> None:
     with MeasurementStore(path) as store:
         while True:
             try:
-                job: MeasurementJob = pipe.recv()
+                job: Job = pipe.recv()
             except (EOFError, ConnectionError, KeyboardInterrupt):
                 return
             try:
-                answer: LayerMeasurement | BacoError = _measure(job, store)
+                answer: Measurement | BacoError = _measure(job, store)
             except BacoError as error:
                 answer = error
             except OSError as error:

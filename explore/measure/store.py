@@ -21,7 +21,7 @@ from compiler.schedule import Schedule
 from compiler.schedules.text import layer_text, schedule_text
 from explore._database import Format, bounded_time, check_files, prepare, row_digest
 from explore._json import dump, load
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from sim.job import Memory
 
 __all__ = ["MeasurementStore", "measurement_key", "source_hash"]
@@ -126,7 +126,7 @@ class MeasurementStore:
                 raise
             self._connection.execute("PRAGMA journal_mode=WAL")
 
-    def get(self, key: str) -> LayerMeasurement | None:
+    def get(self, key: str) -> Measurement | None:
         """The measurement of that key, None if there is none."""
         with _FORMAT.errors(self.path, "reading it"):
             row = self._connection.execute(
@@ -134,7 +134,7 @@ class MeasurementStore:
             ).fetchone()
         return None if row is None else self._read(key, *row)
 
-    def put(self, key: str, measurement: LayerMeasurement) -> LayerMeasurement:
+    def put(self, key: str, measurement: Measurement) -> Measurement:
         """Keep a measurement unless there is one of that key, and give back what is kept.
 
         The first counts: a worker whose parent was killed may finish what a later run has measured meanwhile.
@@ -146,7 +146,7 @@ class MeasurementStore:
             self._connection.execute(f"INSERT OR {how} INTO measurements VALUES (?, ?, ?)", row)
         return self.get(key) or measurement
 
-    def all(self) -> dict[str, LayerMeasurement]:
+    def all(self) -> dict[str, Measurement]:
         """Everything by key."""
         with _FORMAT.errors(self.path, "reading it"):
             rows = self._connection.execute(
@@ -167,10 +167,10 @@ class MeasurementStore:
     ) -> None:
         self.close()
 
-    def _read(self, key: str, record: str, digest: str) -> LayerMeasurement | None:
+    def _read(self, key: str, record: str, digest: str) -> Measurement | None:
         try:
             if row_digest(key, record) == digest:
-                return LayerMeasurement.from_dict(load(record))
+                return Measurement.from_dict(load(record))
         except (BacoError, ValueError):
             pass
         self._note(f"note: the measurement {key} in {self.path} is damaged: it is made again")

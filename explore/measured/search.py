@@ -28,7 +28,7 @@ from explore.candidate import Cost
 from explore.combine import chain
 from explore.cost.learned.selection import Choice, select
 from explore.importance import ImportanceEstimator
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Alternative, Machine
 from explore.measured.belief import Belief, Program
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 #: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
 Allowed = Callable[[Accelerator, Sequence["Expected"]], bool]
 #: Measures jobs, in their order.
-Measure = Callable[[Sequence[MeasurementJob]], list[LayerMeasurement]]
+Measure = Callable[[Sequence[MeasurementJob]], list[Measurement]]
 #: What is known of errors before anything is measured: mean and deviation of log(measured / predicted) cycles, (n,).
 Prior = Callable[[Sequence[Alternative]], tuple[Floats, Floats]]
 
@@ -126,7 +126,7 @@ class MeasuredSearch:
         tasks, objective: what is explored.
         machines: accelerators with the mappings that a search found for them, the best by prediction first.
         measure: simulates; it may keep what it measured and give it back when it is asked again.
-        budget: simulated cycles (of the layers measured, as `LayerMeasurement.cycles` counts them).
+        budget: simulated cycles (of the layers measured, as `Measurement.cycles` counts them).
         prior: what a learned residual expects; by default nothing.
         allowed: bounds on designs; by default there are none.
         rest: what programs do beside the tasks, as it is predicted; None where only the tasks count.
@@ -162,7 +162,7 @@ class MeasuredSearch:
         self.first: Found | None = None
         self.failures: list[str] = []
         self._counts = np.array([task.count for task in tasks])
-        self._known: dict[str, LayerMeasurement] = {}
+        self._known: dict[str, Measurement] = {}
         self._cycles, self._energy = Belief(), Belief()
         self._programs: dict[str, Program] = {}
         self._beliefs: dict[str, Expected] = {}

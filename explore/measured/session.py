@@ -18,7 +18,7 @@ from common.yaml import parse_yaml
 from explore.candidate import Candidate, Cost
 from explore.cost.model import make_cost_model
 from explore.layers import layers_of_tasks
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.measured.alternatives import Alternative, Machine
@@ -50,7 +50,7 @@ _MACHINES = 3
 class Watch(Protocol):
     """Who wants to see the search advance."""
 
-    def layer(self, result: LayerMeasurement, job: MeasurementJob) -> None:
+    def layer(self, result: Measurement, job: MeasurementJob) -> None:
         """A layer was measured, now or before."""
 
     def round(self, done: Round) -> None:
@@ -134,8 +134,8 @@ def measure_study(
 
         with MeasurementStore(path.with_name(STORE_NAME)) as store:
 
-            def measure(jobs: Sequence[MeasurementJob]) -> list[LayerMeasurement]:
-                def finished(_: int, __: int, job: MeasurementJob, found: LayerMeasurement) -> None:
+            def measure(jobs: Sequence[MeasurementJob]) -> list[Measurement]:
+                def finished(_: int, __: int, job: MeasurementJob, found: Measurement) -> None:
                     if watch:
                         watch.layer(found, job)
 

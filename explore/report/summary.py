@@ -97,6 +97,12 @@ def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
     latency = energy = 0.0
     validated = data.validated.get(data.best_index)
     if validated is not None and validated.cost is not None:
+        for program in validated.programs:
+            if program.planned.network == network.name and program.measured is not None:
+                latency += program.planned.weight * program.measured.cycles
+                energy += program.planned.weight * program.measured.energy_pj
+        if validated.programs:
+            return latency, energy
         for result in validated.layers:
             if result.task.network == network.name and result.measured is not None:
                 latency += result.task.count * result.measured.cycles

@@ -52,7 +52,8 @@ def validation_block(
         "model_error": None
         if error is None
         else {
-            "layers": error.layers,
+            "what": error.what,
+            "count": error.count,
             "mean_absolute": error.mean_absolute,
             "bias": error.bias,
             "worst_ratio": error.worst,
@@ -152,7 +153,7 @@ def validation_sentences(data: ReportData) -> list[str]:
     error = model_error(designs)
     if error:
         found.append(
-            f"Predicted cycles of the {error.layers} layers measured are off by {error.mean_absolute:.1%} on average"
+            f"Predicted cycles of the {error.count} {error.what} measured are off by {error.mean_absolute:.1%} on average"
             f" (bias {error.bias:+.1%})."
         )
     found += [f"{one.text[0].upper()}{one.text[1:]}." for one in comparisons(designs, data.objective)]

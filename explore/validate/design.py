@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from accel.config import Accelerator
@@ -14,6 +14,7 @@ from compiler.layer import Layer
 from compiler.lower import check_schedule
 from compiler.lower.realise import realise
 from compiler.mapping.nest import Mapping
+from compiler.network.plan import Plan
 from compiler.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from explore._json import Json, listed, number, reader, text, whole
@@ -21,6 +22,7 @@ from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
 from explore.measure.pool import MeasurementJob
+from explore.measure.program import ProgramJob
 from explore.serialize import (
     accelerator_from_json,
     accelerator_to_json,
@@ -29,9 +31,19 @@ from explore.serialize import (
     mapping_from_json,
     mapping_to_json,
 )
+from explore.validate.whole import PlannedProgram, predicted_cost
 from workloads.network import Task
 
-__all__ = ["Design", "PlannedLayer", "Role", "design_of_candidate", "design_of_schedules", "jobs_of"]
+__all__ = [
+    "Design",
+    "PlannedLayer",
+    "Role",
+    "as_programs",
+    "design_of_candidate",
+    "design_of_schedules",
+    "jobs_of",
+    "programs_of",
+]
 
 #: `candidate`: found by the search; `baseline`: the reference machine with Gemmini's default tiling; `mappings`: the
 #: reference machine with mappings that were searched for it.
@@ -71,6 +83,8 @@ class Design:
         reason: why no Verilog can be generated for the accelerator; empty when it can.
         cost_model: what predicted.
         samples: problem-mapping evaluations spent when it was found; 0 for what no search found.
+        rest: cycles and energy (pJ), predicted, of what programs do beside the layers, for designs whose costs have it.
+        programs: one for each network where the design is measured as whole programs; empty where it is layer by layer.
     """
 
     name: str
@@ -82,6 +96,8 @@ class Design:
     reason: str
     cost_model: str
     samples: int = 0
+    rest: tuple[float, float] = (0.0, 0.0)
+    programs: tuple[PlannedProgram, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -101,6 +117,8 @@ class Design:
             "reason": self.reason,
             "cost_model": self.cost_model,
             "samples": self.samples,
+            "rest": list(self.rest),
+            "programs": [one.to_json() for one in self.programs],
         }
 
     @classmethod
@@ -119,6 +137,8 @@ class Design:
             text(data["reason"]),
             text(data["cost_model"]),
             whole(data["samples"], 0),
+            (number(data["rest"][0], 0), number(data["rest"][1], 0)),
+            tuple(PlannedProgram.from_json(one) for one in listed(data["programs"])),
         )
 
 
@@ -145,7 +165,11 @@ def candidate_identity(candidate: Candidate) -> str:
 
 
 def design_of_candidate(
-    name: str, candidate: Candidate, layers: Sequence[Layer], model: CostModel, role: Role = "candidate"
+    name: str,
+    candidate: Candidate,
+    layers: Sequence[Layer],
+    model: CostModel,
+    role: Role = "candidate",
 ) -> Design:
     """A candidate's mappings as they are realised, with its prediction by the model that found it.
 
@@ -167,6 +191,7 @@ def design_of_candidate(
         reason,
         model.name,
         candidate.samples,
+        model.rest.whole(accelerator) if model.rest else (0.0, 0.0),
     )
 
 
@@ -191,18 +216,43 @@ def design_of_schedules(
         for i, (layer, schedule) in enumerate(zip(layers, schedules, strict=True))
     ]
     predicted = None
+    rest_cycles, rest_pj = model.rest.whole(accelerator) if model.rest else (0.0, 0.0)
     if costs:
-        rest_cycles, rest_pj = model.rest.whole(accelerator) if model.rest else (0.0, 0.0)
         predicted = Cost(
             rest_cycles + sum(t.count * cost.latency_cycles for t, cost in zip(tasks, costs, strict=True)),
             rest_pj + sum(t.count * cost.energy_pj for t, cost in zip(tasks, costs, strict=True)),
             accelerator.area_mm2,
         )
-    return Design(name, role, accelerator, (), predicted, tuple(planned), reason, model.name)
+    return Design(
+        name,
+        role,
+        accelerator,
+        (),
+        predicted,
+        tuple(planned),
+        reason,
+        model.name,
+        rest=(rest_cycles, rest_pj),
+    )
+
+
+def as_programs(design: Design, programs: tuple[PlannedProgram, ...]) -> Design:
+    """The same design, to be measured as whole programs, and predicted as these are."""
+    predicted = predicted_cost(programs, design.accelerator.area_mm2)
+    return replace(design, programs=programs, predicted=predicted or design.predicted)
+
+
+def programs_of(design: Design) -> dict[str, ProgramJob]:
+    """The programs that must be measured for a design, by key."""
+    return {
+        one.key: ProgramJob(Plan.from_json(one.plan), f"{design.name}, {one.network}")
+        for one in design.programs
+        if one.key
+    }
 
 
 def jobs_of(design: Design, tasks: Sequence[Task]) -> dict[str, MeasurementJob]:
-    """What must be measured for a design, by key; nothing where some layer cannot be compiled.
+    """The layers that must be measured for a design, by key; nothing where some layer cannot be compiled.
 
     Layers that are predicted to take longest come first, so that workers end together.
     """

@@ -11,11 +11,20 @@ import numpy as np
 
 from common import portable
 from explore.candidate import Cost
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.validate.design import Design, PlannedLayer
+from explore.validate.whole import PlannedProgram
 from workloads.network import Task
 
-__all__ = ["Estimate", "LayerResult", "ModelError", "Status", "ValidatedDesign", "model_error"]
+__all__ = [
+    "Estimate",
+    "LayerResult",
+    "ModelError",
+    "ProgramResult",
+    "Status",
+    "ValidatedDesign",
+    "model_error",
+]
 
 #: `measured`: every layer ran and every element of its output was right. `sampled`: so far some of them.
 #: `failed`: an output was wrong or a simulation went wrong. `infeasible`: it cannot be compiled. `pending`: nothing yet.
@@ -34,7 +43,7 @@ class LayerResult:
 
     task: Task
     planned: PlannedLayer
-    measured: LayerMeasurement | None
+    measured: Measurement | None
 
     @property
     def status(self) -> Status:
@@ -54,6 +63,38 @@ class LayerResult:
         if self.status != "measured" or self.measured is None or self.planned.predicted_cycles is None:
             return None
         return self.planned.predicted_cycles / self.measured.cycles
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """A network's whole program with its measurement, if it has been made.
+
+    Attributes:
+        planned: what it is, and the prediction.
+        measured: None as long as it was not measured.
+    """
+
+    planned: PlannedProgram
+    measured: Measurement | None
+
+    @property
+    def status(self) -> Status:
+        """Of this program."""
+        if self.planned.reason:
+            return "infeasible"
+        return self.measured.status if self.measured else "pending"
+
+    @property
+    def reason(self) -> str:
+        """Of what failed or is infeasible."""
+        return self.planned.reason or (self.measured.reason if self.measured else "")
+
+    @property
+    def ratio(self) -> float | None:
+        """Predicted over measured cycles."""
+        if self.status != "measured" or self.measured is None or self.planned.predicted is None:
+            return None
+        return self.planned.predicted.cycles / self.measured.cycles
 
 
 @dataclass(frozen=True)
@@ -87,14 +128,16 @@ class ValidatedDesign:
     Attributes:
         design: hardware, schedules, predictions.
         layers: one for each task, same order.
+        programs: one for each network where the design is measured as whole programs; then these count.
     """
 
     design: Design
     layers: tuple[LayerResult, ...]
+    programs: tuple[ProgramResult, ...] = ()
 
     @classmethod
     def of(
-        cls, design: Design, tasks: Sequence[Task], measurements: Mapping[str, LayerMeasurement]
+        cls, design: Design, tasks: Sequence[Task], measurements: Mapping[str, Measurement]
     ) -> ValidatedDesign:
         """Join a design with the measurements there are, by key. Raises ValueError for other tasks."""
         return cls(
@@ -103,12 +146,13 @@ class ValidatedDesign:
                 LayerResult(task, planned, measurements.get(planned.key))
                 for task, planned in zip(tasks, design.layers, strict=True)
             ),
+            tuple(ProgramResult(one, measurements.get(one.key)) for one in design.programs),
         )
 
     @property
     def status(self) -> Status:
         """Of the whole: the worst thing that was found, else how far it got."""
-        found = {layer.status for layer in self.layers}
+        found = {one.status for one in self.programs or self.layers}
         if self.design.reason:
             return "infeasible"
         for worst in ("failed", "infeasible"):
@@ -124,8 +168,13 @@ class ValidatedDesign:
         if self.design.reason:
             return self.design.reason
         status = self.status
+        if status not in ("failed", "infeasible"):
+            return ""
+        for program in self.programs:
+            if program.status == status:
+                return f"{program.planned.network}: {program.reason}"
         for layer in self.layers:
-            if layer.status == status and status in ("failed", "infeasible"):
+            if layer.status == status:
                 return f"{layer.task.name}: {layer.reason}"
         return ""
 
@@ -134,10 +183,14 @@ class ValidatedDesign:
         """Measured cost of the workload: sums of count times measured cycles and energy; None unless all is measured."""
         if self.status != "measured":
             return None
-        measured = [(layer.task.count, layer.measured) for layer in self.layers if layer.measured]
+        measured = [
+            *((one.planned.weight, one.measured) for one in self.programs if one.measured),
+            *((one.task.count, one.measured) for one in self.layers if one.measured and not self.programs),
+        ]
+        beside = (0.0, 0.0) if self.programs else self.design.rest
         return Cost(
-            sum(count * one.cycles for count, one in measured),
-            sum(count * one.energy_pj for count, one in measured),
+            beside[0] + sum(count * one.cycles for count, one in measured),
+            beside[1] + sum(count * one.energy_pj for count, one in measured),
             self.design.accelerator.area_mm2,
             "measured",
         )
@@ -145,13 +198,14 @@ class ValidatedDesign:
     @property
     def estimate(self) -> Estimate | None:
         """Cost with an error bar where only some layers were measured; None otherwise, and without predictions."""
-        if self.status != "sampled":
+        if self.status != "sampled" or self.programs:
             return None
         latency, energy = _estimate(self.layers, "cycles"), _estimate(self.layers, "energy_pj")
         if latency is None or energy is None:
             return None
         area = self.design.accelerator.area_mm2
-        return Estimate(Cost(latency[0], energy[0], area), latency[2], latency[1], energy[1])
+        cycles, pj = self.design.rest
+        return Estimate(Cost(latency[0] + cycles, energy[0] + pj, area), latency[2], latency[1], energy[1])
 
 
 def _estimate(layers: Sequence[LayerResult], what: str) -> tuple[float, float | None, float] | None:
@@ -183,34 +237,47 @@ def _estimate(layers: Sequence[LayerResult], what: str) -> tuple[float, float | 
 
 @dataclass(frozen=True)
 class ModelError:
-    """How far predicted cycles are from measured ones, over layers measured.
+    """How far predicted cycles are from measured ones, over what was measured.
 
     Attributes:
-        layers: how many.
+        what: `layers`, or `whole programs` where any were measured.
+        count: how many.
         mean_absolute: mean of |predicted / measured - 1|.
         bias: mean of predicted / measured - 1.
         worst: the ratio predicted / measured farthest from 1.
     """
 
-    layers: int
+    what: Literal["layers", "whole programs"]
+    count: int
     mean_absolute: float
     bias: float
     worst: float
 
 
 def model_error(designs: Sequence[ValidatedDesign]) -> ModelError | None:
-    """Over all layers of all designs that were measured and predicted, each measurement once; None without any."""
+    """Over all programs, else all layers, of all designs that were measured and predicted, each measurement once; None
+    without any."""
+    what: Literal["layers", "whole programs"] = "whole programs"
     ratios = {
-        layer.planned.key: layer.ratio
+        program.planned.key: program.ratio
         for design in designs
-        for layer in design.layers
-        if layer.ratio is not None
+        for program in design.programs
+        if program.ratio is not None
     }
+    if not ratios:
+        what = "layers"
+        ratios = {
+            layer.planned.key: layer.ratio
+            for design in designs
+            for layer in design.layers
+            if layer.ratio is not None
+        }
     if not ratios:
         return None
     found = np.array(list(ratios.values()), dtype=np.float64)
     return ModelError(
-        layers=len(found),
+        what,
+        count=len(found),
         mean_absolute=float(np.abs(found - 1).mean()),
         bias=float((found - 1).mean()),
         worst=float(found[np.abs(portable.log(found)).argmax()]),

@@ -18,11 +18,11 @@ from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
 from explore._store import STUDY
-from explore.measure.layer import LayerMeasurement
-from explore.measure.pool import MeasurementJob, measure_many
+from explore.measure.measurement import Measurement
+from explore.measure.pool import Job, measure_many
 from explore.measure.store import MeasurementStore
 from explore.study import Study
-from explore.validate.design import Design, jobs_of
+from explore.validate.design import Design, jobs_of, programs_of
 from explore.validate.result import ValidatedDesign
 from workloads.network import Task
 
@@ -54,8 +54,9 @@ class ValidationOptions:
     Attributes:
         best, spread: see `explore.validate.choose.choose_candidates`.
         workers: processes side by side; None for as many as there are processors.
-        cycle_limit: simulated cycles of a design, as predicted; layers are taken by the cycles they contribute to the
-            network, the most first, until the next one would exceed it (the first is taken in any case). None for all.
+        cycle_limit: simulated cycles of a design, as predicted. None: whole programs, as far as that is possible. With a
+            limit, layers are taken by the cycles they contribute to the network, the most first, until the next one would
+            exceed it (the first is taken in any case), and the rest is estimated.
         time_limit: seconds after which what is being measured is given up; None for no limit.
     """
 
@@ -80,14 +81,12 @@ class ValidationOptions:
 class Progress(Protocol):
     """Who wants to see a validation advance."""
 
-    def begin(self, designs: Sequence[Design], layers: int, cycles: float) -> None:
-        """So many different layers, of so many predicted cycles, stand for the designs; those measured before count as
-        finished soon."""
+    def begin(self, designs: Sequence[Design], jobs: int, cycles: float) -> None:
+        """So many different programs, of whole networks or of layers, of so many predicted cycles, stand for the designs;
+        those measured before count as finished soon."""
 
-    def layer(
-        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
-    ) -> None:
-        """One more layer has been measured; `predicted` are its cycles."""
+    def measured(self, finished: int, result: Measurement, job: Job, predicted: float | None) -> None:
+        """One more program has been measured; `predicted` are its cycles."""
 
     def note(self, text: str) -> None:
         """Something the user should know, in one sentence."""
@@ -126,9 +125,13 @@ def validate_designs(
     Raises StorageError when the disk is full or fails, and what building simulators raises.
     """
     _keep(study, designs)
-    jobs: dict[str, MeasurementJob] = {}
+    jobs: dict[str, Job] = {}
     predicted: dict[str, float | None] = {}
     for design in designs:
+        if design.programs:
+            predicted |= {one.key: one.predicted.cycles if one.predicted else None for one in design.programs}
+            jobs |= {key: job for key, job in programs_of(design).items() if key not in jobs}
+            continue
         wanted = _within(design, study.tasks, options.cycle_limit)
         predicted |= {one.key: one.predicted_cycles for one in design.layers}
         jobs |= {
@@ -139,13 +142,13 @@ def validate_designs(
         progress.begin(designs, len(jobs), sum(predicted[key] or 0.0 for key in jobs))
         _tell_problems(designs, progress)
 
-    def finished(number: int, _: int, job: MeasurementJob, result: LayerMeasurement) -> None:
+    def finished(number: int, _: int, job: Job, result: Measurement) -> None:
         key = by_job[id(job)]
         if key not in known:
             study.keep_measurement(key, result.to_dict())
             known.add(key)
         if progress:
-            progress.layer(number, result, job, predicted[key])
+            progress.measured(number, result, job, predicted[key])
 
     by_job = {id(job): key for key, job in jobs.items()}
     kept = study.measurements()
@@ -158,7 +161,7 @@ def validate_designs(
         ):
             for key in jobs.keys() & known:  # the file beside the study may be gone
                 if store.get(key) is None:
-                    store.put(key, LayerMeasurement.from_dict(kept[key]))
+                    store.put(key, Measurement.from_dict(kept[key]))
             workers = options.workers or os.cpu_count() or 1
             measure_many([jobs[key] for key in keys], min(workers, max(1, len(keys))), store, finished)
     except Stop as stop:
@@ -189,7 +192,7 @@ def validated_designs(study: Study) -> list[ValidatedDesign]:
     Raises StorageError for records that are damaged.
     """
     try:
-        measurements = {key: LayerMeasurement.from_dict(one) for key, one in study.measurements().items()}
+        measurements = {key: Measurement.from_dict(one) for key, one in study.measurements().items()}
         designs = [Design.from_json(record) for record in study.validations()]
         return [ValidatedDesign.of(design, study.tasks, measurements) for design in designs]
     except (InputError, TypeError, ValueError) as error:
@@ -218,8 +221,10 @@ def _within(design: Design, tasks: Sequence[Task], limit: float | None) -> set[s
 
 def _tell_problems(designs: Sequence[Design], progress: Progress) -> None:
     for design in designs:
-        problems = [one for one in design.layers if one.reason]
-        reason = design.reason or (f"{problems[0].layer}: {problems[0].reason}" if problems else "")
+        problems = [f"{one.network}: {one.reason}" for one in design.programs if one.reason]
+        if not design.programs:
+            problems = [f"{one.layer}: {one.reason}" for one in design.layers if one.reason]
+        reason = design.reason or "".join(problems[:1])
         if reason:
             progress.note(f"{design.name} is infeasible: {reason}")
 

@@ -10,6 +10,7 @@ from common.errors import BacoError
 from common.files import output_folder
 from common.yaml import parse_yaml
 from compiler.layer import Layer
+from explore.candidate import Candidate
 from explore.cost.model import CostModel, make_cost_model
 from explore.engine import run_exploration
 from explore.layers import layers_of_tasks
@@ -18,7 +19,7 @@ from explore.space import DesignSpace, read_space
 from explore.study import Study
 from explore.validate.baseline import baseline_design
 from explore.validate.choose import choose_candidates
-from explore.validate.design import Design, design_of_candidate
+from explore.validate.design import Design, as_programs, design_of_candidate
 from explore.validate.run import (
     Progress,
     ValidationOptions,
@@ -26,6 +27,7 @@ from explore.validate.run import (
     no_design,
     validate_designs,
 )
+from explore.validate.whole import MOST_CYCLES, whole_networks
 
 __all__ = ["BASELINE_FOLDER", "validate_file"]
 
@@ -63,7 +65,37 @@ def validate_file(
         designs = [design_of_candidate(one.name, one.candidate, layers, model) for one in chosen]
         if baseline:
             designs += _baselines(study, space, layers, model, baseline_samples, progress)
+        if study.rest is not None and options.cycle_limit is None:
+            designs = _as_programs(designs, study, progress)
         return validate_designs(study, designs, options, progress)
+
+
+def _as_programs(designs: Sequence[Design], study: Study, progress: Progress | None) -> list[Design]:
+    """The designs as whole programs; layer by layer where these cannot be, or would take too long."""
+    note: Callable[[str], None] = progress.note if progress else lambda _: None
+    longest = max((one.predicted.latency_cycles for one in designs if one.predicted), default=0.0)
+    if longest > MOST_CYCLES:
+        note(
+            f"layers are measured one by one: whole programs are predicted to take {longest:,.0f} cycles, hours to simulate"
+        )
+        return list(designs)
+    networks = whole_networks(study.workload(), note)
+    if networks is None:
+        return list(designs)
+    note("compiling whole programs")
+    found = []
+    for one in designs:
+        if one.role == "baseline":
+            programs = networks.of_baseline(one.accelerator, one.reason)
+        else:
+            assert one.predicted is not None
+            scalar = study.objective.scalar(one.predicted)
+            candidate = Candidate(
+                one.accelerator, study.tasks, one.mappings, one.predicted, one.samples, scalar
+            )
+            programs = networks.of_candidate(candidate, study.objective, one.reason)
+        found.append(as_programs(one, programs))
+    return found
 
 
 def _baselines(

@@ -74,7 +74,7 @@ class Small:
             self.built,
             self.expected,
             engine,
-            predicted=[one.cycles for one in predict_steps(self.built, DIM4)],
+            predicted=[one.cycles for one in predict_steps(self.built.lowered, DIM4)],
             **options,
         )
 
@@ -176,7 +176,7 @@ def test_a_wrong_weight_is_found_where_it_is(small: Small, engine: str, number: 
 
 def test_predictions(small: Small) -> None:
     run = small.run("rtl")
-    predicted = [one.cycles for one in predict_steps(small.built, DIM4)]
+    predicted = [one.cycles for one in predict_steps(small.built.lowered, DIM4)]
     assert len(predicted) == len(run.steps)
     assert all(np.isfinite(one) and one > 0 for one in predicted)
     assert [one.predicted for one in run.steps] == predicted
@@ -229,4 +229,4 @@ def test_a_program_that_ends_early(small: Small) -> None:
     assert run.steps == run.operators == ()
     assert [one.operator for one in run.wrong] == [operator]
     assert run.checked[0].operator == small.network.operators[0].name
-    assert predict_steps(built, DIM4)[2].cycles > 0  # comparisons are predicted, too
+    assert predict_steps(built.lowered, DIM4)[2].cycles > 0  # comparisons are predicted, too

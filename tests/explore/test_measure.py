@@ -23,7 +23,8 @@ from compiler.schedules.text import layer_text, parse_layer, parse_mapping_text,
 from explore.measure.accelerators import SETS, accelerators_of
 from explore.measure.dataset import NUMBERS, Row, measured_stratum, read_dataset, write_dataset
 from explore.measure.energy import counted_energy
-from explore.measure.layer import LayerMeasurement, first_difference, measure_layer
+from explore.measure.layer import first_difference, measure_layer
+from explore.measure.measurement import Measurement
 from explore.measure.micro import probes
 from explore.measure.sample import draw_mapping, guess
 from explore.measure.sets import samples, set_of_shape
@@ -40,11 +41,11 @@ WHOLE = parse_mapping_text("L3[WIO] N1 - L2[WI] N1 K4X - L1[O] K2 C2 C4X - L0[W]
 
 
 @pytest.fixture(scope="module")
-def measured() -> LayerMeasurement:
+def measured() -> Measurement:
     return measure_layer(PRODUCT, WHOLE, SMALL)
 
 
-def test_a_measured_layer(measured: LayerMeasurement) -> None:
+def test_a_measured_layer(measured: Measurement) -> None:
     assert (measured.status, measured.reason, measured.style) == ("measured", "", "explicit")
     assert parse_schedule(measured.schedule) == ExplicitSchedule(WHOLE)
     assert measured.config_hash == SMALL.config_hash
@@ -59,7 +60,7 @@ def test_a_measured_layer(measured: LayerMeasurement) -> None:
     assert measured.activity["accumulator_read_words"] == (2 + 1) * 9 * 2 * 4  # to add twice, to store once
 
 
-def test_energy_by_hand(measured: LayerMeasurement) -> None:
+def test_energy_by_hand(measured: Measurement) -> None:
     """The constants of the table times counts: accumulator 8 KiB in 4 columns, scratchpad 16 KiB."""
     a = measured.activity
     wanted = {
@@ -132,7 +133,7 @@ def test_a_limit_is_a_failure() -> None:
     assert found.reason.startswith("max_cycles: ")
 
 
-def test_memory_and_seed_matter_as_they_should(measured: LayerMeasurement) -> None:
+def test_memory_and_seed_matter_as_they_should(measured: Measurement) -> None:
     """Values of tensors change no cycle; a slower memory does."""
     assert measure_layer(PRODUCT, WHOLE, SMALL, seed=7).cycles == measured.cycles
     slow = measure_layer(PRODUCT, WHOLE, SMALL, memory=Memory(latency_cycles=200))
@@ -233,8 +234,8 @@ def test_random_mappings_are_legal(macro: bool) -> None:
     assert len(seen) > 10
 
 
-def test_a_set_as_a_file(tmp_path: Path, measured: LayerMeasurement) -> None:
-    failed = LayerMeasurement("failed", "output[3] is 1, should be 2", schedule=measured.schedule)
+def test_a_set_as_a_file(tmp_path: Path, measured: Measurement) -> None:
+    failed = Measurement("failed", "output[3] is 1, should be 2", schedule=measured.schedule)
     rows = [
         Row.of(1, "bias", SMALL, PRODUCT, WHOLE, measured),
         Row.of(0, "first, of all", SMALL, PRODUCT, WHOLE, failed),
@@ -259,7 +260,7 @@ def test_a_set_as_a_file(tmp_path: Path, measured: LayerMeasurement) -> None:
     assert path.read_bytes() == first
 
 
-def test_malformed_sets(tmp_path: Path, measured: LayerMeasurement) -> None:
+def test_malformed_sets(tmp_path: Path, measured: Measurement) -> None:
     import gzip
 
     path = tmp_path / "x.csv.gz"
@@ -297,7 +298,7 @@ def test_strata(mesh: int, load: int, store: int, stalls: int, wanted: str) -> N
         "host_stall_command": stalls // 2,
         "host_stall_fence": stalls - stalls // 2,
     }
-    assert measured_stratum(LayerMeasurement("measured", cycles=100, counters=counters)) == wanted
+    assert measured_stratum(Measurement("measured", cycles=100, counters=counters)) == wanted
 
 
 # ------------------------------------------------------------------------ store
@@ -317,14 +318,14 @@ def test_keys() -> None:
     assert len(others | {base}) == 6
 
 
-def test_a_store(tmp_path: Path, measured: LayerMeasurement) -> None:
+def test_a_store(tmp_path: Path, measured: Measurement) -> None:
     path = tmp_path / "folder" / "store.sqlite"
     with MeasurementStore(path) as store:
         assert store.get("a") is None
         store.put("a", measured)
         with MeasurementStore(path) as other:
             assert other.get("a") == measured
-        failed = LayerMeasurement("failed", "because")
+        failed = Measurement("failed", "because")
         assert store.put("b", failed) == failed
         assert store.put("a", failed) == measured, "the first counts"
         assert store.all() == {"a": measured, "b": failed}
@@ -335,7 +336,7 @@ def test_a_store(tmp_path: Path, measured: LayerMeasurement) -> None:
         MeasurementStore(path)
 
 
-def test_reference_and_rtl_agree_on_what_is_compared(measured: LayerMeasurement) -> None:
+def test_reference_and_rtl_agree_on_what_is_compared(measured: Measurement) -> None:
     """The reference that measurements rest on, against plain loops."""
     rng = np.random.default_rng(0)
     tensors = {

@@ -19,7 +19,7 @@ from common.errors import BacoError, InputError
 from compiler.layer import Layer
 from compiler.schedule import ExplicitSchedule
 from compiler.schedules.text import parse_mapping_text
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from workloads.problem import Problem
@@ -156,7 +156,7 @@ def _killed_runs(folder: Path, kills: int, seed: int) -> None:
     store_file = folder / "store"
     clock = random.Random(seed)
     measure_many(jobs(1), 0, MeasurementStore(folder / "other"))  # builds the simulator
-    known: dict[str, LayerMeasurement] = {}
+    known: dict[str, Measurement] = {}
     for kill in range(kills):
         run = subprocess.Popen(
             [sys.executable, str(script), str(store_file)],

@@ -16,7 +16,7 @@ from common.errors import InputError
 from compiler.layer import Layer
 from compiler.lower.realise import mapping_of
 from compiler.schedules.choose import choices
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine
 from explore.measured.belief import Belief, Program
@@ -55,25 +55,25 @@ class Truth:
         self.machines, self.wrong = machines, wrong
         self.asked: list[str] = []
 
-    def cost(self, job: MeasurementJob) -> LayerMeasurement:
+    def cost(self, job: MeasurementJob) -> Measurement:
         one = next(a for m in self.machines for ones in m.found for a in ones if a.job is job)
         if one.key in self.wrong:
-            return LayerMeasurement("failed", "output[0] is 1, should be 2")
+            return Measurement("failed", "output[0] is 1, should be 2")
         # not the key, which changes with the compiler's sources
         subject = f"{one.job.accelerator.dim} {one.job.name} {one.job.schedule}"
         draw = np.random.default_rng(zlib.crc32(subject.encode()))
         factor = math.exp(draw.normal(0.02, 0.15))
         energy = one.energy_pj * math.exp(draw.normal(0.0, 0.02))
-        return LayerMeasurement("measured", cycles=round(one.cycles * factor), energy_pj=energy)
+        return Measurement("measured", cycles=round(one.cycles * factor), energy_pj=energy)
 
-    def __call__(self, jobs: Sequence[MeasurementJob]) -> list[LayerMeasurement]:
+    def __call__(self, jobs: Sequence[MeasurementJob]) -> list[Measurement]:
         self.asked += [
             a.key for j in jobs for m in self.machines for ones in m.found for a in ones if a.job is j
         ]
         return [self.cost(job) for job in jobs]
 
 
-def edp(costs: Sequence[LayerMeasurement]) -> float:
+def edp(costs: Sequence[Measurement]) -> float:
     energy = sum(task.count * one.energy_pj for task, one in zip(TASKS, costs, strict=True))
     cycles = sum(task.count * one.cycles for task, one in zip(TASKS, costs, strict=True))
     return energy * 1e-6 * cycles

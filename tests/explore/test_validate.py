@@ -17,7 +17,7 @@ import pytest
 import explore.validate.run as running
 from common.errors import InfeasibleError, InputError, StorageError
 from explore.candidate import Candidate
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.objective import Objective
 from explore.report.page import page_html
@@ -50,9 +50,7 @@ class Lines:
     def begin(self, designs: object, layers: int, cycles: float) -> None:
         self.total = layers
 
-    def layer(
-        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
-    ) -> None:
+    def layer(self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None) -> None:
         self.layers.append((finished, job.name, predicted))
 
     def note(self, text: str) -> None:
@@ -186,9 +184,9 @@ def test_a_wrong_element_makes_the_candidate_failed_and_never_the_best(
     assert predicted_best is not None
     wrong = "output[3] (group 0, n 0, q 0, p 0, k 3) is 5, should be 6; 1 of 64 elements are wrong"
 
-    def measure(job: MeasurementJob) -> LayerMeasurement:
+    def measure(job: MeasurementJob) -> Measurement:
         if job.name.startswith("best 1,") and job.name.endswith("product1"):
-            return LayerMeasurement("failed", wrong)
+            return Measurement("failed", wrong)
         return made_up(job)
 
     monkeypatch.setattr(running, "measure_many", fake_measuring(measure))
@@ -288,7 +286,7 @@ def test_error_bars_hold_the_truth_nineteen_times_in_twenty() -> None:
             true_latency += task.count * cycles * ratio_l
             true_energy += task.count * 10 * cycles * ratio_e
             if random.random() < 0.5:
-                measurements[str(i)] = LayerMeasurement(
+                measurements[str(i)] = Measurement(
                     "measured", cycles=max(1, round(cycles * ratio_l)), energy_pj=10 * cycles * ratio_e
                 )
         if len(measurements) < 4 or len(measurements) == len(planned):
@@ -329,7 +327,7 @@ def test_a_signal_ends_it_with_what_is_finished(
 ) -> None:
     before = signal.getsignal(number)
 
-    def measure(job: MeasurementJob) -> LayerMeasurement:
+    def measure(job: MeasurementJob) -> Measurement:
         if job.name.endswith("product2"):
             os.kill(os.getpid(), number)
         return made_up(job)
@@ -348,7 +346,7 @@ def test_a_signal_ends_it_with_what_is_finished(
 def test_a_time_limit_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    def slow(job: MeasurementJob) -> LayerMeasurement:
+    def slow(job: MeasurementJob) -> Measurement:
         if not job.name.endswith("product2"):
             time.sleep(30)
         return made_up(job)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from accel.presets import load_accelerator
 from explore.engine import run_exploration
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, Progress
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
@@ -65,11 +65,11 @@ def explored(
     return folder / FILE_NAME
 
 
-def made_up(job: MeasurementJob) -> LayerMeasurement:
+def made_up(job: MeasurementJob) -> Measurement:
     """Two cycles and three picojoules a multiplication."""
     macs = job.layer.problem.macs
     terms = dict.fromkeys(("mac", "registers", "accumulator", "scratchpad", "dram"), 0.6 * macs)
-    return LayerMeasurement(
+    return Measurement(
         "measured",
         cycles=2 * macs,
         program_cycles=2 * macs + 50,
@@ -88,8 +88,8 @@ def made_up(job: MeasurementJob) -> LayerMeasurement:
 
 
 def fake_measuring(
-    measure: Callable[[MeasurementJob], LayerMeasurement] = made_up, log: list[str] | None = None
-) -> Callable[..., list[LayerMeasurement]]:
+    measure: Callable[[MeasurementJob], Measurement] = made_up, log: list[str] | None = None
+) -> Callable[..., list[Measurement]]:
     """Takes the place of `explore.measure.pool.measure_many`; `log` gets the names of jobs measured."""
 
     def measure_many(
@@ -97,7 +97,7 @@ def fake_measuring(
         workers: int,
         store: MeasurementStore,
         progress: Progress | None = None,
-    ) -> list[LayerMeasurement]:
+    ) -> list[Measurement]:
         found = []
         for number, job in enumerate(jobs):
             result = store.get(job.key)

@@ -24,7 +24,7 @@ from compiler.layer import Layer
 from compiler.lower.realise import mapping_of
 from compiler.schedules.choose import choices
 from explore.engine import run_exploration
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine
 from explore.measured.search import MeasuredSearch
@@ -99,17 +99,15 @@ class Simulated:
         self.machines = machines
         self.asked: list[str] = []
 
-    def __call__(self, jobs: Sequence[MeasurementJob]) -> list[LayerMeasurement]:
+    def __call__(self, jobs: Sequence[MeasurementJob]) -> list[Measurement]:
         return [self.cost(job) for job in jobs]
 
-    def cost(self, job: MeasurementJob) -> LayerMeasurement:
+    def cost(self, job: MeasurementJob) -> Measurement:
         one = next(a for m in self.machines for ones in m.found for a in ones if a.job is job)
         subject = f"{job.accelerator.dim} {job.name} {job.schedule}"
         self.asked.append(subject)
         factor = 1 + (zlib.crc32(subject.encode()) % 1000 - 450) / 4000
-        return LayerMeasurement(
-            "measured", cycles=round(one.cycles * factor), energy_pj=one.energy_pj * factor
-        )
+        return Measurement("measured", cycles=round(one.cycles * factor), energy_pj=one.energy_pj * factor)
 
 
 def measured(budget: float) -> str:

@@ -23,7 +23,10 @@ def run_in_rtl(spec: str, accelerator: Accelerator, layers: int | None = None) -
     unit = prepare_network(NetworkRequest(spec, accelerator, layers))
     built = unit.compile(check=False)
     run = run_network(
-        built, unit.reference, "rtl", predicted=[one.cycles for one in predict_steps(built, accelerator)]
+        built,
+        unit.reference,
+        "rtl",
+        predicted=[one.cycles for one in predict_steps(built.lowered, accelerator)],
     )
     assert run.result.exit_code == 0
     assert [str(one) for one in run.wrong] == []

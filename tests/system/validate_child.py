@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from common.errors import BacoError
 from explore import study as study_module
-from explore.measure.layer import LayerMeasurement
+from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.validate.run import ValidationOptions
 from explore.validate.session import validate_file
@@ -28,9 +28,7 @@ class Log(DurableLog):
     def begin(self, designs: object, layers: int, cycles: float) -> None:
         self.write(f"begin {layers}")
 
-    def layer(
-        self, finished: int, result: LayerMeasurement, job: MeasurementJob, predicted: float | None
-    ) -> None:
+    def layer(self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None) -> None:
         self.write(f"acknowledged {job.key} {result.seconds!r}")
 
 

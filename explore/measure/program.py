@@ -1,0 +1,130 @@
+"""A whole network measured: one program, run from input to output on the accelerator's RTL, every operator compared."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from common.provenance import stable_hash
+from compiler.network.calibrate import random_inputs
+from compiler.network.graph import QuantisedNetwork
+from compiler.network.plan import Plan
+from compiler.network.prediction import host_energy_pj, predict_steps
+from compiler.network.program import NetworkProgram, compile_network
+from compiler.network.quantise import quantise, quantise_inputs
+from compiler.network.reference import reference
+from explore.measure.energy import counted_activity, counted_energy
+from explore.measure.measurement import Measurement, OperatorMeasurement, Status
+from explore.measure.store import source_hash
+from sim.job import Limits, SimulationError
+from sim.network.run import NetworkRun, run_network
+from workloads.load import load_network
+from workloads.network import Network
+
+__all__ = ["ProgramJob", "compile_plan", "other_inputs"]
+
+#: Inputs that are run differ from those that ranges were taken from.
+_OTHER_SEED = 1
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def other_inputs(network: Network, quantised: QuantisedNetwork, seed: int) -> Arrays:
+    """Random inputs for a run, in real numbers, by name: none of those that ranges were taken from with this seed."""
+    found = random_inputs(network, seed + _OTHER_SEED)
+    return {name: array for name, array in found.items() if name in quantised.inputs}
+
+
+def compile_plan(plan: Plan, *, check: bool = False) -> tuple[NetworkProgram, Arrays]:
+    """The program of a plan and the values that its operators must write, by name.
+
+    Equal plans give equal bytes, whoever compiles them where. With `check` the program compares its outputs itself.
+    Raises InputError for a network that is not there, InfeasibleError for what no code can be written for.
+    """
+    network = load_network(plan.network)
+    quantised = quantise(network, seed=plan.seed)
+    data = quantise_inputs(quantised, other_inputs(network, quantised, plan.seed))
+    values = reference(quantised, data)
+    built = compile_network(
+        quantised, plan.accelerator, schedule=plan, data=data, reference=values, check=check
+    )
+    return built, values
+
+
+@dataclass(frozen=True)
+class ProgramJob:
+    """The measurement of a plan's program; see `explore.measure.pool.Job`."""
+
+    plan: Plan
+    name: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """That is built for it."""
+        return self.plan.accelerator
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for measurements that must come out equal."""
+        return stable_hash({"plan": self.plan.to_json(), "sources": source_hash()})
+
+    def measure(self) -> Measurement:
+        """Compile the plan, run it on the RTL, compare what every operator writes with numpy's integers, and count.
+
+        What fails or is infeasible is a result, too. Raises InputError for a network that is not there, and BuildError or
+        StorageError where simulators cannot be built at all.
+        """
+        start = time.perf_counter()
+
+        def unmeasured(status: Status, reason: str) -> Measurement:
+            return Measurement(
+                status,
+                reason,
+                config_hash=self.accelerator.config_hash,
+                seconds=time.perf_counter() - start,
+            )
+
+        try:
+            built, values = compile_plan(self.plan)
+            predicted = [one.cycles for one in predict_steps(built.lowered, self.accelerator)]
+            run = run_network(built, values, "rtl", predicted=predicted, limits=self.limits)
+        except InfeasibleError as error:
+            return unmeasured("infeasible", error.message)
+        except SimulationError as error:
+            return unmeasured("failed", f"{error.kind}: {error.message}")
+        if run.result.exit_code:
+            return unmeasured("failed", f"the program ended with exit code {run.result.exit_code}")
+        if run.wrong:
+            return unmeasured("failed", "; ".join(map(str, run.wrong[:3])))
+        return self._measured(run, time.perf_counter() - start)
+
+    def _measured(self, run: NetworkRun, seconds: float) -> Measurement:
+        result = run.result
+        assert result.cycles is not None
+        counters = dict(result.counters) | {"host_instructions": result.instructions or 0}
+        activity = counted_activity(result)
+        host = host_energy_pj(
+            counters["host_instructions"], counters.get("host_data_misses", 0), self.accelerator
+        )
+        terms = counted_energy(activity, self.accelerator) | {"host": host}
+        return Measurement(
+            status="measured",
+            cycles=result.cycles,
+            program_cycles=result.cycles,
+            counters=counters,
+            activity=activity,
+            energy_pj=sum(terms.values()),
+            energy_terms_pj=terms,
+            config_hash=self.accelerator.config_hash,
+            seconds=seconds,
+            operators=tuple(
+                OperatorMeasurement(one.operator, one.what, one.on, one.cycles, one.predicted or 0.0)  # type: ignore[arg-type]
+                for one in run.operators
+            ),
+        )

@@ -1,0 +1,138 @@
+"""Designs as whole programs: one plan for each network of a workload, and what it is predicted to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from accel.config import Accelerator
+from common.errors import BacoError, InfeasibleError
+from compiler.network.graph import QuantisedNetwork
+from compiler.network.lowering import Scheduler, lower_network
+from compiler.network.plan import Plan
+from compiler.network.program import scheduler
+from compiler.network.quantise import quantise
+from explore._json import Json, number, text
+from explore.candidate import Candidate, Cost
+from explore.cost.program import ProgramCost, program_cost
+from explore.measure.program import ProgramJob
+from explore.objective import Objective
+from explore.plan import SearchedSchedules
+from workloads.load import load_again
+from workloads.network import Workload
+
+__all__ = ["MOST_CYCLES", "PlannedProgram", "WholeNetworks", "predicted_cost", "whole_networks"]
+
+#: Programs that are predicted to take longer are not simulated whole: at two million cycles a second, ten minutes.
+MOST_CYCLES = 1.2e9
+#: Of parameters that a network's source does not give, and of samples.
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class PlannedProgram:
+    """A network's program on a design.
+
+    Attributes:
+        network, weight: which, and how often it runs in the workload.
+        key: of its measurement; empty when nothing can be measured.
+        plan: as JSON; None when there is none.
+        reason: why it cannot be compiled; empty when it can.
+        predicted: cost of one run; None without a plan.
+    """
+
+    network: str
+    weight: float
+    key: str
+    plan: Json | None
+    reason: str
+    predicted: ProgramCost | None
+
+    def to_json(self) -> Json:
+        """Plain values; `from_json` is the way back."""
+        predicted = None if self.predicted is None else dict(vars(self.predicted))
+        return {**vars(self), "predicted": predicted}
+
+    @classmethod
+    def from_json(cls, data: Json) -> PlannedProgram:
+        """Inverse of `to_json`. Raises InputError or ValueError for anything else."""
+        names = ("cycles", "energy_pj", "host_cycles", "host_pj")
+        predicted, plan = data["predicted"], data["plan"]
+        if plan is not None:
+            Plan.from_json(plan)
+        return cls(
+            text(data["network"]),
+            number(data["weight"], 0),
+            text(data["key"]),
+            plan,
+            text(data["reason"]),
+            None if predicted is None else ProgramCost(*(number(predicted[name], 0) for name in names)),
+        )
+
+
+def predicted_cost(programs: Sequence[PlannedProgram], area_mm2: float) -> Cost | None:
+    """Of the workload; None where a program is not predicted."""
+    known = [(one.weight, one.predicted) for one in programs if one.predicted is not None]
+    if len(known) < len(programs):
+        return None
+    return Cost(
+        sum(weight * one.cycles for weight, one in known),
+        sum(weight * one.energy_pj for weight, one in known),
+        area_mm2,
+    )
+
+
+class WholeNetworks:
+    """The networks of a workload in integers, for plans on any number of accelerators.
+
+    Args:
+        workload: with graphs alone, as a study keeps it: networks are loaded from where they came from.
+
+    Raises InputError for a network that is not there any more or cannot be run, InfeasibleError for one that no main memory
+    holds.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._networks: list[tuple[str, str, float, QuantisedNetwork]] = []
+        for network, weight in zip(workload.networks, workload.weights, strict=True):
+            found = load_again(network)
+            self._networks.append((network.name, found.spec, weight, quantise(found, seed=_SEED)))
+
+    def of_candidate(
+        self, candidate: Candidate, objective: Objective, reason: str
+    ) -> tuple[PlannedProgram, ...]:
+        """A design's mappings, each where it is best in the program. With a `reason` nothing can be compiled."""
+        return self._planned(candidate.accelerator, lambda: SearchedSchedules(candidate, objective), reason)
+
+    def of_baseline(self, machine: Accelerator, reason: str) -> tuple[PlannedProgram, ...]:
+        """What Gemmini's library would run on a machine."""
+        return self._planned(machine, lambda: scheduler(machine, baseline=True), reason)
+
+    def _planned(
+        self, accelerator: Accelerator, schedules: Callable[[], Scheduler], reason: str
+    ) -> tuple[PlannedProgram, ...]:
+        found = []
+        for name, spec, weight, network in self._networks:
+            plan: Plan | None = None
+            predicted: ProgramCost | None = None
+            problem = reason
+            if not reason:
+                try:
+                    lowered = lower_network(network, accelerator, schedules())
+                    plan = Plan.of(spec, accelerator, _SEED, lowered)
+                    predicted = program_cost(lowered, accelerator)
+                except InfeasibleError as error:
+                    problem = error.message
+            key = ProgramJob(plan).key if plan and not problem else ""
+            record = plan.to_json() if plan else None
+            found.append(PlannedProgram(name, weight, key, record, problem, predicted))
+        return tuple(found)
+
+
+def whole_networks(workload: Workload, note: Callable[[str], None]) -> WholeNetworks | None:
+    """The networks of a study in integers; None, with a note why, where they cannot become programs."""
+    try:
+        return WholeNetworks(workload)
+    except BacoError as error:
+        note(f"layers are measured one by one, as whole programs cannot be: {error.message}")
+        return None
