@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from explore.measure.measurement import Measurement
     from explore.measure.pool import Job
     from explore.validate.design import Design
+    from explore.validate.result import ValidatedDesign
 
 
 #: What compiling a layer and starting its simulation takes, in simulated cycles that take as long.
@@ -103,6 +104,40 @@ class ValidationDisplay:
         self.console.print(Text(one_line(text)))
 
 
+def _programs(designs: Sequence[ValidatedDesign]) -> Table:
+    """Cycles of every program: the accelerator's part, the host's, the whole, and what was predicted of it."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("design", "network"):
+        table.add_column(title)
+    for title in (
+        "accelerator",
+        "host",
+        "whole",
+        "predicted",
+        "predicted/measured",
+        "energy µJ",
+        "predicted",
+    ):
+        table.add_column(title, justify="right")
+    for one in designs:
+        for program in one.programs:
+            found, guess = program.measured, program.planned.predicted
+            if found is None or program.status != "measured":
+                continue
+            table.add_row(
+                one_line(one.design.name),
+                one_line(program.planned.network),
+                f"{found.cycles - found.host_cycles:,}",
+                f"{found.host_cycles:,}",
+                f"{found.cycles:,}",
+                f"{guess.cycles:,.0f}" if guess else "",
+                "" if program.ratio is None else f"{program.ratio:.3f}",
+                f"{found.energy_pj * 1e-6:,.0f}",
+                f"{guess.energy_pj * 1e-6:,.0f}" if guess else "",
+            )
+    return table
+
+
 def print_validation(study: Path) -> None:
     """The designs of a study that were validated: what was predicted, what was measured, what failed."""
     from explore.study import Study
@@ -148,6 +183,8 @@ def print_validation(study: Path) -> None:
     for one in designs:
         if one.status in ("failed", "infeasible"):
             console.print(Text(one_line(f"{one.status.upper()} {one.design.name}: {one.reason}")))
+    if any(one.programs for one in designs):
+        console.print(_programs(designs))
     error = model_error(designs)
     if error:
         console.print(

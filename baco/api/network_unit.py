@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from accel.config import Accelerator
     from compiler.network.graph import QuantisedNetwork
     from compiler.network.lowering import Scheduler
+    from compiler.network.plan import Plan
     from compiler.network.program import NetworkCode, NetworkProgram
     from explore.candidate import Candidate
     from explore.objective import Objective
@@ -30,8 +31,6 @@ __all__ = ["MAPPINGS", "NetworkRequest", "NetworkUnit", "network_macs", "predict
 
 #: Whose mappings the layers of a network take.
 MAPPINGS = ("study", "compiler")
-#: Inputs that are run differ from those that ranges were taken from.
-_OTHER_SEED = 1
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class NetworkRequest:
         observe: sees the module after every pass.
         design: whose mappings the layers take where they are best; its accelerator is `accelerator`.
         objective: by which they are; by default the energy-delay product.
+        plan: that says how every layer is carried out; `source`, `accelerator` and `seed` are the plan's.
     """
 
     source: NetworkSource
@@ -63,6 +63,12 @@ class NetworkRequest:
     observe: Callable[[str, ModuleOp], None] | None = None
     design: Candidate | None = None
     objective: Objective | None = None
+    plan: Plan | None = None
+
+    @classmethod
+    def of_plan(cls, plan: Plan, **options: Any) -> NetworkRequest:
+        """The request for a plan's program; `options` are the other fields."""
+        return cls(plan.network, plan.accelerator, seed=plan.seed, plan=plan, **options)
 
     @classmethod
     def on(
@@ -158,18 +164,20 @@ class NetworkUnit:
 
     @property
     def _searched(self) -> bool:
-        return self.request.design is not None and not self.request.baseline
+        return self.request.design is not None and not self.request.baseline and self.request.plan is None
 
     def _options(self) -> dict[str, Any]:
         request = self.request
         target: Any = request.target
-        if self._searched:
+        if request.plan is not None:
+            schedule: Scheduler = request.plan
+        elif self._searched:
             from explore.objective import Objective
             from explore.plan import SearchedSchedules
 
             assert request.design is not None
             objective = request.objective or Objective.parse("edp")
-            schedule: Scheduler = SearchedSchedules(request.design, objective)
+            schedule = SearchedSchedules(request.design, objective)
         else:
             from compiler.network.program import scheduler
 
@@ -184,9 +192,9 @@ class NetworkUnit:
 
 def prepare_network(request: NetworkRequest) -> NetworkUnit:
     """Load, quantise and give inputs. Raises InputError for what is unknown, malformed or cannot be run."""
-    from compiler.network.calibrate import random_inputs
     from compiler.network.quantise import quantise, quantise_inputs
     from compiler.network.reference import reference
+    from explore.measure.program import other_inputs
 
     check_target(request.target)
     if request.layers is not None and request.layers < 1:
@@ -194,8 +202,7 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
     network = load_network(request.source)
     scales: Any = request.scales
     quantised = quantise(network, seed=request.seed, scales=scales, layers=request.layers)
-    inputs = random_inputs(network, request.seed + _OTHER_SEED)
-    inputs = {name: array for name, array in inputs.items() if name in quantised.inputs}
+    inputs = other_inputs(network, quantised, request.seed)
     for name in request.inputs:
         if name not in quantised.inputs:
             raise InputError(

@@ -26,7 +26,7 @@ def compile_(
             help="Where the result goes; default: standard output, for elf NAME.elf.",
         ),
     ] = None,
-    accelerator: options.Accelerator = "gemmini-default",
+    accelerator: options.Accelerator = options.DEFAULT_ACCELERATOR,
     check: Annotated[
         bool,
         typer.Option(

@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 _LAYER = "Layer"
+#: What programs are for unless an accelerator is named.
+DEFAULT_ACCELERATOR = "gemmini-default"
 _CODE = "IR or kernel"
 _NETWORK = "Network"
 
@@ -170,7 +172,8 @@ Network = Annotated[
         "--network",
         metavar="NAME|FILE",
         autocompletion=network_completions,
-        help="A whole network in int8: built in (NAME[:OPTION=VALUE]), MODEL.onnx or CODE.py:FUNCTION.",
+        help="A whole network in int8: built in (NAME[:OPTION=VALUE]), MODEL.onnx or CODE.py:FUNCTION; "
+        "or the plan of a validated design (best/plan.json), with its accelerator and mappings.",
         rich_help_panel=_NETWORK,
     ),
 ]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from baco.api.network_unit import NetworkRequest
+from baco.commands.compile_options import DEFAULT_ACCELERATOR
 from baco.commands.layer_input import LayerOptions
-from common.errors import InputError
+from common.errors import InputError, Location
 
 __all__ = ["network_request", "only_networks"]
 
@@ -38,9 +39,47 @@ def network_request(
     for name, value in others.items():
         if value:
             raise InputError(f"--network and {name} exclude each other")
+    if spec.endswith(".json"):
+        return _of_plan(spec, accelerator, mappings, layer, _given(arguments), options)
     return NetworkRequest.on(
         accelerator, mappings, spec, baseline=layer.baseline, inputs=_given(arguments), **options
     )
+
+
+def _of_plan(
+    spec: str,
+    accelerator: str,
+    mappings: str,
+    layer: LayerOptions,
+    inputs: Mapping[str, Path],
+    options: Mapping[str, Any],
+) -> NetworkRequest:
+    from baco.api.sources import accelerator as load_accelerator
+    from compiler.network.plan import Plan
+
+    plan = Plan.read(spec)
+    decided = {
+        "--mappings": mappings != "study",
+        "--baseline": layer.baseline,
+        "--layers": options.get("layers") is not None,
+        "--scales": options.get("scales", "float") != "float",
+        "--seed": options.get("seed", 0) != plan.seed and options.get("seed", 0) != 0,
+    }
+    for name, given in decided.items():
+        if given:
+            raise InputError(
+                f"a plan says it all: {name} and a plan exclude each other", location=Location(spec)
+            )
+    if accelerator != DEFAULT_ACCELERATOR:
+        theirs = load_accelerator(accelerator).config_hash
+        if theirs != plan.accelerator.config_hash:
+            raise InputError(
+                f"the plan is for the accelerator {plan.accelerator.config_hash}, not for {theirs}",
+                location=Location(spec),
+                hint="leave --accelerator out",
+            )
+    rest = {name: value for name, value in options.items() if name not in ("layers", "scales", "seed")}
+    return NetworkRequest.of_plan(plan, inputs=inputs, **rest)
 
 
 def only_networks(options: Mapping[str, object]) -> None:

@@ -22,7 +22,7 @@ def run_program(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="functional: results. rtl: the Verilog, cycle by cycle.")
     ] = "functional",
-    accelerator: options.Accelerator = "gemmini-default",
+    accelerator: options.Accelerator = options.DEFAULT_ACCELERATOR,
     expect: Annotated[
         list[str] | None,
         typer.Option(

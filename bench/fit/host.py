@@ -21,6 +21,7 @@ from scipy.optimize import nnls
 from accel.config import Accelerator, Features
 from common.errors import InfeasibleError
 from common.files import atomic_write
+from compiler.host_core import MISS_CYCLES
 from compiler.layer import Layer
 from compiler.network import graph as g
 from compiler.network import host_model
@@ -69,7 +70,7 @@ def fit(samples: list[tuple[HostWork, int]]) -> dict[str, dict[str, float]]:
 def _fit_one(rows: list[tuple[HostWork, int]]) -> dict[str, float]:
     names = list(rows[0][0].amounts)
     matrix = np.array([[work.amounts[name] / cycles for name in names] for work, cycles in rows])
-    wanted = np.array([1 - host_model.MISS_CYCLES * work.misses / cycles for work, cycles in rows])
+    wanted = np.array([1 - MISS_CYCLES * work.misses / cycles for work, cycles in rows])
     size = np.maximum(np.abs(matrix).max(axis=0), 1e-12)
     solution, _ = nnls(matrix / size, wanted)
     return {
@@ -348,7 +349,7 @@ def _errors(samples: list[tuple[HostWork, int]], constants: dict[str, dict[str, 
         if values is None:
             continue
         predicted = sum(values.get(name, 0.0) * amount for name, amount in work.amounts.items())
-        predicted += host_model.MISS_CYCLES * work.misses
+        predicted += MISS_CYCLES * work.misses
         variants.setdefault(work.variant, []).append(predicted / cycles - 1)
     for name, errors in variants.items():
         mean, worst = float(np.mean(np.abs(errors))), float(np.max(np.abs(errors)))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
 from compiler.layer import Layer
 from compiler.lower.arrays import NUMPY, Values
 from compiler.lower.loop_conv_check import AXES, plan_loop_conv
@@ -34,9 +35,9 @@ __all__ = [
 ]
 
 Numbers = NDArray[np.float64]
-#: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element:
-#: measured where the workspace fits its cache (7 by 7 pixels, 4 to 32 groups at once; up to 1.4 times as much beyond).
-_CLEAR, _BEGIN, _COPY = 13.5, 2.0, 5.0
+#: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element, cache
+#: misses apart: measured on 9 to 81 KiB of expanded weights.
+_CLEAR, _BEGIN, _COPY = 4.6, 2.0, 5.0
 
 
 def macro_cycles(
@@ -68,11 +69,15 @@ def macro_numbers(
 
 
 def expansion_cycles(layer: Layer, packed: int) -> float:
-    """Cycles in which the host expands the weights of a layer, `packed` groups to a matrix."""
+    """Cycles in which the host expands the weights of a layer, `packed` groups to a matrix.
+
+    It clears the workspace, then copies elements into it: where the cache does not hold it, every line comes twice.
+    """
     p = layer.problem
     rows = p.groups * p.S * p.R * p.C
     words = -(-p.groups // packed) * packed * p.S * p.R * p.C * packed * p.K / 8
-    return _CLEAR * words + rows * (_BEGIN + _COPY * p.K)
+    misses = 8 * words / LINE_BYTES * (2 if 8 * words > CACHE_BYTES else 1)
+    return _CLEAR * words + rows * (_BEGIN + _COPY * p.K) + MISS_CYCLES * misses
 
 
 def product_cycles(

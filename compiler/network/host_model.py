@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from compiler.host_core import MISS_CYCLES
 from compiler.network.host_work import HostWork
 
-__all__ = ["CONSTANTS_FILE", "MISS_CYCLES", "host_cycles"]
+__all__ = ["CONSTANTS_FILE", "host_cycles"]
 
 CONSTANTS_FILE = "host_constants.json"
-#: What a line that is not in the cache delays the core (`miss_penalty` in sim/cpp/host.h).
-MISS_CYCLES = 60.0
 
 
 @functools.cache

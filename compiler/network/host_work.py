@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["LINE_BYTES", "HostWork", "Loops", "host_work", "line_misses"]
+from compiler.host_core import LINE_BYTES, SETS, WAYS
 
-#: The data cache of the simulated host core (sim/cpp/host.h): 64 sets of 8 lines of 64 bytes.
-LINE_BYTES, _SETS, _WAYS = 64, 64, 8
+__all__ = ["HostWork", "Loops", "host_work", "line_misses"]
+
 #: Results that net_reduce advances together (host/rows.c).
 _TOTALS = 64
 #: Exponentials that net_softmax keeps of a row.
@@ -65,7 +65,7 @@ class Loops:
 
     def fits(self, level: int) -> bool:
         """Whether all those lines find room in the sets that they fall into."""
-        sets = _SETS
+        sets = SETS
         wide = [
             abs(stride)
             for extent, stride in zip(self.extents[level:], self.strides[level:], strict=True)
@@ -78,8 +78,8 @@ class Loops:
         if wide and not narrow:
             apart = math.gcd(*wide)
             if apart % LINE_BYTES == 0:
-                sets = _SETS // math.gcd(apart // LINE_BYTES, _SETS)
-        return self.lines(level) <= sets * _WAYS
+                sets = SETS // math.gcd(apart // LINE_BYTES, SETS)
+        return self.lines(level) <= sets * WAYS
 
 
 def line_misses(operands: Sequence[Loops]) -> float:
@@ -93,7 +93,7 @@ def line_misses(operands: Sequence[Loops]) -> float:
     levels = len(operands[0].extents)
     misses = [one.lines(levels) for one in operands]
     for level in range(levels - 1, -1, -1):
-        inside = sum(one.lines(level + 1) for one in operands) <= _SETS * _WAYS and all(
+        inside = sum(one.lines(level + 1) for one in operands) <= SETS * WAYS and all(
             one.fits(level + 1) for one in operands
         )
         for n, one in enumerate(operands):
@@ -300,7 +300,7 @@ def _embed(function: str, words: _Words) -> HostWork:
     rows = math.prod(extents)
     # indices are scattered: every row of the table comes anew, unless all of them stay in the cache
     each = Loops(0, (features,), (from_step,)).lines(0)
-    lines = each * (min(rows, entries) if entries * each <= _SETS * _WAYS // 2 else rows)
+    lines = each * (min(rows, entries) if entries * each <= SETS * WAYS // 2 else rows)
     lines += line_misses([Loops(2, (*extents, features), (*strides[1], to_step))])
     lines += Loops(1, extents, tuple(4 * one for one in strides[0]), 4).lines(0)
     dense = from_step == to_step == 1

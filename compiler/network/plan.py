@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError, InputError
+from common.errors import InfeasibleError, InputError, Location
+from common.files import read_input_text
 from compiler.layer import Layer
 from compiler.lower import check_schedule, workspaces
 from compiler.network.lowering import LoweredNetwork
 from compiler.schedule import Schedule
-from compiler.schedules.text import layer_text, parse_schedule, schedule_text
+from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 
 __all__ = ["Plan"]
 
@@ -56,6 +59,23 @@ class Plan:
         check_schedule(layer, schedule, self.accelerator)
         return schedule, tuple(workspaces(layer, schedule, self.accelerator))
 
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """From a file as `text` writes it. Raises InputError naming the file."""
+        try:
+            return cls.from_json(json.loads(read_input_text(path)))
+        except ValueError as error:
+            raise InputError(f"this is no plan: {error}", location=Location(str(path))) from None
+        except InputError as error:
+            raise InputError(
+                error.message, location=error.location or Location(str(path)), hint=error.hint
+            ) from None
+
+    @property
+    def text(self) -> str:
+        """As a file."""
+        return json.dumps(self.to_json(), indent=1) + "\n"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; `from_json` is the way back."""
         return {
@@ -74,8 +94,9 @@ class Plan:
         texts = isinstance(schedules, dict) and all(isinstance(one, str) for one in schedules.values())
         if not (texts and isinstance(data["network"], str) and type(seed) is int and 0 <= seed < 2**32):
             raise InputError("this is no plan: schedules are texts by layer, and the seed is a whole number")
-        for one in schedules.values():
-            parse_schedule(one)
+        for layer, schedule in schedules.items():
+            parse_layer(layer)
+            parse_schedule(schedule)
         if not isinstance(data["accelerator"], dict):
             raise InputError("this is no plan: its accelerator is no configuration")
         return cls(data["network"], Accelerator(**data["accelerator"]), seed, dict(schedules))

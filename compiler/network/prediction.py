@@ -17,13 +17,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import Accelerator
+from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
 from compiler.layer import Layer
 from compiler.lower.explicit_pool import check_pool
 from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.network.addition import MOVE_BYTES, AdditionCode
-from compiler.network.host_model import MISS_CYCLES, host_cycles
-from compiler.network.host_work import LINE_BYTES, host_work
+from compiler.network.host_model import host_cycles
+from compiler.network.host_work import host_work
 from compiler.network.lowering import LoweredNetwork
 from compiler.network.steps import Pointer, Step, StepCost
 

@@ -10,7 +10,7 @@ from common.text import html_text
 from explore.report.data import ReportData
 from explore.report.units import scientific, si, significant
 from explore.validate.compare import Comparison, comparisons
-from explore.validate.result import LayerResult, ValidatedDesign, model_error
+from explore.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
 
 __all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
 
@@ -103,7 +103,45 @@ def _design(
             "energy_error": estimate.energy_error,
             "edp_error": estimate.edp_error,
         },
-        "layers": [_layer(layer) for layer in one.layers],
+        "programs": [_program(program) for program in one.programs],
+        "layers": [] if one.programs else [_layer(layer) for layer in one.layers],
+    }
+
+
+def _program(program: ProgramResult) -> dict[str, Any]:
+    one = program.measured if program.status == "measured" else None
+    planned, predicted = program.planned, program.planned.predicted
+    return {
+        "network": planned.network,
+        "weight": planned.weight,
+        "status": program.status,
+        "reason": program.reason,
+        "predicted": None
+        if predicted is None
+        else _parts(predicted.cycles, predicted.host_cycles, predicted.energy_pj, predicted.host_pj),
+        "measured": None if one is None else _parts(one.cycles, one.host_cycles, one.energy_pj, one.host_pj),
+        "operators": [
+            {
+                "operator": operator.operator,
+                "what": operator.what,
+                "on": operator.on,
+                "cycles": operator.cycles,
+                "predicted_cycles": operator.predicted_cycles,
+            }
+            for operator in (one.operators if one else ())
+        ],
+    }
+
+
+def _parts(cycles: float, host_cycles: float, energy_pj: float, host_pj: float) -> dict[str, Any]:
+    """One run: the accelerator's part, the host's, the whole."""
+    return {
+        "cycles": {"accelerator": cycles - host_cycles, "host": host_cycles, "whole": cycles},
+        "energy_uj": {
+            "accelerator": (energy_pj - host_pj) * 1e-6,
+            "host": host_pj * 1e-6,
+            "whole": energy_pj * 1e-6,
+        },
     }
 
 
@@ -143,8 +181,8 @@ def validation_sentences(data: ReportData) -> list[str]:
             found.append(f"{count[status]} of {len(designs)} designs validated {words} ({names}).")
     if count["measured"]:
         found.append(
-            f"{count['measured']} of {len(designs)} designs validated were measured: every layer compiled, simulated on"
-            " the design's own Verilog, and every element of its output right."
+            f"{count['measured']} of {len(designs)} designs validated were measured: {_WHAT[any(one.programs for one in designs)]}"
+            " compiled, simulated on the design's own Verilog, and every element that it computes right."
         )
     if count["sampled"]:
         found.append(
@@ -160,8 +198,10 @@ def validation_sentences(data: ReportData) -> list[str]:
     return found
 
 
+#: What is measured of a design, by whether it is whole programs.
+_WHAT = {False: "every layer", True: "the whole program"}
 _STATUS = {
-    "measured": "every element of every layer's output was right",
+    "measured": "every element was right",
     "sampled": "only some layers were measured so far",
     "failed": "an output was wrong or a simulation went wrong: a mistake in baco",
     "infeasible": "it cannot be compiled or built",
@@ -179,9 +219,7 @@ def validation_html(data: ReportData) -> str:
     parts = [
         '<section aria-labelledby="h-validation" id="validation">',
         '<h2 id="h-validation">Predicted and measured</h2>',
-        '<p class="hint">Measured: every unique layer of the network was compiled for the design, simulated whole on the'
-        " Verilog of its accelerator, and every element of its output compared with integers; cycles from the first"
-        " command to the last work, energy from what was counted, all layers times their counts.</p>",
+        f'<p class="hint">{_HINTS[any(one.programs for one in designs)]}</p>',
     ]
     parts += [
         f'<p class="warn" role="alert"><strong>{one.status.upper()}</strong> {_text(one.design.name)}:'
@@ -192,8 +230,84 @@ def validation_html(data: ReportData) -> str:
     if found:
         parts.append("<ul>" + "".join(f"<li>{_text(one.text)}</li>" for one in found) + "</ul>")
     parts.append(_designs_table(designs, numbers))
-    parts += [_layers_table(one) for one in designs]
+    if any(one.programs for one in designs):
+        parts.append(_programs_table(designs))
+    parts += [_operators_tables(one) if one.programs else _layers_table(one) for one in designs]
     return "\n".join([*parts, "</section>"])
+
+
+_HINTS = {
+    False: "Measured: every unique layer of the network was compiled for the design, simulated whole on the Verilog of its"
+    " accelerator, and every element of its output compared with integers; cycles from the first command to the last work,"
+    " energy from what was counted, all layers times their counts.",
+    True: "Measured: the network was compiled for the design to one program, with the mappings of the search where they are"
+    " best, and simulated from input to output on the Verilog of its accelerator and a host core; every element that any"
+    " operator wrote was compared with integers. Cycles from reset to the end, energy from what was counted.",
+}
+
+
+def _programs_table(designs: Sequence[ValidatedDesign]) -> str:
+    """Accelerator, host and whole of every program."""
+    heads = (
+        *("Design", "Network"),
+        *("Cycles of the accelerator", "of the host", "whole", "predicted", "predicted / measured"),
+        *("Energy of the accelerator", "of the host", "whole", "predicted"),
+    )
+    rows = []
+    for one in designs:
+        for program in one.programs:
+            found, guess = (
+                program.measured if program.status == "measured" else None,
+                program.planned.predicted,
+            )
+            cycles, energy = ["–"] * 3, ["–"] * 3
+            if found:
+                parts = (found.cycles - found.host_cycles, found.host_cycles, found.cycles)
+                cycles = [f"{value:,}" for value in parts]
+                joules = (found.energy_pj - found.host_pj, found.host_pj, found.energy_pj)
+                energy = [si(value * 1e-12, "J") for value in joules]
+            rows.append(
+                (
+                    one.design.name,
+                    program.planned.network,
+                    *cycles,
+                    f"{guess.cycles:,.0f}" if guess else "–",
+                    "–" if program.ratio is None else significant(program.ratio),
+                    *energy,
+                    si(guess.energy_pj * 1e-12, "J") if guess else "–",
+                )
+            )
+    return html_table(heads, rows, numeric=range(2, 11))
+
+
+def _operators_tables(one: ValidatedDesign) -> str:
+    heads = (
+        "Operator",
+        "On",
+        "Cycles predicted",
+        "Cycles measured",
+        "Predicted / measured",
+        "Carried out as",
+    )
+    found = []
+    for program in one.programs:
+        if program.measured is None or not program.measured.operators:
+            continue
+        rows = [
+            (
+                operator.operator,
+                operator.on,
+                f"{operator.predicted_cycles:,.0f}",
+                f"{operator.cycles:,}",
+                significant(operator.predicted_cycles / operator.cycles) if operator.cycles else "–",
+                operator.what,
+            )
+            for operator in program.measured.operators
+        ]
+        title = f"Operators of {_text(program.planned.network)} on {_text(one.design.name)}"
+        table = html_table(heads, rows, numeric=range(2, 5))
+        found.append(f"<details><summary>{title}</summary>{table}</details>")
+    return "\n".join(found)
 
 
 def _designs_table(designs: Sequence[ValidatedDesign], numbers: dict[int, int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from accel.c_header import c_header
 from accel.generate import rtl_problems, verilog
 from accel.presets import BEST
 from common.files import atomic_write, output_folder
@@ -16,6 +17,7 @@ from explore.report.tables import candidates_parquet, mappings_csv, mappings_yam
 
 _FILES: dict[str, Callable[[ReportData], str | bytes]] = {
     BEST: lambda data: data.best.accelerator.to_yaml(),
+    "best/gemmini_params.h": lambda data: c_header(data.best.accelerator),
     "best/mappings.yaml": mappings_yaml,
     "best/mappings.csv": mappings_csv,
     "candidates.parquet": candidates_parquet,

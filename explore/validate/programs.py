@@ -1,4 +1,4 @@
-"""The programs of a design: one ELF file a layer, with random tensors and the result it must have."""
+"""The programs of a design: whole networks as they were measured, or one ELF file a layer with the result it must have."""
 
 from __future__ import annotations
 
@@ -10,14 +10,47 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from compiler.layer_program import layer_program
 from compiler.layer_reference import draw_tensors, layer_result
+from compiler.network.plan import Plan
 from compiler.schedules.text import parse_layer, parse_schedule
+from explore.measure.program import compile_plan
+from explore.study import Study
+from explore.validate.compare import best_measured
 from explore.validate.design import Design
+from explore.validate.run import validated_designs
 from workloads.network import Task
 
-__all__ = ["write_programs"]
+__all__ = ["write_best", "write_programs"]
 
 #: Names of programs.
 _NAME = r"\d{3,}-[A-Za-z0-9._-]{1,60}\.elf"
+
+
+def write_best(study: Study, out: Path) -> list[Path]:
+    """Write the whole programs of the best measured design into `out`/best, each with its plan; nothing where the best one
+    was measured layer by layer, or not at all.
+
+    `plan.json` says all that `baco compile --network best/plan.json` needs to make `program.elf` again, byte for byte.
+    Of several networks each has files of its own (`program-NAME.elf`). Raises StorageError.
+    """
+    best = best_measured(validated_designs(study), study.objective)
+    folder = output_folder(out, "best")
+    for pattern in ("plan*.json", "program*.elf"):  # those of an earlier best
+        for old in folder.glob(pattern):
+            old.unlink(missing_ok=True)
+    if best is None or not best.programs:
+        return []
+    paths = []
+    for one in best.design.programs:
+        plan = Plan.from_json(one.plan)
+        suffix = "" if len(best.programs) == 1 else "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", one.network)[:60]
+        built, _ = compile_plan(plan, compare=False)
+        for name, content in (
+            (f"plan{suffix}.json", plan.text),
+            (f"program{suffix}.elf", built.program.elf),
+        ):
+            atomic_write(folder / name, content)
+            paths.append(folder / name)
+    return paths
 
 
 def write_programs(design: Design, tasks: Sequence[Task], out: Path) -> list[Path]:

@@ -20,6 +20,7 @@ from explore.study import Study
 from explore.validate.baseline import baseline_design
 from explore.validate.choose import choose_candidates
 from explore.validate.design import Design, as_programs, design_of_candidate
+from explore.validate.programs import write_best
 from explore.validate.run import (
     Progress,
     ValidationOptions,
@@ -67,7 +68,9 @@ def validate_file(
             designs += _baselines(study, space, layers, model, baseline_samples, progress)
         if study.rest is not None and options.cycle_limit is None:
             designs = _as_programs(designs, study, progress)
-        return validate_designs(study, designs, options, progress)
+        outcome = validate_designs(study, designs, options, progress)
+        write_best(study, path.parent)
+        return outcome
 
 
 def _as_programs(designs: Sequence[Design], study: Study, progress: Progress | None) -> list[Design]:

@@ -8,11 +8,12 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
+from compiler.host_core import LINE_BYTES
 from compiler.network.arithmetic import fixed_point
 from compiler.network.graph import Map, Normalisation, Reduction, Softmax, Value
 from compiler.network.host_calls import copy_call, host_call
 from compiler.network.host_model import host_cycles
-from compiler.network.host_work import LINE_BYTES, Loops, host_work, line_misses
+from compiler.network.host_work import Loops, host_work, line_misses
 from compiler.network.steps import HostCall
 from compiler.network.views import View, dense
 

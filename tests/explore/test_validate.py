@@ -50,7 +50,9 @@ class Lines:
     def begin(self, designs: object, layers: int, cycles: float) -> None:
         self.total = layers
 
-    def layer(self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None) -> None:
+    def measured(
+        self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None
+    ) -> None:
         self.layers.append((finished, job.name, predicted))
 
     def note(self, text: str) -> None:

@@ -28,7 +28,9 @@ class Log(DurableLog):
     def begin(self, designs: object, layers: int, cycles: float) -> None:
         self.write(f"begin {layers}")
 
-    def layer(self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None) -> None:
+    def measured(
+        self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None
+    ) -> None:
         self.write(f"acknowledged {job.key} {result.seconds!r}")
 
 
