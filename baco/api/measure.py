@@ -31,7 +31,7 @@ def validate(
     time_limit: float | None = None,
     progress: ValidationProgress | bool | None = None,
 ) -> Result:
-    """Compile the best designs of a study, simulate every layer on their own Verilog, and compare every output element.
+    """Compile the best designs of a study to whole programs, run them on their own Verilog, compare what every operator writes.
 
     Designs become *measured*, *failed* (an output was wrong: that is a mistake in baco) or *infeasible* (they cannot be
     compiled), see the column `status` of `Result.designs`. Every measurement is kept as it is finished; the same call
@@ -43,7 +43,8 @@ def validate(
         spread: how many more along the front.
         baseline: measure Gemmini's default machine too.
         workers: simulations side by side; by default one a processor.
-        cycle_limit: simulated cycles of a design; the layers that matter most are measured, the rest is estimated.
+        cycle_limit: simulated cycles of a design: layers are measured one by one, those that matter most, and the rest is
+            estimated. None: whole programs, as far as networks can become such.
         time_limit: seconds; what is not finished then is estimated.
         progress: True or False for a line a layer; by default there are lines in terminals and notebooks.
 

@@ -116,8 +116,8 @@ def explore(
         typer.Option(
             "--validate",
             metavar="K",
-            help="After searching: compile the K best candidates and a few along the front, simulate every layer on "
-            "their own Verilog, and compare every output (see `baco validate`).",
+            help="After searching: compile the K best candidates and a few along the front to whole programs, run them on "
+            "their own Verilog, and compare what every operator writes (see `baco validate`).",
         ),
     ] = 0,
     validate_time: Annotated[

@@ -42,7 +42,7 @@ def validate(
         typer.Option(
             "--cycle-limit",
             metavar="CYCLES",
-            help="Cycles to simulate for a design; the layers that matter most are measured, and the rest is "
+            help="Cycles to simulate for a design: layers are measured one by one, those that matter most, and the rest is "
             "estimated with an error bar.",
         ),
     ] = None,
@@ -67,7 +67,7 @@ def validate(
         bool, typer.Option("--quiet", "-q", help="No progress, no summary; errors only.")
     ] = False,
 ) -> None:
-    """Compile the best candidates of a study, simulate every layer on their Verilog, compare every output element.
+    """Compile the best candidates of a study to whole programs, run them on their Verilog, compare every element.
 
     Candidates become measured, failed (an output was wrong: that is a mistake in baco) or infeasible (they cannot be
     compiled). Measurements are kept as they are finished; the same command continues an interrupted validation.
