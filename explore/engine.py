@@ -232,9 +232,10 @@ def run_exploration(
 
         rest = rest_in_space(workload, space)
         for name, reason in rest.reasons.items():
-            note(
-                f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
-            )
+            if any(rest.operators[name].values()):
+                note(
+                    f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
+                )
     record = describe_setup(workload, space, objective, searcher, seed, model_name, rest)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
     made = provenance_record(provenance)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from bench import BENCHES, RTL, build
+from testbench import BENCHES, RTL, build
 
 OP, RS1, EVENTS, OCCUPANCIES, BYTES_READ, BYTES_WRITTEN, READS, WRITES, PAUSE = range(9)
 

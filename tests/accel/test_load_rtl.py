@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from bench import BENCHES, RTL, build
+from testbench import BENCHES, RTL, build
 
 SOURCES = [
     RTL / f"baco_{name}.v"

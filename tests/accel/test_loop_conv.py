@@ -21,12 +21,12 @@ from loop_conv_expansion import (
     Machine,
 )
 from loop_conv_layers import KINDS, random_layer
+from testbench import BENCHES, RTL, build
 
 from accel.config import Features
 from accel.isa import Command as IsaCommand
 from accel.isa import Field, command_type
 from accel.isa.legality.check import Legality, Refusal
-from bench import BENCHES, RTL, build
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from bench import BENCHES, RTL, build
+from testbench import BENCHES, RTL, build
 
 CONFIG, MVOUT, MVOUT_SPAD = 0, 3, 23
 MODULES = [
