@@ -70,4 +70,5 @@ def _kind(one: Result) -> tuple[object, ...]:
     """What studies must share for their objectives to be compared."""
     work = tuple((task.network, task.problem, task.count) for task in one.data.tasks)
     source = one.best.cost.source
-    return work, one.objective.metrics[0], source, one.cost_model if source == "predicted" else ""
+    model = one.cost_model if source == "predicted" else ""
+    return work, one.objective.metrics[0], one.data.search.whole, source, model

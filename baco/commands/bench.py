@@ -220,21 +220,15 @@ def programs(
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
-    from baco.console import print_json, stderr, stdout
-    from baco.program_gains import NETWORKS, program_gains, program_gains_table
+    from baco.console import print_json, stdout
+    from baco.validation_display import make_display
+    from bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
 
-    console = stderr()
-    rows = program_gains(
-        network or NETWORKS,
-        samples=samples,
-        seeds=seeds,
-        out=out,
-        progress=lambda line: console.print(line),
-    )
+    rows = whole_programs(network or NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display())
     if json:
         print_json(rows)
     else:
-        stdout().print(program_gains_table(rows))
+        stdout().print(whole_programs_table(rows))
 
 
 @bench.command("measurements")
