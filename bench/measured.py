@@ -97,6 +97,7 @@ def bench_loop(
             seed=seed,
             out=study,
             resume=True,
+            whole=False,  # what measuring layers is worth shows on layers
         )
         found = measure_study(
             study / FILE_NAME, budget, workers=workers, watch=watch(name) if watch else None
