@@ -36,6 +36,9 @@ _MOST_TILINGS = 200_000
 _MOST_COLUMNS = 1 << 16
 #: Share by which estimates of tilings have to differ to mean something.
 _ALIKE = 0.01
+#: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
+#: tenth, those of macros to a hundredth.
+_DOUBT = 1.1
 
 
 #: Code styles: explicit moves and products, the loop macros, or whichever is faster.
@@ -66,7 +69,8 @@ def choose(
 
 
 def choices(layer: Layer, accelerator: Accelerator, best: int = 1, style: Style = "auto") -> list[Choice]:
-    """Up to `best` schedules of every way to write code in a style, the fastest by estimate first."""
+    """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
+    doubt."""
     found: list[Choice] = []
     if style != "explicit":
         found += _products(layer, accelerator, best)
@@ -75,7 +79,11 @@ def choices(layer: Layer, accelerator: Accelerator, best: int = 1, style: Style 
     if style != "macro":
         found += _explicit(layer, accelerator, best)
         found += _packed(layer, accelerator, best)
-    return sorted(found, key=lambda one: one.cycles)
+    return sorted(found, key=_doubted)
+
+
+def _doubted(one: Choice) -> float:
+    return one.cycles * (_DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
 
 
 def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
