@@ -16,7 +16,7 @@ from common import portable
 Floats = NDArray[np.float64]
 ALPHA = 0.2
 BETA = 2.0
-_STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency")
+_STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency", "rest")
 
 
 class ImportanceEstimator:

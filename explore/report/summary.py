@@ -107,11 +107,11 @@ def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
             if result.task.network == network.name and result.measured is not None:
                 latency += result.task.count * result.measured.cycles
                 energy += result.task.count * result.measured.energy_pj
-        return latency, energy
-    for task, layer in zip(data.tasks, data.best_layers, strict=True):
-        if task.network == network.name:
-            latency += task.count * layer.latency_cycles
-            energy += task.count * layer.energy_pj
+    else:
+        for task, layer in zip(data.tasks, data.best_layers, strict=True):
+            if task.network == network.name:
+                latency += task.count * layer.latency_cycles
+                energy += task.count * layer.energy_pj
     if data.search.whole:
         latency += sum(one.count * one.latency_cycles for one in data.host if one.network == network.name)
         energy += sum(one.count * (one.energy_pj or 0.0) for one in data.host if one.network == network.name)

@@ -11,11 +11,16 @@ from compiler.network.program import compile_network
 from compiler.network.quantise import quantise, sketch
 from explore.cost.rest import rest_costs, rest_in_space, rest_of_programs
 from explore.engine import run_exploration
+from explore.importance import ImportanceEstimator
 from explore.measure.energy import counted_energy
 from explore.objective import Objective
+from explore.report.summary import network_totals
 from explore.rest import RestOfPrograms
 from explore.space import load_space
 from explore.study import Study
+from explore.study_report import report_data
+from explore.validate.run import ValidationOptions
+from explore.validate.session import validate_file
 from sim.network.run import run_network
 from workloads.load import load_network
 from workloads.network import Network, Workload
@@ -119,3 +124,33 @@ def test_a_search_minimises_the_whole_program(tmp_path: Path) -> None:
         run_exploration(
             mix, space, Objective.parse("edp"), samples=90, out=tmp_path / "whole", resume=True, whole=False
         )
+
+
+def test_importance_remembers_the_rest_when_a_search_is_resumed() -> None:
+    """What a program does beside its layers weighs energy against latency, so it belongs to the snapshot."""
+    families = np.zeros(2, dtype=np.int64)
+
+    def estimator() -> ImportanceEstimator:
+        return ImportanceEstimator(np.array([1.0, 2.0]), np.array([1e3, 1e3]), families)
+
+    one, other = estimator(), estimator()
+    for layer, (energy, latency) in enumerate(((5.0, 7.0), (3.0, 2.0))):
+        one.update(layer, energy, latency, improved=True)
+    without = one.gradient()
+    one.rest = np.array([100.0, 1.0])
+    other.restore(one.state())
+    assert (other.gradient() == one.gradient()).all()
+    assert (one.gradient() != without).any()
+
+
+def test_networks_of_a_report_add_up_to_the_best_design(tmp_path: Path) -> None:
+    """Predicted, and with layers measured one by one and the rest as predicted."""
+    mix = workload(SMALL)
+    run_exploration(mix, load_space("gemmini"), Objective.parse("edp"), samples=40, out=tmp_path)
+    for _ in range(2):
+        data = report_data(tmp_path / "study.sqlite")
+        latency, energy = network_totals(data, mix.networks[0])
+        assert latency == pytest.approx(data.best.cost.latency_cycles)
+        assert energy == pytest.approx(data.best.cost.energy_pj)
+        validate_file(tmp_path / "study.sqlite", ValidationOptions(best=1, spread=0, cycle_limit=1e12))
+    assert report_data(tmp_path / "study.sqlite").best.cost.source == "measured"
