@@ -51,3 +51,17 @@ class EnergyTable(BaseModel):
         """Energy of one scratchpad access in pJ; the result has the shape of the argument."""
         capacity: Any = scratchpad_kib
         return cast(Number, self.scratchpad_base_pj + self.scratchpad_pj_per_kib * capacity)
+
+    def with_memories(
+        self,
+        pj: Any,
+        accumulator_words: Any,
+        scratchpad_words: Any,
+        *,
+        accumulator_kib: Any,
+        scratchpad_kib: Any,
+        dim: Any,
+    ) -> Any:
+        """An energy and that of accesses of the local memories; numbers, arrays or tensors that broadcast."""
+        accumulator = self.accumulator_pj(accumulator_kib, dim) * accumulator_words
+        return pj + accumulator + self.scratchpad_pj(scratchpad_kib) * scratchpad_words

@@ -14,6 +14,7 @@ __all__ = ["code_hash", "modules_behind"]
 _ROOT = Path(__file__).parents[1]
 
 
+@functools.cache
 def code_hash(*modules: str) -> str:
     """Hash of the source of modules and of all of ours that they import, inside functions and by name too, with the data
     files beside them. Raises ModuleNotFoundError for a name that none of our packages has."""

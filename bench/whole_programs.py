@@ -81,7 +81,6 @@ def whole_programs(
                 seed=seed,
                 out=study,
                 resume=(study / FILE_NAME).exists(),
-                progress=None,
             )
             found = validate_file(
                 study / FILE_NAME,

@@ -164,7 +164,7 @@ class NetworkUnit:
 
     @property
     def _searched(self) -> bool:
-        return self.request.design is not None and not self.request.baseline and self.request.plan is None
+        return self.request.design is not None and not self.request.baseline
 
     def _options(self) -> dict[str, Any]:
         request = self.request

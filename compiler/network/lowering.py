@@ -55,7 +55,7 @@ from compiler.network.steps import (
 from compiler.network.views import View, dense
 from compiler.schedule import Schedule
 
-__all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "lower_network"]
+__all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "lower_network", "step_kind"]
 
 #: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.
 Scheduler = Callable[[Layer], tuple[Schedule, tuple[tuple[str, int], ...]]]
@@ -103,6 +103,12 @@ class LoweredNetwork:
     sources: set[str] = field(default_factory=set)
     in_place: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+
+def step_kind(lowered: LoweredNetwork, function: str) -> str:
+    """`layer`, `addition` or `pooling` for a function that runs on the accelerator; the host's keep their names."""
+    kinds = (("layer", lowered.layers), ("addition", lowered.additions), ("pooling", lowered.pools))
+    return next((kind for kind, functions in kinds if function in functions), function)
 
 
 def lower_network(network: QuantisedNetwork, accelerator: Accelerator, schedule: Scheduler) -> LoweredNetwork:

@@ -75,10 +75,16 @@ class StepCost(NamedTuple):
 
     def energy_pj(self, accelerator: Accelerator) -> float:
         """On an accelerator of the same side."""
-        table, side = accelerator.energy, float(accelerator.dim)
-        accumulator = float(table.accumulator_pj(float(accelerator.accumulator_kib), side))
-        scratchpad = float(table.scratchpad_pj(float(accelerator.scratchpad_kib)))
-        return self.fixed_pj + accumulator * self.accumulator_words + scratchpad * self.scratchpad_words
+        return float(
+            accelerator.energy.with_memories(
+                self.fixed_pj,
+                self.accumulator_words,
+                self.scratchpad_words,
+                accumulator_kib=float(accelerator.accumulator_kib),
+                scratchpad_kib=float(accelerator.scratchpad_kib),
+                dim=float(accelerator.dim),
+            )
+        )
 
 
 @dataclass(frozen=True)

@@ -81,12 +81,14 @@ class Limits:
     def at(self, points: HardwarePoints) -> tuple[Floats, Floats]:
         """Least energy (pJ) and least cycles of one run of each network on accelerators, (N, H) each."""
         side = np.searchsorted(np.array(self.space.dim), points.dim)
-        table = self.space.base.energy
-        dim = np.asarray(points.dim, dtype=np.float64)
-        accumulator_pj = table.accumulator_pj(np.asarray(points.accumulator_kib, dtype=np.float64), dim)
-        scratchpad_pj = table.scratchpad_pj(np.asarray(points.scratchpad_kib, dtype=np.float64))
-        energy = self.fixed_pj[:, side] + accumulator_pj * self.accumulator_words[:, side]
-        energy = energy + scratchpad_pj * self.scratchpad_words[:, side]
+        energy = self.space.base.energy.with_memories(
+            self.fixed_pj[:, side],
+            self.accumulator_words[:, side],
+            self.scratchpad_words[:, side],
+            accumulator_kib=np.asarray(points.accumulator_kib, dtype=np.float64),
+            scratchpad_kib=np.asarray(points.scratchpad_kib, dtype=np.float64),
+            dim=np.asarray(points.dim, dtype=np.float64),
+        )
         return energy * _ROUNDING, self.cycles[:, side] * _ROUNDING
 
     def workload(self, each: Floats) -> Floats:

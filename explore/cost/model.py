@@ -179,8 +179,11 @@ def rest_at(
     if model.rest is None:
         none = np.zeros((*np.shape(dim), networks))
         return none, none
-    cycles, fixed, accumulator, scratchpad = model.rest.of(dim)
-    table = space.base.energy
-    accumulator_pj = np.asarray(table.accumulator_pj(accumulator_kib, dim))[..., None]
-    scratchpad_pj = np.asarray(table.scratchpad_pj(scratchpad_kib))[..., None]
-    return fixed + accumulator_pj * accumulator + scratchpad_pj * scratchpad, cycles
+    cycles, *amounts = model.rest.of(dim)
+    energy = space.base.energy.with_memories(
+        *amounts,
+        accumulator_kib=accumulator_kib[..., None],
+        scratchpad_kib=scratchpad_kib[..., None],
+        dim=dim[..., None],
+    )
+    return np.asarray(energy), cycles

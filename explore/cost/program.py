@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from compiler.network.lowering import LoweredNetwork
-from compiler.network.prediction import predict_steps
+from compiler.network.prediction import predict_step
 from explore.cost.schedules import schedule_costs
 
 __all__ = ["ProgramCost", "program_cost"]
@@ -34,11 +34,15 @@ def program_cost(lowered: LoweredNetwork, accelerator: Accelerator) -> ProgramCo
     layers = [one.layer for one in codes.values()]
     schedules = [one.schedule for one in codes.values()]
     costs = schedule_costs(layers, schedules, accelerator, "instruction")
-    of_layer = {name: cost.energy_pj for name, cost in zip(codes, costs, strict=True)}
+    of_layer = {name: (cost.latency_cycles, cost.energy_pj) for name, cost in zip(codes, costs, strict=True)}
     cycles = energy = host_cycles = host_pj = 0.0
-    for step, cost in zip(lowered.steps, predict_steps(lowered, accelerator), strict=True):
-        pj = of_layer.get(step.function, cost.energy_pj(accelerator))
-        cycles, energy = cycles + cost.cycles, energy + pj
+    for step in lowered.steps:
+        if step.function in of_layer:
+            taken, pj = of_layer[step.function]
+        else:
+            cost = predict_step(lowered, step, accelerator)
+            taken, pj = cost.cycles, cost.energy_pj(accelerator)
+        cycles, energy = cycles + taken, energy + pj
         if not step.accelerator:
-            host_cycles, host_pj = host_cycles + cost.cycles, host_pj + pj
+            host_cycles, host_pj = host_cycles + taken, host_pj + pj
     return ProgramCost(cycles, energy, host_cycles, host_pj)

@@ -8,11 +8,11 @@ from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layer import Layer
 from compiler.network.graph import QuantisedNetwork
-from compiler.network.lowering import LoweredNetwork, lower_network
+from compiler.network.lowering import lower_network, step_kind
 from compiler.network.prediction import predict_step
 from compiler.network.quantise import sketch
 from compiler.network.steps import StepCost
-from compiler.schedule import ExplicitSchedule, Schedule
+from compiler.schedule import LoopWsSchedule, Schedule
 from explore.cost.host import host_costs
 from explore.cost.predicted import side_machines
 from explore.reference_machine import reference_machine
@@ -74,20 +74,14 @@ def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[Oper
         if step.function in lowered.layers:
             continue
         cost = predict_step(lowered, step, accelerator)
-        name = _function(lowered, step.function)
-        found.append(OperatorCost(step.operator, name, step.accelerator, 1.0, cost))
+        kind = step_kind(lowered, step.function)
+        found.append(OperatorCost(step.operator, kind, step.accelerator, 1.0, cost))
     return found
 
 
-def _function(lowered: LoweredNetwork, function: str) -> str:
-    if function in lowered.additions:
-        return "addition"
-    return "pooling" if function in lowered.pools else function
-
-
 def _no_schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
-    """Layers are somebody else's business here."""
-    return ExplicitSchedule(None), ()  # type: ignore[arg-type]
+    """Any: layers are somebody else's business here."""
+    return LoopWsSchedule(1, 1, 1), ()
 
 
 def _sketches(network: Network) -> list[tuple[float, QuantisedNetwork]]:

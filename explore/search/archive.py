@@ -198,8 +198,6 @@ class Archive:
         d = self.data[layer]
         dim = hardware.dim[:, None]
         energy = self.base.energy
-        accumulator_pj = np.asarray(energy.accumulator_pj(hardware.accumulator_kib, hardware.dim))[:, None]
-        scratchpad_pj = np.asarray(energy.scratchpad_pj(hardware.scratchpad_kib))[:, None]
         latency = self.model.cycles(d[_KEPT:, None, :], dim)
         dram_pj = energy.dram_pj * self.model.words(d[_KEPT:, None, :], dim)
         fits = (
@@ -208,7 +206,14 @@ class Archive:
             & (self.scratchpad_kib(d[SCRATCHPAD], dim) <= hardware.scratchpad_kib[:, None])
             & np.isfinite(latency)
         )
-        own = d[_BASE] + accumulator_pj * d[_A1] + scratchpad_pj * d[_A2]
+        own = energy.with_memories(
+            d[_BASE],
+            d[_A1],
+            d[_A2],
+            accumulator_kib=hardware.accumulator_kib[:, None],
+            scratchpad_kib=hardware.scratchpad_kib[:, None],
+            dim=dim,
+        )
         pj = np.where(fits, own + dram_pj, np.inf)
         cycles = np.where(fits, latency, np.inf)
         return pj, cycles

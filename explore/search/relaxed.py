@@ -175,9 +175,8 @@ class RelaxedStarts:
         cycles, words = self.model.relaxed(self._task, batch, c, each(dim), macro)
         c = replace(c, a3=words)
         energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy)
-        rest_cycles, fixed, accumulator, scratchpad = self._rest
-        rest_pj = fixed + base.energy.accumulator_pj(acc_kib, dim) * accumulator
-        rest_pj = rest_pj + base.energy.scratchpad_pj(sp_kib) * scratchpad
+        rest_cycles, *amounts = self._rest
+        rest_pj = base.energy.with_memories(*amounts, accumulator_kib=acc_kib, scratchpad_kib=sp_kib, dim=dim)
         totals = [
             tensors.total(one.view(starts, tasks).T * self.counts) + rest
             for one, rest in ((energy, rest_pj), (cycles, rest_cycles))

@@ -23,6 +23,7 @@ from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.program import ProgramJob
+from explore.objective import Objective
 from explore.serialize import (
     accelerator_from_json,
     accelerator_to_json,
@@ -104,6 +105,14 @@ class Design:
         """Equal for equal hardware and mappings, whatever they are called."""
         mappings = [mapping_to_json(one) for one in self.mappings]
         return design_identity(self.accelerator, mappings or [one.schedule for one in self.layers])
+
+    def candidate(self, tasks: tuple[Task, ...], objective: Objective) -> Candidate:
+        """The design as a search would have found it, on no front. It must have a prediction."""
+        assert self.predicted is not None
+        scalar = objective.scalar(self.predicted)
+        return Candidate(
+            self.accelerator, tasks, self.mappings, self.predicted, self.samples, scalar, front=False
+        )
 
     def to_json(self) -> Json:
         """Plain values; `from_json` is the way back."""

@@ -57,7 +57,7 @@ def merge(
             if one.design.predicted is None:
                 continue
             index = len(found)
-            found.append(_dropped(one, found[0], objective))
+            found.append(one.design.candidate(found[0].tasks, objective))
         validated[index] = one
         if one.cost is not None:
             found[index] = replace(found[index], cost=one.cost, objective=objective.scalar(one.cost))
@@ -69,21 +69,6 @@ def merge(
     best = _least(found, objective, measured or good or range(len(found)))
     others = tuple(one for one in designs if one.design.role != "candidate")
     return Merged(tuple(found), best, validated, others)
-
-
-def _dropped(one: ValidatedDesign, like: Candidate, objective: Objective) -> Candidate:
-    """The candidate of a design that the study no longer keeps."""
-    design = one.design
-    assert design.predicted is not None
-    return Candidate(
-        design.accelerator,
-        like.tasks,
-        design.mappings,
-        design.predicted,
-        design.samples,
-        objective.scalar(design.predicted),
-        front=False,
-    )
 
 
 def _front(candidates: Sequence[Candidate], members: Sequence[int], objective: Objective) -> set[int]:

@@ -31,8 +31,35 @@ __all__ = [
 Status = Literal["measured", "sampled", "failed", "infeasible", "pending"]
 
 
+class _Result:
+    """What came of something that was planned and perhaps measured: a layer, or a program."""
+
+    planned: PlannedLayer | PlannedProgram
+    measured: Measurement | None
+
+    @property
+    def status(self) -> Status:
+        """How far it got."""
+        if self.planned.reason:
+            return "infeasible"
+        return self.measured.status if self.measured else "pending"
+
+    @property
+    def reason(self) -> str:
+        """Of what failed or is infeasible."""
+        return self.planned.reason or (self.measured.reason if self.measured else "")
+
+    @property
+    def ratio(self) -> float | None:
+        """Predicted over measured cycles."""
+        predicted = self.planned.predicted_cycles
+        if self.status != "measured" or self.measured is None or predicted is None:
+            return None
+        return predicted / self.measured.cycles
+
+
 @dataclass(frozen=True)
-class LayerResult:
+class LayerResult(_Result):
     """One task of a design with its measurement, if it has been made.
 
     Attributes:
@@ -45,28 +72,9 @@ class LayerResult:
     planned: PlannedLayer
     measured: Measurement | None
 
-    @property
-    def status(self) -> Status:
-        """Of this layer."""
-        if self.planned.reason:
-            return "infeasible"
-        return self.measured.status if self.measured else "pending"
-
-    @property
-    def reason(self) -> str:
-        """Of what failed or is infeasible."""
-        return self.planned.reason or (self.measured.reason if self.measured else "")
-
-    @property
-    def ratio(self) -> float | None:
-        """Predicted over measured cycles."""
-        if self.status != "measured" or self.measured is None or self.planned.predicted_cycles is None:
-            return None
-        return self.planned.predicted_cycles / self.measured.cycles
-
 
 @dataclass(frozen=True)
-class ProgramResult:
+class ProgramResult(_Result):
     """A network's whole program with its measurement, if it has been made.
 
     Attributes:
@@ -76,25 +84,6 @@ class ProgramResult:
 
     planned: PlannedProgram
     measured: Measurement | None
-
-    @property
-    def status(self) -> Status:
-        """Of this program."""
-        if self.planned.reason:
-            return "infeasible"
-        return self.measured.status if self.measured else "pending"
-
-    @property
-    def reason(self) -> str:
-        """Of what failed or is infeasible."""
-        return self.planned.reason or (self.measured.reason if self.measured else "")
-
-    @property
-    def ratio(self) -> float | None:
-        """Predicted over measured cycles."""
-        if self.status != "measured" or self.measured is None or self.planned.predicted is None:
-            return None
-        return self.planned.predicted.cycles / self.measured.cycles
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def validate_designs(
     predicted: dict[str, float | None] = {}
     for design in designs:
         if design.programs:
-            predicted |= {one.key: one.predicted.cycles if one.predicted else None for one in design.programs}
+            predicted |= {one.key: one.predicted_cycles for one in design.programs}
             jobs |= {key: job for key, job in programs_of(design).items() if key not in jobs}
             continue
         wanted = _within(design, study.tasks, options.cycle_limit)

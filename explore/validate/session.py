@@ -10,7 +10,6 @@ from common.errors import BacoError
 from common.files import output_folder
 from common.yaml import parse_yaml
 from compiler.layer import Layer
-from explore.candidate import Candidate
 from explore.cost.model import CostModel, make_cost_model
 from explore.engine import run_exploration
 from explore.layers import layers_of_tasks
@@ -79,7 +78,8 @@ def _as_programs(designs: Sequence[Design], study: Study, progress: Progress | N
     longest = max((one.predicted.latency_cycles for one in designs if one.predicted), default=0.0)
     if longest > MOST_CYCLES:
         note(
-            f"layers are measured one by one: whole programs are predicted to take {longest:,.0f} cycles, hours to simulate"
+            f"layers are measured one by one: whole programs are predicted to take {longest:,.0f} cycles, more than"
+            f" {MOST_CYCLES:,.0f}"
         )
         return list(designs)
     networks = whole_networks(study.workload(), note)
@@ -91,11 +91,7 @@ def _as_programs(designs: Sequence[Design], study: Study, progress: Progress | N
         if one.role == "baseline":
             programs = networks.of_baseline(one.accelerator, one.reason)
         else:
-            assert one.predicted is not None
-            scalar = study.objective.scalar(one.predicted)
-            candidate = Candidate(
-                one.accelerator, study.tasks, one.mappings, one.predicted, one.samples, scalar
-            )
+            candidate = one.candidate(study.tasks, study.objective)
             programs = networks.of_candidate(candidate, study.objective, one.reason)
         found.append(as_programs(one, programs))
     return found

@@ -48,6 +48,11 @@ class PlannedProgram:
     reason: str
     predicted: ProgramCost | None
 
+    @property
+    def predicted_cycles(self) -> float | None:
+        """Of one run."""
+        return self.predicted.cycles if self.predicted else None
+
     def to_json(self) -> Json:
         """Plain values; `from_json` is the way back."""
         predicted = None if self.predicted is None else dict(vars(self.predicted))

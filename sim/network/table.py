@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from compiler.network.lowering import step_kind
 from compiler.network.program import NetworkProgram
 from sim.network.profile import Measured, OperatorProfile
 from sim.network.run import NetworkRun
@@ -44,12 +45,7 @@ def kind_errors(built: NetworkProgram, run: NetworkRun) -> list[tuple[str, int, 
 
 def kind_of(built: NetworkProgram, function: str) -> str:
     """What kind of step calls a function of the program."""
-    lowered = built.lowered
-    kinds = (("layer", lowered.layers), ("addition", lowered.additions), ("pooling", lowered.pools))
-    for kind, functions in kinds:
-        if function in functions:
-            return kind
-    return function.removeprefix("net_")
+    return step_kind(built.lowered, function).removeprefix("net_")
 
 
 def run_to_dict(built: NetworkProgram, run: NetworkRun) -> dict[str, Any]:

@@ -25,7 +25,9 @@ def test_constants_count_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
     read = Path.read_bytes
     changed = lambda path: read(path) + (b" " if path.name == "constants.json" else b"")  # noqa: E731
     monkeypatch.setattr(Path, "read_bytes", changed)
+    code_hash.cache_clear()
     assert code_hash("compiler.latency.model") != before
+    code_hash.cache_clear()
 
 
 def test_an_unknown_module_is_no_code() -> None:
