@@ -119,7 +119,6 @@ def schedule_for(
     layer: Layer,
     accelerator: Accelerator,
     *,
-    target: str = "gemmini",
     style: str = "auto",
     mapping: str | None = None,
     baseline: bool = False,
@@ -151,7 +150,7 @@ def schedule_for(
         # the text says nothing of copies
         return ExplicitSchedule(buffered(layer, parse_mapping(mapping), accelerator))
     chosen: Style = "explicit" if style == "explicit" else "macro" if style == "macro" else "auto"
-    return choose(layer, accelerator, target=target, style=chosen)
+    return choose(layer, accelerator, style=chosen)
 
 
 def _whole(what: str, sizes: dict[str, int]) -> None:

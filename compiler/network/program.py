@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["NetworkCode", "NetworkProgram", "compile_network", "network_code", "scheduler"]
 
 Array = np.ndarray[Any, Any]
-Target = Literal["gemmini", "baco"]
 
 
 @dataclass(frozen=True)
@@ -89,16 +88,14 @@ class NetworkProgram:
         return lines + lowered.notes
 
 
-def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline: bool = False) -> Scheduler:
+def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
     from compiler.lower import workspaces
     from compiler.schedules.choose import choose
     from compiler.schedules.gemmini import gemmini_schedule
 
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
-        chosen = (
-            gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator, target=target)
-        )
+        chosen = gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator)
         return chosen, tuple(workspaces(layer, chosen, accelerator))
 
     return schedule
@@ -128,7 +125,6 @@ def network_code(
     accelerator: Accelerator,
     *,
     schedule: Scheduler | None = None,
-    target: Target = "gemmini",
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check_layers: bool = False,
@@ -141,7 +137,7 @@ def network_code(
         )
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
-    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator, target))
+    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator))
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -155,7 +151,6 @@ def compile_network(
     accelerator: Accelerator,
     *,
     schedule: Scheduler | None = None,
-    target: Target = "gemmini",
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check: bool = True,
@@ -167,7 +162,7 @@ def compile_network(
     The same arguments give the same bytes.
 
     Args:
-        schedule: how layers are carried out; default: `scheduler(accelerator, target)`.
+        schedule: how layers are carried out; default: `scheduler(accelerator)`.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
@@ -181,7 +176,6 @@ def compile_network(
         network,
         accelerator,
         schedule=schedule,
-        target=target,
         data=data,
         reference=reference,
         check_layers=check_layers,

@@ -53,13 +53,8 @@ class Choice:
     cycles: float
 
 
-def choose(
-    layer: Layer, accelerator: Accelerator, *, target: str = "gemmini", style: Style = "auto"
-) -> Schedule:
-    """The schedule with the least estimated cycles. Raises InfeasibleError when no style asked for can do the layer.
-
-    Targets do not differ here: no schedule needs more than what every implementation has.
-    """
+def choose(layer: Layer, accelerator: Accelerator, *, style: Style = "auto") -> Schedule:
+    """The schedule with the least estimated cycles. Raises InfeasibleError when no style asked for can do the layer."""
     found = choices(layer, accelerator, style=style)
     if not found:
         reasons = "; ".join(_reasons(layer, accelerator))

@@ -1,17 +1,19 @@
-"""Whole layers at the structured level without their attributes: any contraction and pooling, by the host core."""
+"""Text at the structured level that no kernel becomes: whole layers, any contraction and pooling, by the host core."""
 
 from __future__ import annotations
 
 import pytest
 from block_run import machine
-from xdsl.dialects import func
+from layer_linalg import layer_text
 
 from compiler.blocks.program import with_workspace
 from compiler.codegen.program import build_program
+from compiler.dialects.context import all_dialects
+from compiler.ir_text import read_ir
 from compiler.layer import Layer, Pooling
 from compiler.layer_program import layer_buffers
 from compiler.layer_reference import draw_tensors, layer_result
-from compiler.lower.linalg_form import compile_layer
+from compiler.lower import workspaces
 from compiler.passes.linalg_to_instgem import lower_block_functions
 from compiler.schedules.choose import choose
 from sim.program import run_program
@@ -35,11 +37,8 @@ LAYERS = [
 def test_layers_are_block_programs_too(layer: Layer) -> None:
     accelerator = machine(4)
     schedule = choose(layer, accelerator)
-    module = compile_layer(layer, accelerator, schedule)
-    function = module.body.block.first_op
-    assert isinstance(function, func.FuncOp)
-    for name in [one for one in function.attributes if one.startswith("baco.")]:
-        del function.attributes[name]
+    spaces = workspaces(layer, schedule, accelerator)
+    module = read_ir(layer_text(layer, "layer", spaces), "layer.mlir", all_dialects(), "linalg")
     tensors = draw_tensors(layer, 1)
     buffers = layer_buffers(layer, schedule, accelerator, tensors, layer_result(layer, tensors))
     lower_block_functions(module, accelerator)

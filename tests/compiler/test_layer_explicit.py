@@ -20,10 +20,8 @@ from compiler.lower import Operands, emit_layer, requirement, workspaces
 from compiler.lower.explicit import buffered, prepare
 from compiler.lower.explicit_memory import allocate
 from compiler.lower.explicit_plan import make_plan
-from compiler.lower.linalg_form import compile_layer, layer_of
 from compiler.mapping.nest import Dataflow, Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
-from compiler.schedules.choose import choose
 from workloads.problem import DIMS, Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
@@ -380,10 +378,3 @@ def test_what_macros_require() -> None:
     big = SMALL.replace(scratchpad_kib=64, accumulator_kib=64)
     need = requirement(layer, LoopWsSchedule(2, 2, 2), big)
     assert need == {"dim": 4, "scratchpad_rows": 256, "accumulator_rows": 64}
-
-
-def test_the_schedule_goes_with_the_layer() -> None:
-    layer = Layer(Problem(P=8, C=8, K=8))
-    for schedule in (choose(layer, SMALL), ExplicitSchedule(WHOLE)):
-        function = next(one for one in compile_layer(layer, SMALL, schedule, name="product").ops)
-        assert layer_of(function) == (layer, schedule)
