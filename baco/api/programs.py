@@ -21,7 +21,7 @@ from baco.api.sources import AcceleratorSource, NetworkSource
 from baco.api.sources import accelerator as load_accelerator
 from baco.api.unit import Unit, launch_unit, layer_unit, lower_unit, run_unit
 from common.errors import InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 
 if TYPE_CHECKING:
     import pandas as pd

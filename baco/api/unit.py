@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from accel.config import Accelerator
     from compiler.codegen.program import Program
-    from compiler.ir_text import Level
+    from compiler.ir.text import Level
     from compiler.language.jit import BoundLaunch
-    from compiler.layer import Layer
-    from compiler.schedule import Schedule
+    from compiler.layers.layer import Layer
+    from compiler.schedules.schedule import Schedule
     from sim.job import Simulation
 
 __all__ = [
@@ -80,9 +80,9 @@ def layer_unit(
     Raises InfeasibleError where main memory does not hold the tensors, or no code can be written.
     """
     from compiler.latency import schedule_cycles
-    from compiler.layer_program import layer_buffers, layer_module
-    from compiler.layer_reference import draw_tensors, layer_result
-    from compiler.lower import requirement
+    from compiler.layers.reference import draw_tensors, layer_result
+    from compiler.styles import requirement
+    from compiler.styles.program import layer_buffers, layer_module
 
     tensors = draw_tensors(layer, seed)
     expected = layer_result(layer, tensors) if compare else None
@@ -149,7 +149,7 @@ def lower_unit(
     if not check:
         buffers = tuple(replace(one, expected=None) for one in buffers)
     if least is None and unit.level != "llvm":
-        from compiler.blocks.program import requirement_of, with_workspace
+        from compiler.codegen.block_program import requirement_of, with_workspace
 
         if unit.level in FRONT_END:
             least = requirement_of(unit.module, unit.entry, accelerator)
@@ -199,7 +199,7 @@ def to_instgem(
     """Lower the unit's module, in place, to the level `until`."""
     from compiler.codegen.pipeline import FRONT_END, run_pass
     from compiler.dialects.context import all_dialects
-    from compiler.ir_text import LEVELS
+    from compiler.ir.text import LEVELS
     from compiler.passes import pass_named
 
     context = all_dialects()

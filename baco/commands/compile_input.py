@@ -60,7 +60,7 @@ def _layer(request: Request) -> Unit:
 def _text(request: Request, file: Path) -> Unit:
     from baco.commands.ir_input import read_module
     from compiler.dialects.context import all_dialects
-    from compiler.ir_text import check_level, level_of
+    from compiler.ir.text import check_level, level_of
 
     module = read_module(file, all_dialects(), request.level)
     level = request.level or level_of(module)

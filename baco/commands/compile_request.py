@@ -20,7 +20,7 @@ from compiler.main_memory import check_memory
 from workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:
-    from compiler.ir_text import Level
+    from compiler.ir.text import Level
 
 __all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array"]
 

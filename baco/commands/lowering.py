@@ -12,7 +12,7 @@ from baco.commands.ir_input import show_after
 from common.errors import InputError
 from compiler.codegen.pipeline import FRONT_END
 from compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
-from compiler.ir_text import LEVELS, Level, check_level, write_ir
+from compiler.ir.text import LEVELS, Level, check_level, write_ir
 
 if TYPE_CHECKING:
     from accel.config import Accelerator

@@ -12,7 +12,7 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.codegen.program import Program, build_program
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network.addition import addition_rows
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network, step_labels
@@ -21,7 +21,7 @@ from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lowe
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
 from compiler.network.steps import Pointer, itemsize
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -90,9 +90,9 @@ class NetworkProgram:
 
 def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
-    from compiler.lower import workspaces
-    from compiler.schedules.choose import choose
-    from compiler.schedules.gemmini import gemmini_schedule
+    from compiler.choice.choose import choose
+    from compiler.choice.gemmini import gemmini_schedule
+    from compiler.styles import workspaces
 
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
         chosen = gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator)
@@ -224,8 +224,8 @@ def _nbytes(value: Value) -> int:
 
 
 def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str, int]:
-    """Least hardware of the same kind that the code runs on; see `compiler.lower.requirement`."""
-    from compiler.lower import requirement
+    """Least hardware of the same kind that the code runs on; see `compiler.styles.requirement`."""
+    from compiler.styles import requirement
 
     found = {"dim": accelerator.dim, "scratchpad_rows": 0, "accumulator_rows": 0}
     needs = [requirement(one.layer, one.schedule, accelerator) for one in lowered.layers.values()]

@@ -10,7 +10,7 @@ import pytest
 
 from baco.main import run
 from compiler.dialects.context import all_dialects
-from compiler.ir_text import Level, read_ir
+from compiler.ir.text import Level, read_ir
 
 KERNEL = '''\
 """A kernel for tests."""

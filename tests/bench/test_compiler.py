@@ -8,9 +8,9 @@ from accel.presets import load_accelerator
 from bench.compiler import bench_compiler, geometric_mean, layer_program, report_text, write_report
 from bench.layer_shapes import layer_shapes
 from common.errors import InputError
-from compiler.layer import Layer
-from compiler.schedule import LoopWsSchedule
-from compiler.schedules.choose import choose
+from compiler.choice.choose import choose
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import LoopWsSchedule
 from sim.program import run_program
 from workloads.problem import Problem
 

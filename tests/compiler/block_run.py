@@ -10,7 +10,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from accel.config import Accelerator
-from compiler.blocks.program import lower_block_program, requirement_of, with_workspace
+from compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import build_program
 from compiler.dialects.baco import GRID

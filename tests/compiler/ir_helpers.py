@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.dialects.context import all_dialects
-from compiler.ir_text import Level, read_ir
+from compiler.ir.text import Level, read_ir
 
 
 def parsed(text: str, level: Level | None = None) -> ModuleOp:

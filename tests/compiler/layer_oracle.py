@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.layer import Layer, Layout
+from compiler.layers.layer import Layer, Layout
 
 
 def requantised(acc: np.ndarray, scale: float) -> np.ndarray:

@@ -10,10 +10,10 @@ from layer_oracle import draw_tensors, run_layer
 
 from accel.config import Accelerator
 from compiler.codegen.program import Buffer, build_program
-from compiler.emit import Emitter
-from compiler.layer import Layer
-from compiler.lower import Operands, emit_layer, workspaces
-from compiler.schedule import Schedule
+from compiler.ir.emit import Emitter
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from compiler.styles import Operands, emit_layer, workspaces
 from sim.program import run_program
 
 #: What results hold where no layer writes.

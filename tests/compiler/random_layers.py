@@ -6,10 +6,10 @@ import random
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer, Layout, Pooling
-from compiler.lower.loop_conv_check import plan_loop_conv
-from compiler.lower.loop_ws import check_loop_ws
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.layers.layer import Layer, Layout, Pooling
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.loop_conv_check import plan_loop_conv
+from compiler.styles.macros.loop_ws import check_loop_ws
 from workloads.problem import Problem
 
 _WINDOWS = ((1, 1), (2, 2), (3, 3), (3, 1), (1, 3), (3, 2), (4, 5))

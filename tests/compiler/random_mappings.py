@@ -10,11 +10,11 @@ from layer_programs import Case
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer, Layout, Pooling
-from compiler.lower import workspaces
-from compiler.lower.grouped import packed_layer
+from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule
+from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
+from compiler.styles import workspaces
+from compiler.styles.packed import packed_layer
 from explore.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
 from tests.explore.genome_helpers import random_rows
 from workloads.problem import DIMS, Problem

@@ -6,16 +6,16 @@ import pytest
 from block_run import machine
 from layer_linalg import layer_text
 
-from compiler.blocks.program import with_workspace
+from compiler.choice.choose import choose
+from compiler.codegen.block_program import with_workspace
 from compiler.codegen.program import build_program
 from compiler.dialects.context import all_dialects
-from compiler.ir_text import read_ir
-from compiler.layer import Layer, Pooling
-from compiler.layer_program import layer_buffers
-from compiler.layer_reference import draw_tensors, layer_result
-from compiler.lower import workspaces
+from compiler.ir.text import read_ir
+from compiler.layers.layer import Layer, Pooling
+from compiler.layers.reference import draw_tensors, layer_result
 from compiler.passes.linalg_to_instgem import lower_block_functions
-from compiler.schedules.choose import choose
+from compiler.styles import workspaces
+from compiler.styles.program import layer_buffers
 from sim.program import run_program
 from workloads.problem import Problem
 

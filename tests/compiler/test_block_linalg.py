@@ -13,9 +13,9 @@ from xdsl.dialects.linalg.ops import GenericOp, MatmulOp
 
 from common.errors import BacoError, InfeasibleError, InputError
 from compiler.blocks.indexing import bounds_of
-from compiler.blocks.program import lower_block_program
+from compiler.codegen.block_program import lower_block_program
 from compiler.dialects.context import all_dialects
-from compiler.ir_text import check_level, read_ir, write_ir
+from compiler.ir.text import check_level, read_ir, write_ir
 from compiler.passes.baco_to_linalg import BacoToLinalg
 from compiler.passes.linalg_to_instgem import LinalgToInstGem
 

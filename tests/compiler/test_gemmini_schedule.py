@@ -5,9 +5,9 @@ import math
 import pytest
 
 from accel.presets import load_accelerator
-from compiler.layer import Layer, Pooling
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.schedules.gemmini import gemmini_conv_tile, gemmini_matmul_tile, gemmini_paths, gemmini_schedule
+from compiler.choice.gemmini import gemmini_conv_tile, gemmini_matmul_tile, gemmini_paths, gemmini_schedule
+from compiler.layers.layer import Layer, Pooling
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default")

@@ -9,8 +9,8 @@ from ir_machine import Machine
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.codegen.pipeline import run_passes
-from compiler.emit import Emitter, Number
-from compiler.ir_text import write_ir
+from compiler.ir.emit import Emitter, Number
+from compiler.ir.text import write_ir
 
 #: What each command leaves in the registers of the hardware (instruction set, section 4), and who reads which unit.
 _READERS = {

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 
 from accel.isa import COMMANDS
 from compiler.dialects.instgem import OPERATIONS, CommandOp
-from compiler.emit import Emitter
-from compiler.ir_text import write_ir
+from compiler.ir.emit import Emitter
+from compiler.ir.text import write_ir
 
 
 def _command(name: str, module_text: str) -> CommandOp:

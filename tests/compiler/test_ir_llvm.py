@@ -13,8 +13,8 @@ from accel.presets import load_accelerator
 from common.errors import InputError
 from compiler.codegen.pipeline import run_passes
 from compiler.codegen.program import Buffer, build_program, lower_to_ir, program_assembly
-from compiler.emit import Emitter
-from compiler.ir_text import check_level, read_ir, write_ir
+from compiler.ir.emit import Emitter
+from compiler.ir.text import check_level, read_ir, write_ir
 from sim.program import run_program
 
 GEMMINI: Accelerator = load_accelerator("gemmini-default")

@@ -20,7 +20,7 @@ from compiler.codegen.buffer import Buffer
 from compiler.codegen.data_object import DataSection, data_object
 from compiler.codegen.program import Program, build_program
 from compiler.codegen.toolchain import CompileError
-from compiler.emit import Emitter
+from compiler.ir.emit import Emitter
 from sim.program import run_program
 
 GEMMINI: Accelerator = load_accelerator("gemmini-default")

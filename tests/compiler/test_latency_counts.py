@@ -11,13 +11,13 @@ from accel.config import Accelerator
 from compiler.latency.batch import HardwareBatch, LayerBatch
 from compiler.latency.commands import Commands, count_commands
 from compiler.latency.tiling import Rounding, Tiling, make_tiling
-from compiler.layer import Layer
-from compiler.layer_program import layer_program
-from compiler.layer_reference import draw_tensors
-from compiler.lower.explicit import prepare
+from compiler.layers.layer import Layer
+from compiler.layers.reference import draw_tensors
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
-from compiler.schedule import ExplicitSchedule
+from compiler.schedules.schedule import ExplicitSchedule
+from compiler.styles.explicit.code import prepare
+from compiler.styles.program import layer_program
 from explore.measure.dataset import read_dataset
 from explore.measure.sample import draw_mapping
 from explore.measure.shapes import draw_layer

@@ -16,17 +16,17 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from bench.fit.explicit import fit, main, sample_of
 from bench.latency import accuracy, bench_latency, report_text, write_report
+from compiler.choice.choose import choose
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.host import HOST_FEATURES, host_features
 from compiler.latency.model import Constants, constants
 from compiler.latency.tiling import Rounding
 from compiler.latency.transfers import lowest_bit
-from compiler.layer import Layer
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
-from compiler.schedule import ExplicitSchedule
-from compiler.schedules.choose import choose
+from compiler.schedules.schedule import ExplicitSchedule
+from compiler.styles.realise import realise
 from explore.measure.dataset import Dataset, read_dataset
 from workloads.problem import DIMS, Problem
 

@@ -14,14 +14,14 @@ from random_mappings import draw_case, draw_explorer_case, draw_mapping
 
 from accel.config import Accelerator, Features
 from common.errors import InfeasibleError, InputError
-from compiler.emit import Emitter
-from compiler.layer import Layer, Layout, Pooling
-from compiler.lower import Operands, emit_layer, requirement, workspaces
-from compiler.lower.explicit import buffered, prepare
-from compiler.lower.explicit_memory import allocate
-from compiler.lower.explicit_plan import make_plan
+from compiler.ir.emit import Emitter
+from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.mapping.nest import Dataflow, Mapping
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
+from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
+from compiler.styles import Operands, emit_layer, requirement, workspaces
+from compiler.styles.explicit.code import buffered, prepare
+from compiler.styles.explicit.memory import allocate
+from compiler.styles.explicit.plan import make_plan
 from workloads.problem import DIMS, Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)

@@ -11,14 +11,14 @@ from random_layers import draw_convolution
 from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
-from compiler.layer import Layer, Layout, Pooling
-from compiler.lower.arrays import NUMPY
-from compiler.lower.bound import bound, pass_cycles
-from compiler.lower.loop_conv_check import plan_loop_conv
-from compiler.lower.reuse import Trip, plan_reuse
-from compiler.lower.traffic import MEMORY_LATENCY, Machine, load_rows, request_table, store_bytes
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.schedules.choose import choices, choose
+from compiler.analysis.arrays import NUMPY
+from compiler.analysis.bound import bound, pass_cycles
+from compiler.analysis.traffic import MEMORY_LATENCY, Machine, load_rows, request_table, store_bytes
+from compiler.choice.choose import choices, choose
+from compiler.layers.layer import Layer, Layout, Pooling
+from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.loop_conv_check import plan_loop_conv
+from compiler.styles.macros.reuse import Trip, plan_reuse
 from workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default")

@@ -9,13 +9,13 @@ from random_layers import draw_convolution, draw_product
 
 from accel.config import Accelerator, Features
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer
-from compiler.lower import workspaces
-from compiler.lower.loop_conv_check import plan_loop_conv
-from compiler.lower.loop_ws import check_loop_ws
-from compiler.schedule import LoopWsSchedule
-from compiler.schedules.choose import choices
-from compiler.schedules.gemmini import gemmini_schedule
+from compiler.choice.choose import choices
+from compiler.choice.gemmini import gemmini_schedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import LoopWsSchedule
+from compiler.styles import workspaces
+from compiler.styles.macros.loop_conv_check import plan_loop_conv
+from compiler.styles.macros.loop_ws import check_loop_ws
 
 
 def _accelerator(r: random.Random) -> Accelerator:

@@ -17,8 +17,8 @@ from random_layers import draw_conv_schedule, draw_convolution, draw_product, dr
 from xdsl.dialects import func
 
 from accel.config import Accelerator
-from compiler.emit import Emitter
-from compiler.lower import Operands, emit_layer, workspaces
+from compiler.ir.emit import Emitter
+from compiler.styles import Operands, emit_layer, workspaces
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
 _NAMES = ("input", "weight", "output", "bias", "residual", "partial_sums")

@@ -9,13 +9,13 @@ from random_layers import draw_conv_schedule, draw_convolution, draw_product, dr
 
 from accel.config import Accelerator, Features
 from common.errors import InfeasibleError
-from compiler.layer import Layer, Pooling
-from compiler.lower import workspaces
-from compiler.lower.loop_conv_check import plan_loop_conv
-from compiler.lower.loop_ws import check_loop_ws
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.schedules.choose import choose
-from compiler.schedules.gemmini import gemmini_schedule
+from compiler.choice.choose import choose
+from compiler.choice.gemmini import gemmini_schedule
+from compiler.layers.layer import Layer, Pooling
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles import workspaces
+from compiler.styles.macros.loop_conv_check import plan_loop_conv
+from compiler.styles.macros.loop_ws import check_loop_ws
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)

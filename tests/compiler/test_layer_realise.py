@@ -12,15 +12,15 @@ from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
 from bench.layer_shapes import layer_shapes
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer, Layout, Pooling
-from compiler.lower import requirement as least_hardware
-from compiler.lower.loop_conv_check import plan_loop_conv
-from compiler.lower.loop_ws import as_product, check_loop_ws
-from compiler.lower.realise import flat_layer, macro_form, mapping_of, realise
+from compiler.choice.choose import choices
+from compiler.choice.gemmini import gemmini_schedule
+from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.mapping.nest import Mapping, packed_groups, requirement
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
-from compiler.schedules.choose import choices
-from compiler.schedules.gemmini import gemmini_schedule
+from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.styles import requirement as least_hardware
+from compiler.styles.macros.loop_conv_check import plan_loop_conv
+from compiler.styles.macros.loop_ws import as_product, check_loop_ws
+from compiler.styles.realise import flat_layer, macro_form, mapping_of, realise
 from workloads.problem import DIMS, Problem
 
 DEFAULT = load_accelerator("gemmini-default")

@@ -7,8 +7,8 @@ import pytest
 from layer_oracle import run_layer
 
 from common.errors import InputError
-from compiler.layer import Layer, Pooling
-from compiler.layer_reference import draw_tensors, layer_result, requantise
+from compiler.layers.layer import Layer, Pooling
+from compiler.layers.reference import draw_tensors, layer_result, requantise
 from workloads.problem import Problem
 
 

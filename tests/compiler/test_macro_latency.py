@@ -12,11 +12,11 @@ from compiler.latency import schedule_cycles
 from compiler.latency.batch import HardwareBatch, LayerBatch
 from compiler.latency.macro import is_macro, macro_latency
 from compiler.latency.tiling import Rounding
-from compiler.layer import Layer
-from compiler.lower.realise import flat_layer, mapping_of, realise
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
-from compiler.schedule import ExplicitSchedule
+from compiler.schedules.schedule import ExplicitSchedule
+from compiler.styles.realise import flat_layer, mapping_of, realise
 from tests.compiler.macro_mappings import draw_macro_mapping
 from tests.compiler.random_layers import draw_convolution, draw_product
 
@@ -79,7 +79,7 @@ def test_same_as_the_compilers():
 
 
 def test_same_for_the_compilers_choice():
-    from compiler.schedules.choose import choose
+    from compiler.choice.choose import choose
 
     cases, wanted = [], []
     for named in layer_shapes(("resnet50",))[::3]:

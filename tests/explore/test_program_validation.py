@@ -10,7 +10,7 @@ import pytest
 from baco.commands.layer_input import LayerOptions
 from baco.commands.network_input import network_request
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network.plan import Plan
 from explore.engine import run_exploration
 from explore.measure.program import ProgramJob, compile_plan
