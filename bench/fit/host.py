@@ -29,7 +29,7 @@ from compiler.network.arithmetic import fixed_point
 from compiler.network.host_work import HostWork, host_work
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
-from compiler.network.steps import Pointer
+from compiler.network.steps import ValueAddress
 from compiler.network.views import View, dense
 from sim.network.run import run_network
 
@@ -50,8 +50,10 @@ def measure_host_work(seed: int = _SEED, each: int = _EACH) -> list[tuple[HostWo
         run = run_network(built, engine="functional")
         for step, measured in zip(built.lowered.steps, run.steps, strict=True):
             parameters, *operands = step.arguments
-            assert isinstance(parameters, Pointer)
-            places = [built.placement.address(one) if isinstance(one, Pointer) else None for one in operands]
+            assert isinstance(parameters, ValueAddress)
+            places = [
+                built.placement.address(one) if isinstance(one, ValueAddress) else None for one in operands
+            ]
             words = built.lowered.constants[parameters.value].tolist()
             work = host_work(step.function, words, places)
             assert work is not None, step.function
@@ -88,7 +90,7 @@ class _Sketch:
     """A network of operators that have nothing to do with one another."""
 
     random: np.random.Generator
-    values: dict[str, g.Value] = field(default_factory=dict)
+    values: dict[str, g.IntegerTensor] = field(default_factory=dict)
     data: dict[str, Array] = field(default_factory=dict)
     operators: list[g.IntegerOperator] = field(default_factory=list)
 
@@ -97,7 +99,7 @@ class _Sketch:
         if data is None and role != "output":
             data = self.random.integers(-128, 128, shape, dtype=np.int8)
         dtype: Any = "int8" if data is None else str(data.dtype)
-        self.values[name] = g.Value(name, shape, dtype, role=role)
+        self.values[name] = g.IntegerTensor(name, shape, dtype, role=role)
         if data is not None:
             self.data[name] = data
         return dense(name, shape)
@@ -213,7 +215,7 @@ def _reduce(s: _Sketch, function: str) -> None:
 def _argmax(s: _Sketch) -> None:
     rows, extent = s.size(1, 40), s.size(4, 500)
     target = s.value((rows,), "output")
-    s.values[target.value] = g.Value(target.value, (rows,), "int32", role="output")
+    s.values[target.value] = g.IntegerTensor(target.value, (rows,), "int32", role="output")
     s.add(g.ArgMax, target, input=s.value((rows, extent)))
 
 

@@ -9,14 +9,14 @@ import numpy as np
 from accel.config import Accelerator
 from compiler.layers.layer import Layer
 
-__all__ = ["Bound", "bound", "pass_cycles"]
+__all__ = ["CycleBound", "bound", "pass_cycles"]
 
 #: Rows that a pass takes at least (timing page, 3.2).
 LEAST_ROWS = 4
 
 
 @dataclass(frozen=True)
-class Bound:
+class CycleBound:
     """What no program that computes a layer directly from its tensors can beat.
 
     Attributes:
@@ -35,7 +35,7 @@ class Bound:
         return max(float(self.array_cycles), self.memory_cycles)
 
 
-def bound(layer: Layer, accelerator: Accelerator) -> Bound:
+def bound(layer: Layer, accelerator: Accelerator) -> CycleBound:
     """The bound of a layer.
 
     Array: every block of weights (up to `dim` of the depth by `dim` output channels) meets all rows, that is pixels.
@@ -66,7 +66,7 @@ def bound(layer: Layer, accelerator: Accelerator) -> Bound:
     writes = p.groups * layer.pixels_stored * p.K * result
     port = accelerator.dma_bits / 8
     memory = max((reads + writes) / accelerator.dram_bytes_per_cycle, reads / port, writes / port)
-    return Bound(array, memory, reads + writes)
+    return CycleBound(array, memory, reads + writes)
 
 
 def pass_cycles(rows: int, dim: int) -> int:

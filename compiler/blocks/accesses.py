@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from compiler.blocks.elementwise import Insert, generic, identity, integer
 from compiler.blocks.indexing import IndexBuilder, Number, known
-from compiler.blocks.pointers import Offsets, Window
+from compiler.blocks.pointers import BlockWindow, StridedOffsets
 
 __all__ = [
     "element_of",
@@ -40,7 +40,7 @@ __all__ = [
 _index = IndexType()
 
 
-def materialise(offsets: Offsets, build: IndexBuilder) -> SSAValue:
+def materialise(offsets: StridedOffsets, build: IndexBuilder) -> SSAValue:
     """The offsets as a value: an index, or a block of them."""
     if not offsets.shape:
         return build.value(offsets.base)
@@ -59,7 +59,7 @@ def materialise(offsets: Offsets, build: IndexBuilder) -> SSAValue:
     return generic(build, [], offsets.shape, _index, body)
 
 
-def materialise_window(window: Window, build: IndexBuilder) -> SSAValue:
+def materialise_window(window: BlockWindow, build: IndexBuilder) -> SSAValue:
     """The window as a block of i1."""
     low = [build.value(one) for one in window.low]
     high = [build.value(one) for one in window.high]
@@ -90,7 +90,7 @@ def element_of(argument: SSAValue) -> Attribute:
 
 
 def _view(
-    argument: SSAValue, offsets: Offsets, window: Window, build: IndexBuilder
+    argument: SSAValue, offsets: StridedOffsets, window: BlockWindow, build: IndexBuilder
 ) -> tuple[SSAValue, list[Number]]:
     """The part of an array inside the window of a block of pointers, and its sizes."""
     base = offsets.base
@@ -117,7 +117,7 @@ def _copied_in(view: SSAValue, sizes: Sequence[Number], build: IndexBuilder) -> 
 
 
 def strided_load(
-    argument: SSAValue, offsets: Offsets, window: Window, other: int, build: IndexBuilder
+    argument: SSAValue, offsets: StridedOffsets, window: BlockWindow, other: int, build: IndexBuilder
 ) -> SSAValue:
     view, sizes = _view(argument, offsets, window, build)
     loaded = _copied_in(view, sizes, build)
@@ -159,7 +159,7 @@ def strided_load(
 
 
 def strided_store(
-    argument: SSAValue, offsets: Offsets, window: Window, value: SSAValue, build: IndexBuilder
+    argument: SSAValue, offsets: StridedOffsets, window: BlockWindow, value: SSAValue, build: IndexBuilder
 ) -> None:
     view, sizes = _view(argument, offsets, window, build)
     assert isinstance(value.type, TensorType)
@@ -178,7 +178,7 @@ def strided_store(
     build.insert(memref.CopyOp(build.insert(buffer), view))
 
 
-def whole_mask(window: Window, mask: SSAValue | None, build: IndexBuilder) -> SSAValue | None:
+def whole_mask(window: BlockWindow, mask: SSAValue | None, build: IndexBuilder) -> SSAValue | None:
     """The mask and the window as one mask; None if all is in memory."""
     trivial = all(low == 0 for low in window.low) and tuple(window.high) == window.shape
     if trivial:

@@ -29,11 +29,11 @@ from compiler.blocks.reading import (
     sum_operands,
 )
 
-__all__ = ["Analysis", "Product", "Sum", "enclosing_loops", "used_once_beside"]
+__all__ = ["AccumulatorSum", "Analysis", "ArrayProduct", "enclosing_loops", "used_once_beside"]
 
 
 @dataclass(frozen=True)
-class Product:
+class ArrayProduct:
     """A product that the array computes."""
 
     left: Factor
@@ -42,7 +42,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Sum:
+class AccumulatorSum:
     """A block in the accumulator plus one that a load adds to it."""
 
     total: SSAValue
@@ -62,7 +62,7 @@ class Analysis:
     """
 
     def __init__(self, function: func.FuncOp, accelerator: Accelerator) -> None:
-        self.products: dict[Operation, Product] = {}
+        self.products: dict[Operation, ArrayProduct] = {}
         self.factors: set[SSAValue] = set()
         self.rights: dict[SSAValue, list[Factor]] = {}
         self.stored: set[SSAValue] = set()
@@ -87,13 +87,13 @@ class Analysis:
         left, right = (factor_of(one) for one in op.inputs)
         if left is None or right is None or not is_identity(match(contraction_of(op), self._array)):
             return
-        self.products[op] = Product(left, right, op.outputs[0])
+        self.products[op] = ArrayProduct(left, right, op.outputs[0])
         self.factors |= {left.source, right.source}
         self.rights.setdefault(right.source, []).append(right)
 
     # ---------------------------------------------------------------- what is in the accumulator
 
-    def sum_of(self, value: SSAValue) -> Sum | None:
+    def sum_of(self, value: SSAValue) -> AccumulatorSum | None:
         """The block as a sum of one in the accumulator, used for nothing else, and a loadable one."""
         sides = sum_operands(value)
         if sides is None:
@@ -102,7 +102,7 @@ class Analysis:
             if used_once_beside(total) and self.in_accumulator(total):
                 addend = addend_of(other)
                 if addend is not None and addend.load.source not in self.stored:
-                    return Sum(total, addend, other)
+                    return AccumulatorSum(total, addend, other)
         return None
 
     def in_accumulator(self, value: SSAValue) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from accel.isa import GARBAGE, IDENTITY_SCALE
-from compiler.blocks.analysis import Product, Sum, used_once_beside
+from compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
 from compiler.blocks.host import HostCode
 from compiler.blocks.loads import LOADS, LoadCode, rest_of, rows_loadable
 from compiler.blocks.memory import Accumulated, InMemory, Placed
@@ -25,7 +25,7 @@ from compiler.blocks.reading import (
     shape_of,
 )
 from compiler.blocks.scalars import either
-from compiler.blocks.state import State
+from compiler.blocks.state import LoweringState
 from compiler.ir.emit import Condition, Number
 from compiler.ir.location import location_of
 
@@ -40,7 +40,9 @@ class ArrayCode:
         crowded: there are more kinds of loads than load configurations; see `LoadCode`.
     """
 
-    def __init__(self, state: State, prefetches: Sequence[Prefetch], *, crowded: bool = False) -> None:
+    def __init__(
+        self, state: LoweringState, prefetches: Sequence[Prefetch], *, crowded: bool = False
+    ) -> None:
         self.state = state
         self.host = HostCode(state, self.spill)
         self.loads = LoadCode(state, prefetches, self.in_main_memory, crowded=crowded)
@@ -147,7 +149,7 @@ class ArrayCode:
         )
         self._add(acc, seen, accumulate=accumulate)
 
-    def sum(self, op: Operation, found: Sum) -> Accumulated:
+    def sum(self, op: Operation, found: AccumulatorSum) -> Accumulated:
         """Add what a load gives to a block in the accumulator."""
         acc = self.region(found.total, op, op.results)
         # accumulating loads must meet neither products that accumulate nor other loads of the rows
@@ -158,7 +160,7 @@ class ArrayCode:
 
     # ---------------------------------------------------------------- products
 
-    def product(self, op: Operation, found: Product) -> Accumulated:
+    def product(self, op: Operation, found: ArrayProduct) -> Accumulated:
         """A product, added to its total in the accumulator."""
         acc = self.region(found.total, op, op.results)
         left, right = self._legal(found.left, found.right)
@@ -296,7 +298,7 @@ class ArrayCode:
             )
 
 
-def _tile_of(state: State, factor: Placed, i: Number, j: Number, transposed: bool) -> Number:
+def _tile_of(state: LoweringState, factor: Placed, i: Number, j: Number, transposed: bool) -> Number:
     """First row of tile (i, j) of a factor as it is used."""
     if transposed:
         i, j = j, i

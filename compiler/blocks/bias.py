@@ -11,7 +11,7 @@ from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.blocks.analysis import Analysis, Sum, used_once_beside
+from compiler.blocks.analysis import AccumulatorSum, Analysis, used_once_beside
 from compiler.blocks.reading import filled_with
 from compiler.blocks.scalars import is_scalar_operation
 
@@ -56,7 +56,7 @@ def begin_sums_with_addends(function: func.FuncOp, analysis: Analysis) -> bool:
     return changed
 
 
-def _start(found: Sum, op: Operation, analysis: Analysis) -> tuple[Operation, int] | None:
+def _start(found: AccumulatorSum, op: Operation, analysis: Analysis) -> tuple[Operation, int] | None:
     """Where the sum begins with zeros: the operation beside `op`, and its operand."""
     value = found.total
     while used_once_beside(value) and isinstance(value.owner, Operation):

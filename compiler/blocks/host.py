@@ -22,7 +22,7 @@ from common.errors import InputError
 from compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
 from compiler.blocks.reading import requantisation, shape_of
 from compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
-from compiler.blocks.state import State, bytes_of
+from compiler.blocks.state import LoweringState, bytes_of
 from compiler.ir.emit import Condition, Number
 from compiler.ir.location import location_of
 
@@ -38,7 +38,7 @@ class HostCode:
         spill: copies a block of the accumulator to main memory as int32 and says where.
     """
 
-    def __init__(self, state: State, spill: Callable[[SSAValue, Accumulated], InMemory]) -> None:
+    def __init__(self, state: LoweringState, spill: Callable[[SSAValue, Accumulated], InMemory]) -> None:
         self.state = state
         self._spill = spill
 

@@ -9,10 +9,10 @@ from xdsl.ir import Operation, SSAValue
 
 from common.errors import Location
 from compiler.blocks.memory import InMemory, Placed
-from compiler.blocks.pipeline import Layout, Pipeline
+from compiler.blocks.pipeline import Pipeline, ScratchpadLayout
 from compiler.blocks.prefetch import Prefetch
 from compiler.blocks.reading import shape_of
-from compiler.blocks.state import State
+from compiler.blocks.state import LoweringState
 from compiler.ir.emit import Condition, Number
 from compiler.ir.location import location_of
 
@@ -40,7 +40,7 @@ class LoadCode:
 
     def __init__(
         self,
-        state: State,
+        state: LoweringState,
         prefetches: Sequence[Prefetch],
         dense: Callable[[SSAValue], InMemory],
         *,
@@ -96,16 +96,16 @@ class LoadCode:
             e.fence()
         return self._placed(value, block, layout, base, transposed=transposed)
 
-    def _layout(self, value: SSAValue, block: InMemory, *, transposed: bool = False) -> Layout:
+    def _layout(self, value: SSAValue, block: InMemory, *, transposed: bool = False) -> ScratchpadLayout:
         """How a block of memory is laid out in the scratchpad."""
         dim = self.state.accelerator.dim
         if not rows_loadable(block):
             block, transposed = transposed_block(block), not transposed
         rows, columns = block.shape
         tile, across = min(dim, rows), -(-columns // dim)
-        return Layout(tile, across, -(-rows // dim) * across * tile, transposed)
+        return ScratchpadLayout(tile, across, -(-rows // dim) * across * tile, transposed)
 
-    def _exposed(self, value: SSAValue, block: InMemory, layout: Layout) -> bool:
+    def _exposed(self, value: SSAValue, block: InMemory, layout: ScratchpadLayout) -> bool:
         """The array transposes the block as its right factor and its tiles are not full (instruction set, 6.5 a)."""
         dim = self.state.accelerator.dim
         rights = self.state.analysis.rights.get(value, [])
@@ -114,7 +114,13 @@ class LoadCode:
         )
 
     def _placed(
-        self, value: SSAValue, block: InMemory, layout: Layout, base: Number, *, transposed: bool = False
+        self,
+        value: SSAValue,
+        block: InMemory,
+        layout: ScratchpadLayout,
+        base: Number,
+        *,
+        transposed: bool = False,
     ) -> Placed:
         """The record of a block in the scratchpad."""
         stored = block if layout.transposed == transposed else transposed_block(block)
@@ -130,25 +136,25 @@ class LoadCode:
             return False
         return not self._exposed(one.value, block, self._layout(one.value, block))
 
-    def _allocate(self, value: SSAValue, layout: Layout) -> int:
+    def _allocate(self, value: SSAValue, layout: ScratchpadLayout) -> int:
         """First row of both places of a prefetched block."""
         top = value in self.state.analysis.rights
         return self.state.scratchpad.allocate(
             2 * layout.rows, _what(value), top=top, location=_location(value)
         )
 
-    def _configure(self, block: InMemory, layout: Layout) -> None:
+    def _configure(self, block: InMemory, layout: ScratchpadLayout) -> None:
         """The configuration for loads of a factor."""
         self.configure_load(self.pitch(_oriented(block)), layout.tile)
 
-    def _loads(self, block: InMemory, layout: Layout) -> tuple[int, Number]:
+    def _loads(self, block: InMemory, layout: ScratchpadLayout) -> tuple[int, Number]:
         """Loads of a factor, one a row of tiles and as many columns as one moves: at most, and in fact."""
         block = _oriented(block)
         across = -(-block.shape[1] // (self.wide * self.state.accelerator.dim))
         rows = self.state.e.ceil_div(block.sizes[0], layout.tile)
         return -(-block.shape[0] // layout.tile) * across, self.state.e.mul(rows, across)
 
-    def _load(self, block: InMemory, layout: Layout, base: Number, number: Number | None) -> None:
+    def _load(self, block: InMemory, layout: ScratchpadLayout, base: Number, number: Number | None) -> None:
         """Load number `number` of a factor, or all."""
         e, wide = self.state.e, self.wide * self.state.accelerator.dim
         block = _oriented(block)
@@ -277,7 +283,7 @@ def _oriented(block: InMemory) -> InMemory:
     return block if rows_loadable(block) else transposed_block(block)
 
 
-def rest_of(state: State, total: Number, first: Number, size: int) -> Number:
+def rest_of(state: LoweringState, total: Number, first: Number, size: int) -> Number:
     """Elements of the piece of `size` that begins at `first`: all of it but at the end."""
     if isinstance(total, int) and (total % size == 0 or total <= size):
         return min(total, size)

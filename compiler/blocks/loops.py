@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from common.errors import InputError
 from compiler.blocks.accesses import materialise
 from compiler.blocks.indexing import IndexBuilder, Number, known
-from compiler.blocks.pointers import Meaning, Offsets, Pointers, Window
+from compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
 from compiler.ir.location import location_of
 
 __all__ = ["Converter", "LoopConversion"]
@@ -46,7 +46,7 @@ class LoopConversion:
             )
         #: how each carried value is carried: "data", "base" (of offsets) or the constant step of its base
         self.kinds: list[str | int] = [
-            "base" if isinstance(meaning, Offsets) else "data" for meaning in self.initial
+            "base" if isinstance(meaning, StridedOffsets) else "data" for meaning in self.initial
         ]
 
     def convert(self, build: IndexBuilder) -> None:
@@ -70,8 +70,8 @@ class LoopConversion:
             if kind == "data":
                 continue
             start = self.initial[position]
-            assert isinstance(start, Offsets)
-            if not isinstance(after, Offsets) or after.strides != start.strides:
+            assert isinstance(start, StridedOffsets)
+            if not isinstance(after, StridedOffsets) or after.strides != start.strides:
                 self.kinds[position] = "data"
                 stable = False
             elif kind == "base":
@@ -103,19 +103,19 @@ class LoopConversion:
         old = self.loop.body.block.args
         block.args[0].name_hint = old[0].name_hint
         inside = build.at(block)
-        self.converter.meanings[old[0]] = Offsets(block.args[0])
+        self.converter.meanings[old[0]] = StridedOffsets(block.args[0])
         following = iter(block.args[1:])
         for position, kind in enumerate(self.kinds):
             meaning = self.initial[position]
             if kind == "data":
                 self.converter.meanings[old[1 + position]] = next(following)
                 continue
-            assert isinstance(meaning, Offsets)
+            assert isinstance(meaning, StridedOffsets)
             if kind == "base":
                 base: Number = next(following)
             else:
                 base = inside.add(meaning.base, self._travelled(block.args[0], bounds, int(kind), inside))
-            self.converter.meanings[old[1 + position]] = Offsets(base, meaning.strides, meaning.shape)
+            self.converter.meanings[old[1 + position]] = StridedOffsets(base, meaning.strides, meaning.shape)
         return block, inside
 
     @staticmethod
@@ -132,7 +132,7 @@ class LoopConversion:
 
     def _initial_value(self, position: int, build: IndexBuilder) -> SSAValue:
         meaning = self.initial[position]
-        if isinstance(meaning, Offsets):
+        if isinstance(meaning, StridedOffsets):
             if self.kinds[position] == "base":
                 return build.value(meaning.base)
             return materialise(meaning, build)
@@ -148,7 +148,7 @@ class LoopConversion:
         for operand, kind in zip(yields.operands, self.kinds, strict=True):
             meaning = self.converter.meanings[operand]
             if kind == "base":
-                assert isinstance(meaning, Offsets)
+                assert isinstance(meaning, StridedOffsets)
                 results.append(inside.value(meaning.base))
             elif kind == "data":
                 results.append(self.converter.value(operand, inside))
@@ -161,12 +161,12 @@ class LoopConversion:
             if kind == "data":
                 self.converter.meanings[result] = next(following)
                 continue
-            assert isinstance(meaning, Offsets)
+            assert isinstance(meaning, StridedOffsets)
             if kind == "base":
                 base: Number = next(following)
             else:
                 base = build.add(meaning.base, build.mul(self._rounds(build), int(kind)))
-            self.converter.meanings[result] = Offsets(base, meaning.strides, meaning.shape)
+            self.converter.meanings[result] = StridedOffsets(base, meaning.strides, meaning.shape)
 
     def _rounds(self, build: IndexBuilder) -> Number:
         """How often the loop runs."""
@@ -180,9 +180,9 @@ class LoopConversion:
 
 
 def _value_type(meaning: Meaning) -> Attribute:
-    if isinstance(meaning, Offsets):
+    if isinstance(meaning, StridedOffsets):
         return TensorType(_index, meaning.shape) if meaning.shape else _index
-    if isinstance(meaning, Window):
+    if isinstance(meaning, BlockWindow):
         return TensorType(i1, meaning.shape)
     assert isinstance(meaning, SSAValue)
     return meaning.type

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from common.errors import InfeasibleError, Location
 from compiler.ir.emit import Condition, Number
 
-__all__ = ["Accumulated", "Computed", "Filled", "InMemory", "LocalMemory", "Placed", "Record", "Workspace"]
+__all__ = ["Accumulated", "Computed", "Filled", "InMemory", "Placed", "Record", "RowAllocator", "Workspace"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Placed:
 
 
 @dataclass
-class LocalMemory:
+class RowAllocator:
     """Rows of a local memory, given out from both ends and given back in reverse order.
 
     Attributes:

@@ -8,13 +8,13 @@ from xdsl.ir import Operation
 
 from compiler.blocks.elementwise import scalar
 from compiler.blocks.indexing import IndexBuilder, Number
-from compiler.blocks.pointers import Meaning, Offsets, window_where
+from compiler.blocks.pointers import Meaning, StridedOffsets, window_where
 from compiler.dialects import baco
 
 __all__ = ["offset_arithmetic"]
 
 
-def offset_arithmetic(op: Operation, operands: list[Offsets], build: IndexBuilder) -> Meaning | None:
+def offset_arithmetic(op: Operation, operands: list[StridedOffsets], build: IndexBuilder) -> Meaning | None:
     """What an operation on offsets gives, as far as the analysis can say; None if it is data."""
     if isinstance(op, baco.CmpOp):
         return window_where(op.predicate.data, operands[0], operands[1], build) if operands[0].shape else None
@@ -51,4 +51,4 @@ def offset_arithmetic(op: Operation, operands: list[Offsets], build: IndexBuilde
         base = build.number(build.insert(copy))
     else:
         return None
-    return Offsets(base, first.strides, first.shape)
+    return StridedOffsets(base, first.strides, first.shape)

@@ -16,14 +16,14 @@ from xdsl.ir import SSAValue
 from compiler.blocks.memory import InMemory
 from compiler.blocks.prefetch import Prefetch, bounds_of_loop
 from compiler.blocks.scalars import scalar_operation
-from compiler.blocks.state import State
-from compiler.ir.emit import Condition, Number, Variable
+from compiler.blocks.state import LoweringState
+from compiler.ir.emit import Cell, Condition, Number
 
-__all__ = ["Layout", "Pending", "Pipeline"]
+__all__ = ["Pending", "Pipeline", "ScratchpadLayout"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ScratchpadLayout:
     """How a block lies in the scratchpad.
 
     Attributes:
@@ -54,7 +54,7 @@ class Pending:
     issue: Callable[[Number], None]
     most: int
     total: Number
-    done: Variable
+    done: Cell
 
 
 @dataclass
@@ -68,9 +68,9 @@ class _Buffer:
     """
 
     prefetch: Prefetch
-    layout: Layout
+    layout: ScratchpadLayout
     base: int
-    turn: Variable
+    turn: Cell
     now: Number = 0
     pending: Pending | None = field(default=None)
 
@@ -87,14 +87,14 @@ class Pipeline:
 
     def __init__(
         self,
-        state: State,
+        state: LoweringState,
         prefetches: list[Prefetch],
         *,
-        layout: Callable[[SSAValue, InMemory], Layout],
-        load: Callable[[InMemory, Layout, Number, Number | None], None],
-        configure: Callable[[InMemory, Layout], None],
-        loads: Callable[[InMemory, Layout], tuple[int, Number]],
-        allocate: Callable[[SSAValue, Layout], int],
+        layout: Callable[[SSAValue, InMemory], ScratchpadLayout],
+        load: Callable[[InMemory, ScratchpadLayout, Number, Number | None], None],
+        configure: Callable[[InMemory, ScratchpadLayout], None],
+        loads: Callable[[InMemory, ScratchpadLayout], tuple[int, Number]],
+        allocate: Callable[[SSAValue, ScratchpadLayout], int],
     ) -> None:
         self.state = state
         self._prefetches = prefetches
@@ -148,7 +148,10 @@ class Pipeline:
             most, total = self._loads(block, layout)
 
             def issue(
-                number: Number, block: InMemory = block, layout: Layout = layout, other: Number = other
+                number: Number,
+                block: InMemory = block,
+                layout: ScratchpadLayout = layout,
+                other: Number = other,
             ) -> None:
                 self._load(block, layout, other, number)
 
@@ -195,7 +198,7 @@ class Pipeline:
             buffer.turn.set(e.sub(buffer.layout.rows, buffer.now))
             buffer.pending = None
 
-    def row_of(self, value: SSAValue) -> tuple[Number, Layout] | None:
+    def row_of(self, value: SSAValue) -> tuple[Number, ScratchpadLayout] | None:
         """Where a prefetched block is in this round; None for a block that is not prefetched."""
         buffer = self._buffers.get(value)
         if buffer is None:

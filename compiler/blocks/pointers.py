@@ -14,11 +14,11 @@ from xdsl.ir import SSAValue
 
 from compiler.blocks.indexing import IndexBuilder, Number
 
-__all__ = ["Meaning", "Offsets", "Pointers", "Window", "window_where"]
+__all__ = ["BlockWindow", "Meaning", "Pointers", "StridedOffsets", "window_where"]
 
 
 @dataclass(frozen=True)
-class Offsets:
+class StridedOffsets:
     """Offsets `base + sum over d of strides[d] * i_d`; a scalar has no dimensions."""
 
     base: Number
@@ -32,42 +32,44 @@ class Offsets:
             isinstance(stride, int) for stride in self.strides
         )
 
-    def plus(self, other: Offsets, build: IndexBuilder) -> Offsets:
+    def plus(self, other: StridedOffsets, build: IndexBuilder) -> StridedOffsets:
         """Sum of blocks of one shape."""
         strides = tuple(build.add(a, b) for a, b in zip(self.strides, other.strides, strict=True))
-        return Offsets(build.add(self.base, other.base), strides, self.shape)
+        return StridedOffsets(build.add(self.base, other.base), strides, self.shape)
 
-    def minus(self, other: Offsets, build: IndexBuilder) -> Offsets:
+    def minus(self, other: StridedOffsets, build: IndexBuilder) -> StridedOffsets:
         """Difference of blocks of one shape."""
         strides = tuple(build.sub(a, b) for a, b in zip(self.strides, other.strides, strict=True))
-        return Offsets(build.sub(self.base, other.base), strides, self.shape)
+        return StridedOffsets(build.sub(self.base, other.base), strides, self.shape)
 
-    def times(self, other: Offsets, build: IndexBuilder) -> Offsets | None:
+    def times(self, other: StridedOffsets, build: IndexBuilder) -> StridedOffsets | None:
         """Product of blocks of one shape, one of which must be uniform; else None."""
         if self.uniform:
             self, other = other, self
         if not other.uniform:
             return None
         strides = tuple(build.mul(stride, other.base) for stride in self.strides)
-        return Offsets(build.mul(self.base, other.base), strides, self.shape)
+        return StridedOffsets(build.mul(self.base, other.base), strides, self.shape)
 
-    def expanded(self, axis: int) -> Offsets:
+    def expanded(self, axis: int) -> StridedOffsets:
         """With a dimension of size 1 inserted."""
         strides, shape = list(self.strides), list(self.shape)
         strides.insert(axis, 0)
         shape.insert(axis, 1)
-        return Offsets(self.base, tuple(strides), tuple(shape))
+        return StridedOffsets(self.base, tuple(strides), tuple(shape))
 
-    def broadcast(self, shape: Sequence[int]) -> Offsets:
+    def broadcast(self, shape: Sequence[int]) -> StridedOffsets:
         """Repeated along dimensions of size 1."""
         strides = tuple(
             0 if old == 1 else stride for stride, old in zip(self.strides, self.shape, strict=True)
         )
-        return Offsets(self.base, strides, tuple(shape))
+        return StridedOffsets(self.base, strides, tuple(shape))
 
-    def permuted(self, order: Sequence[int]) -> Offsets:
+    def permuted(self, order: Sequence[int]) -> StridedOffsets:
         """Dimension d of the result is `order[d]`."""
-        return Offsets(self.base, tuple(self.strides[d] for d in order), tuple(self.shape[d] for d in order))
+        return StridedOffsets(
+            self.base, tuple(self.strides[d] for d in order), tuple(self.shape[d] for d in order)
+        )
 
 
 @dataclass(frozen=True)
@@ -75,24 +77,24 @@ class Pointers:
     """A function argument (a memref) plus offsets in elements; offsets that are data are a tensor."""
 
     argument: SSAValue
-    offsets: Offsets | SSAValue
+    offsets: StridedOffsets | SSAValue
 
 
 @dataclass(frozen=True)
-class Window:
+class BlockWindow:
     """A block of i1 that is true exactly where `low[d] <= i_d < high[d]` in every dimension."""
 
     shape: tuple[int, ...]
     low: tuple[Number, ...]
     high: tuple[Number, ...]
 
-    def meet(self, other: Window, build: IndexBuilder) -> Window:
+    def meet(self, other: BlockWindow, build: IndexBuilder) -> BlockWindow:
         """Where both are true."""
         low = tuple(build.max(a, b) for a, b in zip(self.low, other.low, strict=True))
         high = tuple(build.min(a, b) for a, b in zip(self.high, other.high, strict=True))
-        return Window(self.shape, low, high)
+        return BlockWindow(self.shape, low, high)
 
-    def expanded(self, axis: int) -> Window:
+    def expanded(self, axis: int) -> BlockWindow:
         """With a dimension of size 1 inserted."""
         parts = []
         for sequence, new in ((self.shape, 1), (self.low, 0), (self.high, 1)):
@@ -100,25 +102,27 @@ class Window:
             grown.insert(axis, new)
             parts.append(tuple(grown))
         shape, low, high = parts
-        return Window(tuple(int(s) for s in shape if isinstance(s, int)), low, high)
+        return BlockWindow(tuple(int(s) for s in shape if isinstance(s, int)), low, high)
 
-    def broadcast(self, shape: Sequence[int], build: IndexBuilder) -> Window:
+    def broadcast(self, shape: Sequence[int], build: IndexBuilder) -> BlockWindow:
         """Repeated along dimensions of size 1: bounds 0 and 1 become 0 and the size."""
         factors = [new if old == 1 else 1 for old, new in zip(self.shape, shape, strict=True)]
         low = tuple(build.mul(a, f) for a, f in zip(self.low, factors, strict=True))
         high = tuple(build.mul(a, f) for a, f in zip(self.high, factors, strict=True))
-        return Window(tuple(shape), low, high)
+        return BlockWindow(tuple(shape), low, high)
 
-    def permuted(self, order: Sequence[int]) -> Window:
+    def permuted(self, order: Sequence[int]) -> BlockWindow:
         """Dimension d of the result is `order[d]`."""
-        return Window(*(tuple(part[d] for d in order) for part in (self.shape, self.low, self.high)))  # type: ignore[arg-type]
+        return BlockWindow(*(tuple(part[d] for d in order) for part in (self.shape, self.low, self.high)))  # type: ignore[arg-type]
 
 
 #: What a value of a block program is: its value below, or what the analysis knows instead.
-Meaning: TypeAlias = "SSAValue | Offsets | Pointers | Window"
+Meaning: TypeAlias = "SSAValue | StridedOffsets | Pointers | BlockWindow"
 
 
-def window_where(predicate: str, lhs: Offsets, rhs: Offsets, build: IndexBuilder) -> Window | None:
+def window_where(
+    predicate: str, lhs: StridedOffsets, rhs: StridedOffsets, build: IndexBuilder
+) -> BlockWindow | None:
     """The window where lhs `predicate` rhs holds; None unless they differ along one dimension, by steps of one."""
     if predicate not in ("lt", "le", "gt", "ge"):
         return None
@@ -138,4 +142,4 @@ def window_where(predicate: str, lhs: Offsets, rhs: Offsets, build: IndexBuilder
         high[axis] = build.clamp(build.sub(0, bound), size)
     else:
         low[axis] = build.clamp(build.add(bound, 1), size)
-    return Window(lhs.shape, tuple(low), tuple(high))
+    return BlockWindow(lhs.shape, tuple(low), tuple(high))

@@ -13,11 +13,11 @@ from xdsl.ir import Block, SSAValue
 from accel.config import Accelerator
 from common.errors import Location
 from compiler.blocks.analysis import Analysis
-from compiler.blocks.memory import InMemory, LocalMemory, Placed, Record, Workspace
+from compiler.blocks.memory import InMemory, Placed, Record, RowAllocator, Workspace
 from compiler.blocks.reading import BlockLoad, Size
-from compiler.ir.emit import Emitter, Number, Variable
+from compiler.ir.emit import Cell, Emitter, Number
 
-__all__ = ["Buffering", "State", "bytes_of"]
+__all__ = ["Buffering", "LoweringState", "bytes_of"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Buffering:
 
 
 @dataclass
-class State:
+class LoweringState:
     """Everything the parts of the lowering share.
 
     Attributes:
@@ -46,8 +46,8 @@ class State:
     accelerator: Accelerator
     analysis: Analysis
     buffering: Buffering
-    scratchpad: LocalMemory
-    accumulator: LocalMemory
+    scratchpad: RowAllocator
+    accumulator: RowAllocator
     workspace: Workspace
     numbers: dict[SSAValue, Number] = field(default_factory=dict)
     arguments: dict[SSAValue, Number] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class State:
 
     def rotating(
         self,
-        memory: LocalMemory,
+        memory: RowAllocator,
         rows: int,
         copies: int,
         what: str,
@@ -110,12 +110,12 @@ class State:
         base = memory.allocate(rows * copies, what, top=top, location=location)
         if copies == 1:
             return base
-        turn: Variable = self._entry_variable(rows)
+        turn: Cell = self._entry_variable(rows)
         now = self.e.sub(rows, turn.get())
         turn.set(now)
         return self.e.add(base, now)
 
-    def _entry_variable(self, initial: int) -> Variable:
+    def _entry_variable(self, initial: int) -> Cell:
         """A variable that is set once, where the function begins."""
         entry = self.workspace.address.owner
         assert isinstance(entry, Block)
@@ -127,7 +127,7 @@ class State:
             entry.add_ops(ops)
         else:
             entry.insert_ops_before(ops, entry.first_op)
-        return Variable(self.e, cell.memref)
+        return Cell(self.e, cell.memref)
 
 
 def bytes_of(value: SSAValue) -> int:

@@ -31,14 +31,14 @@ from compiler.blocks.memory import (
     Computed,
     Filled,
     InMemory,
-    LocalMemory,
+    RowAllocator,
     Workspace,
 )
 from compiler.blocks.prefetch import Prefetch, find_prefetches
 from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
-from compiler.blocks.state import Buffering, State, bytes_of
-from compiler.ir.emit import Emitter, Number, Variable
+from compiler.blocks.state import Buffering, LoweringState, bytes_of
+from compiler.ir.emit import Cell, Emitter, Number
 from compiler.ir.location import location_of
 
 __all__ = ["ACCUMULATOR_ROWS", "SCRATCHPAD_ROWS", "WORKSPACE", "function_to_instgem", "is_structured"]
@@ -124,7 +124,7 @@ def _check(function: func.FuncOp) -> None:
 class _Carried:
     """One value that a loop carries, while its body is written."""
 
-    cell: Variable | None = None
+    cell: Cell | None = None
     home: InMemory | None = None
     region: Accumulated | None = None
 
@@ -149,13 +149,13 @@ class _Lowering:
             names.append("workspace")
         e = Emitter(function.sym_name.data, names)
         # without a workspace its address stands for the entry block only
-        self.state = State(
+        self.state = LoweringState(
             e,
             accelerator,
             analysis,
             buffering,
-            LocalMemory("scratchpad", accelerator.scratchpad_rows),
-            LocalMemory("accumulator", accelerator.accumulator_rows),
+            RowAllocator("scratchpad", accelerator.scratchpad_rows),
+            RowAllocator("accumulator", accelerator.accumulator_rows),
             Workspace(e.arguments[-1]),
         )
         for argument, address in zip(block.args, e.arguments, strict=False):

@@ -43,7 +43,7 @@ from compiler.blocks.elementwise import Insert, cast, generic, identity, integer
 from compiler.blocks.indexing import IndexBuilder, Number, known
 from compiler.blocks.loops import LoopConversion
 from compiler.blocks.offset_arithmetic import offset_arithmetic
-from compiler.blocks.pointers import Meaning, Offsets, Pointers, Window
+from compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
 from compiler.dialects import baco
 from compiler.ir.location import location_of
 
@@ -90,7 +90,7 @@ def kernel_to_linalg(kernel: func.FuncOp) -> func.FuncOp:
     meanings: dict[SSAValue, Meaning] = {}
     for old, new in zip(kernel.body.block.args, body.args, strict=True):
         new.name_hint = old.name_hint
-        meanings[old] = Pointers(new, Offsets(0))
+        meanings[old] = Pointers(new, StridedOffsets(0))
     converter = _Converter(meanings)
     _grid_loops(build, [int(count) for count in grid.get_values()], converter, kernel.body.block)
     build.insert(func.ReturnOp())
@@ -131,9 +131,9 @@ class _Converter:
     def value(self, old: SSAValue, build: IndexBuilder) -> SSAValue:
         """The value of an old one, computed from what the analysis knows if need be."""
         meaning = self.meanings[old]
-        if isinstance(meaning, Offsets):
+        if isinstance(meaning, StridedOffsets):
             return materialise(meaning, build)
-        if isinstance(meaning, Window):
+        if isinstance(meaning, BlockWindow):
             return materialise_window(meaning, build)
         if isinstance(meaning, Pointers):
             raise AssertionError("a pointer is no value")
@@ -142,7 +142,7 @@ class _Converter:
     def number(self, old: SSAValue, build: IndexBuilder) -> Number:
         """An old index scalar as a number."""
         meaning = self.meanings[old]
-        if isinstance(meaning, Offsets):
+        if isinstance(meaning, StridedOffsets):
             return meaning.base
         assert isinstance(meaning, SSAValue)
         return build.number(meaning)
@@ -182,49 +182,49 @@ class _Converter:
     def _structured(self, op: Operation, build: IndexBuilder) -> Meaning | None:
         """What the pointer analysis makes of an operation; None if it is data."""
         if isinstance(op, baco.ProgramIdOp):
-            return Offsets(self.program_ids[op.axis.value.data])
+            return StridedOffsets(self.program_ids[op.axis.value.data])
         if isinstance(op, baco.ArangeOp):
             start, end = op.start.value.data, op.end.value.data
-            return Offsets(start, (1 if end - start > 1 else 0,), (end - start,))
+            return StridedOffsets(start, (1 if end - start > 1 else 0,), (end - start,))
         if isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType):
             assert isinstance(op.value, IntegerAttr)
-            return Offsets(op.value.value.data)
+            return StridedOffsets(op.value.value.data)
         operands = [self.meanings[operand] for operand in op.operands]
         if isinstance(op, baco.AddPtrOp):
             pointers, offsets = operands
             assert isinstance(pointers, Pointers)
-            if isinstance(offsets, Offsets) and isinstance(pointers.offsets, Offsets):
+            if isinstance(offsets, StridedOffsets) and isinstance(pointers.offsets, StridedOffsets):
                 return Pointers(pointers.argument, pointers.offsets.plus(offsets, build))
             base = pointers.offsets
-            old = materialise(base, build) if isinstance(base, Offsets) else base
+            old = materialise(base, build) if isinstance(base, StridedOffsets) else base
             moved = elementwise_sum(old, self.value(op.offset, build), build)
             return Pointers(pointers.argument, moved)
         if isinstance(op, baco.SplatOp | baco.ExpandDimsOp | baco.BroadcastOp | baco.TransOp):
             return self._reshaped(op, operands[0], build)
-        if all(isinstance(operand, Offsets) for operand in operands):
-            return offset_arithmetic(op, [o for o in operands if isinstance(o, Offsets)], build)
-        if isinstance(op, baco.AndOp) and all(isinstance(operand, Window) for operand in operands):
-            first, second = (o for o in operands if isinstance(o, Window))
+        if all(isinstance(operand, StridedOffsets) for operand in operands):
+            return offset_arithmetic(op, [o for o in operands if isinstance(o, StridedOffsets)], build)
+        if isinstance(op, baco.AndOp) and all(isinstance(operand, BlockWindow) for operand in operands):
+            first, second = (o for o in operands if isinstance(o, BlockWindow))
             return first.meet(second, build)
         return None
 
     def _reshaped(self, op: Operation, source: Meaning, build: IndexBuilder) -> Meaning | None:
         if isinstance(source, Pointers):
-            if isinstance(source.offsets, Offsets):
+            if isinstance(source.offsets, StridedOffsets):
                 moved = self._reshaped(op, source.offsets, build)
-                assert isinstance(moved, Offsets)
+                assert isinstance(moved, StridedOffsets)
                 return Pointers(source.argument, moved)
             return Pointers(source.argument, self._reshaped_data(op, source.offsets, build))
-        if isinstance(source, Offsets):
+        if isinstance(source, StridedOffsets):
             shape = baco.shape_of(op.results[0].type)
             if isinstance(op, baco.SplatOp):
-                return Offsets(source.base, (0,) * len(shape), shape)
+                return StridedOffsets(source.base, (0,) * len(shape), shape)
             if isinstance(op, baco.ExpandDimsOp):
                 return source.expanded(op.axis.value.data)
             if isinstance(op, baco.TransOp):
                 return source.permuted([int(d) for d in op.permutation.get_values()])
             return source.broadcast(shape)
-        if isinstance(source, Window):
+        if isinstance(source, BlockWindow):
             if isinstance(op, baco.ExpandDimsOp):
                 return source.expanded(op.axis.value.data)
             if isinstance(op, baco.TransOp):
@@ -308,16 +308,18 @@ class _Converter:
 
     # ---------------------------------------------------------------- memory
 
-    def _window(self, op: baco.LoadOp | baco.StoreOp, build: IndexBuilder) -> tuple[Window, SSAValue | None]:
+    def _window(
+        self, op: baco.LoadOp | baco.StoreOp, build: IndexBuilder
+    ) -> tuple[BlockWindow, SSAValue | None]:
         """The part of the block that is in memory, and a mask for what the window does not say."""
         shape = baco.shape_of(op.pointer.type)
         low = tuple(self.number(one, build) for one in op.low) or (0,) * len(shape)
         high = tuple(self.number(one, build) for one in op.high) or tuple(shape)
-        window = Window(shape, low, high)
+        window = BlockWindow(shape, low, high)
         if op.mask is None:
             return window, None
         mask = self.meanings[op.mask]
-        if isinstance(mask, Window):
+        if isinstance(mask, BlockWindow):
             return window.meet(mask, build), None
         return window, self.value(op.mask, build)
 
@@ -327,11 +329,11 @@ class _Converter:
         shape = baco.shape_of(op.pointer.type)
         window, mask = self._window(op, build)
         offsets = pointers.offsets
-        if shape and mask is None and isinstance(offsets, Offsets):
+        if shape and mask is None and isinstance(offsets, StridedOffsets):
             return strided_load(pointers.argument, offsets, window, op.other_value, build)
         argument = pointers.argument
         element = element_of(argument)
-        where = materialise(offsets, build) if isinstance(offsets, Offsets) else offsets
+        where = materialise(offsets, build) if isinstance(offsets, StridedOffsets) else offsets
         if not shape:
             if mask is None:
                 return build.insert(memref.LoadOp.get(argument, [where]))
@@ -355,10 +357,10 @@ class _Converter:
         window, mask = self._window(op, build)
         value = self.value(op.value, build)
         offsets = pointers.offsets
-        if shape and mask is None and isinstance(offsets, Offsets):
+        if shape and mask is None and isinstance(offsets, StridedOffsets):
             strided_store(pointers.argument, offsets, window, value, build)
             return
-        where = materialise(offsets, build) if isinstance(offsets, Offsets) else offsets
+        where = materialise(offsets, build) if isinstance(offsets, StridedOffsets) else offsets
         condition = whole_mask(window, mask, build) if shape else mask
         scatter(pointers.argument, where, condition, value, shape, build)
 

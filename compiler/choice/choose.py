@@ -33,7 +33,7 @@ from compiler.styles.macros.loop_ws import check_loop_ws
 from compiler.styles.packed import packed_layer, packed_workspaces
 from compiler.styles.realise import packed_pixels
 
-__all__ = ["Choice", "Style", "choices", "choose"]
+__all__ = ["ScheduleChoice", "Style", "choices", "choose"]
 
 Integers = NDArray[np.int64]
 #: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
@@ -52,7 +52,7 @@ Style = Literal["auto", "explicit", "macro"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ScheduleChoice:
     """A schedule and the cycles it is estimated to take."""
 
     schedule: Schedule
@@ -69,10 +69,12 @@ def choose(layer: Layer, accelerator: Accelerator, *, style: Style = "auto") -> 
     return found[0].schedule
 
 
-def choices(layer: Layer, accelerator: Accelerator, best: int = 1, style: Style = "auto") -> list[Choice]:
+def choices(
+    layer: Layer, accelerator: Accelerator, best: int = 1, style: Style = "auto"
+) -> list[ScheduleChoice]:
     """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
     doubt."""
-    found: list[Choice] = []
+    found: list[ScheduleChoice] = []
     if style != "explicit":
         found += _products(layer, accelerator, best)
         found += _convolutions(layer, accelerator, best)
@@ -83,7 +85,7 @@ def choices(layer: Layer, accelerator: Accelerator, best: int = 1, style: Style 
     return sorted(found, key=_doubted)
 
 
-def _doubted(one: Choice) -> float:
+def _doubted(one: ScheduleChoice) -> float:
     return one.cycles * (_DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
 
 
@@ -104,19 +106,19 @@ def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:
+def _default(layer: Layer, accelerator: Accelerator) -> list[ScheduleChoice]:
     """Gemmini's default tilings, which can be among those that the quick estimate leaves out."""
     found = []
     for schedule in gemmini_paths(layer, accelerator):
         with contextlib.suppress(InfeasibleError):
-            found.append(Choice(schedule, schedule_cycles(layer, schedule, accelerator)))
+            found.append(ScheduleChoice(schedule, schedule_cycles(layer, schedule, accelerator)))
     return found
 
 
 # -------------------------------------------------------------------- explicit moves
 
 
-def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
     """Mappings; what their code needs beyond `compiler.mapping.nest.requirement` is for lowering to check."""
     found = []
     for cycles, mapping in explicit_mappings(layer, accelerator):
@@ -124,17 +126,17 @@ def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]
             explicit_workspaces(layer, mapping, accelerator)
         except InfeasibleError:
             continue
-        found.append(Choice(ExplicitSchedule(mapping), cycles))
+        found.append(ScheduleChoice(ExplicitSchedule(mapping), cycles))
         if len(found) == best:
             break
     return found
 
 
-def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
     """Groups that share a pass; the host writes their expanded weights first."""
     p = layer.problem
     most = min(p.groups, accelerator.dim // max(p.C, p.K))
-    found: list[Choice] = []
+    found: list[ScheduleChoice] = []
     # few pixels do not pay for the expansion of large matrices
     for packed in sorted({most, *(1 << n for n in range(1, most.bit_length()))} - {0, 1}):
         try:
@@ -149,7 +151,7 @@ def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
                 packed_workspaces(layer, schedule, accelerator)
             except InfeasibleError:
                 continue
-            found.append(Choice(schedule, cycles + expansion))
+            found.append(ScheduleChoice(schedule, cycles + expansion))
             usable += 1
             if usable == best:
                 break
@@ -159,7 +161,7 @@ def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
 # -------------------------------------------------------------------- LOOP_WS
 
 
-def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
     try:
         product = check_loop_ws(layer, LoopWsSchedule(1, 1, 1, keep_a=False), accelerator)
     except InfeasibleError:
@@ -183,11 +185,11 @@ def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]
             schedule = LoopWsSchedule(
                 int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n]), bool(keep_b[n])
             )
-            found.append(Choice(schedule, float(cycles[n])))
+            found.append(ScheduleChoice(schedule, float(cycles[n])))
     return _first(found, best)
 
 
-def _first(found: list[Choice], best: int) -> list[Choice]:
+def _first(found: list[ScheduleChoice], best: int) -> list[ScheduleChoice]:
     """The first of all orders of loops, each order's sorted; an order later in the list has to be better to win."""
     least = min((one.cycles for one in found), default=0.0)
     return sorted(found, key=lambda one: int((one.cycles / least - 1) / _ALIKE))[:best]
@@ -209,7 +211,7 @@ def _tiles(blocks: int, most: int = 64) -> Integers:
 # -------------------------------------------------------------------- LOOP_CONV_WS
 
 
-def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[ScheduleChoice]:
     p, pool, dim = layer.problem, layer.pooling, accelerator.dim
     try:
         _smallest(layer, accelerator)
@@ -267,7 +269,7 @@ def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Cho
                 plan_loop_conv(layer, schedule, accelerator)
             except InfeasibleError:
                 continue
-            found.append(Choice(schedule, float(cycles[n])))
+            found.append(ScheduleChoice(schedule, float(cycles[n])))
             chosen += 1
     return _first(found, best)
 

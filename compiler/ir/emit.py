@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint
 
 from compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
 
-__all__ = ["Condition", "Emitter", "Number", "Variable"]
+__all__ = ["Cell", "Condition", "Emitter", "Number"]
 
 #: A number of the program: known now, or computed by it (i64).
 Number: TypeAlias = "int | SSAValue"
@@ -39,7 +39,7 @@ _Binary: TypeAlias = "arith.SignlessIntegerBinaryOperation"
 _ACCUMULATOR, _ACCUMULATE, _READ_FULL = 1 << 31, 1 << 30, 1 << 29
 
 
-class Variable:
+class Cell:
     """A number that the program changes; see `Emitter.variable`."""
 
     def __init__(self, emitter: Emitter, cell: SSAValue) -> None:
@@ -199,7 +199,7 @@ class Emitter:
             return then
         return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise))).results[0]
 
-    def variable(self, initial: Number) -> Variable:
+    def variable(self, initial: Number) -> Cell:
         """A number that the program changes, kept in a cell that becomes a register; set to `initial` here."""
         cell = memref.AllocaOp.get(i64, None, [1])
         first = self._entry.first_op
@@ -207,7 +207,7 @@ class Emitter:
             self._entry.add_op(cell)
         else:
             self._entry.insert_op_before(cell, first)
-        variable = Variable(self, cell.results[0])
+        variable = Cell(self, cell.results[0])
         variable.set(initial)
         return variable
 

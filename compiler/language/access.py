@@ -27,12 +27,12 @@ from compiler.language.dtypes import boolean, offset
 from compiler.language.extents import check_inside, derived_bound, emit_bounds
 from compiler.language.forms import Form
 from compiler.language.values import (
-    Axis,
+    AxisTerm,
+    BlockLayout,
     BlockPointer,
-    Constant,
     Data,
     Integer,
-    Layout,
+    KernelConstant,
     Offsets,
     Pointer,
     Tuple,
@@ -47,12 +47,12 @@ def load(b: Builder, pointer: Value, mask: Value, other: Value, boundary_check: 
     """The block at `pointer`."""
     pointer, window = _resolve(b, "load", pointer, mask, boundary_check)
     low, high = pointer.argument.dtype.range
-    if isinstance(other, Constant) and other.value == 0.0 and isinstance(other.value, float):
+    if isinstance(other, KernelConstant) and other.value == 0.0 and isinstance(other.value, float):
         other = integer(0)  # kernels written for floating point say so
     substitute = b.fixed_integer(other, "`other`")
     if not low <= substitute <= high:
         b.fail(f"`other` = {substitute} does not fit {pointer.argument.dtype} ({low} ... {high})")
-    if isinstance(mask, Constant) and mask.value is False:
+    if isinstance(mask, KernelConstant) and mask.value is False:
         return Data(b.emit_broadcast(b.emit_constant(substitute, pointer.argument.dtype.ir), pointer.shape))
     access = _access(b, "load", pointer, mask, window)
     return Data(
@@ -85,7 +85,7 @@ def store(b: Builder, pointer: Value, value: Value, mask: Value, boundary_check:
             f"a store of {value.describe()} to {pointer.describe()}: the shapes do not fit",
             "the value must have the shape of the block of pointers",
         )
-    if isinstance(mask, Constant) and mask.value is False:
+    if isinstance(mask, KernelConstant) and mask.value is False:
         return
     data = Data(b.emit_broadcast(data.ssa, pointer.shape))
     access = _access(b, "store", pointer, mask, window)
@@ -98,7 +98,7 @@ def _resolve(
     """The pointer as a block of pointers, and the bounds it carries if it is a block pointer."""
     checked = _dimensions(b, boundary_check, pointer)
     if isinstance(pointer, BlockPointer):
-        if not (isinstance(mask, Constant) and mask.value is None):
+        if not (isinstance(mask, KernelConstant) and mask.value is None):
             b.fail("a block pointer takes no mask", "its shape says where the array ends; see boundary_check")
         return _spread(pointer, checked)
     if not isinstance(pointer, Pointer):
@@ -112,7 +112,7 @@ def _resolve(
 
 
 def _dimensions(b: Builder, boundary_check: Value, pointer: Value) -> set[int] | None:
-    if isinstance(boundary_check, Constant) and boundary_check.value is None:
+    if isinstance(boundary_check, KernelConstant) and boundary_check.value is None:
         return None
     items = boundary_check.items if isinstance(boundary_check, Tuple) else (boundary_check,)
     rank = len(pointer.block) if isinstance(pointer, BlockPointer) else None
@@ -129,13 +129,13 @@ def _spread(pointer: BlockPointer, checked: set[int] | None) -> tuple[Pointer, W
     highs: dict[int, tuple[Form, ...]] = {}
     for dimension, size in enumerate(pointer.block):
         start = pointer.offsets[dimension]
-        axes[dimension] = Axis(pointer.strides[dimension], start, size)
+        axes[dimension] = AxisTerm(pointer.strides[dimension], start, size)
         if checked is None or dimension in checked:
             lows[dimension] = (-start,)
             highs[dimension] = (pointer.shape[dimension] - start,)
     shape = pointer.block_shape
     assert isinstance(pointer.base.offset, Integer)
-    layout = Layout(shape, axes, pointer.base.offset.form)
+    layout = BlockLayout(shape, axes, pointer.base.offset.form)
     return Pointer(pointer.base.argument, Offsets(layout)), Window(shape, lows, highs)
 
 
@@ -153,7 +153,7 @@ def _access(b: Builder, what: str, pointer: Pointer, mask: Value, window: Window
     shape = pointer.shape
     condition: SSAValue | None = None
     covered: set[int] = set()
-    if not (isinstance(mask, Constant) and mask.value in (None, True)):
+    if not (isinstance(mask, KernelConstant) and mask.value in (None, True)):
         window, condition, covered = _masked(b, shape, mask)
     window = window or Window(shape)
     highs = dict(window.highs)

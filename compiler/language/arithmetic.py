@@ -29,9 +29,9 @@ from compiler.language.dtypes import Dtype, boolean, int32, offset, promote
 from compiler.language.forms import Form
 from compiler.language.values import (
     BlockPointer,
-    Constant,
     Data,
     Integer,
+    KernelConstant,
     Offsets,
     Pointer,
     Value,
@@ -140,13 +140,13 @@ def _ends(value: Value) -> tuple[int, int] | None:
 
 def _is_number(value: Value) -> bool:
     """A compile-time number (a bool is none)."""
-    if isinstance(value, Constant):
+    if isinstance(value, KernelConstant):
         return isinstance(value.value, float)
     return isinstance(value, Integer) and value.fixed
 
 
 def _number(value: Value) -> int | float:
-    if isinstance(value, Constant):
+    if isinstance(value, KernelConstant):
         assert isinstance(value.value, float)
         return value.value
     assert isinstance(value, Integer)
@@ -154,7 +154,11 @@ def _number(value: Value) -> int | float:
 
 
 def _divide(b: Builder, left: Value, right: Value) -> Value:
-    if _is_number(left) and _is_number(right) and (isinstance(left, Constant) or isinstance(right, Constant)):
+    if (
+        _is_number(left)
+        and _is_number(right)
+        and (isinstance(left, KernelConstant) or isinstance(right, KernelConstant))
+    ):
         return _fold(b, "/", left, right)
     raise b.error(
         "`/` gives a fraction, and a kernel computes with integers", "write `//` for the integer quotient"
@@ -177,7 +181,7 @@ def _fold(b: Builder, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(result, complex):
         b.fail(f"`{x} {symbol} {y}` is no real number")
     if isinstance(result, float):
-        return Constant(result)
+        return KernelConstant(result)
     return Integer(b.checked(Form.of(result)))
 
 
@@ -278,7 +282,7 @@ def _operand_dtypes(b: Builder, what: str, operands: Sequence[Value]) -> Dtype:
         if isinstance(value, Data | Offsets)
     ]
     for value in operands:
-        if isinstance(value, Constant) and isinstance(value.value, float):
+        if isinstance(value, KernelConstant) and isinstance(value.value, float):
             b.fail(
                 f"{what} of a fraction ({value.value}) and integers",
                 "scale with baco.requantize(x, scale), the only operation that takes a fraction",
@@ -396,7 +400,11 @@ def both(left: Window | None, right: Window | None, shape: tuple[int, ...]) -> W
 
 def compare(b: Builder, symbol: str, left: Value, right: Value) -> Value:
     """The value of `left symbol right`, for == != < <= > >=."""
-    if isinstance(left, Constant) or isinstance(right, Constant) or (_is_number(left) and _is_number(right)):
+    if (
+        isinstance(left, KernelConstant)
+        or isinstance(right, KernelConstant)
+        or (_is_number(left) and _is_number(right))
+    ):
         return _compare_constants(b, symbol, left, right)
     for value in (left, right):
         if not isinstance(value, Integer | Offsets | Data):
@@ -415,10 +423,10 @@ def _comparison_dtype(b: Builder, symbol: str, left: Value, right: Value) -> Dty
     return dtype
 
 
-def _compare_constants(b: Builder, symbol: str, left: Value, right: Value) -> Constant:
+def _compare_constants(b: Builder, symbol: str, left: Value, right: Value) -> KernelConstant:
     pair: list[object] = []
     for value in (left, right):
-        if isinstance(value, Constant):
+        if isinstance(value, KernelConstant):
             pair.append(value.value)
         elif _is_number(value):
             pair.append(_number(value))
@@ -427,7 +435,7 @@ def _compare_constants(b: Builder, symbol: str, left: Value, right: Value) -> Co
         else:
             b.fail(f"`{symbol}` of {left.describe()} and {right.describe()}")
     try:
-        return Constant(bool(_COMPARE[symbol](*pair)))
+        return KernelConstant(bool(_COMPARE[symbol](*pair)))
     except TypeError:
         b.fail(f"`{symbol}` of {left.describe()} and {right.describe()}")
 
@@ -457,8 +465,8 @@ def _window(b: Builder, symbol: str, left: Value, right: Value) -> Window | None
 
 def negate(b: Builder, value: Value) -> Value:
     """-value."""
-    if isinstance(value, Constant) and isinstance(value.value, float):
-        return Constant(-value.value)
+    if isinstance(value, KernelConstant) and isinstance(value.value, float):
+        return KernelConstant(-value.value)
     if isinstance(value, Data) and value.dtype == boolean:
         b.fail("`-` of a condition", "conditions are inverted by `~`")
     return binary(b, "-", integer(0), value)
@@ -478,7 +486,7 @@ def invert(b: Builder, value: Value) -> Value:
 
 def select(b: Builder, condition: Value, yes: Value, no: Value) -> Value:
     """`yes` where the condition holds, else `no`."""
-    if isinstance(condition, Constant) and isinstance(condition.value, bool):
+    if isinstance(condition, KernelConstant) and isinstance(condition.value, bool):
         return yes if condition.value else no
     if not isinstance(condition, Data) or condition.dtype != boolean:
         b.fail(

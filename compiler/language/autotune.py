@@ -35,7 +35,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TunedLaunch:
     """What a cost function judges.
 
     Attributes:
@@ -62,10 +62,10 @@ class Candidate:
 
 
 #: The cost of a candidate: less is better. `InfeasibleError` means that it cannot be built.
-Cost = Callable[[Candidate], float]
+Cost = Callable[[TunedLaunch], float]
 
 
-def default_cost(candidate: Candidate) -> float:
+def default_cost(candidate: TunedLaunch) -> float:
     """The estimated number of accelerator commands (see `estimate`) of a program that the accelerator can run.
 
     Raises:
@@ -136,7 +136,7 @@ class AutotunedKernel(Kernel):
         failures: list[str] = []
         for index, config in enumerate(self.configs):
             try:
-                cost = float(self.cost(Candidate(config, launch(**config.constants))))
+                cost = float(self.cost(TunedLaunch(config, launch(**config.constants))))
             except InfeasibleError as error:
                 failures.append(f"{config}: {error.message}")
                 continue

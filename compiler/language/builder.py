@@ -33,7 +33,7 @@ from compiler.dialects.baco import (
 from compiler.language.dtypes import Dtype, int32, offset
 from compiler.language.forms import UNBOUNDED, Atom, Form
 from compiler.language.source import KernelError, KernelSource
-from compiler.language.values import Data, Gather, Integer, Layout, Offsets, Value, integer
+from compiler.language.values import BlockLayout, Data, Gather, Integer, Offsets, Value, integer
 
 #: Integers of a kernel beyond this are a mistake.
 MAX_INTEGER = 2**39
@@ -261,7 +261,7 @@ class Builder:
             value = self.emit(ExpandDimsOp(value, 0))
         return value if shape_of(value.type) == tuple(shape) else self.emit(BroadcastOp(value, shape))
 
-    def emit_offsets(self, layout: Layout) -> SSAValue:
+    def emit_offsets(self, layout: BlockLayout) -> SSAValue:
         """The block of offsets, of element type index."""
         total: SSAValue | None = None
         terms = [self._emit_axis(layout, dimension) for dimension in sorted(layout.axes)]
@@ -273,7 +273,7 @@ class Builder:
             total = self.emit(AddOp(total, self.emit_broadcast(self.emit_index(layout.rest), layout.shape)))
         return total
 
-    def _emit_axis(self, layout: Layout, dimension: int) -> SSAValue:
+    def _emit_axis(self, layout: BlockLayout, dimension: int) -> SSAValue:
         axis = layout.axes[dimension]
         line = self.emit(ArangeOp(0, axis.size.value))
         if not (axis.start.low == axis.start.high == 0):
@@ -284,7 +284,7 @@ class Builder:
                 line = self.emit(ExpandDimsOp(line, other))
         return self.emit_broadcast(line, layout.shape)
 
-    def _emit_gather(self, layout: Layout, term: Gather) -> SSAValue:
+    def _emit_gather(self, layout: BlockLayout, term: Gather) -> SSAValue:
         value = term.ssa
         order = sorted(range(len(term.dimensions)), key=term.dimensions.__getitem__)
         if order != list(range(len(order))):

@@ -16,10 +16,10 @@ from compiler.language.names import REQUIRED, KernelFunction, to_value
 from compiler.language.primitives import PRIMITIVES, Primitive
 from compiler.language.values import (
     BlockPointer,
-    Constant,
     Data,
     Function,
     Integer,
+    KernelConstant,
     Module,
     Offsets,
     Pointer,
@@ -107,7 +107,7 @@ class Expressions(ABC):
     def condition(self, node: ast.expr, what: str) -> bool:
         """The truth of a compile-time condition."""
         (value,) = self._operands(node, node)
-        if isinstance(value, Constant) and (value.value is None or isinstance(value.value, bool)):
+        if isinstance(value, KernelConstant) and (value.value is None or isinstance(value.value, bool)):
             return bool(value.value)
         if isinstance(value, Integer) and value.fixed:
             return value.value != 0
@@ -122,7 +122,7 @@ class Expressions(ABC):
 
     def _Constant(self, node: ast.Constant) -> Value:  # noqa: N802
         if isinstance(node.value, bool | float | str) or node.value is None:
-            return Constant(node.value)
+            return KernelConstant(node.value)
         if isinstance(node.value, int):
             self.builder.node = node
             return Integer(self.builder.checked(Form.of(node.value)))
@@ -184,18 +184,18 @@ class Expressions(ABC):
             return Tuple(left.items + right.items)
         for value in (left, right):
             if isinstance(value, Tuple | Module | Function) or (
-                isinstance(value, Constant) and not isinstance(value.value, float)
+                isinstance(value, KernelConstant) and not isinstance(value.value, float)
             ):
                 self.builder.fail(f"`{_BINARY[type(operation)]}` does not apply to {value.describe()}")
         return arithmetic.binary(self.builder, _BINARY[type(operation)], left, right)
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Value:  # noqa: N802
         if isinstance(node.op, ast.Not):
-            return Constant(not self.condition(node.operand, "`not`"))
+            return KernelConstant(not self.condition(node.operand, "`not`"))
         (value,) = self._operands(node, node.operand)
         if isinstance(value, Tuple | Module | Function | Pointer | BlockPointer):
             self.builder.fail(f"{value.describe()} has no sign")
-        if isinstance(value, Constant) and not isinstance(value.value, float):
+        if isinstance(value, KernelConstant) and not isinstance(value.value, float):
             self.builder.fail(f"{value.describe()} has no sign")
         if isinstance(node.op, ast.USub):
             return arithmetic.negate(self.builder, value)
@@ -213,8 +213,8 @@ class Expressions(ABC):
                 )
             truth = self.condition(operand, f"`{word}`")
             if truth != (word == "and"):
-                return Constant(truth)
-        return Constant(word == "and")
+                return KernelConstant(truth)
+        return KernelConstant(word == "and")
 
     def _Compare(self, node: ast.Compare) -> Value:  # noqa: N802
         values = self._operands(node, node.left, *node.comparators)
@@ -224,11 +224,11 @@ class Expressions(ABC):
             link = self._compare(operation, left, right)
             if result is None:
                 result = link
-            elif isinstance(result, Constant) and isinstance(link, Constant):
-                result = Constant(bool(result.value and link.value))
-            elif isinstance(result, Constant) or isinstance(link, Constant):
-                known, other = (result, link) if isinstance(result, Constant) else (link, result)
-                result = other if known == Constant(True) else Constant(False)
+            elif isinstance(result, KernelConstant) and isinstance(link, KernelConstant):
+                result = KernelConstant(bool(result.value and link.value))
+            elif isinstance(result, KernelConstant) or isinstance(link, KernelConstant):
+                known, other = (result, link) if isinstance(result, KernelConstant) else (link, result)
+                result = other if known == KernelConstant(True) else KernelConstant(False)
             else:
                 result = arithmetic.elementwise(self.builder, "&", result, link)
         assert result is not None
@@ -236,13 +236,15 @@ class Expressions(ABC):
 
     def _compare(self, operation: ast.cmpop, left: Value, right: Value) -> Value:
         if isinstance(operation, ast.Is | ast.IsNot):
-            if Constant(None) not in (left, right):
+            if KernelConstant(None) not in (left, right):
                 self.builder.fail("`is` compares with None only", "write `==`")
-            return Constant((left == right) == isinstance(operation, ast.Is))
+            return KernelConstant((left == right) == isinstance(operation, ast.Is))
         if type(operation) not in _COMPARE:
             if isinstance(right, Tuple):
-                found = any(self._compare(ast.Eq(), left, item) == Constant(True) for item in right.items)
-                return Constant(found == isinstance(operation, ast.In))
+                found = any(
+                    self._compare(ast.Eq(), left, item) == KernelConstant(True) for item in right.items
+                )
+                return KernelConstant(found == isinstance(operation, ast.In))
             self.builder.fail(f"`in` needs a tuple, got {right.describe()}")
         return arithmetic.compare(self.builder, _COMPARE[type(operation)], left, right)
 
@@ -290,11 +292,11 @@ class Expressions(ABC):
             return Tuple(tuple(integer(size) for size in value.shape))
         if node.attr == "dtype":
             if isinstance(value, Data):
-                return Constant(value.dtype)
+                return KernelConstant(value.dtype)
             if isinstance(value, Pointer):
-                return Constant(value.argument.dtype)
+                return KernelConstant(value.argument.dtype)
             if isinstance(value, BlockPointer):
-                return Constant(value.base.argument.dtype)
+                return KernelConstant(value.base.argument.dtype)
         raise b.error(
             f"{value.describe()} has no `{node.attr}`",
             "blocks have " + ", ".join(f".{name}" for name in _ATTRIBUTES),
@@ -319,7 +321,7 @@ class Expressions(ABC):
         b = self.builder
         if not isinstance(called, Function):
             hint = None
-            if isinstance(called, Constant) and isinstance(called.value, Dtype):
+            if isinstance(called, KernelConstant) and isinstance(called.value, Dtype):
                 hint = 'cast by `.to("int8")`'
             b.fail(f"{called.describe()} cannot be called", hint)
         for argument in node.args:
@@ -353,7 +355,7 @@ class Expressions(ABC):
         arguments = self.bind(called.name, names, defaults, values, named)
         for parameter in kernel.parameters:
             value = arguments[parameter.name]
-            known = isinstance(value, Constant | Tuple) or (isinstance(value, Integer) and value.fixed)
+            known = isinstance(value, KernelConstant | Tuple) or (isinstance(value, Integer) and value.fixed)
             if parameter.compile_time and not known:
                 b.fail(
                     f"parameter `{parameter.name}` of `{called.name}` is a compile-time constant, got {value.describe()}"
@@ -393,6 +395,6 @@ class Expressions(ABC):
         if missing:
             b.fail(f"`{name}` lacks " + ", ".join(f"`{parameter}`" for parameter in missing), signature)
         return {
-            parameter: bound.get(parameter, defaults.get(parameter, Constant(None)))
+            parameter: bound.get(parameter, defaults.get(parameter, KernelConstant(None)))
             for parameter in parameters
         }

@@ -16,14 +16,14 @@ from xdsl.ir import SSAValue
 
 from compiler.language.builder import Builder
 from compiler.language.forms import Atom, CeilingQuotient, Form, TooLargeError
-from compiler.language.values import Axis, Layout
+from compiler.language.values import AxisTerm, BlockLayout
 
 Bounds = Mapping[int, Sequence[Form]]
 #: Sums of bounds, one of every dimension, that are looked at.
 _MOST_COMBINATIONS = 1 << 12
 
 
-def derived_bound(b: Builder, layout: Layout, dimension: int) -> tuple[Layout, Form] | None:
+def derived_bound(b: Builder, layout: BlockLayout, dimension: int) -> tuple[BlockLayout, Form] | None:
     """The bound on the index in the block along `dimension` that the program implies, if any.
 
     Returns:
@@ -40,13 +40,13 @@ def derived_bound(b: Builder, layout: Layout, dimension: int) -> tuple[Layout, F
             continue
         found = _bound(b, moved, axis.size)
         if found is not None:
-            axes = {**layout.axes, dimension: Axis(axis.coefficient, axis.start + moved, axis.size)}
+            axes = {**layout.axes, dimension: AxisTerm(axis.coefficient, axis.start + moved, axis.size)}
             rest = layout.rest - axis.coefficient * moved
             return replace(layout, axes=axes, rest=rest), found
     return None
 
 
-def _named_distance(rest: Form, axis: Axis) -> Form | None:
+def _named_distance(rest: Form, axis: AxisTerm) -> Form | None:
     """The part of `rest` that is a multiple of the coefficient by its names, divided by it."""
     if not any(True for _ in axis.coefficient.atoms()):
         return rest.divided_by(axis.coefficient) if axis.coefficient.terms == {(): 1} else None
@@ -54,7 +54,7 @@ def _named_distance(rest: Form, axis: Axis) -> Form | None:
     return sum((q for q in quotients if q is not None), Form())
 
 
-def _numeric_distance(b: Builder, layout: Layout, dimension: int) -> Form | None:
+def _numeric_distance(b: Builder, layout: BlockLayout, dimension: int) -> Form | None:
     """The same by value, where only one dimension could be meant."""
     axis = layout.axes[dimension]
     scale = axis.coefficient.value
@@ -167,7 +167,7 @@ def check_inside(
     what: str,
     name: str,
     array_size: int,
-    layout: Layout,
+    layout: BlockLayout,
     lows: Bounds,
     highs: Bounds,
     free: Iterable[int],
@@ -214,7 +214,7 @@ def check_inside(
     b.report(b.error(f"this {what} may reach {where} `{name}`, which has {array_size} elements", hint))
 
 
-def _reached(axis: Axis, bound: Form, before: int) -> Form:
+def _reached(axis: AxisTerm, bound: Form, before: int) -> Form:
     """A limit on coefficient * i for elements i < bound (`before` = 1) or i >= bound (0), on the side of the bound."""
     atom = next(iter(bound.terms), ())
     if len(bound.terms) == 1 and len(atom) == 1 and atom[0].kind == "cdiv" and bound.same(Form.of(atom[0])):
@@ -225,7 +225,7 @@ def _reached(axis: Axis, bound: Form, before: int) -> Form:
     return axis.coefficient * (bound - Form.of(before))
 
 
-def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) -> Iterable[Form]:
+def _extremes(layout: BlockLayout, lows: Bounds, highs: Bounds, *, greatest: bool) -> Iterable[Form]:
     """Offsets that no element exceeds (`greatest`), or that none falls short of.
 
     Each dimension is bounded by its size and by the bounds given; which of them helps depends on what cancels in the
@@ -247,7 +247,7 @@ def _extremes(layout: Layout, lows: Bounds, highs: Bounds, *, greatest: bool) ->
         yield sum(combination, layout.rest)
 
 
-def _atoms(layout: Layout, lows: Bounds, highs: Bounds) -> Iterable[Atom]:
+def _atoms(layout: BlockLayout, lows: Bounds, highs: Bounds) -> Iterable[Atom]:
     """All that the place of the block depends on."""
     yield from layout.rest.origins()
     for axis in layout.axes.values():

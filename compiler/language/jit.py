@@ -20,10 +20,10 @@ from compiler.language.arrays import Array, FlatBuffer, as_array, flatten
 from compiler.language.builder import MAX_INTEGER
 from compiler.language.forms import CeilingQuotient
 from compiler.language.interpret import run_module
-from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, Parameter, to_value
+from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, KernelParameter, to_value
 from compiler.language.source import KernelError, KernelSource, read_source
 from compiler.language.translate import ArrayAt, translate
-from compiler.language.values import Constant
+from compiler.language.values import KernelConstant
 
 #: A grid, or a function of the compile-time arguments (by name) that gives it.
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Any]
@@ -254,11 +254,11 @@ class Kernel(KernelFunction):
             raise self._error("no value for " + ", ".join(f"`{name}`" for name in missing), signature)
         return values
 
-    def _constant(self, parameter: Parameter, thing: Any) -> Any:
+    def _constant(self, parameter: KernelParameter, thing: Any) -> Any:
         if isinstance(thing, np.generic):
             thing = thing.item()
         value = to_value(parameter.name, thing)
-        simple = isinstance(thing, int | float | str) or thing is None or isinstance(value, Constant)
+        simple = isinstance(thing, int | float | str) or thing is None or isinstance(value, KernelConstant)
         if value is None or not simple:
             raise self._error(
                 f"argument `{parameter.name}` is of type {type(thing).__name__}",
@@ -336,7 +336,7 @@ def jit(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[Parameter, ...]:
+def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[KernelParameter, ...]:
     spec = source.function.args
     plain = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
     for extra in (spec.vararg, spec.kwarg):
@@ -347,7 +347,7 @@ def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[Par
     for argument in plain:
         default = defaults[argument.arg]
         parameters.append(
-            Parameter(
+            KernelParameter(
                 argument.arg,
                 _is_const(function, argument.arg),
                 REQUIRED if default is inspect.Parameter.empty else default,

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from compiler.dialects.baco import shape_of
 from compiler.language.forms import UNBOUNDED, Form
-from compiler.language.values import Axis, Gather, Integer, Layout, Offsets
+from compiler.language.values import AxisTerm, BlockLayout, Gather, Integer, Offsets
 
 ONE = Form.of(1)
 
@@ -28,29 +28,31 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int
 def arange(start: Form, end: Form) -> Offsets:
     """start, start + 1, ..., end - 1."""
     size = end - start
-    return Offsets(Layout((size.value,), {0: Axis(ONE, start, size)}, Form()))
+    return Offsets(BlockLayout((size.value,), {0: AxisTerm(ONE, start, size)}, Form()))
 
 
-def expand(layout: Layout, axis: int) -> Layout:
+def expand(layout: BlockLayout, axis: int) -> BlockLayout:
     """One more dimension, of size 1, at `axis`."""
     shape = list(layout.shape)
     shape.insert(axis, 1)
     gathers = tuple(
         replace(one, dimensions=tuple(d + (d >= axis) for d in one.dimensions)) for one in layout.gathers
     )
-    return Layout(tuple(shape), {d + (d >= axis): t for d, t in layout.axes.items()}, layout.rest, gathers)
+    return BlockLayout(
+        tuple(shape), {d + (d >= axis): t for d, t in layout.axes.items()}, layout.rest, gathers
+    )
 
 
-def permute(layout: Layout, permutation: tuple[int, ...]) -> Layout:
+def permute(layout: BlockLayout, permutation: tuple[int, ...]) -> BlockLayout:
     """Dimension d of the result is `permutation`[d] of the layout."""
     axes = {d: layout.axes[source] for d, source in enumerate(permutation) if source in layout.axes}
     gathers = tuple(
         replace(one, dimensions=tuple(permutation.index(d) for d in one.dimensions)) for one in layout.gathers
     )
-    return Layout(tuple(layout.shape[source] for source in permutation), axes, layout.rest, gathers)
+    return BlockLayout(tuple(layout.shape[source] for source in permutation), axes, layout.rest, gathers)
 
 
-def broadcast(layout: Layout, shape: tuple[int, ...]) -> Layout:
+def broadcast(layout: BlockLayout, shape: tuple[int, ...]) -> BlockLayout:
     """The layout repeated to `shape`, which fits it by numpy's rules."""
     shift = len(shape) - len(layout.shape)
     axes = {}
@@ -63,17 +65,17 @@ def broadcast(layout: Layout, shape: tuple[int, ...]) -> Layout:
     gathers = tuple(
         replace(one, dimensions=tuple(d + shift for d in one.dimensions)) for one in layout.gathers
     )
-    return Layout(shape, axes, rest, gathers)
+    return BlockLayout(shape, axes, rest, gathers)
 
 
-def scale(layout: Layout, factor: Form) -> Layout:
+def scale(layout: BlockLayout, factor: Form) -> BlockLayout:
     """The layout times a compile-time integer."""
-    axes = {d: Axis(axis.coefficient * factor, axis.start, axis.size) for d, axis in layout.axes.items()}
+    axes = {d: AxisTerm(axis.coefficient * factor, axis.start, axis.size) for d, axis in layout.axes.items()}
     gathers = tuple(replace(one, coefficient=one.coefficient * factor) for one in layout.gathers)
-    return Layout(layout.shape, axes, layout.rest * factor, gathers)
+    return BlockLayout(layout.shape, axes, layout.rest * factor, gathers)
 
 
-def shift(layout: Layout, distance: Form) -> Layout:
+def shift(layout: BlockLayout, distance: Form) -> BlockLayout:
     """The layout plus an integer.
 
     In a plain run of offsets the integer moves the run (`pid * BLOCK + arange(0, BLOCK)`), elsewhere it is a rest.
@@ -81,12 +83,12 @@ def shift(layout: Layout, distance: Form) -> Layout:
     if len(layout.axes) == 1:
         ((dimension, axis),) = layout.axes.items()
         if axis.coefficient.same(ONE):
-            moved = Axis(ONE, axis.start + layout.rest + distance, axis.size)
-            return Layout(layout.shape, {dimension: moved}, Form(), layout.gathers)
-    return Layout(layout.shape, layout.axes, layout.rest + distance, layout.gathers)
+            moved = AxisTerm(ONE, axis.start + layout.rest + distance, axis.size)
+            return BlockLayout(layout.shape, {dimension: moved}, Form(), layout.gathers)
+    return BlockLayout(layout.shape, layout.axes, layout.rest + distance, layout.gathers)
 
 
-def add(left: Layout, right: Layout) -> Layout | None:
+def add(left: BlockLayout, right: BlockLayout) -> BlockLayout | None:
     """The sum of both after broadcasting; None if the shapes do not fit."""
     shape = broadcast_shapes(left.shape, right.shape)
     if shape is None:
@@ -107,8 +109,8 @@ def add(left: Layout, right: Layout) -> Layout | None:
         if coefficient.is_zero:
             rest = rest + coefficient * start
         else:
-            axes[dimension] = Axis(coefficient, start, axis.size)
-    return Layout(shape, axes, rest, left.gathers + right.gathers)
+            axes[dimension] = AxisTerm(coefficient, start, axis.size)
+    return BlockLayout(shape, axes, rest, left.gathers + right.gathers)
 
 
 def gathered(ssa: SSAValue, ends: tuple[int, int] | None, *, data: bool = False) -> Offsets:
@@ -122,10 +124,10 @@ def gathered(ssa: SSAValue, ends: tuple[int, int] | None, *, data: bool = False)
     low, high = ends or (-UNBOUNDED, UNBOUNDED)
     source = "program" if ends is not None else "data" if data else "unknown"
     term = Gather(ssa, tuple(range(len(shape))), ONE, low, high, source)
-    return Offsets(Layout(shape, {}, Form(), (term,)))
+    return Offsets(BlockLayout(shape, {}, Form(), (term,)))
 
 
-def bounds(layout: Layout) -> tuple[int, int] | None:
+def bounds(layout: BlockLayout) -> tuple[int, int] | None:
     """Least and greatest offset, as far as the program tells; None if it does not."""
     low, high = layout.rest.range
     if not layout.rest.bounded or not all(one.known for one in layout.gathers):
@@ -142,6 +144,6 @@ def bounds(layout: Layout) -> tuple[int, int] | None:
     return low, high
 
 
-def as_layout(value: Integer | Offsets) -> Layout:
+def as_layout(value: Integer | Offsets) -> BlockLayout:
     """An integer as a layout of rank 0."""
-    return Layout((), {}, value.form) if isinstance(value, Integer) else value.layout
+    return BlockLayout((), {}, value.form) if isinstance(value, Integer) else value.layout

@@ -25,9 +25,9 @@ from compiler.language.values import (
     BlockPointer,
     Data,
     Integer,
+    KernelRange,
     Offsets,
     Pointer,
-    Range,
     Tuple,
     Unavailable,
     Value,
@@ -127,10 +127,10 @@ class Loops(Expressions):
         if not isinstance(node.target, ast.Name):
             b.fail("a loop has one variable", node=node.target)
         (iterated,) = self._operands(node.iter, node.iter)
-        if isinstance(iterated, Tuple) or (isinstance(iterated, Range) and iterated.unrolled):
+        if isinstance(iterated, Tuple) or (isinstance(iterated, KernelRange) and iterated.unrolled):
             self._unroll(node, node.target.id, iterated)
             return
-        if not isinstance(iterated, Range):
+        if not isinstance(iterated, KernelRange):
             b.fail(
                 f"a loop runs over a range, got {iterated.describe()}", "for i in range(start, end, step):"
             )
@@ -139,8 +139,8 @@ class Loops(Expressions):
             b.loop_ends.update(end)
         self._loop(node, node.target.id, iterated)
 
-    def _unroll(self, node: ast.For, target: str, iterated: Tuple | Range) -> None:
-        if isinstance(iterated, Range):
+    def _unroll(self, node: ast.For, target: str, iterated: Tuple | KernelRange) -> None:
+        if isinstance(iterated, KernelRange):
             values = range(iterated.start.value, iterated.end.value, iterated.step.value)
             if len(values) > MAX_UNROLLED:
                 self.builder.fail(f"{len(values)} iterations are too many to unroll", "use range")
@@ -151,7 +151,7 @@ class Loops(Expressions):
             self.names[target] = item
             self.run(node.body)
 
-    def _loop(self, node: ast.For, target: str, bounds: Range) -> None:
+    def _loop(self, node: ast.For, target: str, bounds: KernelRange) -> None:
         b = self.builder
         if b.loops >= MAX_NESTED:
             b.fail(
@@ -184,7 +184,7 @@ class Loops(Expressions):
                 self.names[name] = Unavailable(b.source.first_line + node.lineno - 1)
 
     def _body(
-        self, node: ast.For, target: str, bounds: Range, carried: list[_Carried], block: Block
+        self, node: ast.For, target: str, bounds: KernelRange, carried: list[_Carried], block: Block
     ) -> dict[str, Value]:
         """Translates the body into `block` and returns the values of the carried variables after it."""
         b = self.builder
@@ -207,7 +207,7 @@ class Loops(Expressions):
             b.loops -= 1
         return {item.name: self.names[item.name] for item in carried}
 
-    def _variable(self, target: str, bounds: Range, ssa: SSAValue) -> Atom:
+    def _variable(self, target: str, bounds: KernelRange, ssa: SSAValue) -> Atom:
         start, end, step = bounds.start, bounds.end, bounds.step
         high = end.high - 1
         if start.low == start.high and end.bounded:
@@ -215,7 +215,7 @@ class Loops(Expressions):
         operands = (start, end, step)
         return self.builder.atom(target, start.low, max(high, start.low), "loop", operands, ssa=ssa)
 
-    def _iterations(self, variable: Form, bounds: Range, steps: tuple[Form, ...]) -> tuple[Form, ...]:
+    def _iterations(self, variable: Form, bounds: KernelRange, steps: tuple[Form, ...]) -> tuple[Form, ...]:
         """How far values with these steps have moved when the loop variable has its present value."""
         result = []
         for distance in steps:
@@ -311,7 +311,12 @@ class Loops(Expressions):
         )
 
     def _emit(
-        self, node: ast.For, bounds: Range, carried: list[_Carried], block: Block, finals: dict[str, Value]
+        self,
+        node: ast.For,
+        bounds: KernelRange,
+        carried: list[_Carried],
+        block: Block,
+        finals: dict[str, Value],
     ) -> None:
         """Appends the loop and gives the variables their values after it."""
         b = self.builder
@@ -356,7 +361,7 @@ class Loops(Expressions):
             self._changes_type(node, item, final)
         return end.ssa
 
-    def _after(self, item: _Carried, bounds: Range, results: list[SSAValue]) -> Value:
+    def _after(self, item: _Carried, bounds: KernelRange, results: list[SSAValue]) -> Value:
         value = item.initial
         if item.steps is not None:
             if all(step.is_zero for step in item.steps):
@@ -370,7 +375,7 @@ class Loops(Expressions):
             return Pointer(value.argument, Data(mine[0]))
         return moved(value, tuple(map(Form.of, self._probes(item.name, mine)))) if mine else value
 
-    def _trips(self, bounds: Range) -> Form:
+    def _trips(self, bounds: KernelRange) -> Form:
         """The number of iterations."""
         span = bounds.end - bounds.start
         if span.high <= 0:

@@ -12,7 +12,7 @@ import numpy as np
 from compiler.language.dtypes import BY_NAME, Dtype
 from compiler.language.primitives import BUILTINS, Primitive
 from compiler.language.source import KernelSource
-from compiler.language.values import Constant, Function, Integer, Module, Tuple, Value, integer
+from compiler.language.values import Function, Integer, KernelConstant, Module, Tuple, Value, integer
 
 
 class ConstantMarker:
@@ -26,7 +26,7 @@ const = ConstantMarker()
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """A parameter of a kernel.
 
     Attributes:
@@ -52,10 +52,10 @@ class KernelFunction:
     """
 
     source: KernelSource
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
 
     def __init__(
-        self, function: types.FunctionType, source: KernelSource, parameters: tuple[Parameter, ...]
+        self, function: types.FunctionType, source: KernelSource, parameters: tuple[KernelParameter, ...]
     ) -> None:
         self.function = function
         self.source = source
@@ -81,11 +81,11 @@ class KernelFunction:
 def to_value(name: str, thing: Any) -> Value | None:
     """A Python object as a value of a kernel; None if kernels cannot use it."""
     if thing is None or isinstance(thing, bool | float | str | Dtype):
-        return Constant(thing)
+        return KernelConstant(thing)
     if isinstance(thing, np.bool_):
-        return Constant(bool(thing))
+        return KernelConstant(bool(thing))
     if isinstance(thing, np.floating):
-        return Constant(float(thing))
+        return KernelConstant(float(thing))
     if isinstance(thing, int | np.integer):
         return integer(int(thing))
     if isinstance(thing, tuple):
@@ -98,9 +98,9 @@ def to_value(name: str, thing: Any) -> Value | None:
             return Module(name, {member: getattr(thing, member) for member in thing.__all__})
         return Module(name, vars(thing))
     if isinstance(thing, type) and issubclass(thing, np.generic) and thing.__name__ in BY_NAME:
-        return Constant(BY_NAME[thing.__name__])
+        return KernelConstant(BY_NAME[thing.__name__])
     if type(thing).__module__ == "torch" and str(thing).removeprefix("torch.") in BY_NAME:
-        return Constant(BY_NAME[str(thing).removeprefix("torch.")])
+        return KernelConstant(BY_NAME[str(thing).removeprefix("torch.")])
     return None
 
 

@@ -19,12 +19,12 @@ from compiler.language.forms import Form, ceiling_quotient
 from compiler.language.source import KernelError
 from compiler.language.values import (
     BlockPointer,
-    Constant,
     Data,
     Integer,
+    KernelConstant,
+    KernelRange,
     Offsets,
     Pointer,
-    Range,
     Tuple,
     Value,
     Window,
@@ -32,7 +32,7 @@ from compiler.language.values import (
     integer,
 )
 
-NONE = Constant(None)
+NONE = KernelConstant(None)
 Arguments = Mapping[str, Value]
 
 
@@ -81,7 +81,7 @@ class CeilingDivision(Primitive):
 
 def to_dtype(b: Builder, value: Value) -> Dtype:
     """The element type that a string or a type names."""
-    if isinstance(value, Constant):
+    if isinstance(value, KernelConstant):
         if isinstance(value.value, Dtype):
             return value.value
         if isinstance(value.value, str):
@@ -216,7 +216,7 @@ def _requantize(b: Builder, args: Arguments) -> Value:
     if not isinstance(value, Data) or value.dtype != int32:
         b.fail(f"baco.requantize takes int32, got {value.describe()}", 'cast by `.to("int32")`')
     factor: float | None = None
-    if isinstance(scale, Constant) and isinstance(scale.value, float):
+    if isinstance(scale, KernelConstant) and isinstance(scale.value, float):
         factor = scale.value
     elif isinstance(scale, Integer) and scale.fixed:
         factor = float(scale.value)
@@ -375,7 +375,7 @@ def _range(b: Builder, args: Arguments, *, unrolled: bool = False) -> Value:
         )
     if unrolled and not (start.fixed and end.fixed):
         b.fail("the bounds of baco.static_range must be compile-time integers", "use range")
-    return Range(start, end, step, unrolled)
+    return KernelRange(start, end, step, unrolled)
 
 
 def _extremum(symbol: str) -> Callable[[Builder, Arguments], Value]:
@@ -391,8 +391,8 @@ def _extremum(symbol: str) -> Callable[[Builder, Arguments], Value]:
 
 def _abs(b: Builder, args: Arguments) -> Value:
     value = args["x"]
-    if isinstance(value, Constant) and isinstance(value.value, float):
-        return Constant(abs(value.value))
+    if isinstance(value, KernelConstant) and isinstance(value.value, float):
+        return KernelConstant(abs(value.value))
     if isinstance(value, Integer) and value.fixed:
         return integer(abs(value.value))
     if isinstance(value, Data) and value.dtype == uint8:
@@ -410,11 +410,11 @@ def _len(b: Builder, args: Arguments) -> Value:
 def _to_number(kind: type[int] | type[float]) -> Callable[[Builder, Arguments], Value]:
     def translate(b: Builder, args: Arguments) -> Value:
         value = args["x"]
-        number = value.value if isinstance(value, Constant) else b.fixed_integer(value, "the number")
+        number = value.value if isinstance(value, KernelConstant) else b.fixed_integer(value, "the number")
         if not isinstance(number, int | float):
             b.fail(f"{kind.__name__} of {value.describe()}")
         if kind is float:
-            return Constant(float(number))
+            return KernelConstant(float(number))
         if not isfinite(number):
             b.fail(f"int of {number}")
         return Integer(b.checked(Form.of(int(number))))
@@ -432,8 +432,8 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("num_programs", ("axis",), _num_programs),
         CeilingDivision("cdiv", ("dividend", "divisor"), _cdiv),
         Primitive("arange", ("start", "end"), _arange, {"end": NONE}),
-        Primitive("zeros", ("shape", "dtype"), _zeros, {"dtype": Constant(int32)}),
-        Primitive("full", ("shape", "value", "dtype"), _full, {"dtype": Constant(int32)}),
+        Primitive("zeros", ("shape", "dtype"), _zeros, {"dtype": KernelConstant(int32)}),
+        Primitive("full", ("shape", "value", "dtype"), _full, {"dtype": KernelConstant(int32)}),
         Primitive(
             "load",
             ("pointer", "mask", "other", "boundary_check"),

@@ -19,7 +19,7 @@ from compiler.language.dtypes import Dtype
 from compiler.language.forms import Form, TooLargeError
 from compiler.language.loops import Loops
 from compiler.language.names import KernelFunction, to_value
-from compiler.language.values import Argument, Constant, Integer, Pointer, Tuple, Value, integer
+from compiler.language.values import Argument, Integer, KernelConstant, Pointer, Tuple, Value, integer
 
 #: Kernel functions that call each other deeper than this are recursive.
 MAX_DEPTH = 32
@@ -68,7 +68,7 @@ class Translator(Loops):
         if isinstance(last, ast.Return) and last.value is not None:
             (value,) = self._operands(last, last.value)
             return value
-        return Constant(None)
+        return KernelConstant(None)
 
     def inline(self, function: KernelFunction, arguments: Mapping[str, Value]) -> Value:
         """Translates a call of another kernel function in place of the call."""
@@ -109,7 +109,7 @@ class Translator(Loops):
 
     def _do_AugAssign(self, statement: ast.AugAssign) -> None:  # noqa: N802
         if not isinstance(statement.target, ast.Name):
-            self._assign(statement.target, Constant(None))
+            self._assign(statement.target, KernelConstant(None))
             return
         name = ast.copy_location(ast.Name(statement.target.id, ast.Load()), statement.target)
         left, right = self._operands(statement, name, statement.value)
@@ -119,7 +119,7 @@ class Translator(Loops):
         b = self.builder
         if isinstance(target, ast.Name):
             if (
-                value == Constant(None)
+                value == KernelConstant(None)
                 and isinstance(b.node, ast.Assign)
                 and isinstance(b.node.value, ast.Call)
             ):
@@ -196,7 +196,7 @@ def translate(
         raise b.error("this expression is nested too deeply", "give parts of it names") from None
     except TooLargeError as error:
         raise b.error(str(error)) from None
-    if result != Constant(None):
+    if result != KernelConstant(None):
         b.fail(
             "a kernel that is launched returns nothing",
             "write results by baco.store",

@@ -25,7 +25,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Constant(Value):
+class KernelConstant(Value):
     """A compile-time value that is no integer: a bool, float, string, None or an element type."""
 
     value: bool | float | str | Dtype | None
@@ -73,7 +73,7 @@ class Tuple(Value):
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisTerm:
     """A dimension along which offsets change: element i lies at coefficient * (start + i).
 
     Attributes:
@@ -114,7 +114,7 @@ class Gather:
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """Offsets as a sum of a term per dimension, gathered terms, and a rest that is the same for the whole block.
 
     Attributes:
@@ -125,7 +125,7 @@ class Layout:
     """
 
     shape: tuple[int, ...]
-    axes: dict[int, Axis]
+    axes: dict[int, AxisTerm]
     rest: Form
     gathers: tuple[Gather, ...] = ()
 
@@ -142,7 +142,7 @@ class Layout:
 class Offsets(Value):
     """A block of integers with a known layout. It has no operation of its own: it is emitted where it is used."""
 
-    layout: Layout
+    layout: BlockLayout
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -261,7 +261,7 @@ class BlockPointer(Value):
 
 
 @dataclass(frozen=True)
-class Range(Value):
+class KernelRange(Value):
     """What `range(...)` gives; `unrolled` for `static_range`."""
 
     start: Form

@@ -1,6 +1,6 @@
 """A mapping as explicit code carries it out, in tensors: blocks, tiles, loops and copies.
 
-The counterpart of `compiler.styles.explicit.plan.Plan` for batches: the same clipping at the layer's bounds, the same
+The counterpart of `compiler.styles.explicit.plan.ExplicitPlan` for batches: the same clipping at the layer's bounds, the same
 merging of pixel rows, the same loops. Sums over all blocks or tiles along a dimension are exact, partial ones
 included, since what is summed up is a product of functions of single dimensions.
 """

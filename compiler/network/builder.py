@@ -12,7 +12,7 @@ import numpy as np
 from common.errors import InputError, Location
 from compiler.network.arithmetic import distinct, float32, saturate8
 from compiler.network.calibrate import Ranges
-from compiler.network.graph import Dtype, IntegerOperator, Map, QuantisedNetwork, Role, Value
+from compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, QuantisedNetwork, Role
 from compiler.network.parameters import Parameters
 from compiler.network.views import View, dense
 from workloads.network import Network, Operator, Tensor
@@ -43,7 +43,7 @@ class IntegerBuilder:
         self.parameters = parameters
         self.ranges = ranges
         self.scales = scales
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, IntegerTensor] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.operators: list[IntegerOperator] = []
         self.tensors: dict[str, View] = {}
@@ -104,7 +104,7 @@ class IntegerBuilder:
         while unique in self.values:
             number += 1
             unique = f"{name}~{number}"
-        self.values[unique] = Value(unique, tuple(shape), dtype, scale, role)
+        self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role)
         return dense(unique, shape)
 
     def constant(self, name: str, array: np.ndarray, scale: float = 1.0) -> View:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from common.errors import InputError
-from compiler.network.graph import IntegerOperator, Value
+from compiler.network.graph import IntegerOperator, IntegerTensor
 from compiler.network.lowering import LoweredNetwork
 from compiler.network.nests import nest_of
-from compiler.network.steps import Pointer, Region, Step, itemsize, pointer, region
+from compiler.network.steps import ByteRange, Step, ValueAddress, itemsize, pointer, region
 
 __all__ = ["add_checks"]
 
@@ -51,14 +51,14 @@ def _check(lowered: LoweredNetwork, op: IntegerOperator, expected: np.ndarray[An
     for part, data in (("parameters", words), ("name", text), ("expected", elements)):
         name = f"check.{op.name}.{part}"
         dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
-        lowered.values[name] = Value(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
+        lowered.values[name] = IntegerTensor(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
         lowered.constants[name] = data
-        read.append(Region(name, 0, data.nbytes))
+        read.append(ByteRange(name, 0, data.nbytes))
     found = region(op.output, lowered.values)
     return Step(
         op.name,
         "net_check",
-        (*(Pointer(one.value) for one in read), pointer(op.output, lowered.values)),
+        (*(ValueAddress(one.value) for one in read), pointer(op.output, lowered.values)),
         (*read, found),
         (),
     )

@@ -33,6 +33,7 @@ __all__ = [
     "Embedding",
     "Fill",
     "IntegerOperator",
+    "IntegerTensor",
     "Map",
     "MatMul",
     "MaxPool",
@@ -44,7 +45,6 @@ __all__ = [
     "Resize",
     "Rotation",
     "Softmax",
-    "Value",
 ]
 
 Dtype = Literal["int8", "int32", "int64"]
@@ -52,7 +52,7 @@ Role = Literal["input", "constant", "intermediate", "output"]
 
 
 @dataclass(frozen=True)
-class Value:
+class IntegerTensor:
     """A tensor in memory: a row-major block.
 
     Attributes:
@@ -401,7 +401,7 @@ class QuantisedNetwork:
     """
 
     name: str
-    values: Mapping[str, Value]
+    values: Mapping[str, IntegerTensor]
     operators: tuple[IntegerOperator, ...]
     constants: Mapping[str, np.ndarray]
     inputs: Mapping[str, View]

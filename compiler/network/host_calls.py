@@ -22,6 +22,7 @@ from compiler.network.graph import (
     Embedding,
     Fill,
     IntegerOperator,
+    IntegerTensor,
     Map,
     MatMul,
     MaxPool,
@@ -31,7 +32,6 @@ from compiler.network.graph import (
     Resize,
     Rotation,
     Softmax,
-    Value,
 )
 from compiler.network.nests import common, nest_of
 from compiler.network.steps import HostCall, itemsize
@@ -39,7 +39,7 @@ from compiler.network.views import View, dense
 
 __all__ = ["copy_call", "host_call"]
 
-Values = Mapping[str, Value]
+Values = Mapping[str, IntegerTensor]
 
 
 def host_call(operator: IntegerOperator, values: Values) -> HostCall:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compiler.host_core import LINE_BYTES, SETS, WAYS
 
-__all__ = ["HostWork", "Loops", "host_work", "line_misses"]
+__all__ = ["HostWork", "OperandWalk", "host_work", "line_misses"]
 
 #: Results that net_reduce advances together (host/rows.c).
 _TOTALS = 64
@@ -36,7 +36,7 @@ class HostWork:
 
 
 @dataclass(frozen=True)
-class Loops:
+class OperandWalk:
     """What an operand of a nest of loops touches.
 
     Attributes:
@@ -82,7 +82,7 @@ class Loops:
         return self.lines(level) <= sets * WAYS
 
 
-def line_misses(operands: Sequence[Loops]) -> float:
+def line_misses(operands: Sequence[OperandWalk]) -> float:
     """Lines that a nest of loops over several operands fetches; all have the same number of loops.
 
     What the inner loops touch is still there in the next round of a loop if it fits the cache.
@@ -159,7 +159,7 @@ def _elementwise(
         rows = math.prod(extents)
         dense = all(step == 1 for step in steps)
         loops = [
-            Loops(
+            OperandWalk(
                 words.places[operand],
                 (*extents, extent),
                 tuple(one * size[n] for one in (*strides[n], steps[n])),
@@ -187,7 +187,7 @@ def _softmax(function: str, words: _Words) -> HostWork:
     source, _, mask, target = words.places
     rows = math.prod(extents)
     used = [(source, 0), (target, 1)] + ([(mask, 2)] if mask is not None else [])
-    loops = [Loops(place, (*extents, extent), (*strides[n], steps[n])) for place, n in used]
+    loops = [OperandWalk(place, (*extents, extent), (*strides[n], steps[n])) for place, n in used]
     dense = steps[0] == steps[1] == 1
     variant = f"{function} {'masked' if mask is not None else 'dense' if dense else 'strided'}"
     # elements beyond those whose exponentials are kept, and those that no four are left for
@@ -203,7 +203,7 @@ def _normalise(function: str, words: _Words) -> HostWork:
     rows, parts = math.prod(extents), math.prod(inner)
     sizes = (1, 4, 8, 1)
     loops = [
-        Loops(
+        OperandWalk(
             words.places[n],
             (*extents, *inner, extent),
             tuple(one * sizes[n] for one in (*strides[n], *within[n], steps[n])),
@@ -230,7 +230,7 @@ def _reduce(function: str, words: _Words) -> HostWork:
         groups = outer * -(-many // _TOTALS)
         lanes = min(many, _TOTALS)
         order: tuple[int, ...] = (*extents, groups // outer, *inner, extent, lanes)
-        source = Loops(words.places[0], order, (*strides[0], lanes, *within, step, 1))
+        source = OperandWalk(words.places[0], order, (*strides[0], lanes, *within, step, 1))
         visits, variant = groups * parts * extent, "together"
         at = words.places[0][1] if isinstance(words.places[0], tuple) else 0
         aligned = all(one % 8 == 0 for one in (at, *strides[0], *within, step))
@@ -238,9 +238,9 @@ def _reduce(function: str, words: _Words) -> HostWork:
             quick = many // _TOTALS * _TOTALS / many
     else:
         order = (*extents, many, *inner, extent)
-        source = Loops(words.places[0], order, (*strides[0], from_step, *within, step))
+        source = OperandWalk(words.places[0], order, (*strides[0], from_step, *within, step))
         visits, variant = results * parts, "single"
-    target = Loops(words.places[1], (*extents, many), (*strides[1], to_step))
+    target = OperandWalk(words.places[1], (*extents, many), (*strides[1], to_step))
     elements = results * parts * extent
     amounts = _amounts(
         results=results, visits=visits, elements=elements * (1 - quick), quick_elements=elements * quick
@@ -255,8 +255,8 @@ def _argmax(function: str, words: _Words) -> HostWork:
     extents, strides = words.walk(2)
     extent, step = words.take(2)
     rows = math.prod(extents)
-    source = Loops(words.places[0], (*extents, extent), (*strides[0], step))
-    target = Loops(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)
+    source = OperandWalk(words.places[0], (*extents, extent), (*strides[0], step))
+    target = OperandWalk(words.places[1], extents, tuple(4 * one for one in strides[1]), 4)
     return HostWork(
         function, _amounts(rows=rows, elements=rows * extent), line_misses([source]) + line_misses([target])
     )
@@ -274,8 +274,8 @@ def _pool(function: str, words: _Words) -> HostWork:
     ]
     down, across = sum(inside[: kernel[0]]), sum(inside[kernel[0] :])
     pixels = images * rows * columns
-    lines = Loops(0, (images, height, width, channels), tuple(source)).lines(0)
-    lines += Loops(1, (images, rows, columns, channels), tuple(target)).lines(0)
+    lines = OperandWalk(0, (images, height, width, channels), tuple(source)).lines(0)
+    lines += OperandWalk(1, (images, rows, columns, channels), tuple(target)).lines(0)
     amounts = _amounts(
         pixels=pixels,
         results=pixels * channels,
@@ -288,8 +288,8 @@ def _pool(function: str, words: _Words) -> HostWork:
 def _resize(function: str, words: _Words) -> HostWork:
     images, rows, columns, channels, height, width = words.take(6)
     source, target = words.take(4), words.take(4)
-    lines = Loops(0, (images, height, width, channels), tuple(source)).lines(0)
-    lines += Loops(1, (images, rows, columns, channels), tuple(target)).lines(0)
+    lines = OperandWalk(0, (images, height, width, channels), tuple(source)).lines(0)
+    lines += OperandWalk(1, (images, rows, columns, channels), tuple(target)).lines(0)
     pixels = images * rows * columns
     return HostWork(function, _amounts(pixels=pixels, elements=pixels * channels), lines)
 
@@ -299,10 +299,10 @@ def _embed(function: str, words: _Words) -> HostWork:
     features, from_step, to_step, entries, row_step = words.take(5)
     rows = math.prod(extents)
     # indices are scattered: every row of the table comes anew, unless all of them stay in the cache
-    each = Loops(0, (features,), (from_step,)).lines(0)
+    each = OperandWalk(0, (features,), (from_step,)).lines(0)
     lines = each * (min(rows, entries) if entries * each <= SETS * WAYS // 2 else rows)
-    lines += line_misses([Loops(2, (*extents, features), (*strides[1], to_step))])
-    lines += Loops(1, extents, tuple(4 * one for one in strides[0]), 4).lines(0)
+    lines += line_misses([OperandWalk(2, (*extents, features), (*strides[1], to_step))])
+    lines += OperandWalk(1, extents, tuple(4 * one for one in strides[0]), 4).lines(0)
     dense = from_step == to_step == 1
     aligned = row_step % 8 == 0 and all(one % 8 == 0 for one in strides[1])
     variant = "words" if dense and aligned else "bytes" if dense else "strided"
@@ -315,7 +315,7 @@ def _rotate(function: str, words: _Words) -> HostWork:
     rows = math.prod(extents)
     sizes = (1, 4, 4, 1)
     loops = [
-        Loops(
+        OperandWalk(
             words.places[n],
             (*extents, pairs),
             tuple(one * sizes[n] for one in (*strides[n], steps[n])),
@@ -333,9 +333,9 @@ def _matmul(function: str, words: _Words) -> HostWork:
     left, right, target = words.take(2), words.take(2), words.take(2)
     order = (*extents, rows, columns, depth)
     loops = [
-        Loops(words.places[0], order, (*strides[0], left[0], 0, left[1])),
-        Loops(words.places[1], order, (*strides[1], 0, right[1], right[0])),
-        Loops(words.places[3], order, (*strides[2], target[0], target[1], 0)),
+        OperandWalk(words.places[0], order, (*strides[0], left[0], 0, left[1])),
+        OperandWalk(words.places[1], order, (*strides[1], 0, right[1], right[0])),
+        OperandWalk(words.places[3], order, (*strides[2], target[0], target[1], 0)),
     ]
     results = math.prod(extents) * rows * columns
     return HostWork(function, _amounts(results=results, macs=results * depth), line_misses(loops))
@@ -347,9 +347,9 @@ def _convolve(function: str, words: _Words) -> HostWork:
     words.take(6)
     source, weight, target = words.take(4), words.take(4), words.take(4)
     results = images * rows * columns * groups * outs
-    lines = Loops(0, (images, height, width, groups * ins), tuple(source)).lines(0)
-    lines += Loops(1, (taps_h, taps_w, ins, groups * outs), tuple(weight)).lines(0)
-    lines += Loops(2, (images, rows, columns, groups * outs), tuple(target)).lines(0)
+    lines = OperandWalk(0, (images, height, width, groups * ins), tuple(source)).lines(0)
+    lines += OperandWalk(1, (taps_h, taps_w, ins, groups * outs), tuple(weight)).lines(0)
+    lines += OperandWalk(2, (images, rows, columns, groups * outs), tuple(target)).lines(0)
     taps = results * taps_h * taps_w
     return HostWork(function, _amounts(results=results, taps=taps, macs=taps * ins), lines)
 
@@ -358,7 +358,7 @@ def _check(function: str, words: _Words) -> HostWork:
     extents, strides = words.walk(1)
     extent, step, size = words.take(3)
     rows = math.prod(extents)
-    found = Loops(1, (*extents, extent), tuple(one * size for one in (*strides[0], step)), size)
+    found = OperandWalk(1, (*extents, extent), tuple(one * size for one in (*strides[0], step)), size)
     lines = line_misses([found]) + rows * extent * size / LINE_BYTES
     return HostWork(f"{function} {size}", _amounts(rows=rows, elements=rows * extent), lines)
 

@@ -23,6 +23,7 @@ from compiler.network.graph import (
     BinaryTable,
     Convolution,
     IntegerOperator,
+    IntegerTensor,
     Map,
     MatMul,
     MaxPool,
@@ -30,7 +31,6 @@ from compiler.network.graph import (
     Normalisation,
     QuantisedNetwork,
     Softmax,
-    Value,
 )
 from compiler.network.host_calls import copy_call, host_call
 from compiler.network.layers import (
@@ -44,10 +44,10 @@ from compiler.network.layers import (
 from compiler.network.pooling import plan_max_pool
 from compiler.network.steps import (
     Argument,
+    ByteRange,
     HostCall,
-    Pointer,
-    Region,
     Step,
+    ValueAddress,
     itemsize,
     pointer,
     region,
@@ -95,7 +95,7 @@ class LoweredNetwork:
 
     network: QuantisedNetwork
     steps: list[Step] = field(default_factory=list)
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, IntegerTensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     layers: dict[str, LayerCode] = field(default_factory=dict)
     additions: dict[str, AdditionCode] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class _Lowering:
         self.network, self.accelerator = network, accelerator
         self._schedule = schedule
         self.result = LoweredNetwork(network)
-        self.values: dict[str, Value] = dict(network.values)
+        self.values: dict[str, IntegerTensor] = dict(network.values)
         self._data: dict[str, np.ndarray] = dict(network.constants)
         self._layer_names: dict[Layer, str | None] = {}
         self._addition_names: dict[AdditionCode, str] = {}
@@ -386,8 +386,8 @@ class _Lowering:
         self,
         function: str,
         arguments: Sequence[Argument],
-        reads: Sequence[Region],
-        writes: Sequence[Region],
+        reads: Sequence[ByteRange],
+        writes: Sequence[ByteRange],
         accelerator: bool = False,
         host: bool = True,
     ) -> None:
@@ -395,12 +395,12 @@ class _Lowering:
             Step(self._operator, function, tuple(arguments), tuple(reads), tuple(writes), accelerator, host)
         )
 
-    def _pointer(self, view: View, offset: int = 0) -> Pointer:
+    def _pointer(self, view: View, offset: int = 0) -> ValueAddress:
         self._use(view.value)
         at = pointer(view, self.values)
-        return Pointer(at.value, at.offset + offset * itemsize(self.values[view.value]))
+        return ValueAddress(at.value, at.offset + offset * itemsize(self.values[view.value]))
 
-    def _region(self, view: View) -> Region:
+    def _region(self, view: View) -> ByteRange:
         return region(view, self.values)
 
     def _use(self, name: str) -> None:
@@ -415,7 +415,7 @@ class _Lowering:
     def _add_constant(self, name: str, data: np.ndarray) -> View:
         if name not in self.values:
             dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
-            self.values[name] = Value(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
+            self.values[name] = IntegerTensor(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
             self._data[name] = data
         return dense(name, data.shape)
 
@@ -456,12 +456,12 @@ class _Lowering:
 
     def _temporary(self, shape: Sequence[int], like: View) -> View:
         name = f"{self._operator}.temporary{len(self.values)}"
-        self.values[name] = Value(name, tuple(shape), self.values[like.value].dtype)
+        self.values[name] = IntegerTensor(name, tuple(shape), self.values[like.value].dtype)
         return dense(name, shape)
 
     def _workspace(self, nbytes: int) -> View:
         name = f"{self._operator}.workspace{len(self.values)}"
-        self.values[name] = Value(name, (nbytes,))
+        self.values[name] = IntegerTensor(name, (nbytes,))
         return dense(name, (nbytes,))
 
     def _copied(self, view: View) -> View:

@@ -14,7 +14,7 @@ from compiler.codegen.buffer import Buffer
 from compiler.network.image import constant_image
 from compiler.network.lowering import LoweredNetwork
 from compiler.network.memory_plan import MemoryPlan
-from compiler.network.steps import Pointer, Region
+from compiler.network.steps import ByteRange, ValueAddress
 
 __all__ = ["ACTIVATIONS", "CONSTANTS", "Placement", "place"]
 
@@ -41,12 +41,12 @@ class Placement:
     image: Array
     places: Mapping[str, tuple[int, int]]
 
-    def address(self, pointer: Pointer) -> tuple[int, int]:
+    def address(self, pointer: ValueAddress) -> tuple[int, int]:
         """Number of the buffer and offset in it."""
         buffer, offset = self.places[pointer.value]
         return buffer, offset + pointer.offset
 
-    def span(self, region: Region) -> tuple[int, int]:
+    def span(self, region: ByteRange) -> tuple[int, int]:
         """The bytes of a region in a numbering of all bytes of all buffers."""
         buffer, offset = self.places[region.value]
         start = sum(one.nbytes + _GAP for one in self.buffers[:buffer]) + offset

@@ -25,7 +25,7 @@ from compiler.network.addition import MOVE_BYTES, AdditionCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowering import LoweredNetwork
-from compiler.network.steps import Pointer, Step, StepCost
+from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 
 __all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
@@ -130,10 +130,10 @@ def _read(accelerator: Accelerator, rows: float, columns: int, pitch: int) -> fl
 
 def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:
     parameters, *operands = step.arguments
-    assert isinstance(parameters, Pointer)
+    assert isinstance(parameters, ValueAddress)
     words: Sequence[int] = lowered.constants[parameters.value].tolist()
     places = [
-        (lowered.in_place.get(one.value, one.value), one.offset) if isinstance(one, Pointer) else None
+        (lowered.in_place.get(one.value, one.value), one.offset) if isinstance(one, ValueAddress) else None
         for one in operands
     ]
     work = host_work(step.function, words, places)

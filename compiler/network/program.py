@@ -16,11 +16,11 @@ from compiler.layers.layer import Layer
 from compiler.network.addition import addition_rows
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network, step_labels
-from compiler.network.graph import QuantisedNetwork, Value
+from compiler.network.graph import IntegerTensor, QuantisedNetwork
 from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
-from compiler.network.steps import Pointer, itemsize
+from compiler.network.steps import ValueAddress, itemsize
 from compiler.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class NetworkProgram:
         """How many steps wait for what came before them."""
         return sum(self.waits)
 
-    def address(self, pointer: Pointer) -> int:
+    def address(self, pointer: ValueAddress) -> int:
         """Byte address in main memory."""
         buffer, offset = self.placement.address(pointer)
         return self.program.symbols[self.placement.buffers[buffer].name] + offset
@@ -219,7 +219,7 @@ def _lifetimes(lowered: LoweredNetwork) -> list[Lifetime]:
     ]
 
 
-def _nbytes(value: Value) -> int:
+def _nbytes(value: IntegerTensor) -> int:
     return int(np.prod(value.shape, dtype=np.int64)) * itemsize(value)
 
 

@@ -48,7 +48,7 @@ def reference(network: g.QuantisedNetwork, inputs: Mapping[str, Array]) -> dict[
     return values
 
 
-def _input(network: g.QuantisedNetwork, value: g.Value, inputs: Mapping[str, Array]) -> Array:
+def _input(network: g.QuantisedNetwork, value: g.IntegerTensor, inputs: Mapping[str, Array]) -> Array:
     where = Location(network.name, node=value.name)
     if value.name not in inputs:
         raise InputError(f"the input '{value.name}' is missing", location=where)

@@ -9,14 +9,24 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from accel.config import Accelerator
-from compiler.network.graph import Value
+from compiler.network.graph import IntegerTensor
 from compiler.network.views import View
 
-__all__ = ["Argument", "HostCall", "Pointer", "Region", "Step", "StepCost", "itemsize", "pointer", "region"]
+__all__ = [
+    "Argument",
+    "ByteRange",
+    "HostCall",
+    "Step",
+    "StepCost",
+    "ValueAddress",
+    "itemsize",
+    "pointer",
+    "region",
+]
 
 
 @dataclass(frozen=True)
-class Pointer:
+class ValueAddress:
     """A byte address: `offset` bytes into a value."""
 
     value: str
@@ -24,11 +34,11 @@ class Pointer:
 
 
 #: What a call passes: an address, or a number (0: no such operand).
-Argument: TypeAlias = Pointer | int
+Argument: TypeAlias = ValueAddress | int
 
 
 @dataclass(frozen=True)
-class Region:
+class ByteRange:
     """Bytes [start, stop) of a value."""
 
     value: str
@@ -52,8 +62,8 @@ class Step:
     operator: str
     function: str
     arguments: tuple[Argument, ...]
-    reads: tuple[Region, ...]
-    writes: tuple[Region, ...]
+    reads: tuple[ByteRange, ...]
+    writes: tuple[ByteRange, ...]
     accelerator: bool = False
     host: bool = True
 
@@ -105,20 +115,20 @@ class HostCall:
     extra: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def itemsize(value: Value) -> int:
+def itemsize(value: IntegerTensor) -> int:
     """Bytes of an element."""
     return int(np.dtype(value.dtype).itemsize)
 
 
-def pointer(view: View, values: Mapping[str, Value]) -> Pointer:
+def pointer(view: View, values: Mapping[str, IntegerTensor]) -> ValueAddress:
     """Address of a view's first element."""
-    return Pointer(view.value, view.offset * itemsize(values[view.value]))
+    return ValueAddress(view.value, view.offset * itemsize(values[view.value]))
 
 
-def region(view: View, values: Mapping[str, Value]) -> Region:
+def region(view: View, values: Mapping[str, IntegerTensor]) -> ByteRange:
     """The bytes between the first and the last element of a view."""
     reach = [(size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True)]
     low = view.offset + sum(one for one in reach if one < 0)
     high = view.offset + sum(one for one in reach if one > 0) + 1
     size = itemsize(values[view.value])
-    return Region(view.value, low * size, high * size)
+    return ByteRange(view.value, low * size, high * size)

@@ -21,7 +21,7 @@ _LARGEST_SUM = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Window:
+class ConvolutionGeometry:
     """Geometry of a convolution, (height, width)."""
 
     stride: tuple[int, int]
@@ -131,7 +131,7 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     shift = np.zeros(kernel.shape[0])
     if isinstance(bias, Parameter):
         shift = shift + b.parameters(bias).reshape(-1)
-    window = Window(
+    window = ConvolutionGeometry(
         _pair(a["stride"]),
         _pair(tuple(padding), 0),
         _pair(a["dilation"]),
@@ -164,7 +164,7 @@ def convolve(
     source: View,
     weight: np.ndarray,
     bias: np.ndarray,
-    window: Window,
+    window: ConvolutionGeometry,
     output: View,
 ) -> None:
     """Emit one convolution.
@@ -211,7 +211,7 @@ def batchnorm(b: IntegerBuilder, op: Operator) -> None:
     source = image_of(b, b.operand(op.semantics.operands[0], op), op)
     raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     size = (source.shape[1], source.shape[2])
-    window = Window((1, 1), (0, 0), (1, 1), size, factor.size)
+    window = ConvolutionGeometry((1, 1), (0, 0), (1, 1), size, factor.size)
     weight = factor.reshape(1, 1, 1, -1)
     convolve(b, op.name, op, e, source, weight, shift, window, stored_image(raw))
     clip(b, e, raw, final)

@@ -9,7 +9,14 @@ import numpy as np
 from compiler.network.builder import CHANNELS_LAST, IntegerBuilder
 from compiler.network.fusion import Epilogue, follow
 from compiler.network.graph import Map
-from compiler.network.tensor_operators import Window, clip, convolve, image_of, result, stored_image
+from compiler.network.tensor_operators import (
+    ConvolutionGeometry,
+    clip,
+    convolve,
+    image_of,
+    result,
+    stored_image,
+)
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
 from workloads.semantics import Parameter, Semantics
@@ -117,7 +124,7 @@ def _emit_phase(
         raise b.error(op, "outputs of this transposed convolution lie wholly outside its input")
     if any(starts):
         read = image_of_part(b, source.sliced(starts, extents, [1] * 4), op)
-    window = Window(
+    window = ConvolutionGeometry(
         (1, 1),
         (max(0, -rows.offsets[0]), max(0, -columns.offsets[0])),
         (rows.step, columns.step),

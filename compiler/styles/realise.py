@@ -31,9 +31,10 @@ from compiler.schedules.schedule import (
     LoopWsSchedule,
     Schedule,
 )
+from compiler.schedules.trip import Trip
 from compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
 from compiler.styles.macros.loop_ws import Product, as_product, check_loop_ws
-from compiler.styles.macros.reuse import Trip, plan_reuse
+from compiler.styles.macros.reuse import plan_reuse
 from compiler.styles.packed import packed_layer
 from workloads.problem import DIMS
 
@@ -195,7 +196,7 @@ def _product_form(
 
 def _kept(loops: list[Trip], relevant: str, others: str) -> bool:
     """Whether an operand that the axes `relevant` choose serves several runs of the loops `others`."""
-    counts = {trip.axis: trip.count for trip in loops}
+    counts = {trip.name: trip.count for trip in loops}
     return any(counts[axis] > 1 for axis in others) and plan_reuse(loops, relevant) is not None
 
 

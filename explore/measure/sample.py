@@ -20,7 +20,7 @@ from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
 from compiler.schedules.text import mapping_text, parse_mapping_text
 from compiler.styles import workspaces
-from compiler.styles.explicit.plan import REDUCTION, RESULT, Plan, make_plan
+from compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
 from compiler.styles.realise import realise
 from workloads.problem import DIMS
 
@@ -204,7 +204,7 @@ def guess(layer: Layer, mapping: Mapping, accelerator: Accelerator, *, macro: bo
     return Guess(compute=passes * waves, load=load, store=store, issue=issue)
 
 
-def _fills(plan: Plan, tensor: str) -> int:
+def _fills(plan: ExplicitPlan, tensor: str) -> int:
     """How often a tile of W or I is loaded."""
     last = plan.innermost(plan.changes(tensor))
     return 1 if last is None else math.prod(trip.count for trip in plan.blocks[: last + 1])

@@ -16,7 +16,7 @@ import numpy as np
 
 from common.errors import InputError
 from compiler.network.program import NetworkProgram
-from compiler.network.steps import Pointer, Region, itemsize, region
+from compiler.network.steps import ByteRange, ValueAddress, itemsize, region
 from compiler.network.views import View
 
 __all__ = ["Boundary", "Mismatch", "boundaries", "compare"]
@@ -38,7 +38,7 @@ class Boundary:
 
     operator: str
     view: View
-    region: Region
+    region: ByteRange
     address: int
     step: int
 
@@ -95,7 +95,7 @@ def boundaries(built: NetworkProgram) -> list[Boundary]:
                     op.name,
                     view,
                     bytes_of,
-                    built.address(Pointer(view.value, bytes_of.start)),
+                    built.address(ValueAddress(view.value, bytes_of.start)),
                     max(_complete(built, number) for number in numbers),
                 )
             )

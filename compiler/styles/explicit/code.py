@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.ir.emit import Condition, Emitter, Number, Variable
+from compiler.ir.emit import Cell, Condition, Emitter, Number
 from compiler.layers.layer import Layer, Layout
 from compiler.layers.operands import Operands
 from compiler.mapping.nest import Mapping
-from compiler.styles.explicit.jobs import Job, Pace, Turns
+from compiler.styles.explicit.jobs import MoveJob, Pace, Turns
 from compiler.styles.explicit.loads import InputLoads, WeightLoads
-from compiler.styles.explicit.memory import LocalMemory, Region, allocate
+from compiler.styles.explicit.memory import LocalMemory, TileCopies, allocate
 from compiler.styles.explicit.passes import Passes
-from compiler.styles.explicit.place import Place, Step, following
-from compiler.styles.explicit.plan import Plan, make_plan
+from compiler.styles.explicit.place import Advance, Place, following
+from compiler.styles.explicit.plan import ExplicitPlan, make_plan
 from compiler.styles.explicit.pool import UNPOOLED, check_pool, emit_pool, pools_on_the_way
 from compiler.styles.explicit.results import PARTIAL_SUMS, Results, spill_bytes
 from compiler.styles.explicit.weights import TRANSPOSED, emit_transposed
@@ -46,7 +46,7 @@ class Preparation:
         transposed: the host transposes the weights into a workspace first.
     """
 
-    plan: Plan
+    plan: ExplicitPlan
     memory: LocalMemory
     pooled_after: bool
     transposed: bool
@@ -166,7 +166,7 @@ def emit_explicit(
 class _Half:
     """Which copy of a region is in use: its first row, now and for what comes next."""
 
-    def __init__(self, e: Emitter, region: Region) -> None:
+    def __init__(self, e: Emitter, region: TileCopies) -> None:
         self._e, self._region = e, region
         self._row = e.variable(region.starts[0]) if region.distance else None
 
@@ -190,10 +190,10 @@ class _Operand:
     def __init__(
         self,
         e: Emitter,
-        plan: Plan,
+        plan: ExplicitPlan,
         tensor: str,
         loads: WeightLoads | InputLoads,
-        region: Region,
+        region: TileCopies,
         *,
         at_once: bool,
     ) -> None:
@@ -202,7 +202,7 @@ class _Operand:
         self.ahead = len(region.starts) > 1
         self.place = plan.innermost(plan.changes(tensor))
         self.job = loads.job(whole=not self.ahead or at_once)
-        self.due: Variable | None = None
+        self.due: Cell | None = None
 
     def begin(self, numbers: Sequence[Number]) -> None:
         """Before all visits: load the first tile, unless every block loads its own."""
@@ -219,14 +219,14 @@ class _Operand:
             with self.e.when(self.e.compare("ne", self.due.get(), 0)):
                 self.job.start([*numbers, self.half.row])
 
-    def prefetch(self, step: Step) -> None:
+    def prefetch(self, step: Advance) -> None:
         """Start to load the next block's tile into the other copy, if it is another one."""
         if self.ahead and self.place is not None:
             go = self.e.both(self._not(step.over), step.touched[self.place])
             with self.e.when(go):
                 self.job.start([*step.numbers, self.half.other])
 
-    def advance(self, step: Step, leaves: Condition) -> None:
+    def advance(self, step: Advance, leaves: Condition) -> None:
         """From one visit to the next; `leaves` if that is in another block."""
         if self.place is None:
             return
@@ -245,7 +245,7 @@ class _Operand:
 class _Program:
     """The loop over visits."""
 
-    def __init__(self, e: Emitter, plan: Plan, memory: LocalMemory, operands: Operands) -> None:
+    def __init__(self, e: Emitter, plan: ExplicitPlan, memory: LocalMemory, operands: Operands) -> None:
         self.e, self.plan = e, plan
         self.single = plan.visits == 1
         self.passes = Passes(e, plan)
@@ -261,7 +261,7 @@ class _Program:
             # gained by spreading moves, which costs the host core more than the moves themselves
             return moves <= room or visits * self.passes.count <= a.execute_entries
 
-        def operand(tensor: str, loads: WeightLoads | InputLoads, region: Region) -> _Operand:
+        def operand(tensor: str, loads: WeightLoads | InputLoads, region: TileCopies) -> _Operand:
             few = at_once(loads.steps, a.load_entries // 2, self.visits_in_block)
             return _Operand(e, plan, tensor, loads, region, at_once=few)
 
@@ -282,7 +282,7 @@ class _Program:
         self.stores[True] = self.stores[False]
         if plan.spills and not self.results.same_store:
             self.stores[True] = self.results.store_job(sums=True, whole=stored_at_once)
-        self.opening: dict[str, Job] = {}
+        self.opening: dict[str, MoveJob] = {}
         for at, kind in enumerate(kinds):
             onto = kind == "residual" and at > 0
             after = self.stores[False] if self.ahead else None
@@ -329,7 +329,7 @@ class _Program:
             job.finish()
 
     @property
-    def _only_opening(self) -> Job:
+    def _only_opening(self) -> MoveJob:
         return next(iter(self.opening.values()))
 
     def _visit(self, pace: Pace) -> None:
@@ -352,7 +352,7 @@ class _Program:
         if not self.single:
             self._advance(place, next_block, next_tile)
 
-    def _begin_block(self, numbers: Sequence[Number], step: Step) -> None:
+    def _begin_block(self, numbers: Sequence[Number], step: Advance) -> None:
         e = self.e
         if self.fence_due is not None:
             with e.when(e.compare("ne", self.fence_due.get(), 0)):
@@ -364,7 +364,7 @@ class _Program:
         for operand in (self.inputs, self.weights):
             operand.prefetch(step)
 
-    def _open(self, place: Place, next_block: Step, next_tile: Step) -> None:
+    def _open(self, place: Place, next_block: Advance, next_tile: Advance) -> None:
         """Bring what the tile begins with."""
         e = self.e
         if not self.opening:
@@ -415,15 +415,15 @@ class _Program:
                     self.stores[sums].start(parameters)
 
     @property
-    def _stores(self) -> list[Job]:
+    def _stores(self) -> list[MoveJob]:
         return list({id(job): job for job in self.stores.values()}.values())
 
     # ---------------------------------------------------------------- from visit to visit
 
-    def _ends(self, next_block: Step, next_tile: Step) -> Condition:
+    def _ends(self, next_block: Advance, next_tile: Advance) -> Condition:
         return self.e.both(next_block.over, next_tile.over)
 
-    def _next(self, place: Place, next_block: Step, next_tile: Step) -> Place:
+    def _next(self, place: Place, next_block: Advance, next_tile: Advance) -> Place:
         """The place of the next visit."""
         e = self.e
         blocks = [
@@ -432,7 +432,7 @@ class _Program:
         ]
         return Place.of(e, self.plan, [*blocks, *next_tile.numbers])
 
-    def _advance(self, place: Place, next_block: Step, next_tile: Step) -> None:
+    def _advance(self, place: Place, next_block: Advance, next_tile: Advance) -> None:
         after = self._next(place, next_block, next_tile)
         for operand in (self.inputs, self.weights):
             operand.advance(next_block, next_tile.over)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compiler.ir.emit import Condition, Emitter, Number, Variable
+from compiler.ir.emit import Cell, Condition, Emitter, Number
 
-__all__ = ["Job", "Pace", "Turns"]
+__all__ = ["MoveJob", "Pace", "Turns"]
 
 #: Writes the moves of one step, from the job's parameters and loop numbers.
 Body = Callable[[Sequence[Number], Sequence[Number]], None]
@@ -20,7 +20,7 @@ Body = Callable[[Sequence[Number], Sequence[Number]], None]
 Bounds = Callable[[Sequence[Number]], Sequence[Number]]
 
 
-class Job:
+class MoveJob:
     """A nest of loops around a few moves.
 
     Args:
@@ -41,15 +41,15 @@ class Job:
         body: Body,
         *,
         whole: bool,
-        after: Job | None = None,
+        after: MoveJob | None = None,
     ) -> None:
         self._e, self._bounds, self._body, self._after = e, bounds, body, after
         # of the innermost loop, where nothing is clipped
         inner = bounds([0] * parameters)[-1]
         self.run = inner if isinstance(inner, int) else 1
-        self._parameters: list[Variable] = []
-        self._at: list[Variable] = []
-        self._active: Variable | None = None
+        self._parameters: list[Cell] = []
+        self._at: list[Cell] = []
+        self._active: Cell | None = None
         if not whole:
             self._parameters = [e.variable(0) for _ in range(parameters)]
             self._at = [e.variable(0) for _ in range(loops)]
@@ -157,7 +157,7 @@ class Turns:
             themselves, but long rows keep the passes behind them waiting.
     """
 
-    jobs: Sequence[Job]
+    jobs: Sequence[MoveJob]
     steps: int
     beats: int
     together: int = 1

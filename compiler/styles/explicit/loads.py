@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from compiler.ir.emit import Condition, Emitter, Number
 from compiler.layers.operands import Operands
-from compiler.styles.explicit.jobs import Job
+from compiler.styles.explicit.jobs import MoveJob
 from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import LARGEST_STRIDE, Axis, Plan
+from compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan, ImageAxis
 
 __all__ = ["InputLoads", "WeightLoads"]
 
@@ -21,7 +21,7 @@ class WeightLoads:
     in a row instead.
     """
 
-    def __init__(self, e: Emitter, plan: Plan, operands: Operands) -> None:
+    def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         self._e, self._plan, self._operands = e, plan, operands
         problem, block = plan.layer.problem, plan.block
         self._transposed = plan.layer.weights_transposed
@@ -64,10 +64,10 @@ class WeightLoads:
             total *= bound
         return total
 
-    def job(self, *, whole: bool) -> Job:
+    def job(self, *, whole: bool) -> MoveJob:
         """A job to load a block; started with `Place.numbers` over blocks and the first scratchpad row."""
         loops = len(self._bounds([*(0 for _ in self._plan.blocks), 0]))
-        return Job(self._e, len(self._plan.blocks) + 1, loops, self._bounds, self._body, whole=whole)
+        return MoveJob(self._e, len(self._plan.blocks) + 1, loops, self._bounds, self._body, whole=whole)
 
     def _place(self, parameters: Sequence[Number]) -> Place:
         return Place.of(self._e, self._plan, parameters[:-1])
@@ -152,7 +152,7 @@ class InputLoads:
     A row of the scratchpad holds `depth` channels of one pixel; pixels outside the image are loads of zeros.
     """
 
-    def __init__(self, e: Emitter, plan: Plan, operands: Operands) -> None:
+    def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         self._e, self._plan, self._operands = e, plan, operands
         wide = plan.pixels_in <= LARGEST_STRIDE and plan.depth == plan.accelerator.dim
         self._blocks = plan.load_blocks if wide else 1
@@ -186,11 +186,11 @@ class InputLoads:
             total *= bound
         return total
 
-    def job(self, *, whole: bool) -> Job:
+    def job(self, *, whole: bool) -> MoveJob:
         """A job to load a block; started with `Place.numbers` over blocks and the first scratchpad row."""
-        return Job(self._e, len(self._plan.blocks) + 1, 4, self._bounds, self._body, whole=whole)
+        return MoveJob(self._e, len(self._plan.blocks) + 1, 4, self._bounds, self._body, whole=whole)
 
-    def _positions(self, place: Place, axis: Axis, results: str, window: str) -> Number:
+    def _positions(self, place: Place, axis: ImageAxis, results: str, window: str) -> Number:
         """Positions of an axis that this block needs."""
         e = self._e
         return e.add(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.errors import InfeasibleError
-from compiler.styles.explicit.plan import Plan
+from compiler.styles.explicit.plan import ExplicitPlan
 
-__all__ = ["LocalMemory", "Region", "allocate"]
+__all__ = ["LocalMemory", "TileCopies", "allocate"]
 
 
 @dataclass(frozen=True)
-class Region:
+class TileCopies:
     """Copies of one tile.
 
     Attributes:
@@ -48,9 +48,9 @@ class LocalMemory:
         scratchpad_rows, accumulator_rows: capacities.
     """
 
-    weights: Region
-    inputs: Region
-    results: Region
+    weights: TileCopies
+    inputs: TileCopies
+    results: TileCopies
     scratchpad_rows: int
     accumulator_rows: int
 
@@ -71,7 +71,7 @@ class LocalMemory:
         )
 
 
-def allocate(plan: Plan) -> LocalMemory:
+def allocate(plan: ExplicitPlan) -> LocalMemory:
     """Rows for every tile. Raises InfeasibleError naming the memory and by how much it is too small.
 
     A pass reads A and B at once, and they may not meet in one bank: in Gemmini banks are quarters (or so) of the
@@ -92,9 +92,9 @@ def allocate(plan: Plan) -> LocalMemory:
         inputs = [i * copy for copy in range(copies_i)]
         weights = [a.scratchpad_rows - w * (copies_w - copy) for copy in range(copies_w)]
     return LocalMemory(
-        Region("W", tuple(weights), w),
-        Region("I", tuple(inputs), i),
-        Region("O", tuple(a.accumulator_rows // 2 * copy for copy in range(copies_o)), o),
+        TileCopies("W", tuple(weights), w),
+        TileCopies("I", tuple(inputs), i),
+        TileCopies("O", tuple(a.accumulator_rows // 2 * copy for copy in range(copies_o)), o),
         a.scratchpad_rows,
         a.accumulator_rows,
     )

@@ -12,7 +12,7 @@ from common.errors import InfeasibleError
 from compiler.ir.emit import Condition, Emitter, Number
 from compiler.styles.explicit.jobs import Pace
 from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import LARGEST_STRIDE, Plan
+from compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan
 
 __all__ = ["Passes"]
 
@@ -47,7 +47,7 @@ class Passes:
     takes fewer passes.
     """
 
-    def __init__(self, e: Emitter, plan: Plan) -> None:
+    def __init__(self, e: Emitter, plan: ExplicitPlan) -> None:
         self._e, self._plan = e, plan
         tile, dim = plan.tile, plan.accelerator.dim
         line, image = plan.column.extent, plan.row.extent * plan.column.extent

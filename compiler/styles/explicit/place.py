@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.ir.emit import Condition, Emitter, Number
-from compiler.styles.explicit.plan import GROUP, REDUCTION, Plan
+from compiler.styles.explicit.plan import GROUP, REDUCTION, ExplicitPlan
 
-__all__ = ["Place", "Step", "following"]
+__all__ = ["Advance", "Place", "following"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Place:
     """
 
     e: Emitter
-    plan: Plan
+    plan: ExplicitPlan
     blocks: Dictionary[str, Number]
     tiles: Dictionary[str, Number]
 
@@ -32,7 +32,7 @@ class Place:
         return [*self.blocks.values(), *self.tiles.values()]
 
     @staticmethod
-    def of(e: Emitter, plan: Plan, numbers: Sequence[Number]) -> Place:
+    def of(e: Emitter, plan: ExplicitPlan, numbers: Sequence[Number]) -> Place:
         """The place with the given numbers, in the order of `numbers`; those over tiles may be left out (0)."""
         n = len(plan.blocks)
         rest = numbers[n:] or [0] * len(plan.tiles)
@@ -121,7 +121,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Step:
+class Advance:
     """From one combination of loop numbers to the next.
 
     Attributes:
@@ -135,7 +135,7 @@ class Step:
     over: Condition
 
 
-def following(e: Emitter, numbers: Sequence[Number], counts: Sequence[Number]) -> Step:
+def following(e: Emitter, numbers: Sequence[Number], counts: Sequence[Number]) -> Advance:
     """The next combination, the last loop fastest."""
     following_numbers: list[Number] = [0] * len(numbers)
     touched: list[Condition] = [True] * len(numbers)
@@ -146,4 +146,4 @@ def following(e: Emitter, numbers: Sequence[Number], counts: Sequence[Number]) -
         ends = e.compare("sge", counted, counts[at])
         following_numbers[at] = e.select(carry, e.select(ends, 0, counted), numbers[at])
         carry = e.both(carry, ends)
-    return Step(following_numbers, touched, carry)
+    return Advance(following_numbers, touched, carry)

@@ -17,6 +17,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import RELEVANT, Dataflow, Mapping
+from compiler.schedules.trip import Trip
 from workloads.problem import DIMS
 
 __all__ = [
@@ -24,9 +25,8 @@ __all__ = [
     "LOAD_BYTES",
     "REDUCTION",
     "RESULT",
-    "Axis",
-    "Plan",
-    "Trip",
+    "ExplicitPlan",
+    "ImageAxis",
     "exact_products",
     "make_plan",
 ]
@@ -45,15 +45,7 @@ _PRODUCT = 128 * 128
 
 
 @dataclass(frozen=True)
-class Trip:
-    """A loop over blocks or tiles: dimension, how often it runs (at most)."""
-
-    name: str
-    count: int
-
-
-@dataclass(frozen=True)
-class Axis:
+class ImageAxis:
     """Positions of one image direction that a block keeps.
 
     Local position j is pixel `start * stride + first * dilation - padding + j * step` of the image, where `start` is the
@@ -73,7 +65,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExplicitPlan:
     """A mapping for a layer on an accelerator. Extents are in elements, sizes of memories in rows of the array's side.
 
     Attributes:
@@ -101,8 +93,8 @@ class Plan:
     tiles: tuple[Trip, ...]
     copies: tuple[int, int, int]
     depth: int
-    row: Axis
-    column: Axis
+    row: ImageAxis
+    column: ImageAxis
 
     # ---------------------------------------------------------------- loops
 
@@ -222,7 +214,7 @@ def make_plan(
     accelerator: Accelerator,
     *,
     last: Dictionary[str, int] | None = None,
-) -> Plan:
+) -> ExplicitPlan:
     """The plan of a mapping.
 
     Args:
@@ -275,7 +267,7 @@ def make_plan(
         raise InfeasibleError(
             f"partial sums of {accelerator.partial_sum_bits} bits cannot hold one product of 8-bit numbers"
         )
-    return Plan(
+    return ExplicitPlan(
         layer=layer,
         accelerator=accelerator,
         dataflow=mapping.dataflow,
@@ -297,7 +289,7 @@ def exact_products(accelerator: Accelerator) -> int:
     return ((1 << (accelerator.partial_sum_bits - 1)) - 1) // _PRODUCT
 
 
-def _axis(results: int, window: int, stride: int, dilation: int) -> Axis:
+def _axis(results: int, window: int, stride: int, dilation: int) -> ImageAxis:
     """What a block keeps along one direction: only pixels that some result meets."""
     if window == 1:
         dilation = 0
@@ -305,7 +297,7 @@ def _axis(results: int, window: int, stride: int, dilation: int) -> Axis:
         stride = 0
     step = math.gcd(stride, dilation) or 1
     result, inside = stride // step, dilation // step
-    return Axis(step, result, inside, (results - 1) * result + (window - 1) * inside + 1)
+    return ImageAxis(step, result, inside, (results - 1) * result + (window - 1) * inside + 1)
 
 
 def _merged(

@@ -10,9 +10,9 @@ from common.errors import InfeasibleError
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer, Pooling
 from compiler.layers.operands import Operands
-from compiler.styles.explicit.jobs import Job
+from compiler.styles.explicit.jobs import MoveJob
 from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import Plan
+from compiler.styles.explicit.plan import ExplicitPlan
 
 __all__ = ["UNPOOLED", "check_pool", "emit_pool", "pooled_tile", "pools_on_the_way"]
 
@@ -22,7 +22,7 @@ UNPOOLED = "unpooled"
 _FIELD = 255
 
 
-def pools_on_the_way(plan: Plan) -> bool:
+def pools_on_the_way(plan: ExplicitPlan) -> bool:
     """Whether every window lies in one tile, so that the store of a tile can pool it."""
     pool = plan.layer.pooling
     assert pool is not None
@@ -44,7 +44,9 @@ def _bank(accelerator: Accelerator) -> int:
     return accelerator.accumulator_rows // max(2, accelerator.accumulator_banks)
 
 
-def pooled_tile(e: Emitter, plan: Plan, operands: Operands, parameters: int, *, whole: bool) -> Job:
+def pooled_tile(
+    e: Emitter, plan: ExplicitPlan, operands: Operands, parameters: int, *, whole: bool
+) -> MoveJob:
     """A job that stores pooled tiles: one store an image and column block. Configures the stores as it begins one."""
     layer, dim = plan.layer, plan.accelerator.dim
     pool, tile = layer.pooling, plan.tile
@@ -102,7 +104,7 @@ def pooled_tile(e: Emitter, plan: Plan, operands: Operands, parameters: int, *, 
                 rows=1,
             )
 
-    return Job(e, parameters, 2, bounds, body, whole=whole)
+    return MoveJob(e, parameters, 2, bounds, body, whole=whole)
 
 
 def _window(pool: Pooling) -> dict[str, int]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from accel.isa import float32_bits
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.operands import Operands
-from compiler.styles.explicit.jobs import Job
+from compiler.styles.explicit.jobs import MoveJob
 from compiler.styles.explicit.place import Place
-from compiler.styles.explicit.plan import Plan
+from compiler.styles.explicit.plan import ExplicitPlan
 from compiler.styles.explicit.pool import pooled_tile
 
 __all__ = ["PARTIAL_SUMS", "Results", "spill_bytes"]
@@ -19,7 +19,7 @@ PARTIAL_SUMS = "partial_sums"
 _INT32 = 4
 
 
-def spill_bytes(plan: Plan) -> int:
+def spill_bytes(plan: ExplicitPlan) -> int:
     """Bytes of the workspace for partial sums; raw results take them in themselves."""
     return (
         plan.layer.pixels_out * plan.layer.problem.K * _INT32
@@ -31,7 +31,7 @@ def spill_bytes(plan: Plan) -> int:
 class Results:
     """Moves between accumulator and main memory. Jobs are started with `Place.numbers` and the tile's first row."""
 
-    def __init__(self, e: Emitter, plan: Plan, operands: Operands) -> None:
+    def __init__(self, e: Emitter, plan: ExplicitPlan, operands: Operands) -> None:
         self._e, self._plan, self._operands = e, plan, operands
         self._parameters = len(plan.blocks) + len(plan.tiles) + 1
         # rows of pixels that lie one after the other in memory and in the tile
@@ -67,9 +67,9 @@ class Results:
             total *= bound
         return total
 
-    def _job(self, body: object, *, whole: bool, after: Job | None = None) -> Job:
+    def _job(self, body: object, *, whole: bool, after: MoveJob | None = None) -> MoveJob:
         loops = 2 + len(self._outer)
-        return Job(self._e, self._parameters, loops, self._bounds, body, whole=whole, after=after)  # type: ignore[arg-type]
+        return MoveJob(self._e, self._parameters, loops, self._bounds, body, whole=whole, after=after)  # type: ignore[arg-type]
 
     def _piece(
         self, parameters: Sequence[Number], at: Sequence[Number]
@@ -119,7 +119,9 @@ class Results:
         else:
             self._e.command("config_ld", state=2, stride=self._sums[1] * _INT32, block_stride=dim)
 
-    def load_job(self, kind: str, *, whole: bool, accumulate: bool = False, after: Job | None = None) -> Job:
+    def load_job(
+        self, kind: str, *, whole: bool, accumulate: bool = False, after: MoveJob | None = None
+    ) -> MoveJob:
         """A job that loads what a tile begins with, over what the accumulator holds or, if asked, onto it."""
 
         def body(parameters: Sequence[Number], at: Sequence[Number]) -> None:
@@ -157,7 +159,7 @@ class Results:
 
     # ---------------------------------------------------------------- end
 
-    def store_job(self, *, sums: bool, whole: bool) -> Job:
+    def store_job(self, *, sums: bool, whole: bool) -> MoveJob:
         """A job that stores a tile, finished or as partial sums."""
         layer = self._plan.layer
         if layer.pooling and not sums:

@@ -9,8 +9,9 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import LoopConvSchedule
+from compiler.schedules.trip import Trip
 from compiler.styles.macros.loop_ws import check_epilogue, check_halves
-from compiler.styles.macros.reuse import Reuse, Trip, plan_reuse
+from compiler.styles.macros.reuse import Reuse, plan_reuse
 
 __all__ = ["AXES", "ConvPlan", "plan_loop_conv"]
 

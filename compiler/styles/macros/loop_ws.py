@@ -15,7 +15,8 @@ from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
 from compiler.layers.operands import Operands
 from compiler.schedules.schedule import LoopWsSchedule
-from compiler.styles.macros.reuse import Reuse, Trip, plan_reuse
+from compiler.schedules.trip import Trip
+from compiler.styles.macros.reuse import Reuse, plan_reuse
 
 __all__ = [
     "PARTIAL_SUMS",

@@ -6,16 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.ir.emit import Emitter, Number
+from compiler.schedules.trip import Trip
 
-__all__ = ["Reuse", "Trip", "plan_reuse"]
-
-
-@dataclass(frozen=True)
-class Trip:
-    """A loop over tiles: its axis and how often it runs."""
-
-    axis: str
-    count: int
+__all__ = ["Reuse", "plan_reuse"]
 
 
 @dataclass(frozen=True)
@@ -34,14 +27,14 @@ class Reuse:
         """Where a run loads from: null unless it is the first one with its tile. `at` has the loops' numbers."""
         repeated: Number = 0
         for trip in self.others:
-            repeated = e.bit_or(repeated, at[trip.axis])
+            repeated = e.bit_or(repeated, at[trip.name])
         return e.select(e.compare("eq", repeated, 0), address, 0)
 
     def half(self, e: Emitter, at: Mapping[str, Number]) -> Number:
         """The spad id of a run: 1 and 2 in turn."""
         ordinal: Number = 0
         for trip in self.relevant:
-            ordinal = e.add(e.mul(ordinal, trip.count), at[trip.axis])
+            ordinal = e.add(e.mul(ordinal, trip.count), at[trip.name])
         return e.add(e.mod(ordinal, 2), 1)
 
 
@@ -58,12 +51,12 @@ def plan_reuse(loops: Sequence[Trip], relevant: str) -> Reuse | None:
         relevant: axes that choose the operand's tile.
     """
     busy = [trip for trip in loops if trip.count > 1]
-    chosen = tuple(trip for trip in busy if trip.axis in relevant)
-    others = tuple(trip for trip in busy if trip.axis not in relevant)
+    chosen = tuple(trip for trip in busy if trip.name in relevant)
+    others = tuple(trip for trip in busy if trip.name not in relevant)
     if not others:
         return None
-    first = next(n for n, trip in enumerate(busy) if trip.axis not in relevant)
+    first = next(n for n, trip in enumerate(busy) if trip.name not in relevant)
     inside = 1
     for trip in busy[first:]:
-        inside *= trip.count if trip.axis in relevant else 1
+        inside *= trip.count if trip.name in relevant else 1
     return Reuse(chosen, others) if inside in (1, 2) else None

@@ -10,7 +10,7 @@ import pytest
 from accel.config import Accelerator
 from compiler.codegen.program import Buffer, build_program, lower_to_ir
 from compiler.ir.emit import Emitter
-from compiler.styles.explicit.jobs import Job, Pace, Turns
+from compiler.styles.explicit.jobs import MoveJob, Pace, Turns
 from sim.program import run_program
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
@@ -43,12 +43,12 @@ def test_all_steps_are_taken_while_the_beats_go_by(
     """Each job counts its steps in memory; the beats before their time must do."""
     e = Emitter("pace", ["counts"])
 
-    def job(at: int, steps: int) -> Job:
+    def job(at: int, steps: int) -> MoveJob:
         def body(_: object, __: object) -> None:
             cell = e.add(e.arguments[0], 8 * at)
             e.store(cell, e.add(e.load(cell), 1))
 
-        return Job(e, 0, 1, lambda _: [steps], body, whole=False)
+        return MoveJob(e, 0, 1, lambda _: [steps], body, whole=False)
 
     jobs = [job(at, steps) for at, (steps, _, _) in enumerate(turns)]
     pace = Pace(e, [Turns([one], *numbers[:2], numbers[2]) for one, numbers in zip(jobs, turns, strict=True)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from accel.config import Accelerator
-from compiler.network.graph import IntegerOperator, QuantisedNetwork, Value
+from compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
 from compiler.network.views import View, dense
@@ -24,7 +24,7 @@ class Sketch:
     """A network under construction; every value is an input, a constant, an intermediate one or an output."""
 
     random: np.random.Generator
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, IntegerTensor] = field(default_factory=dict)
     data: dict[str, Array] = field(default_factory=dict)
     operators: list[IntegerOperator] = field(default_factory=list)
 
@@ -34,7 +34,7 @@ class Sketch:
         if data is None and role in ("input", "constant"):
             data = self.random.integers(-128, 128, tuple(shape), dtype=np.int8)
         dtype: Any = "int8" if data is None else str(data.dtype)
-        self.values[name] = Value(name, tuple(shape), dtype, role=role)  # type: ignore[arg-type]
+        self.values[name] = IntegerTensor(name, tuple(shape), dtype, role=role)  # type: ignore[arg-type]
         if data is not None:
             self.data[name] = data
         return dense(name, shape)

@@ -10,15 +10,15 @@ import pytest
 
 from compiler.host_core import LINE_BYTES
 from compiler.network.arithmetic import fixed_point
-from compiler.network.graph import Map, Normalisation, Reduction, Softmax, Value
+from compiler.network.graph import IntegerTensor, Map, Normalisation, Reduction, Softmax
 from compiler.network.host_calls import copy_call, host_call
 from compiler.network.host_model import host_cycles
-from compiler.network.host_work import Loops, host_work, line_misses
+from compiler.network.host_work import OperandWalk, host_work, line_misses
 from compiler.network.steps import HostCall
 from compiler.network.views import View, dense
 
 
-def simulated_misses(operands: list[Loops]) -> int:
+def simulated_misses(operands: list[OperandWalk]) -> int:
     """64 sets of 8 lines, least recently used goes first."""
     sets: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(64)]
     bases = {place: 64 * 100_003 * (n + 1) for n, place in enumerate({one.place: 0 for one in operands})}
@@ -52,14 +52,14 @@ def simulated_misses(operands: list[Loops]) -> int:
     ],
 )
 def test_misses(extents: tuple[int, ...], strides: tuple[tuple[int, ...], ...]) -> None:
-    operands = [Loops(n, extents, one) for n, one in enumerate(strides)]
+    operands = [OperandWalk(n, extents, one) for n, one in enumerate(strides)]
     assert line_misses(operands) == pytest.approx(simulated_misses(operands), rel=0.2, abs=4)
 
 
 def test_one_place_is_fetched_once() -> None:
-    one = Loops("here", (1000,), (1,))
+    one = OperandWalk("here", (1000,), (1,))
     assert line_misses([one, one]) == line_misses([one])
-    assert line_misses([one, Loops("there", (1000,), (1,))]) == 2 * line_misses([one])
+    assert line_misses([one, OperandWalk("there", (1000,), (1,))]) == 2 * line_misses([one])
 
 
 def words(call: HostCall) -> tuple[str, tuple[int, ...]]:
@@ -102,7 +102,7 @@ def test_averages_of_images_go_by_lines() -> None:
 
 def test_unknown_functions_and_variants() -> None:
     assert host_work("net_nothing", (), []) is None
-    values = {"y": Value("y", (7, 9), "int64"), "x": Value("x", (7, 9), "int64")}
+    values = {"y": IntegerTensor("y", (7, 9), "int64"), "x": IntegerTensor("x", (7, 9), "int64")}
     call = copy_call(dense("x", (7, 9)), dense("y", (7, 9)), values)
     work = host_work(*words(call), ["x", "y"])
     assert work is not None

@@ -18,7 +18,7 @@ from compiler.network.graph import (
 from compiler.network.prediction import predict_steps
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
-from compiler.network.steps import Pointer
+from compiler.network.steps import ValueAddress
 from compiler.network.views import View
 from sim.job import Limits, SimulationError
 from sim.network.boundaries import boundaries
@@ -143,7 +143,7 @@ def wrong_weight(small: Small, number: int) -> tuple[str, Array, dict[str, Array
     """Name of operator `number`, the constants with one of its weights changed, and what the network gives then."""
     op = small.network.operators[number]
     name = op.weight.value if isinstance(op, Convolution) else op.right.value
-    _, offset = small.built.placement.address(Pointer(name))
+    _, offset = small.built.placement.address(ValueAddress(name))
     image = small.built.image.copy()
     at = offset + small.network.constants[name].size - 5
     image[at] ^= 0x40
