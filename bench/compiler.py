@@ -24,8 +24,8 @@ from compiler.lower.bound import bound
 from compiler.schedule import Schedule
 from compiler.schedules.choose import choose
 from compiler.schedules.gemmini import gemmini_paths
+from sim.engines.program import run_program
 from sim.job import Memory, Simulation
-from sim.program import run_program
 
 __all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 

@@ -19,7 +19,7 @@ from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.serialize import task_to_json
 from explore.space import load_space
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 
 @dataclass(frozen=True)

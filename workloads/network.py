@@ -121,7 +121,7 @@ class Network:
         source: the file or the built-in definition it came from.
         blocks: the repeated parts, inner ones before those around them (`workloads.expand` unrolls them).
         outputs: tensors for the outside; empty if not known, then those that nothing reads.
-        spec: what `workloads.load.load_network` was given; empty for networks from elsewhere.
+        spec: what `workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
     """
 
     name: str

@@ -11,7 +11,7 @@ from baco.api.sources import accelerator as find
 from common.errors import InputError
 
 if TYPE_CHECKING:
-    from explore.evaluate import Statistics
+    from explore.cost.evaluate import Statistics
     from sim.job import Limits, Memory, Recording, Simulation
 
 __all__ = ["evaluate", "simulate", "trace"]
@@ -54,8 +54,8 @@ def simulate(
     Returns what was counted, the exit code included (`sim.job.Simulation`). Raises SimulationError for a program that had to be
     stopped, InputError for what is malformed or missing.
     """
+    from sim.engines.run import run_job
     from sim.job import Job, Limits, Memory, Recording
-    from sim.run import run_job
 
     if (program is None) == (stream is None):
         raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
@@ -88,7 +88,7 @@ def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference
 
     Returns error statistics; as text, for people. Raises InputError naming line and column of what is wrong.
     """
-    from explore.evaluate import evaluate_file
+    from explore.cost.evaluate import evaluate_file
 
     return evaluate_file(table, out, cost_model)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.compile_options import Accelerator
+from baco.cli.compile_options import Accelerator
 
 
 def simulate(
@@ -133,7 +133,7 @@ def simulate(
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
     """
     from baco.api.simulate import simulate as simulate_program
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from common.files import atomic_write
     from sim.job import Limits, Memory, Recording
@@ -178,7 +178,7 @@ def simulate(
     if json:
         print_json(result.to_dict())
     elif not quiet:
-        from baco.commands.result_text import result_lines
+        from baco.cli.result_text import result_lines
 
         for line in result_lines(result):
             stdout().print(line)

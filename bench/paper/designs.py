@@ -42,7 +42,7 @@ from explore.space import DesignSpace, load_space
 from explore.validate.baseline import baseline_design
 from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
 from explore.validate.result import ValidatedDesign
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Task, Workload
 
 STAGES = ("default", "partition", "hardware", "analytical", "learned", "importance")

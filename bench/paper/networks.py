@@ -28,7 +28,7 @@ from bench.paper.systems import (
 from common.errors import BacoError, InputError, Location
 from explore.candidate import CostModelName
 from explore.measure.store import MeasurementStore
-from explore.study import FILE_NAME, Study
+from explore.studies.study import FILE_NAME, Study
 from explore.validate.compare import best_measured
 from explore.validate.run import validated_designs
 

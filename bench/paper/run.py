@@ -102,7 +102,7 @@ def bench_paper(out: str | Path, options: PaperOptions, note: Note = lambda _: N
 
 
 def _check_networks(names: Sequence[str]) -> None:
-    from workloads.load import load_network
+    from workloads.inputs.load import load_network
 
     for name in names:
         load_network(name)

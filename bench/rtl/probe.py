@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.config import Accelerator
-from accel.generate import check_rtl, verilog
+from accel.verilog.generate import check_rtl, verilog
 from bench.rtl.stream import StreamText
 from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from accel.config import Accelerator
-from accel.generate import verilog
 from accel.isa import GARBAGE
+from accel.verilog.generate import verilog
 from bench.rtl.hollow import hollow_verilog
 from bench.rtl.layers import Layer, Matmul
 from bench.rtl.probe import FAST_MEMORY, Probe

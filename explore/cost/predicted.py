@@ -32,9 +32,7 @@ from compiler.mapping.batch import AXES, MappingBatch
 from compiler.mapping.nest import Mapping
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.candidate import CodeStyle, CostModelName, LayerCost
-from explore.cost.layers import layer_costs
-from explore.cost.reference import Counts
-from explore.genome import (
+from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -54,6 +52,8 @@ from explore.genome import (
     macro_side,
     needs,
 )
+from explore.cost.layers import layer_costs
+from explore.cost.reference import Counts
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
 from workloads.problem import DIMS, Problem
@@ -168,7 +168,7 @@ class InstructionModel:
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take: what `explore.genome.needs` says, and for macro form no less
+        """Rows of the local memories that mappings take: what `explore.cost.genome.needs` says, and for macro form no less
         than the two halves in which the macro places its blocks (`compiler.lower.loop_conv_check`, `loop_ws`)."""
         index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
         if not len(index):

@@ -22,8 +22,8 @@ from compiler.schedules.text import schedule_text, style_of
 from explore.measure.energy import counted_activity, counted_energy
 from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
+from sim.engines.program import run_program
 from sim.job import Limits, Memory, Recording, Simulation, SimulationError
-from sim.program import run_program
 from sim.trace import read_log
 
 __all__ = ["first_difference", "measure_layer", "schedule_for"]

@@ -24,7 +24,7 @@ from explore.measure.measurement import Measurement, OperatorMeasurement, Status
 from explore.measure.store import source_hash
 from sim.job import Limits, SimulationError
 from sim.network.run import NetworkRun, run_network
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Network
 
 __all__ = ["ProgramJob", "compile_plan", "other_inputs"]

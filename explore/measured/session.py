@@ -25,7 +25,7 @@ from explore.measured.alternatives import Alternative, Machine
 from explore.measured.search import Allowed, Expected, Found, MeasuredSearch, Prior, Round
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
-from explore.study import Study
+from explore.studies.study import Study
 from explore.validate.choose import by_accelerator
 from explore.validate.design import design_of_candidate
 from explore.validate.run import (

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from common import portable
 from explore.candidate import Candidate, Cost
+from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
+from explore.cost.infeasible import PREFIX
 from explore.cost.model import CostModel, ReferenceModel, rest_at
 from explore.front import nondominated, thin
-from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
-from explore.infeasible import PREFIX
 from explore.objective import Objective
 from explore.search.base import State
 from explore.space import DesignSpace
@@ -321,7 +321,7 @@ class Keeper:
         return found
 
     def details(self) -> dict[str, float]:
-        """The nearest miss, while there is nothing better (convention of `explore.infeasible`)."""
+        """The nearest miss, while there is nothing better (convention of `explore.cost.infeasible`)."""
         return {} if np.isfinite(self.best) else dict(self.nearest)
 
     def state(self) -> State:

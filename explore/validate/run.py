@@ -17,11 +17,11 @@ from types import FrameType
 from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
-from explore._store import STUDY
 from explore.measure.measurement import Measurement
 from explore.measure.pool import Job, measure_many
 from explore.measure.store import MeasurementStore
-from explore.study import Study
+from explore.studies._store import STUDY
+from explore.studies.study import Study
 from explore.validate.design import Design, jobs_of, programs_of
 from explore.validate.result import ValidatedDesign
 from workloads.network import Task

@@ -11,11 +11,11 @@ from common.files import output_folder
 from common.yaml import parse_yaml
 from compiler.layer import Layer
 from explore.cost.model import CostModel, make_cost_model
-from explore.engine import run_exploration
 from explore.layers import layers_of_tasks
 from explore.reference_machine import reference_machine, reference_space
 from explore.space import DesignSpace, read_space
-from explore.study import Study
+from explore.studies.engine import run_exploration
+from explore.studies.study import Study
 from explore.validate.baseline import baseline_design
 from explore.validate.choose import choose_candidates
 from explore.validate.design import Design, as_programs, design_of_candidate

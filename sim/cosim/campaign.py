@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from accel.config import Accelerator
-from accel.isa.legality.errors import ERRORS
+from accel.legality.errors import ERRORS
 from sim.cosim.illegal import illegal_stream
 from sim.cosim.minimise import Minimised, minimise
 from sim.cosim.run import Outcome, Simulator, random_stream

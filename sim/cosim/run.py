@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.config import Accelerator
-from accel.generate import config_lines, verilog
 from accel.isa import disassemble
-from accel.isa.legality.errors import error_reason
+from accel.legality.errors import error_reason
+from accel.verilog.generate import config_lines, verilog
 from common.errors import BacoError
 from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from accel.config import Accelerator
-from accel.generate import config_lines
 from accel.isa import find_command_type
+from accel.verilog.generate import config_lines
 from common.errors import BacoError, InputError, Location
 from common.files import open_in_place, read_input, storage_error
 from common.scratch import scratch_folder

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from accel.config import Accelerator, Features
-from accel.generate import TOP, config_lines, rtl_features, rtl_parameters, rtl_problems, verilog
 from accel.presets import load_accelerator, preset_names
+from accel.verilog.generate import TOP, config_lines, rtl_features, rtl_parameters, rtl_problems, verilog
 from common.errors import InfeasibleError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,7 +26,7 @@ from testbench import BENCHES, RTL, build
 from accel.config import Features
 from accel.isa import Command as IsaCommand
 from accel.isa import Field, command_type
-from accel.isa.legality.check import Legality, Refusal
+from accel.legality.check import Legality, Refusal
 
 FEATURES = {
     "training_convs": "BACO_TRAINING_CONVS",

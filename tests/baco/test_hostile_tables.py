@@ -9,7 +9,7 @@ import pytest
 from hostile import NO_NAMES, NO_WHOLE_NUMBERS, Case, CheckAll, check_message
 
 from baco.main import run
-from workloads.tables import COLUMNS
+from workloads.inputs.tables import COLUMNS
 
 ALL_COLUMNS = (*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count")
 LAYER = dict(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from accel.generate import verilog
 from accel.presets import load_accelerator
+from accel.verilog.generate import verilog
 from bench.rtl.execute_facts import EXECUTE_FACTS
 from bench.rtl.facts import Fact, Measured, measure
 from bench.rtl.hollow import hollow_verilog
@@ -20,8 +20,8 @@ from bench.rtl.stream import StreamText
 from common.errors import BacoError, InfeasibleError, InputError
 from compiler.schedules.gemmini import gemmini_matmul_tile
 from sim.build import rtl_simulator
+from sim.engines.run import simulate
 from sim.job import Memory
-from sim.run import simulate
 from tests.sim.harness_helpers import SMALL
 
 DIM = SMALL.dim

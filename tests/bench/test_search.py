@@ -15,7 +15,7 @@ from bench.runs import Run, RunKey
 from bench.search import bench_search, compare, geometric_mean, log_points
 from common.errors import InputError
 from compiler.mapping.batch import AXES
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 LAYERS = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
 tiny,3,3,8,8,16,32,1,1,1,1,1,2

@@ -14,7 +14,7 @@ from compiler.emit import Emitter
 from compiler.layer import Layer
 from compiler.lower import Operands, emit_layer, workspaces
 from compiler.schedule import Schedule
-from sim.program import run_program
+from sim.engines.program import run_program
 
 #: What results hold where no layer writes.
 FILL = 0x55

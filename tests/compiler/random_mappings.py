@@ -15,7 +15,7 @@ from compiler.lower import workspaces
 from compiler.lower.grouped import packed_layer
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
 from compiler.schedule import DepthwiseSchedule, ExplicitSchedule
-from explore.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
+from explore.cost.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
 from tests.explore.genome_helpers import random_rows
 from workloads.problem import DIMS, Problem
 

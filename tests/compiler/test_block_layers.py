@@ -14,7 +14,7 @@ from compiler.layer_reference import draw_tensors, layer_result
 from compiler.lower.linalg_form import compile_layer
 from compiler.passes.linalg_to_instgem import lower_block_functions
 from compiler.schedules.choose import choose
-from sim.program import run_program
+from sim.engines.program import run_program
 from workloads.problem import Problem
 
 LAYERS = [

@@ -15,7 +15,7 @@ from compiler.codegen.pipeline import run_passes
 from compiler.codegen.program import Buffer, build_program, lower_to_ir, program_assembly
 from compiler.emit import Emitter
 from compiler.ir_text import check_level, read_ir, write_ir
-from sim.program import run_program
+from sim.engines.program import run_program
 
 GEMMINI: Accelerator = load_accelerator("gemmini-default")
 

@@ -21,7 +21,7 @@ from compiler.codegen.data_object import DataSection, data_object
 from compiler.codegen.program import Program, build_program
 from compiler.codegen.toolchain import CompileError
 from compiler.emit import Emitter
-from sim.program import run_program
+from sim.engines.program import run_program
 
 GEMMINI: Accelerator = load_accelerator("gemmini-default")
 

@@ -13,7 +13,7 @@ from compiler.network.host_calls import _CALLS
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
-from sim.program import run_program
+from sim.engines.program import run_program
 from workloads.network import Network
 
 NETWORKS = ("convolutions", "transposed", "products", "pointwise", "normalised", "pooled", "moved", "clipped")

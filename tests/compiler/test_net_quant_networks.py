@@ -11,7 +11,7 @@ from compiler.network.calibrate import random_inputs
 from compiler.network.graph import Convolution, Map, MatMul, Normalisation, Softmax
 from compiler.network.parameters import Parameters
 from compiler.network.quantise import quantise, quantise_inputs, runnable
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 
 def count(network, kind):

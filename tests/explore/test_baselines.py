@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from explore.constraints import Constraints, NetworkConstraints
+from explore.cost.genome import DRAM_ORDERS, to_mapping
 from explore.cost.layers import layer_costs
-from explore.genome import DRAM_ORDERS, to_mapping
 from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.search.designs import Evaluator
@@ -22,7 +22,7 @@ from explore.search.two_loop import TwoLoopSearch
 from explore.space import DesignSpace, load_space
 from tests.explore.study_helpers import small_workload
 from tests.explore.test_searchers import GEMMINI, REFERENCE
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 LAYERS = Path(__file__).parents[3] / "shared" / "data" / "dosa-layers.csv"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from common.errors import InputError, StorageError
-from explore.evaluate import evaluate_file, spearman
+from explore.cost.evaluate import evaluate_file, spearman
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 TIMELOOP = DATA / "timeloop-mappings.csv.gz"

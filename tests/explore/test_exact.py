@@ -15,9 +15,9 @@ from compiler.mapping.nest import requirement
 from explore.cost.bound import capacity_bound, compulsory_bound
 from explore.cost.certificate import certify, least_product
 from explore.cost.exact import LayerSolver, minimal_splits
+from explore.cost.genome import to_mapping
 from explore.cost.layers import layer_costs
 from explore.cost.tiles import Point, Region, TileGrid, least_counts
-from explore.genome import to_mapping
 from explore.space import DesignSpace, load_space
 from workloads.network import Task
 from workloads.problem import Problem
@@ -175,8 +175,8 @@ def brute_edp(tasks: tuple[Task, ...], space: DesignSpace) -> float:
     """Least EDP of a network on any point, from the (energy, latency) of every mapping of every layer."""
     import torch
 
+    from explore.cost.genome import ProblemSet, count, needs
     from explore.cost.reference import energy_terms, latency_terms
-    from explore.genome import ProblemSet, count, needs
 
     best = np.inf
     points = space.hardware()

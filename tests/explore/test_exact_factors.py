@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.mapping.batch import AXES
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compiler.mapping.nest import requirement
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,

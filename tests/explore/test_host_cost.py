@@ -7,8 +7,8 @@ import pytest
 from accel.presets import load_accelerator
 from explore.cost.host import GENERIC, has_recipe, host_costs, host_totals, recipe_of
 from workloads.builder import GraphBuilder
+from workloads.inputs.load import load_network
 from workloads.kinds import ADDRESSING_KINDS, FUSIBLE, HOST_KINDS
-from workloads.load import load_network
 from workloads.network import Network, Operator, Tensor
 
 ACCELERATOR = load_accelerator("gemmini-default")

@@ -10,23 +10,23 @@ import pytest
 from study_helpers import small_workload
 
 from common.errors import InfeasibleError
-from explore import infeasible
 from explore.constraints import Constraints
+from explore.cost import infeasible
 from explore.cost.choice import default_cost_model
+from explore.cost.infeasible import impossible
 from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
 from explore.cost.rest import rest_in_space
-from explore.engine import FILE_NAME, Outcome, run_exploration
-from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
+from explore.report.study_report import report_data
 from explore.report.summary import summary
 from explore.search.base import SearchSetup, make_searcher
 from explore.shortfall import check_feasible
 from explore.space import DesignSpace, load_space
-from explore.study import Study
-from explore.study_report import report_data
-from workloads.load import load_network
+from explore.studies.engine import FILE_NAME, Outcome, run_exploration
+from explore.studies.study import Study
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 EDP = Objective.parse("edp")

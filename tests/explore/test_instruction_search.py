@@ -18,10 +18,7 @@ from compiler.lower.realise import mapping_of
 from compiler.schedules.choose import choose
 from explore.candidate import Candidate
 from explore.cost.choice import check_cost_model, default_cost_model
-from explore.cost.model import make_cost_model
-from explore.cost.predicted import InstructionModel
-from explore.engine import run_exploration
-from explore.genome import (
+from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -39,14 +36,17 @@ from explore.genome import (
     to_mapping,
     trivial,
 )
+from explore.cost.model import make_cost_model
+from explore.cost.predicted import InstructionModel
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
+from explore.report.study_report import report_data
 from explore.search.archive import Archive, Hardware
 from explore.search.base import SearchSetup, make_searcher
 from explore.search.tilings import in_macro_form
 from explore.space import DesignSpace, load_space
-from explore.study import Study
-from explore.study_report import report_data
+from explore.studies.engine import run_exploration
+from explore.studies.study import Study
 from workloads.network import Network, Operator, Task, Tensor, Workload
 from workloads.problem import Problem
 

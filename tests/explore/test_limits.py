@@ -19,22 +19,22 @@ from compiler.schedules.text import parse_layer
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints
 from explore.cost import limits
+from explore.cost.genome import ProblemSet, count
+from explore.cost.infeasible import impossible
 from explore.cost.limits import Limits, limits_of, touched
 from explore.cost.model import make_cost_model
+from explore.cost.proof import BOUND, PHASE
 from explore.cost.reference import energy_terms, latency_terms
 from explore.cost.tiles import Point
-from explore.genome import ProblemSet, count
 from explore.hardware import HardwarePoints
-from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
 from explore.measure.dataset import dataset_path, read_dataset
 from explore.objective import METRICS, Objective, metric
-from explore.proof import BOUND, PHASE
+from explore.report.study_report import _bounds as shown_bounds
 from explore.search.archive import Archive, Hardware
 from explore.search.base import SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
-from explore.study_report import _bounds as shown_bounds
-from workloads.load import load_network, network_names
+from workloads.inputs.load import load_network, network_names
 from workloads.network import Task, Workload
 from workloads.problem import Problem
 

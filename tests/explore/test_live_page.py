@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from explore.candidate import BatchSummary
-from explore.engine import Budget
 from explore.objective import Objective
 from explore.report import live
 from explore.report.live import PROGRESS_PAGE, LivePage
+from explore.studies.engine import Budget
 from tests.explore.test_report_page import Page
 
 ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'"

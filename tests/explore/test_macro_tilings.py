@@ -10,8 +10,7 @@ from compiler.lower.realise import macro_form, mapping_of, realise
 from compiler.mapping.nest import requirement
 from compiler.schedule import ExplicitSchedule
 from compiler.schedules.choose import choices
-from explore.cost.predicted import InstructionModel
-from explore.genome import (
+from explore.cost.genome import (
     FLOW,
     MACRO,
     ORDER,
@@ -27,6 +26,7 @@ from explore.genome import (
     tighten,
     to_mapping,
 )
+from explore.cost.predicted import InstructionModel
 from explore.search.archive import Archive
 from explore.search.moves import mutate
 from explore.search.tilings import construct_tilings, in_macro_form, tiling_neighbours, tilings_around

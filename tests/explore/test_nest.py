@@ -12,10 +12,22 @@ from accel.analytical import AnalyticalAccelerator, Axis, Memory, Store, analyti
 from common.errors import InputError
 from compiler.mapping.batch import AXES
 from explore.cost.certificate import certify
+from explore.cost.genome import (
+    COLUMNS,
+    INNER_ORDER,
+    ORDER,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    ProblemSet,
+    count,
+    tighten,
+    trivial,
+)
 from explore.cost.nest import NEST_ORDERS, NestBatch, NestModel
 from explore.cost.nest_search import search_nests, search_network
 from explore.cost.reference import energy_terms, latency_terms
-from explore.genome import COLUMNS, INNER_ORDER, ORDER, ROWS, T1, T2, T3, ProblemSet, count, tighten, trivial
 from explore.space import load_space
 from workloads.network import Task
 from workloads.problem import Problem

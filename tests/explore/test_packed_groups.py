@@ -12,9 +12,9 @@ from compiler.latency import predict_layers
 from compiler.layer import Layer
 from compiler.lower.realise import realise
 from compiler.schedule import DepthwiseSchedule
+from explore.cost.genome import to_mapping
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
-from explore.genome import to_mapping
 from explore.measure.layer import measure_layer
 from explore.objective import Objective
 from explore.search.archive import Archive, Hardware

@@ -12,12 +12,12 @@ from compiler.latency import schedule_cycles
 from compiler.layer import Layer, Pooling
 from compiler.lower.realise import realise
 from explore.candidate import Candidate
-from explore.engine import run_exploration
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
-from explore.plan import SearchedSchedules
 from explore.space import load_space
-from workloads.load import load_network
+from explore.studies.engine import run_exploration
+from explore.studies.plan import SearchedSchedules
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 EDP = Objective.parse("edp")

@@ -7,21 +7,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from baco.commands.layer_input import LayerOptions
-from baco.commands.network_input import network_request
+from baco.cli.layer_input import LayerOptions
+from baco.cli.network_input import network_request
 from common.errors import InfeasibleError, InputError
 from compiler.layer import Layer
 from compiler.network.plan import Plan
-from explore.engine import run_exploration
 from explore.measure.program import ProgramJob, compile_plan
 from explore.objective import Objective
-from explore.study import FILE_NAME, Study
-from explore.study_report import report_data, write_study_report
+from explore.report.study_report import report_data, write_study_report
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME, Study
 from explore.validate.result import ValidatedDesign, model_error
 from explore.validate.run import ValidationOptions, validated_designs
 from explore.validate.session import validate_file
 from tests.explore.validate_helpers import small_space
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Network, Operator, Tensor, Workload
 from workloads.problem import Problem
 

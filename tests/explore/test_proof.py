@@ -12,13 +12,13 @@ from explore.candidate import Candidate
 from explore.constraints import Constraints, power_mw
 from explore.cost.bound import capacity_bound
 from explore.cost.layers import layer_costs
+from explore.cost.proof import BOUND, PHASE, TOLERANCE
 from explore.cost.tiles import Point
-from explore.engine import run_exploration
 from explore.objective import Objective
-from explore.proof import BOUND, PHASE, TOLERANCE
+from explore.report.study_report import report_data
 from explore.space import DesignSpace
-from explore.study import Study
-from explore.study_report import report_data
+from explore.studies.engine import run_exploration
+from explore.studies.study import Study
 from workloads.network import Network, Operator, Tensor, Workload
 from workloads.problem import Problem
 

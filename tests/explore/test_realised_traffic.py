@@ -12,7 +12,7 @@ from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import requirement
 from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.cost.reference import access_counts
-from sim.program import run_program
+from sim.engines.program import run_program
 from workloads.problem import Problem
 
 DEFAULT = load_accelerator("gemmini-default").replace(scratchpad_kib=64, accumulator_kib=16)

@@ -15,8 +15,8 @@ from accel.energy import EnergyTable
 from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
 from compiler.mapping.text import parse_mapping
+from explore.cost.genome import ProblemSet, count, to_mapping
 from explore.cost.reference import Counts, access_counts, energy_terms, latency_terms
-from explore.genome import ProblemSet, count, to_mapping
 from tests.explore.genome_helpers import random_rows
 from tests.explore.nest_oracle import walk
 from workloads.problem import DIMS, Problem

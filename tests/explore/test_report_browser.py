@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from explore.engine import Budget
 from explore.report import ReportData
 from explore.report.live import PROGRESS_PAGE, LivePage
 from explore.report.page import page_html
+from explore.studies.engine import Budget
 from tests.browser import ATTACK, LOOKS, Browser
 from tests.explore import report_helpers as helpers
 

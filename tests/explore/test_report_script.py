@@ -22,7 +22,7 @@ from explore.report.page import page_html
 from explore.report.payload import payload
 from tests.explore import report_helpers as helpers
 from tests.explore.test_report_page import Engine
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 

@@ -14,10 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from common import portable, tensors
+from explore.cost.genome import Genomes
 from explore.cost.model import CostModel, ReferenceModel
 from explore.cost.predicted import InstructionModel
-from explore.engine import run_exploration
-from explore.genome import Genomes
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.search.archive import Archive, Hardware
@@ -25,8 +24,9 @@ from explore.search.base import SEARCHERS
 from explore.search.exact_factors import ExactMappings
 from explore.search.tilings import in_macro_form
 from explore.space import DesignSpace, load_space
+from explore.studies.engine import run_exploration
 from tests.explore.study_helpers import content, early_phases, small_space, small_workload
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 SPACE = dataclasses.replace(small_space(), dataflows=("WS", "OS"), double_buffer=True)

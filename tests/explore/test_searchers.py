@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from accel.presets import load_accelerator
-from explore.engine import run_exploration
 from explore.objective import Objective
 from explore.search import base
 from explore.search.base import Searcher, SearchSetup, make_searcher
+from explore.studies.engine import run_exploration
 from tests.explore import searcher_conformance as conformance
 from tests.explore.fake_searcher import FakeSearch, toy_cost
 from tests.explore.study_helpers import GEMMINI, REFERENCE, content, small_workload

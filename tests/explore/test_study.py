@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from common.errors import StorageError
-from explore import study as study_module
 from explore._database import row_digest
-from explore._snapshot import pack_state, unpack_state
 from explore.candidate import Candidate
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
-from explore.study import Study
+from explore.studies import study as study_module
+from explore.studies._snapshot import pack_state, unpack_state
+from explore.studies.study import Study
 from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 
 
@@ -229,7 +229,7 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     path = tmp_path / "study.sqlite"
     with new_study(path) as study:
         code = (
-            "import sys; from pathlib import Path; from explore.study import Study; from common.errors import *\n"
+            "import sys; from pathlib import Path; from explore.studies.study import Study; from common.errors import *\n"
             "try: Study.open(Path(sys.argv[1]))\n"
             "except StorageError as error: print(error)\n"
         )

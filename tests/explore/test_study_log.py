@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from common.errors import StorageError
-from explore import study as study_module
-from explore.study import Study
+from explore.studies import study as study_module
+from explore.studies.study import Study
 from tests.explore.study_helpers import batches, content, new_study
 
 

@@ -21,9 +21,9 @@ from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.objective import Objective
 from explore.report.page import page_html
+from explore.report.study_report import report_data, write_study_report
 from explore.report.summary import SCHEMA_PATH
-from explore.study import Study
-from explore.study_report import report_data, write_study_report
+from explore.studies.study import Study
 from explore.validate.choose import MOST_LATENCY, choose_candidates
 from explore.validate.design import Design
 from explore.validate.result import ValidatedDesign, model_error
@@ -232,8 +232,8 @@ def test_an_array_without_verilog_is_infeasible(tmp_path: Path, monkeypatch: pyt
     """Designs of the reference space need not have a power-of-two side."""
     log: list[str] = []
     monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
-    from explore.engine import run_exploration
     from explore.space import load_space
+    from explore.studies.engine import run_exploration
 
     space = replace(load_space("reference"), dim=(6,))
     run_exploration(products(2), space, EDP, "random", 20, out=tmp_path)
@@ -473,7 +473,7 @@ def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
     monkeypatch.setattr(running, "measure_many", fake_measuring())
     study = explored(tmp_path)
     (first,) = validate_file(study, ValidationOptions(1, 0)).designs
-    from explore.engine import run_exploration
+    from explore.studies.engine import run_exploration
     from tests.explore.validate_helpers import small_space
 
     run_exploration(

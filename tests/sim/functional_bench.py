@@ -14,7 +14,7 @@ from pathlib import Path
 
 from numpy_gemmini import GemminiConfig
 
-from accel.isa.legality.cpp import cpp_sources
+from accel.legality.cpp import cpp_sources
 
 SOURCES = Path(__file__).parents[2] / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"

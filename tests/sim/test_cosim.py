@@ -34,8 +34,8 @@ from sim.cosim.campaign import run_campaign
 from sim.cosim.minimise import minimise
 from sim.cosim.run import Simulator, random_stream
 from sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
+from sim.engines.run import run_job
 from sim.job import Job
-from sim.run import run_job
 
 STREAMS = {"whole": 260, "scarce": 140, "plain": 100}
 

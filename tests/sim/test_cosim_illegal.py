@@ -25,9 +25,9 @@ from cosim_streams import (
 
 from accel.config import Accelerator
 from accel.isa import COMMANDS, Command, encode, find_command_type
-from accel.isa.legality.check import Legality
-from accel.isa.legality.errors import ERRORS, MAIN_MEMORY, error_named
-from accel.isa.legality.rules import parameters
+from accel.legality.check import Legality
+from accel.legality.errors import ERRORS, MAIN_MEMORY, error_named
+from accel.legality.rules import parameters
 from baco.main import run as baco
 from sim.cosim.accelerators import random_accelerator
 from sim.cosim.campaign import run_campaign
@@ -35,8 +35,8 @@ from sim.cosim.illegal import illegal_stream
 from sim.cosim.minimise import minimise
 from sim.cosim.run import Simulator
 from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
+from sim.engines.run import run_job
 from sim.job import Job, Memory, SimulationError
-from sim.run import run_job
 
 ENGINES = ("functional", "rtl")
 ONES = 2**64 - 1

@@ -21,8 +21,8 @@ from baco.main import run
 from common.errors import InfeasibleError, InputError
 from sim.engines import external
 from sim.engines.base import EXTERNAL_ENGINES, make_engine
+from sim.engines.run import run_job
 from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
-from sim.run import run_job
 
 GEMMINI = Accelerator(name="small", dim=16, scratchpad_kib=256, accumulator_kib=64)
 BANNER = "Gemmini extension configured with:\n    dim = 16\n"

@@ -8,7 +8,7 @@ from harness_helpers import SMALL
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
-from sim.run import simulate
+from sim.engines.run import simulate
 
 #: The small one and the preset are those of other tests, so that their simulators are built once.
 ACCELERATORS = {

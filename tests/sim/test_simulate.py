@@ -11,8 +11,8 @@ from riscv_programs import compile_program
 from accel.elf_note import SECTION
 from common.errors import InfeasibleError, InputError, StorageError
 from sim.engines.base import make_engine
+from sim.engines.run import run_job, simulate
 from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
-from sim.run import run_job, simulate
 from sim.trace import read_log
 
 #: Those that need nothing but baco's own packages.

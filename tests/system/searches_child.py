@@ -23,7 +23,6 @@ from accel.presets import load_accelerator
 from compiler.layer import Layer
 from compiler.lower.realise import mapping_of
 from compiler.schedules.choose import choices
-from explore.engine import run_exploration
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine
@@ -31,6 +30,7 @@ from explore.measured.search import MeasuredSearch
 from explore.measured.session import learned_prior
 from explore.objective import Objective
 from explore.search.base import SEARCHERS
+from explore.studies.engine import run_exploration
 from tests.explore.study_helpers import GEMMINI, REFERENCE, content, early_phases, small_workload
 from workloads.network import Network, Operator, Task, Tensor, Workload
 from workloads.problem import Problem

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
+from workloads.inputs.load import describe, load_network, network_names, network_options
 from workloads.kinds import KINDS
-from workloads.load import describe, load_network, network_names, network_options
 from workloads.problem import Problem
 
 LAYERS = Path(__file__).resolve().parents[3] / "shared" / "data" / "dosa-layers.csv"
@@ -213,7 +213,7 @@ def test_bad_specifications(spec, says):
 
 def test_built_in_networks_need_neither_torch_nor_onnx():
     code = (
-        "import sys; from workloads.load import load_network, network_names\n"
+        "import sys; from workloads.inputs.load import load_network, network_names\n"
         "[load_network(name) for name in network_names()]\n"
         "print(sorted({'torch', 'onnx', 'pandas', 'pydantic'} & set(sys.modules)))"
     )

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from onnx_models import Model, save
 
 from common.errors import InputError
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.problem import Problem
 
 

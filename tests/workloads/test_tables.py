@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from workloads.load import load_network
+from workloads.inputs.load import load_network
+from workloads.inputs.tables import COLUMNS
 from workloads.problem import Problem
-from workloads.tables import COLUMNS
 
 ALL = (*COLUMNS, "stride_h", "stride_w", "dilation_h", "dilation_w", "count")
 HEADER = ",".join(ALL)

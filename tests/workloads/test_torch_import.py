@@ -9,7 +9,7 @@ import torch_models
 from torch.utils.flop_counter import FlopCounterMode
 
 from common.errors import InputError
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.problem import Problem
 
 MODELS = Path(torch_models.__file__)

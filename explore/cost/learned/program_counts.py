@@ -18,7 +18,7 @@ from compiler.layer_reference import draw_tensors
 from compiler.schedule import Schedule
 from explore.cost.learned.protocol import Floats
 from explore.measure.dataset import Dataset
-from sim.program import run_program
+from sim.engines.program import run_program
 
 __all__ = ["PROGRAM_TERMS", "counts_of_dataset", "counts_of_programs"]
 
