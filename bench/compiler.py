@@ -25,7 +25,7 @@ from compiler.schedule import Schedule
 from compiler.schedules.choose import choose
 from compiler.schedules.gemmini import gemmini_paths
 from sim.engines.program import run_program
-from sim.job import Memory, Simulation
+from sim.job import MainMemory, Simulation
 
 __all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 
@@ -96,7 +96,7 @@ def bench_compiler(
     sets: Sequence[str] = ("resnet50", "gemm"),
     *,
     only: str | None = None,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     progress: Progress = lambda _: None,
 ) -> dict[str, Any]:
     """Compile and run every layer of the sets twice: as the compiler chooses, and as Gemmini's default tiling says.
@@ -187,7 +187,7 @@ def _bytes(random: np.random.Generator, count: int) -> np.ndarray[Any, np.dtype[
 
 
 def _row(
-    named: NamedLayer, accelerator: Accelerator, memory: Memory | None, progress: Progress
+    named: NamedLayer, accelerator: Accelerator, memory: MainMemory | None, progress: Progress
 ) -> tuple[Row, dict[str, str]]:
     layer = named.layer
     best = bound(layer, accelerator)
@@ -220,7 +220,7 @@ def _measure(
     layer: Layer,
     schedule: Schedule | None,
     accelerator: Accelerator,
-    memory: Memory | None,
+    memory: MainMemory | None,
     progress: Progress,
 ) -> tuple[Measured, Simulation]:
     start = time.perf_counter()

@@ -10,11 +10,11 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "Mark", "Memory", "Recording", "Simulation", "SimulationError", "Watch"]
+__all__ = ["Job", "Limits", "MainMemory", "Mark", "Recording", "Simulation", "SimulationError", "Watch"]
 
 
 @dataclass(frozen=True)
-class Memory:
+class MainMemory:
     """Main memory.
 
     Attributes:
@@ -121,7 +121,7 @@ class Job:
     accelerator: Accelerator
     program: Path | None = None
     stream: Path | None = None
-    memory: Memory = field(default_factory=Memory)
+    memory: MainMemory = field(default_factory=MainMemory)
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
     images: tuple[tuple[int, bytes], ...] = ()

@@ -109,6 +109,10 @@ class Unsupported:
         return f"{self.operator} ({self.node})" + (f": {self.reason}" if self.reason else "")
 
 
+class UnsupportedNodeError(Exception):
+    """A node of an imported model without a cost here; the text says why. Importers make it an `Unsupported`."""
+
+
 @dataclass(frozen=True)
 class Network:
     """A graph in topological order.

@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Expression", "Value"]
+__all__ = ["RuleExpression", "Value"]
 
 #: A number, or an array of them.
 Value = int | Sequence[int]
@@ -37,7 +37,7 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[int, int], bool]]] = {
 }
 
 
-class Expression:
+class RuleExpression:
     """One expression.
 
     Attributes:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from accel.config import Features
-from accel.legality.expression import Expression
+from accel.legality.expression import RuleExpression
 
-__all__ = ["FUNCTIONS", "PARAMETERS", "STATE", "Let", "Refuse", "Set", "State", "Step"]
+__all__ = ["FUNCTIONS", "PARAMETERS", "STATE", "Let", "Refuse", "Set", "StateVariable", "Step"]
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Let:
     value: str
 
     @cached_property
-    def expression(self) -> Expression:
+    def expression(self) -> RuleExpression:
         """The value, parsed."""
-        return Expression(self.value)
+        return RuleExpression(self.value)
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Refuse:
     when: str
 
     @cached_property
-    def expression(self) -> Expression:
+    def expression(self) -> RuleExpression:
         """The condition, parsed."""
-        return Expression(self.when)
+        return RuleExpression(self.when)
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
@@ -70,26 +70,26 @@ class Set:
     index: str = ""
 
     @cached_property
-    def expression(self) -> Expression:
+    def expression(self) -> RuleExpression:
         """The value, parsed."""
-        return Expression(self.value)
+        return RuleExpression(self.value)
 
     @cached_property
-    def condition(self) -> Expression:
+    def condition(self) -> RuleExpression:
         """When, parsed."""
-        return Expression(self.when)
+        return RuleExpression(self.when)
 
     @cached_property
-    def place(self) -> Expression | None:
+    def place(self) -> RuleExpression | None:
         """The index, parsed."""
-        return Expression(self.index) if self.index else None
+        return RuleExpression(self.index) if self.index else None
 
 
 Step = Let | Refuse | Set
 
 
 @dataclass(frozen=True)
-class State:
+class StateVariable:
     """A variable of the state.
 
     Args:
@@ -121,10 +121,10 @@ PARAMETERS = {
 class _Function:
     parameters: tuple[str, ...]
     value: str
-    expression: Expression = field(init=False)
+    expression: RuleExpression = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expression", Expression(self.value))
+        object.__setattr__(self, "expression", RuleExpression(self.value))
 
 
 #: Functions of expressions beside min and max. A local address word is taken apart as hardware does (see there): the
@@ -155,45 +155,45 @@ FUNCTIONS: Mapping[str, _Function] = {
 }
 
 #: What is remembered of the commands before, all of it in program order.
-STATE: Mapping[str, State] = {
-    "ex_configured": State("a CONFIG_EX of everything came", tells=False),
-    "weight_stationary": State("dataflow"),
-    "transpose_a": State("A is transposed"),
-    "transpose_b": State("B is transposed"),
-    "stride_a": State("local rows between rows of A", 1),
-    "stride_c": State("local rows between rows of C", 1),
-    "ld_configured": State("a CONFIG_LD of the load state came", size=3),
-    "ld_shrink": State("loads to the accumulator find elements of input width", size=3),
-    "ld_repeats": State("copies of a pixel", 1, size=3),
-    "ld_block_stride": State("local rows between blocks", size=3),
-    "st_configured": State("a CONFIG_ST came", tells=False),
-    "st_pooled": State("stores pool", tells=False),
-    "st_windowed": State("stores pool, or take rows in sequence (1-D mode)", tells=False),
-    "st_rows": State("local rows that a pooled or 1-D store takes its results from"),
-    "pending": State("a PRELOAD waits for its COMPUTE", tells=False),
-    "result_kept": State("... whose result goes somewhere"),
-    "result_memory": State("... memory of the result"),
-    "result_first": State("... first row of the result"),
-    "result_past": State("... row behind the result"),
-    "stationary_first": State("... first row of the operand that stays in the array"),
-    "stationary_past": State("... row behind it"),
-    "empty_array": State("the array holds no weights, no sums of this dataflow", 1, tells=False),
-    "ws_slot": State("slot that the next LOOP_WS takes"),
-    "ws_given": State("configuration commands since the last LOOP_WS, a bit each from BOUNDS on"),
-    "ws_i": State("blocks of I"),
-    "ws_j": State("blocks of J"),
-    "ws_k": State("blocks of K"),
-    "ws_a": State("A is not null"),
-    "ws_b": State("B is not null"),
-    "ws_c": State("C is not null"),
-    "ws_d": State("D is not null"),
-    "ws_placed": State("the slot's places of A and B were given", size=2),
-    "ws_a_start": State("... first row of A", size=2),
-    "ws_b_end": State("... row behind B", size=2),
-    "conv_slot": State("slot that the next LOOP_CONV_WS takes"),
-    "conv_given": State("configuration commands since the last LOOP_CONV_WS, a bit each"),
+STATE: Mapping[str, StateVariable] = {
+    "ex_configured": StateVariable("a CONFIG_EX of everything came", tells=False),
+    "weight_stationary": StateVariable("dataflow"),
+    "transpose_a": StateVariable("A is transposed"),
+    "transpose_b": StateVariable("B is transposed"),
+    "stride_a": StateVariable("local rows between rows of A", 1),
+    "stride_c": StateVariable("local rows between rows of C", 1),
+    "ld_configured": StateVariable("a CONFIG_LD of the load state came", size=3),
+    "ld_shrink": StateVariable("loads to the accumulator find elements of input width", size=3),
+    "ld_repeats": StateVariable("copies of a pixel", 1, size=3),
+    "ld_block_stride": StateVariable("local rows between blocks", size=3),
+    "st_configured": StateVariable("a CONFIG_ST came", tells=False),
+    "st_pooled": StateVariable("stores pool", tells=False),
+    "st_windowed": StateVariable("stores pool, or take rows in sequence (1-D mode)", tells=False),
+    "st_rows": StateVariable("local rows that a pooled or 1-D store takes its results from"),
+    "pending": StateVariable("a PRELOAD waits for its COMPUTE", tells=False),
+    "result_kept": StateVariable("... whose result goes somewhere"),
+    "result_memory": StateVariable("... memory of the result"),
+    "result_first": StateVariable("... first row of the result"),
+    "result_past": StateVariable("... row behind the result"),
+    "stationary_first": StateVariable("... first row of the operand that stays in the array"),
+    "stationary_past": StateVariable("... row behind it"),
+    "empty_array": StateVariable("the array holds no weights, no sums of this dataflow", 1, tells=False),
+    "ws_slot": StateVariable("slot that the next LOOP_WS takes"),
+    "ws_given": StateVariable("configuration commands since the last LOOP_WS, a bit each from BOUNDS on"),
+    "ws_i": StateVariable("blocks of I"),
+    "ws_j": StateVariable("blocks of J"),
+    "ws_k": StateVariable("blocks of K"),
+    "ws_a": StateVariable("A is not null"),
+    "ws_b": StateVariable("B is not null"),
+    "ws_c": StateVariable("C is not null"),
+    "ws_d": StateVariable("D is not null"),
+    "ws_placed": StateVariable("the slot's places of A and B were given", size=2),
+    "ws_a_start": StateVariable("... first row of A", size=2),
+    "ws_b_end": StateVariable("... row behind B", size=2),
+    "conv_slot": StateVariable("slot that the next LOOP_CONV_WS takes"),
+    "conv_given": StateVariable("configuration commands since the last LOOP_CONV_WS, a bit each"),
     **{
-        f"conv_{name}": State(f"{name} of the convolution")
+        f"conv_{name}": StateVariable(f"{name} of the convolution")
         for name in (
             *("batches", "ochs", "ichs", "krows", "kcols", "orows", "ocols", "stride", "dilation", "stores"),
             *("upad", "dpad", "lpad", "rpad", "pool_size", "pool_stride", "pool_upad", "pool_lpad"),

@@ -136,7 +136,7 @@ def simulate(
     from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from common.files import atomic_write
-    from sim.job import Limits, Memory, Recording
+    from sim.job import Limits, MainMemory, Recording
 
     for option, value, owners in (
         ("--spike", spike, {"spike"}),
@@ -155,7 +155,7 @@ def simulate(
         accelerator,
         engine=engine,
         stream=stream,
-        memory=Memory(
+        memory=MainMemory(
             size_bytes=memory_mib << 20,
             latency_cycles=memory_latency,
             bytes_per_cycle=memory_bandwidth,

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.paper.cache import Cache, Json
-from bench.paper.systems import DEFAULT, TOLERANCE, Found, best_candidate, equal_area
+from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
 from compiler.layer import Layer
 from compiler.schedules.choose import choose
@@ -185,7 +185,7 @@ def _searched(
     return design_of_candidate("searched", best_candidate(searcher), network.layers, judge)
 
 
-def predicted(design: Design, tasks: Sequence[Task]) -> Found:
+def predicted(design: Design, tasks: Sequence[Task]) -> SystemCost:
     """Predicted cost of one run of the network, by the model that judges the design.
 
     Raises BacoError when a layer has no prediction.
@@ -196,7 +196,7 @@ def predicted(design: Design, tasks: Sequence[Task]) -> Found:
             raise BacoError(f"{design.name}: no prediction of {task.name}: {layer.reason}")
         energy += task.count * layer.predicted_energy_pj
         latency += task.count * layer.predicted_cycles
-    return Found(energy, latency, design.accelerator.name)
+    return SystemCost(energy, latency, design.accelerator.name)
 
 
 def cached_design(

@@ -20,7 +20,7 @@ from compiler.language.arrays import Array, FlatBuffer, as_array, flatten
 from compiler.language.builder import MAX_INTEGER
 from compiler.language.forms import CeilingQuotient
 from compiler.language.interpret import run_module
-from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, Parameter, to_value
+from compiler.language.names import REQUIRED, ConstantMarker, KernelFunction, KernelParameter, to_value
 from compiler.language.source import KernelError, KernelSource, read_source
 from compiler.language.translate import ArrayAt, translate
 from compiler.language.values import Constant
@@ -254,7 +254,7 @@ class Kernel(KernelFunction):
             raise self._error("no value for " + ", ".join(f"`{name}`" for name in missing), signature)
         return values
 
-    def _constant(self, parameter: Parameter, thing: Any) -> Any:
+    def _constant(self, parameter: KernelParameter, thing: Any) -> Any:
         if isinstance(thing, np.generic):
             thing = thing.item()
         value = to_value(parameter.name, thing)
@@ -336,7 +336,7 @@ def jit(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[Parameter, ...]:
+def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[KernelParameter, ...]:
     spec = source.function.args
     plain = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
     for extra in (spec.vararg, spec.kwarg):
@@ -347,7 +347,7 @@ def _parameters(function: types.FunctionType, source: KernelSource) -> tuple[Par
     for argument in plain:
         default = defaults[argument.arg]
         parameters.append(
-            Parameter(
+            KernelParameter(
                 argument.arg,
                 _is_const(function, argument.arg),
                 REQUIRED if default is inspect.Parameter.empty else default,

@@ -26,7 +26,7 @@ const = ConstantMarker()
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """A parameter of a kernel.
 
     Attributes:
@@ -52,10 +52,10 @@ class KernelFunction:
     """
 
     source: KernelSource
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
 
     def __init__(
-        self, function: types.FunctionType, source: KernelSource, parameters: tuple[Parameter, ...]
+        self, function: types.FunctionType, source: KernelSource, parameters: tuple[KernelParameter, ...]
     ) -> None:
         self.function = function
         self.source = source

@@ -27,7 +27,7 @@ from compiler.schedule import Schedule
 from explore.measure.layer import measure_layer
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore, measurement_key
-from sim.job import Limits, Memory
+from sim.job import Limits, MainMemory
 
 __all__ = ["Job", "MeasurementJob", "Progress", "measure_many"]
 
@@ -47,7 +47,7 @@ class MeasurementJob:
     schedule: Schedule
     accelerator: Accelerator
     seed: int = 0
-    memory: Memory | None = None
+    memory: MainMemory | None = None
     limits: Limits = field(default_factory=Limits)
     name: str = ""
 

@@ -22,7 +22,7 @@ from typing import IO, Protocol
 from common.errors import InputError, Location
 from sim.elf import Program
 from sim.engines.native import load_program
-from sim.job import Job, Memory, Simulation, SimulationError
+from sim.job import Job, MainMemory, Simulation, SimulationError
 
 __all__ = ["Outcome", "Watcher", "find_simulator", "load_for", "result_of", "run_external", "unsaid"]
 
@@ -121,7 +121,7 @@ def load_for(engine: str, job: Job) -> Program:
         )
     if job.watches:
         raise InputError(f"the engine '{engine}' watches no instructions", hint="use 'functional' or 'rtl'")
-    if job.memory != Memory(base=job.memory.base, size_bytes=job.memory.size_bytes):
+    if job.memory != MainMemory(base=job.memory.base, size_bytes=job.memory.size_bytes):
         raise InputError(f"the timing of memory cannot be set for the engine '{engine}'")
     for argument in job.engine_arguments:
         if argument[:1] not in ("-", "+") or len(argument) < 2:

@@ -12,7 +12,7 @@ from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
 from common.scratch import scratch_folder
 from sim.engines.run import run_job
-from sim.job import Job, Limits, Memory, Recording, Simulation, Watch
+from sim.job import Job, Limits, MainMemory, Recording, Simulation, Watch
 
 __all__ = ["RunnableBuffer", "RunnableProgram", "run_program"]
 
@@ -56,7 +56,7 @@ def run_program(
     inputs: Mapping[str, Array] | None = None,
     engine: str = "functional",
     *,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     report: Callable[[str], None] | None = None,
@@ -83,7 +83,7 @@ def run_program(
             raise InputError(f"the program has no buffer '{name}'", hint=did_you_mean(name, buffers))
         images.append((program.symbols[name], _content(buffers[name], array)))
     read = [one for one in program.buffers if read_all or one.role in ("output", "inout")]
-    room = memory or Memory()
+    room = memory or MainMemory()
     needed = -(-program.memory_bytes // _STEP_BYTES) * _STEP_BYTES
     if needed > room.size_bytes:
         room = replace(room, size_bytes=needed)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from accel.config import Accelerator
 from sim.engines.base import make_engine
-from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
+from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 
-__all__ = ["Job", "Limits", "Memory", "Recording", "Simulation", "SimulationError", "run_job", "simulate"]
+__all__ = ["Job", "Limits", "MainMemory", "Recording", "Simulation", "SimulationError", "run_job", "simulate"]
 
 
 def simulate(
@@ -16,7 +16,7 @@ def simulate(
     accelerator: Accelerator,
     *,
     engine: str = "rtl",
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     tools: str | None = None,
@@ -29,7 +29,7 @@ def simulate(
         Job(
             accelerator=accelerator,
             program=Path(program),
-            memory=memory or Memory(),
+            memory=memory or MainMemory(),
             limits=limits or Limits(),
             recording=recording or Recording(),
             tools=tools,

@@ -10,7 +10,7 @@ import numpy as np
 
 from compiler.network.program import NetworkProgram
 from sim.engines.program import run_program
-from sim.job import Limits, Memory, Recording, Simulation, SimulationError, Watch
+from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watch
 from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 
@@ -49,7 +49,7 @@ def run_network(
     *,
     inputs: Mapping[str, Array] | None = None,
     predicted: Sequence[float] | None = None,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     report: Callable[[str], None] | None = None,

@@ -19,7 +19,7 @@ from bench.paper.operators import Case, summarise
 from bench.paper.published import OPERATOR_RATIOS
 from bench.paper.run import PaperOptions, bench_paper
 from bench.paper.shapes import Shape
-from bench.paper.systems import SYSTEMS, Found, evaluate_system
+from bench.paper.systems import SYSTEMS, SystemCost, evaluate_system
 from common.errors import InputError
 from compiler.layer import Layer
 from explore.cost.layers import layer_costs
@@ -29,9 +29,9 @@ from workloads.network import Task
 from workloads.problem import Problem
 
 
-def found(edp: float) -> Found:
+def found(edp: float) -> SystemCost:
     """A cost with that EDP in µJ·cycles."""
-    return Found(edp * 1e6 / 10, 10.0, "x")
+    return SystemCost(edp * 1e6 / 10, 10.0, "x")
 
 
 # ---------------------------------------------------------------------------------------------- tables

@@ -9,7 +9,7 @@ from accel.verilog.generate import verilog
 from bench.rtl.execute_facts import EXECUTE_FACTS
 from bench.rtl.facts import Fact, Measured, measure
 from bench.rtl.hollow import hollow_verilog
-from bench.rtl.layers import Convolution, Layer, Matmul
+from bench.rtl.layers import LayerStream, Matmul, PlainConvolution
 from bench.rtl.load_facts import LOAD_FACTS
 from bench.rtl.probe import FAST_MEMORY, Probe
 from bench.rtl.program import matmul_program
@@ -21,7 +21,7 @@ from common.errors import BacoError, InfeasibleError, InputError
 from compiler.schedules.gemmini import gemmini_matmul_tile
 from sim.build import rtl_simulator
 from sim.engines.run import simulate
-from sim.job import Memory
+from sim.job import MainMemory
 from tests.sim.harness_helpers import SMALL
 
 DIM = SMALL.dim
@@ -116,7 +116,7 @@ PRODUCT = Matmul(64, 64, 64, (8, 8, 16))
 
 
 def test_a_product_fills_the_array(probe: Probe) -> None:
-    found = timed_layer(probe, PRODUCT.layer(SMALL), Memory())
+    found = timed_layer(probe, PRODUCT.layer(SMALL), MainMemory())
     assert found.result.macs == 64**3
     assert found.result.utilisation is not None
     assert found.result.utilisation >= 0.93
@@ -126,7 +126,7 @@ def test_a_product_fills_the_array(probe: Probe) -> None:
 
 
 def test_a_program_does_what_the_stream_does(probe: Probe, tmp_path: Path) -> None:
-    stream = timed_layer(probe, PRODUCT.layer(SMALL), Memory()).result
+    stream = timed_layer(probe, PRODUCT.layer(SMALL), MainMemory()).result
     program = simulate(matmul_program(PRODUCT, DIM, tmp_path), SMALL)
     assert program.exit_code == 0
     assert (program.commands, program.unrolled, program.macs) == (
@@ -141,23 +141,23 @@ def test_a_program_does_what_the_stream_does(probe: Probe, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("tile", [(1, 4, 12, 8), (2, 3, 5, 4)])
 def test_convolutions_are_right(probe: Probe, tile: tuple[int, int, int, int]) -> None:
-    layer = Convolution(2, 12, 8, 12, tile).layer(SMALL)
+    layer = PlainConvolution(2, 12, 8, 12, tile).layer(SMALL)
     found = timed_layer(probe, layer, FAST_MEMORY)
     assert found.result.macs == layer.macs
 
 
 def test_a_wrong_result_is_no_measurement(probe: Probe) -> None:
     layer = PRODUCT.layer(SMALL)
-    wrong = Layer(layer.name, layer.tile, layer.macs, layer.stream, b"\x01" + layer.wanted[1:])
+    wrong = LayerStream(layer.name, layer.tile, layer.macs, layer.stream, b"\x01" + layer.wanted[1:])
     with pytest.raises(BacoError, match="the simulated result is wrong"):
-        timed_layer(probe, wrong, Memory())
+        timed_layer(probe, wrong, MainMemory())
 
 
 def test_tiles_that_do_not_fit() -> None:
     with pytest.raises(InfeasibleError, match="does not fit"):
         Matmul(64, 64, 64, (16, 16, 4)).layer(SMALL)
     with pytest.raises(InfeasibleError, match="does not fit"):
-        Convolution(1, 64, 8, 8, (1, 64, 64, 8)).layer(SMALL)
+        PlainConvolution(1, 64, 8, 8, (1, 64, 64, 8)).layer(SMALL)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from explore.measure.sample import draw_mapping, guess
 from explore.measure.sets import samples, set_of_shape
 from explore.measure.store import MeasurementStore, measurement_key
 from explore.measure.writer import last_writer
-from sim.job import Limits, Memory
+from sim.job import Limits, MainMemory
 from sim.trace import Log, LogEntry
 from workloads.problem import Problem
 
@@ -136,7 +136,7 @@ def test_a_limit_is_a_failure() -> None:
 def test_memory_and_seed_matter_as_they_should(measured: Measurement) -> None:
     """Values of tensors change no cycle; a slower memory does."""
     assert measure_layer(PRODUCT, WHOLE, SMALL, seed=7).cycles == measured.cycles
-    slow = measure_layer(PRODUCT, WHOLE, SMALL, memory=Memory(latency_cycles=200))
+    slow = measure_layer(PRODUCT, WHOLE, SMALL, memory=MainMemory(latency_cycles=200))
     assert slow.cycles > measured.cycles
     assert slow.activity == measured.activity
 
@@ -313,7 +313,7 @@ def test_keys() -> None:
         measurement_key(PRODUCT, ExplicitSchedule(replace(WHOLE, buffering=(2, 1, 1))), SMALL),
         measurement_key(PRODUCT, schedule, SMALL.replace(load_entries=4)),
         measurement_key(PRODUCT, schedule, SMALL, seed=1),
-        measurement_key(PRODUCT, schedule, SMALL, memory=Memory(latency_cycles=61)),
+        measurement_key(PRODUCT, schedule, SMALL, memory=MainMemory(latency_cycles=61)),
     }
     assert len(others | {base}) == 6
 

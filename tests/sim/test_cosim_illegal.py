@@ -36,7 +36,7 @@ from sim.cosim.minimise import minimise
 from sim.cosim.run import Simulator
 from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
 from sim.engines.run import run_job
-from sim.job import Job, Memory, SimulationError
+from sim.job import Job, MainMemory, SimulationError
 
 ENGINES = ("functional", "rtl")
 ONES = 2**64 - 1
@@ -267,7 +267,7 @@ def defined_bits(command: Command) -> Command:
 def play(engine: str, items: list[Item], folder: Path) -> None:
     path = folder / "stream"
     path.write_text(stream_of(items).text().split("\n", 1)[1] + "fence\n")
-    run_job(Job(WHOLE, stream=path, memory=Memory(size_bytes=MEMORY_BYTES)), engine=engine)
+    run_job(Job(WHOLE, stream=path, memory=MainMemory(size_bytes=MEMORY_BYTES)), engine=engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

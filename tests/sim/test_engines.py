@@ -22,7 +22,7 @@ from common.errors import InfeasibleError, InputError
 from sim.engines import external
 from sim.engines.base import EXTERNAL_ENGINES, make_engine
 from sim.engines.run import run_job
-from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
+from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 
 GEMMINI = Accelerator(name="small", dim=16, scratchpad_kib=256, accumulator_kib=64)
 BANNER = "Gemmini extension configured with:\n    dim = 16\n"
@@ -157,7 +157,7 @@ def test_something_that_is_no_spike(tmp_path: Path, program: Path, garbage: str)
 
 
 def test_arguments_for_spike_and_its_memory(tmp_path: Path, program: Path) -> None:
-    spike, memory = stand_in(tmp_path, BANNER), Memory(size_bytes=1 << 20)
+    spike, memory = stand_in(tmp_path, BANNER), MainMemory(size_bytes=1 << 20)
     extra = ("--extlib=/x/libgemmini.so", "--isa=rv64gc_zba")
     go("spike", spike, program, engine_arguments=extra, memory=memory)
     assert arguments(tmp_path) == [
@@ -410,7 +410,7 @@ def test_what_such_an_engine_refuses(tmp_path: Path, program: Path, engine: str)
         with pytest.raises(InputError, match="neither waveforms nor a log"):
             go(engine, simulator, program, recording=recording)
     with pytest.raises(InputError, match="timing of memory"):
-        go(engine, simulator, program, memory=Memory(latency_cycles=3))
+        go(engine, simulator, program, memory=MainMemory(latency_cycles=3))
     for argument in ("other.elf", "", "-", "+"):
         with pytest.raises(InputError, match="must begin with - or"):
             go(engine, simulator, program, engine_arguments=(argument,))

@@ -12,7 +12,7 @@ from accel.elf_note import SECTION
 from common.errors import InfeasibleError, InputError, StorageError
 from sim.engines.base import make_engine
 from sim.engines.run import run_job, simulate
-from sim.job import Job, Limits, Memory, Recording, Simulation, SimulationError
+from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 from sim.trace import read_log
 
 #: Those that need nothing but baco's own packages.
@@ -91,7 +91,7 @@ def test_both_engines_agree_on_a_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize("latency", [0, 1, 60])
 @pytest.mark.parametrize("bandwidth", [2.0, 8.0, 16.0])
 def test_memory_latency_and_bandwidth(tmp_path: Path, size: int, latency: int, bandwidth: float) -> None:
-    memory = Memory(latency_cycles=latency, bytes_per_cycle=bandwidth)
+    memory = MainMemory(latency_cycles=latency, bytes_per_cycle=bandwidth)
     result = run_stub(tmp_path, read(size), memory=memory)
     # the last beat is there when the last byte has come over the channel, and leaves in that cycle; beats leave one
     # a cycle from the cycle after the request on
@@ -105,7 +105,7 @@ def test_memory_latency_and_bandwidth(tmp_path: Path, size: int, latency: int, b
 def test_the_accelerator_sets_the_bandwidth_and_bursts_are_whole(tmp_path: Path) -> None:
     slow = SMALL.replace(dram_bytes_per_cycle=4.0)
     assert run_stub(tmp_path, read(64), accelerator=slow).counters["memory_channel_busy_cycles"] == 16
-    burst = run_stub(tmp_path, read(16, BASE + 16), memory=Memory(burst_bytes=64))
+    burst = run_stub(tmp_path, read(16, BASE + 16), memory=MainMemory(burst_bytes=64))
     assert burst.dram_read_bytes == 64
 
 
@@ -122,7 +122,7 @@ def test_ports_of_every_width(tmp_path: Path, dma_bits: int) -> None:
 
 
 def test_the_second_level_cache(tmp_path: Path) -> None:
-    memory = Memory(
+    memory = MainMemory(
         l2_kib=1, l2_latency_cycles=20, latency_cycles=60, bytes_per_cycle=8.0
     )  # 2 sets of 8 ways
     last_beat = 64 // 16 - 1
@@ -145,7 +145,7 @@ def test_the_second_level_cache(tmp_path: Path) -> None:
 
 def test_the_cache_writes_back_what_was_written(tmp_path: Path) -> None:
     write = f"cmd 3 {BASE:x} 0\nfence\n"
-    memory = Memory(l2_kib=1)
+    memory = MainMemory(l2_kib=1)
     result = run_stub(tmp_path, write, memory=memory)
     assert (result.dram_write_bytes, result.counters["memory_l2_dirty_bytes"]) == (0, 64)
     evicting = write + "".join(read(64, BASE + 128 * i) for i in range(1, 9))
@@ -206,7 +206,7 @@ def test_memory_faults_of_the_accelerator(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="address outside main memory: MVIN address=0x1000 ") as caught:
         run_stub(tmp_path, read(64, 0x1000))
     assert caught.value.kind == "refused"
-    last = BASE + Memory().size_bytes - 1  # of one byte; the stand-in reads 64
+    last = BASE + MainMemory().size_bytes - 1  # of one byte; the stand-in reads 64
     with pytest.raises(
         SimulationError, match=f"accelerator read touches 64 bytes at address {last:#x}"
     ) as caught:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from common.errors import InputError, Location
-from workloads.network import Network
+from workloads.network import Network, UnsupportedNodeError
 from workloads.onnx.load import LoadedModel, load_model
-from workloads.onnx.node import OnnxNode, UnsupportedNodeError
+from workloads.onnx.node import OnnxNode
 from workloads.onnx.operators import HANDLERS
 
 #: Operators of the standard and of onnxruntime's extensions are looked up by name alone.

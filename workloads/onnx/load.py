@@ -18,7 +18,7 @@ from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
 from common.numbers import whole_number
 from workloads.onnx.checks import check_names, check_order
-from workloads.onnx.fold import Constant, Root, roots_of, stored_value
+from workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value
 from workloads.onnx.functions import check_size, inline_functions
 from workloads.onnx.shapes import infer_shapes, known_shape
 from workloads.options import LARGEST, split_options
@@ -46,7 +46,7 @@ class LoadedModel:
     graph: onnx.GraphProto
     inputs: list[tuple[str, tuple[int, ...]]]
     shapes: dict[str, tuple[int, ...]]
-    constants: dict[str, Constant]
+    constants: dict[str, FoldedTensor]
     options: dict[str, int | str]
     guessed: set[str] = field(default_factory=set)
     computed: dict[str, tuple[Root, ...]] = field(default_factory=dict)
@@ -111,16 +111,16 @@ def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:
     return shape
 
 
-def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, Constant]:
+def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, FoldedTensor]:
     """Constants of the graph, which become inputs of known shape in it."""
-    constants: dict[str, Constant] = {}
+    constants: dict[str, FoldedTensor] = {}
     stored = [(t.name, t.data_type, t.dims, t) for t in graph.initializer]
     stored += [(t.values.name, t.values.data_type, t.dims, None) for t in graph.sparse_initializer]
     kept = [value for value in graph.input if value.name not in {name for name, *_ in stored}]
     for name, kind, dims, tensor in stored:
         shape = tensor_shape(path, name, dims)
         value = None if tensor is None else stored_value(tensor)
-        constants[name] = Constant(shape, roots_of(name, kind, shape), value)
+        constants[name] = FoldedTensor(shape, roots_of(name, kind, shape), value)
         kept.append(onnx.helper.make_tensor_value_info(name, kind or onnx.TensorProto.FLOAT, shape))
     copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
     del graph.input[:], graph.initializer[:], graph.sparse_initializer[:]
@@ -129,7 +129,7 @@ def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, Constant]:
 
 
 def _fix_dimensions(
-    path: str, graph: onnx.GraphProto, constants: dict[str, Constant], rest: str | None
+    path: str, graph: onnx.GraphProto, constants: dict[str, FoldedTensor], rest: str | None
 ) -> dict[str, int | str]:
     """Give every dimension of every input a value; the chosen ones are returned."""
     chosen = {

@@ -11,14 +11,10 @@ import onnx
 from common.errors import InputError, Location
 from common.text import file_label
 from workloads.builder import GraphBuilder
-from workloads.network import Tensor, Unsupported
-from workloads.onnx.fold import Constant, roots_of, stored_value
+from workloads.network import Tensor, Unsupported, UnsupportedNodeError
+from workloads.onnx.fold import FoldedTensor, roots_of, stored_value
 from workloads.onnx.load import LoadedModel, tensor_shape
 from workloads.onnx.values import OnnxValues
-
-
-class UnsupportedNodeError(Exception):
-    """A node without a cost here; the text says why."""
 
 
 class OnnxNode:
@@ -61,7 +57,7 @@ class OnnxNode:
             return False
         value: np.ndarray | None = None
         shape: tuple[int, ...] | None = None
-        if node.op_type == "Constant" and "value" in self._attributes:
+        if node.op_type == "FoldedTensor" and "value" in self._attributes:
             tensor = self._attributes["value"].t
             shape = tensor_shape(self.model.path, self.name, tensor.dims)
             value = stored_value(tensor)
@@ -74,11 +70,11 @@ class OnnxNode:
             roots = self.constants[sources[0]].roots if sources else ()
         elif node.op_type in ("Shape", "Size"):
             roots = ()
-        elif node.op_type == "Constant" and shape is not None:
+        elif node.op_type == "FoldedTensor" and shape is not None:
             roots = roots_of(node.output[0], self._attributes["value"].t.data_type, shape)
         for output in node.output:
             known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
-            self.constants[output] = Constant(known, self.model.computed.get(output, roots), value)
+            self.constants[output] = FoldedTensor(known, self.model.computed.get(output, roots), value)
         return True
 
     def reject(self, reason: str) -> None:
@@ -106,7 +102,7 @@ class OnnxNode:
         """Whether the input is given."""
         return index < len(self.node.input) and bool(self.node.input[index])
 
-    def constant(self, index: int) -> Constant | None:
+    def constant(self, index: int) -> FoldedTensor | None:
         """The input if it is a constant."""
         return self.constants.get(self.node.input[index]) if self.has(index) else None
 
@@ -168,7 +164,7 @@ class OnnxNode:
     def emit_constant(self, output: int = 0) -> None:
         """The output does not depend on the data (a shape)."""
         name = self.node.output[output]
-        self.constants[name] = Constant(self.model.shapes.get(name))
+        self.constants[name] = FoldedTensor(self.model.shapes.get(name))
 
     def integer(self, name: str, default: int) -> int:
         """An integer attribute."""

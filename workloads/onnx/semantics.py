@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from common.errors import InputError
-from workloads.network import Tensor
-from workloads.onnx.node import OnnxNode, UnsupportedNodeError
+from workloads.network import Tensor, UnsupportedNodeError
+from workloads.onnx.node import OnnxNode
 from workloads.semantics import Fill, Operand, Parameter, Semantics
 
 #: Operators of one input that are a function of each element, without attributes.

@@ -8,7 +8,7 @@ import onnx.checker
 import onnx.shape_inference
 
 from common.errors import InputError, Location
-from workloads.onnx.fold import SMALL, Constant, Root, evaluate, roots_of
+from workloads.onnx.fold import SMALL, FoldedTensor, Root, evaluate, roots_of
 
 _STANDARD = ("", "ai.onnx")
 
@@ -24,7 +24,7 @@ def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:
 
 
 def infer_shapes(
-    path: str, model: onnx.ModelProto, constants: dict[str, Constant]
+    path: str, model: onnx.ModelProto, constants: dict[str, FoldedTensor]
 ) -> tuple[dict[str, tuple[int, ...]], set[str], dict[str, tuple[Root, ...]]]:
     """(shapes of all values that can be known, outputs whose shape is a guess, computed values with roots).
 
@@ -56,7 +56,7 @@ def infer_shapes(
         value = evaluate(node, shapes, known) if len(node.output) == 1 else None
         if value is not None and value.size <= SMALL:
             output = node.output[0]
-            if node.op_type == "Constant":
+            if node.op_type == "FoldedTensor":
                 kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
                 roots[output] = roots_of(output, kind, value.shape)
             elif node.op_type in ("Shape", "Size"):
@@ -90,7 +90,7 @@ def infer_shapes(
 def _set_constant(node: onnx.NodeProto, value: np.ndarray) -> None:
     """Turn a node whose result is known into a constant."""
     tensor = onnx.numpy_helper.from_array(np.array(value, order="C"))
-    node.CopyFrom(onnx.helper.make_node("Constant", [], list(node.output), name=node.name, value=tensor))
+    node.CopyFrom(onnx.helper.make_node("FoldedTensor", [], list(node.output), name=node.name, value=tensor))
 
 
 def _infer_node(

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from workloads.einsum import contraction
-from workloads.network import Tensor
-from workloads.onnx.node import OnnxNode, UnsupportedNodeError
+from workloads.network import Tensor, UnsupportedNodeError
+from workloads.onnx.node import OnnxNode
 from workloads.onnx.semantics import operand, parameter
 from workloads.semantics import Parameter, Semantics
 from workloads.tensor_builder import Operand, Trained

@@ -14,9 +14,9 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Graph, GraphModule, Node
 
 from common.errors import InputError, Location
-from workloads.network import Network, Tensor
+from workloads.network import Network, Tensor, UnsupportedNodeError
 from workloads.torch.load import export, export_module, quiet
-from workloads.torch.node import Constant, Handler, Root, TorchNode, UnsupportedNodeError, node_shapes
+from workloads.torch.node import FixedTensor, Handler, Root, TorchNode, node_shapes
 from workloads.torch.operators import HANDLERS, elementwise, reduction, shape_only, view
 
 
@@ -92,10 +92,10 @@ def _placeholders(graph: Graph) -> Iterator[Node]:
 
 def _stored(
     name: str, shapes: list[tuple[int, ...]], trained: bool, value: torch.Tensor | None = None
-) -> Constant:
+) -> FixedTensor:
     shape = shapes[0] if shapes else ()
     load = None if value is None or value.is_meta else lambda: value
-    return Constant(shape, (Root(name, math.prod(shape), trained),), load, name)
+    return FixedTensor(shape, (Root(name, math.prod(shape), trained),), load, name)
 
 
 def _base_name(target: object) -> str:
@@ -170,7 +170,7 @@ def _call(imp: TorchNode, node: Node) -> None:
         return
     handler = _handler(node.target)
     if handler is shape_only and node_shapes(node):
-        imp.constants[node] = Constant(node_shapes(node)[0], (), imp.evaluation_of_shape(node))
+        imp.constants[node] = FixedTensor(node_shapes(node)[0], (), imp.evaluation_of_shape(node))
         return
     if imp.fold() or (not node.users and not node_shapes(node)):
         return
@@ -209,7 +209,7 @@ def _getitem(imp: TorchNode, node: Node) -> None:
             imp.values[node] = imp.builder.view(whole, shapes[0])
     elif isinstance(source, Node) and source in imp.constants:
         load = imp.constants[source].load
-        imp.constants[node] = Constant(
+        imp.constants[node] = FixedTensor(
             shapes[0] if shapes else (),
             imp.constants[source].roots,
             None if load is None else lambda: _item(load(), index),

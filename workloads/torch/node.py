@@ -12,13 +12,8 @@ from torch.fx import Node
 
 from common.errors import InputError, Location
 from workloads.builder import GraphBuilder
-from workloads.network import Tensor, Unsupported
+from workloads.network import Tensor, Unsupported, UnsupportedNodeError
 from workloads.semantics import Fill, Parameter
-
-
-class UnsupportedNodeError(Exception):
-    """A node without a cost here; the text says why."""
-
 
 #: A tensor's elements, or whatever else a constant node gives.
 Load = Callable[[], Any]
@@ -34,7 +29,7 @@ class Root:
 
 
 @dataclass(frozen=True)
-class Constant:
+class FixedTensor:
     """A tensor that does not depend on the inputs.
 
     Attributes:
@@ -73,7 +68,7 @@ class TorchNode:
         self.path = path
         self.builder = GraphBuilder(name, source=path)
         self.values: dict[Node, Tensor] = {}
-        self.constants: dict[Node, Constant] = {}
+        self.constants: dict[Node, FixedTensor] = {}
         #: Results of nodes that return several views.
         self.parts: dict[Node, list[Tensor]] = {}
         self.unsupported: list[Unsupported] = []
@@ -103,7 +98,9 @@ class TorchNode:
             return False
         shapes = node_shapes(self.node)
         roots = tuple(dict.fromkeys(root for source in sources for root in self.constants[source].roots))
-        self.constants[self.node] = Constant(shapes[0] if shapes else (), roots, self._evaluation(self.node))
+        self.constants[self.node] = FixedTensor(
+            shapes[0] if shapes else (), roots, self._evaluation(self.node)
+        )
         return True
 
     def _evaluation(self, node: Node) -> Load:
@@ -172,7 +169,7 @@ class TorchNode:
             return self.values[node]
         raise UnsupportedNodeError(f"its argument '{name}' is no activation of known shape")
 
-    def constant(self, name: str) -> Constant | None:
+    def constant(self, name: str) -> FixedTensor | None:
         """An argument if it is a constant tensor."""
         node = self.args.get(name)
         return self.constants.get(node) if isinstance(node, Node) else None

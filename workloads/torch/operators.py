@@ -11,10 +11,10 @@ import torch
 
 from workloads.builder import causal_mask
 from workloads.einsum import contraction
-from workloads.network import Tensor
+from workloads.network import Tensor, UnsupportedNodeError
 from workloads.semantics import Parameter, Semantics
 from workloads.tensor_builder import Trained
-from workloads.torch.node import Constant, Handler, TorchNode, UnsupportedNodeError
+from workloads.torch.node import FixedTensor, Handler, TorchNode
 from workloads.torch.semantics import meaning, operand_of
 from workloads.torch.views import view_steps
 from workloads.views import Expand, Reshape, Transpose, Unknown
@@ -269,7 +269,7 @@ def view(imp: TorchNode) -> None:
 
 def shape_only(imp: TorchNode) -> None:
     """Made from the shape of its argument alone."""
-    imp.constants[imp.node] = Constant(imp.shape())
+    imp.constants[imp.node] = FixedTensor(imp.shape())
 
 
 def elementwise(imp: TorchNode) -> None:

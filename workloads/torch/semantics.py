@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from workloads.network import Tensor
+from workloads.network import Tensor, UnsupportedNodeError
 from workloads.semantics import Fill, Operand, Parameter, Semantics, constant
-from workloads.torch.node import TorchNode, UnsupportedNodeError
+from workloads.torch.node import TorchNode
 from workloads.views import Reshape
 
 Rule = Callable[[TorchNode], Semantics | None]
