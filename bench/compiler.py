@@ -16,16 +16,16 @@ from accel.config import Accelerator
 from bench.layer_shapes import NamedLayer, layer_shapes
 from common.errors import BacoError, InfeasibleError, InputError
 from common.files import atomic_write, output_folder
+from compiler.analysis.bound import bound
+from compiler.choice.choose import choose
+from compiler.choice.gemmini import gemmini_paths
 from compiler.codegen.program import Buffer, Program, build_program
-from compiler.emit import Emitter
-from compiler.layer import Layer
-from compiler.lower import Operands, emit_layer, workspaces
-from compiler.lower.bound import bound
-from compiler.schedule import Schedule
-from compiler.schedules.choose import choose
-from compiler.schedules.gemmini import gemmini_paths
-from sim.engines.program import run_program
-from sim.job import MainMemory, Simulation
+from compiler.ir.emit import Emitter
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from compiler.styles import Operands, emit_layer, workspaces
+from sim.job import Memory, Simulation
+from sim.program import run_program
 
 __all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 
@@ -62,7 +62,7 @@ class Row:
     """A layer: the compiler's choice, the default tiling, and the bound.
 
     Attributes:
-        array_bound, memory_bound: cycles, see `compiler.lower.bound`; the bound is the larger one.
+        array_bound, memory_bound: cycles, see `compiler.analysis.bound`; the bound is the larger one.
         heuristic: the better of the paths that Gemmini's library offers; None where none can be compiled.
     """
 
@@ -143,7 +143,7 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 def layer_program(
     layer: Layer, schedule: Schedule, accelerator: Accelerator, name: str = "layer", seed: int = 1
 ) -> Program:
-    """A program of one layer on random tensors. Raises as `compiler.lower.emit_layer` and `build_program`."""
+    """A program of one layer on random tensors. Raises as `compiler.styles.emit_layer` and `build_program`."""
     random = np.random.default_rng(seed)
     p = layer.problem
     buffers = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from common.errors import InputError, did_you_mean
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from workloads.network import Operator
 from workloads.networks.resnet import resnet50
 from workloads.problem import Problem

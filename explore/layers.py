@@ -1,6 +1,6 @@
 """From a searched task to the layer that is compiled, measured and predicted for it.
 
-A task (`workloads.network.Task`) is a problem with a count; a layer (`compiler.layer.Layer`) says besides where the
+A task (`workloads.network.Task`) is a problem with a count; a layer (`compiler.layers.layer.Layer`) says besides where the
 image ends, what is added to the sums and what happens on their way out. Those facts do not change what a search
 chooses from, but they change cycles: padding is loaded from nowhere, and a bias is loaded besides.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from common import portable
 from common.errors import InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from workloads.network import LayerFacts, Network, Operator, Task, Workload
 from workloads.problem import Problem
 from workloads.semantics import Parameter

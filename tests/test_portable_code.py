@@ -10,7 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Files that a search, its proof, its measurements and its compiler consist of.
-FILES = ("explore/**/*.py", "compiler/*.py", "compiler/lower/*.py", "accel/*.py", "workloads/*.py")
+FILES = (
+    "explore/**/*.py",
+    *(
+        f"compiler/{name}/**/*.py"
+        for name in ("analysis", "choice", "latency", "layers", "mapping", "schedules", "styles")
+    ),
+    "accel/*.py",
+    "workloads/*.py",
+)
 #: Files of these that compute nothing that a search decides by: benches, fits and training, random sets, readers and
 #: meanings of networks, words for people; and what the rest is made of.
 OTHERS = (
@@ -43,7 +51,7 @@ OTHERS = (
 )
 #: Functions of the others that may do what they like, and why.
 ALLOWED = {
-    ("compiler/layer_reference.py", "_sums"): "whole numbers",
+    ("compiler/layers/reference.py", "_sums"): "whole numbers",
     ("explore/search/exact_factors.py", "_shares"): "whole numbers",
     ("explore/search/exact_factors.py", "divisors"): "whole numbers",
     ("explore/cost/learned/law.py", "fit"): "training",
@@ -83,7 +91,7 @@ DIFFER = frozenset(
 #: Such names that others than these modules use for something else.
 OF_MODULES = frozenset(("power", "inner", "gamma", "beta"))
 MODULES = frozenset(("np", "numpy", "math", "torch", "F", "rng"))
-#: Whose functions of such names are portable: the modules, and `compiler.lower.arrays.Arrays`.
+#: Whose functions of such names are portable: the modules, and `compiler.analysis.arrays.Arrays`.
 PORTABLE = frozenset(("portable", "tensors", "a"))
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.errors import InputError, did_you_mean
-from compiler.layer import Layer, Pooling
+from compiler.layers.layer import Layer, Pooling
 from workloads.problem import Problem
 from workloads.shapes import Pair, pair, window_count
 
 if TYPE_CHECKING:
     from accel.config import Accelerator
-    from compiler.schedule import Schedule
+    from compiler.schedules.schedule import Schedule
 
 __all__ = ["STYLES", "conv", "gemm", "schedule_for"]
 
@@ -119,7 +119,6 @@ def schedule_for(
     layer: Layer,
     accelerator: Accelerator,
     *,
-    target: str = "gemmini",
     style: str = "auto",
     mapping: str | None = None,
     baseline: bool = False,
@@ -129,29 +128,29 @@ def schedule_for(
     Raises InputError for options that contradict each other, InfeasibleError when no schedule can be found, or main memory
     does not hold the layer.
     """
-    from compiler.layer_program import check_layer_memory
-    from compiler.schedules.choose import Style, choose
+    from compiler.choice.choose import Style, choose
+    from compiler.styles.program import check_layer_memory
 
     if style not in STYLES:
         raise InputError(f"there is no code style '{style}'", hint=did_you_mean(style, STYLES))
     check_layer_memory(layer)  # before tilings of something endless are looked at
     if baseline:
-        from compiler.schedules.gemmini import gemmini_schedule
+        from compiler.choice.gemmini import gemmini_schedule
 
         if mapping is not None or style == "explicit":
             raise InputError("--baseline is a choice of its own, without --mapping or --style explicit")
         return gemmini_schedule(layer, accelerator)
     if mapping is not None:
-        from compiler.lower.explicit import buffered
         from compiler.mapping.text import parse_mapping
-        from compiler.schedule import ExplicitSchedule
+        from compiler.schedules.schedule import ExplicitSchedule
+        from compiler.styles.explicit.code import buffered
 
         if style == "macro":
             raise InputError("a mapping is carried out in the explicit style", hint="leave --style out")
         # the text says nothing of copies
         return ExplicitSchedule(buffered(layer, parse_mapping(mapping), accelerator))
     chosen: Style = "explicit" if style == "explicit" else "macro" if style == "macro" else "auto"
-    return choose(layer, accelerator, target=target, style=chosen)
+    return choose(layer, accelerator, style=chosen)
 
 
 def _whole(what: str, sizes: dict[str, int]) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from baco.api.arrays import load_array
 from baco.api.sources import AcceleratorSource, NetworkSource, accelerator, design
 from baco.api.sources import network as load_network
-from baco.api.unit import check_target
 from common.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ class NetworkRequest:
     layers: int | None = None
     scales: str = "float"
     seed: int = 0
-    target: str = "gemmini"
     baseline: bool = False
     inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
     check_layers: bool = False
@@ -168,7 +166,6 @@ class NetworkUnit:
 
     def _options(self) -> dict[str, Any]:
         request = self.request
-        target: Any = request.target
         if request.plan is not None:
             schedule: Scheduler = request.plan
         elif self._searched:
@@ -181,7 +178,7 @@ class NetworkUnit:
         else:
             from compiler.network.program import scheduler
 
-            schedule = scheduler(request.accelerator, target, baseline=request.baseline)
+            schedule = scheduler(request.accelerator, baseline=request.baseline)
         return {
             "schedule": schedule,
             "data": self.data,
@@ -196,7 +193,6 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
     from compiler.network.reference import reference
     from explore.measure.program import other_inputs
 
-    check_target(request.target)
     if request.layers is not None and request.layers < 1:
         raise InputError(f"a block runs at least once, not {request.layers} times")
     network = load_network(request.source)

@@ -19,9 +19,9 @@ from baco.api.network_unit import (
 )
 from baco.api.sources import AcceleratorSource, NetworkSource
 from baco.api.sources import accelerator as load_accelerator
-from baco.api.unit import Unit, check_target, launch_unit, layer_unit, lower_unit, run_unit
+from baco.api.unit import Unit, launch_unit, layer_unit, lower_unit, run_unit
 from common.errors import InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,6 @@ def compile(
     source: ProgramSource,
     accelerator: AcceleratorSource | None = None,
     *,
-    target: str = "gemmini",
     style: str = "auto",
     mapping: str | None = None,
     baseline: bool = False,
@@ -200,7 +199,6 @@ def compile(
     Args:
         source: `baco.gemm(...)` or `baco.conv(...)`; a network as `baco.network` takes it; or `kernel[grid].bind(...)`.
         accelerator: see `baco.accelerator`; by default `gemmini-default`, or what the launch is for.
-        target: `gemmini` (commands that every implementation accepts) or `baco` (our extensions too).
         style: of a layer: `auto` (the fastest by estimate), `explicit` or `macro`.
         mapping: of a layer: loops to carry it out by, as text.
         baseline: Gemmini's default tiling.
@@ -216,16 +214,13 @@ def compile(
     """
     from compiler.language.jit import BoundLaunch
 
-    check_target(target)
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
     of_networks["mappings"] = mappings != "study"
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
         machine = load_accelerator(accelerator or "gemmini-default")
-        schedule = schedule_for(
-            source, machine, target=target, style=style, mapping=mapping, baseline=baseline
-        )
+        schedule = schedule_for(source, machine, style=style, mapping=mapping, baseline=baseline)
         return _compiled(layer_unit(source, schedule, machine, seed=seed), machine, check)
     _refuse(of_layers, "a layer")
     if isinstance(source, BoundLaunch):
@@ -239,7 +234,6 @@ def compile(
         layers=layers,
         scales=scales,
         seed=seed,
-        target=target,
         baseline=baseline,
         inputs=inputs or {},
         compare=True,

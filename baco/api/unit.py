@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.errors import InputError
 from compiler.codegen.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -16,16 +15,15 @@ if TYPE_CHECKING:
 
     from accel.config import Accelerator
     from compiler.codegen.program import Program
-    from compiler.ir_text import Level
+    from compiler.ir.text import Level
     from compiler.language.jit import BoundLaunch
-    from compiler.layer import Layer
-    from compiler.schedule import Schedule
+    from compiler.layers.layer import Layer
+    from compiler.schedules.schedule import Schedule
     from sim.job import Simulation
 
 __all__ = [
     "Observer",
     "Unit",
-    "check_target",
     "launch_unit",
     "layer_unit",
     "lower_unit",
@@ -37,12 +35,6 @@ __all__ = [
 Observer = Callable[[str, "ModuleOp"], None]
 #: Of the interpretation that results are compared with, a minute or so.
 _MOST_OPERATIONS = 1 << 23
-
-
-def check_target(name: str) -> None:
-    """Raises InputError for a target that there is not."""
-    if name not in ("gemmini", "baco"):
-        raise InputError(f"there is no target '{name}'", hint="allowed: baco, gemmini")
 
 
 @dataclass(frozen=True)
@@ -79,33 +71,27 @@ def layer_unit(
     *,
     seed: int = 0,
     compare: bool = True,
-    structured: bool = False,
 ) -> Unit:
-    """A layer with random tensors.
+    """A layer with random tensors. Its code is written at the level `instgem`: nothing of it is ever above.
 
     Args:
         compare: work out what the results must be.
-        structured: begin at the level `linalg`, not below.
 
     Raises InfeasibleError where main memory does not hold the tensors, or no code can be written.
     """
     from compiler.latency import schedule_cycles
-    from compiler.layer_program import layer_buffers, layer_module
-    from compiler.layer_reference import draw_tensors, layer_result
-    from compiler.lower import requirement
-    from compiler.lower.linalg_form import compile_layer
+    from compiler.layers.reference import draw_tensors, layer_result
+    from compiler.styles import requirement
+    from compiler.styles.program import layer_buffers, layer_module
 
     tensors = draw_tensors(layer, seed)
     expected = layer_result(layer, tensors) if compare else None
     buffers = layer_buffers(layer, schedule, accelerator, tensors, expected)
     names = tuple(one.name for one in buffers)
-    if structured:
-        module = compile_layer(layer, accelerator, schedule)
-    else:
-        module = layer_module(layer, schedule, accelerator, "layer", names)
+    module = layer_module(layer, schedule, accelerator, "layer", names)
     return Unit(
         "layer",
-        "linalg" if structured else "instgem",
+        "instgem",
         module,
         "layer",
         buffers,
@@ -163,7 +149,7 @@ def lower_unit(
     if not check:
         buffers = tuple(replace(one, expected=None) for one in buffers)
     if least is None and unit.level != "llvm":
-        from compiler.blocks.program import requirement_of, with_workspace
+        from compiler.codegen.block_program import requirement_of, with_workspace
 
         if unit.level in FRONT_END:
             least = requirement_of(unit.module, unit.entry, accelerator)
@@ -213,7 +199,7 @@ def to_instgem(
     """Lower the unit's module, in place, to the level `until`."""
     from compiler.codegen.pipeline import FRONT_END, run_pass
     from compiler.dialects.context import all_dialects
-    from compiler.ir_text import LEVELS
+    from compiler.ir.text import LEVELS
     from compiler.passes import pass_named
 
     context = all_dialects()

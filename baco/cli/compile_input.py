@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.api.layers import schedule_for
-from baco.api.unit import Unit, check_target, layer_unit
-from baco.cli.compile_request import Request, described_buffer, filled_buffers
-from baco.cli.layer_input import layer_of
+from baco.api.unit import Unit, layer_unit
+from baco.commands.compile_request import Request, described_buffer, filled_buffers
+from baco.commands.layer_input import layer_of
 from common.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def prepare(request: Request) -> Unit:
             "name one thing to compile: a file, or a layer by --gemm or --conv",
             hint="see 'baco compile --help'",
         )
-    check_target(request.target)
     if request.source is None:
         return _layer(request)
     file, colon, name = request.source.rpartition(":")
@@ -48,19 +47,11 @@ def _layer(request: Request) -> Unit:
     schedule = schedule_for(
         layer,
         accelerator,
-        target=request.target,
         style=options.style,
         mapping=options.mapping,
         baseline=options.baseline,
     )
-    return layer_unit(
-        layer,
-        schedule,
-        accelerator,
-        seed=request.seed,
-        compare=request.compare,
-        structured=request.structured,
-    )
+    return layer_unit(layer, schedule, accelerator, seed=request.seed, compare=request.compare)
 
 
 # -------------------------------------------------------------------- text of the IR
@@ -69,7 +60,7 @@ def _layer(request: Request) -> Unit:
 def _text(request: Request, file: Path) -> Unit:
     from baco.cli.ir_input import read_module
     from compiler.dialects.context import all_dialects
-    from compiler.ir_text import check_level, level_of
+    from compiler.ir.text import check_level, level_of
 
     module = read_module(file, all_dialects(), request.level)
     level = request.level or level_of(module)

@@ -36,7 +36,6 @@ __all__ = [
     "Scales",
     "Seed",
     "Style",
-    "Target",
     "Transposed",
 ]
 
@@ -62,12 +61,6 @@ Accelerator = Annotated[
         metavar="NAME|FILE.yaml|DIR",
         help="Preset, configuration file, or the folder of a study: its best design.",
         autocompletion=accelerator_completions,
-    ),
-]
-Target = Annotated[
-    str,
-    typer.Option(
-        "--target", help="gemmini: commands that every implementation accepts. baco: our extensions too."
     ),
 ]
 DumpAfter = Annotated[

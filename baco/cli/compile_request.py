@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +20,7 @@ from compiler.main_memory import check_memory
 from workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-
-    from compiler.ir_text import Level
+    from compiler.ir.text import Level
 
 __all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array"]
 
@@ -38,8 +36,6 @@ class Request:
         source: FILE.mlir or KERNEL.py:FUNCTION; None for a layer.
         arguments: of --arg.
         compare: find out what the results must be.
-        structured: begin a layer at the level `linalg`, not below.
-        observe: sees the module after every pass.
     """
 
     source: str | None
@@ -50,10 +46,7 @@ class Request:
     arguments: Sequence[str] = ()
     grid: str | None = None
     seed: int = 0
-    target: str = "gemmini"
     compare: bool = False
-    structured: bool = False
-    observe: Callable[[str, ModuleOp], None] | None = None
 
 
 def described_buffer(text: str) -> Buffer:

@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.numbers import WHOLE
 
 if TYPE_CHECKING:
-    from compiler.layer import Layer
+    from compiler.layers.layer import Layer
 
 __all__ = ["LayerOptions", "layer_of"]
 

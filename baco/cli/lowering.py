@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baco.api.unit import Unit, to_instgem
-from baco.cli.compile_request import Request
-from baco.cli.ir_input import show_after
+from baco.api.unit import Observer, Unit, to_instgem
+from baco.commands.ir_input import show_after
 from common.errors import InputError
 from compiler.codegen.pipeline import FRONT_END
 from compiler.codegen.program import BACK_END, lower_to_ir, program_assembly
-from compiler.ir_text import LEVELS, check_level, write_ir
+from compiler.ir.text import LEVELS, Level, check_level, write_ir
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
+    from accel.config import Accelerator
 
 __all__ = ["EMITS", "elf_path", "emit_text", "needs_text", "observer", "prediction_text"]
 
 EMITS = (*LEVELS, "llvm-ir", "asm", "elf")
 
 
-def observer(dump_after: str | None) -> Callable[[str, ModuleOp], None] | None:
-    """What the option --dump-after wants to see; None without it."""
+def observer(dump_after: str | None, level: Level) -> Observer | None:
+    """What the option --dump-after wants to see of what begins at `level`; None without it.
+
+    Raises InputError for a pass that does not come below that level.
+    """
     if dump_after is None:
         return None
-    passes = [name for names in FRONT_END.values() for name in names]
+    below = LEVELS[LEVELS.index(level) :]
+    passes = [name for one in below for name in FRONT_END.get(one, ())]
     return show_after(dump_after, [*passes, *BACK_END])
 
 
@@ -41,20 +44,23 @@ def elf_path(name: str, out: Path | None) -> Path:
     return out or Path(f"{name}.elf")
 
 
-def emit_text(unit: Unit, emit: str, request: Request) -> str:
+def emit_text(unit: Unit, emit: str, accelerator: Accelerator, observe: Observer | None) -> str:
     """The unit at a lower level, as text. Raises InputError for a level above its own."""
     if emit in LEVELS and LEVELS.index(emit) < LEVELS.index(unit.level):
-        raise InputError(f"what begins at the level '{unit.level}' cannot be shown at '{emit}'")
+        raise InputError(
+            f"what begins at the level '{unit.level}' cannot be shown at '{emit}'",
+            hint="kernels begin at 'baco', layers and networks at 'instgem', text at the level it is written in",
+        )
     module = unit.module
     if emit == unit.level:
         return write_ir(module)
-    to_instgem(unit, request.accelerator, request.observe, until="linalg" if emit == "linalg" else "instgem")
+    to_instgem(unit, accelerator, observe, until="linalg" if emit == "linalg" else "instgem")
     if emit == "linalg":
         return write_ir(module)
     if emit == "instgem":
         check_level(module, "instgem")
         return write_ir(module)
-    ir = lower_to_ir(module, request.observe)
+    ir = lower_to_ir(module, observe)
     if emit == "llvm":
         return write_ir(module)
     return ir if emit == "llvm-ir" else program_assembly(ir)

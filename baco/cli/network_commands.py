@@ -58,7 +58,7 @@ def compile_network_command(
 
 def _emit_text(unit: NetworkUnit, emit: str, out: Path | None) -> None:
     from compiler.codegen.program import lower_to_ir, program_assembly
-    from compiler.ir_text import write_ir
+    from compiler.ir.text import write_ir
 
     levels = ("instgem", "llvm", "llvm-ir", "asm", "elf")
     if emit not in levels:

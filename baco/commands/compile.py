@@ -33,7 +33,6 @@ def compile_(
             "--check", help="The program compares its results itself and exits with 1 where they differ."
         ),
     ] = False,
-    target: options.Target = "gemmini",
     dump_after: options.DumpAfter = None,
     seed: options.Seed = 0,
     level: options.From = None,
@@ -95,11 +94,10 @@ def compile_(
                 layers=layers,
                 scales=scales,
                 seed=seed,
-                target=target,
                 arguments=tuple(arguments or ()),
                 check_layers=check_layers,
                 compare=check,
-                observe=observer(dump_after),
+                observe=observer(dump_after, "instgem"),
             ),
             emit,
             out,
@@ -124,21 +122,19 @@ def compile_(
         arguments=tuple(arguments or ()),
         grid=grid,
         seed=seed,
-        target=target,
         compare=check,
-        structured=emit == "linalg" or dump_after is not None,
-        observe=observer(dump_after),
     )
     unit = prepare(request)
+    observe = observer(dump_after, unit.level)
     if emit != "elf":
-        text = emit_text(unit, emit, request)
+        text = emit_text(unit, emit, request.accelerator, observe)
         if out is None:
             sys.stdout.write(text)
         else:
             atomic_write(out, text)
         return
     path = elf_path(unit.name, out)
-    program = lower_unit(unit, request.accelerator, check=check, observe=request.observe)
+    program = lower_unit(unit, request.accelerator, check=check, observe=observe)
     atomic_write(path, program.elf)
     notes = stderr()
     if unit.schedule is not None:

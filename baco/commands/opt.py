@@ -52,7 +52,7 @@ def opt(
     from common.errors import InputError
     from compiler.codegen.pipeline import parse_passes, run_pass
     from compiler.dialects.context import all_dialects
-    from compiler.ir_text import check_level, write_ir
+    from compiler.ir.text import check_level, write_ir
 
     if list_:
         _list_passes()

@@ -41,7 +41,6 @@ def run_program(
         Path | None,
         typer.Option("--log", metavar="FILE.csv", help="Log every command; `baco trace` draws it."),
     ] = None,
-    target: options.Target = "gemmini",
     dump_after: options.DumpAfter = None,
     seed: options.Seed = 0,
     level: options.From = None,
@@ -108,10 +107,9 @@ def run_program(
                 layers=layers,
                 scales=scales,
                 seed=seed,
-                target=target,
                 arguments=tuple(arguments or ()),
                 check_layers=check_layers,
-                observe=observer(dump_after),
+                observe=observer(dump_after, "instgem"),
             ),
             engine,
             save or [],
@@ -133,16 +131,15 @@ def run_program(
         arguments=tuple(arguments or ()),
         grid=grid,
         seed=seed,
-        target=target,
         compare=True,
-        observe=observer(dump_after),
     )
     unit = prepare(request)
+    observe = observer(dump_after, unit.level)
     buffers = {one.name: one for one in unit.buffers or ()}
     expected = {name: one.expected for name, one in buffers.items() if one.expected is not None}
     expected |= _expected_files(named_files("--expect", expect or [], buffers), buffers)
     files = named_files("--save", save or [], buffers)
-    program = lower_unit(unit, request.accelerator, check=False, observe=request.observe)
+    program = lower_unit(unit, request.accelerator, check=False, observe=observe)
     notes = stderr()
     talkative = not (json or quiet)
     outputs, result, mistakes = run_unit(

@@ -22,7 +22,7 @@ from accel.config import Accelerator, Features
 from common.errors import InfeasibleError
 from common.files import atomic_write
 from compiler.host_core import MISS_CYCLES
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network import graph as g
 from compiler.network import host_model
 from compiler.network.arithmetic import fixed_point

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-import compiler.lower
+import compiler.styles.macros
 from common.files import atomic_write
-from compiler.lower.arrays import NUMPY
-from compiler.lower.estimate import macro_numbers
-from compiler.lower.macro_cycles import (
+from compiler.analysis.arrays import NUMPY
+from compiler.analysis.traffic import Machine
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -28,8 +29,7 @@ from compiler.lower.macro_cycles import (
     ProductTile,
     macro_runs,
 )
-from compiler.lower.traffic import Machine
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.estimate import macro_numbers
 from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
@@ -113,10 +113,10 @@ def _objective(samples: Sequence[MacroSample], constants: MacroConstants) -> flo
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit, print residual errors and write `macro_constants.json` of `compiler.lower`."""
+    """Fit, print residual errors and write `constants.json` of `compiler.styles.macros`."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("sets", nargs="*", default=SETS, help="measured sets or files")
-    place = Path(compiler.lower.__file__).with_name("macro_constants.json")
+    place = Path(compiler.styles.macros.__file__).with_name("constants.json")
     parser.add_argument("--out", type=Path, default=place)
     options = parser.parse_args(arguments)
     samples = {

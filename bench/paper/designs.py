@@ -5,7 +5,7 @@
 | stage | accelerator | mappings |
 |---|---|---|
 | default | gemmini-default | tiling of Gemmini's C library |
-| partition | gemmini-default | block sizes as this compiler chooses them (`compiler.schedules.choose`) |
+| partition | gemmini-default | block sizes as this compiler chooses them (`compiler.choice.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
 | analytical | at most that area, searched | optimal by the reference model |
 | learned | likewise | searched with the instruction-aware model, effort spread evenly over layers |
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from bench.paper.cache import Cache, Json
 from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
-from compiler.layer import Layer
-from compiler.schedules.choose import choose
+from compiler.choice.choose import choose
+from compiler.layers.layer import Layer
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model

@@ -3,7 +3,7 @@
 | system | accelerator | mappings |
 |---|---|---|
 | `eyeriss`, `nvdla-small`, `nvdla-large` | analytical (`accel.analytical`) | `explore.cost.nest_search` |
-| `gemmini-default` | the preset | the tiling of Gemmini's C library (`compiler.schedules.gemmini`) |
+| `gemmini-default` | the preset | the tiling of Gemmini's C library (`compiler.choice.gemmini`) |
 | `gemmini-random` | the preset | best of random ones, layer by layer, as the published set-up has it |
 | `gemmini-best` | the preset | optimal (`explore.cost.certificate`) |
 | `baco` | at most the preset's area, everything buildable | optimal, hardware included |
@@ -25,10 +25,10 @@ from accel.analytical import load_analytical
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
-from compiler.layer import Layer
+from compiler.choice.gemmini import gemmini_schedule
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import Mapping
-from compiler.schedules.gemmini import gemmini_schedule
 from explore.candidate import Candidate
 from explore.cost.certificate import certify
 from explore.cost.nest_search import search_nests, search_network

@@ -21,8 +21,8 @@ from bench.rtl.store_facts import STORE_FACTS
 from common.errors import InputError
 from common.files import atomic_write, output_folder
 from common.scratch import scratch_folder
-from compiler.schedules.gemmini import gemmini_matmul_tile
-from sim.job import MainMemory
+from compiler.choice.gemmini import gemmini_matmul_tile
+from sim.job import Memory
 
 __all__ = ["DIMS", "bench_rtl", "report_text", "write_report"]
 

@@ -26,8 +26,8 @@ from compiler.blocks.reading import (
 )
 from compiler.blocks.scalars import either
 from compiler.blocks.state import State
-from compiler.emit import Condition, Number
-from compiler.location import location_of
+from compiler.ir.emit import Condition, Number
+from compiler.ir.location import location_of
 
 __all__ = ["ArrayCode"]
 

@@ -23,8 +23,8 @@ from compiler.blocks.memory import Accumulated, Computed, Filled, InMemory
 from compiler.blocks.reading import requantisation, shape_of
 from compiler.blocks.scalars import is_scalar_operation, requantise, scalar_operation, truth
 from compiler.blocks.state import State, bytes_of
-from compiler.emit import Condition, Number
-from compiler.location import location_of
+from compiler.ir.emit import Condition, Number
+from compiler.ir.location import location_of
 
 __all__ = ["HostCode"]
 

@@ -13,8 +13,8 @@ from compiler.blocks.pipeline import Layout, Pipeline
 from compiler.blocks.prefetch import Prefetch
 from compiler.blocks.reading import shape_of
 from compiler.blocks.state import State
-from compiler.emit import Condition, Number
-from compiler.location import location_of
+from compiler.ir.emit import Condition, Number
+from compiler.ir.location import location_of
 
 __all__ = ["LOADS", "LoadCode", "loadable", "rest_of", "rows_loadable", "transposed_block"]
 

@@ -12,7 +12,7 @@ from common.errors import InputError
 from compiler.blocks.accesses import materialise
 from compiler.blocks.indexing import IndexBuilder, Number, known
 from compiler.blocks.pointers import Meaning, Offsets, Pointers, Window
-from compiler.location import location_of
+from compiler.ir.location import location_of
 
 __all__ = ["Converter", "LoopConversion"]
 

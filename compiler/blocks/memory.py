@@ -8,7 +8,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import SSAValue
 
 from common.errors import InfeasibleError, Location
-from compiler.emit import Condition, Number
+from compiler.ir.emit import Condition, Number
 
 __all__ = ["Accumulated", "Computed", "Filled", "InMemory", "LocalMemory", "Placed", "Record", "Workspace"]
 

@@ -17,7 +17,7 @@ from compiler.blocks.memory import InMemory
 from compiler.blocks.prefetch import Prefetch, bounds_of_loop
 from compiler.blocks.scalars import scalar_operation
 from compiler.blocks.state import State
-from compiler.emit import Condition, Number, Variable
+from compiler.ir.emit import Condition, Number, Variable
 
 __all__ = ["Layout", "Pending", "Pipeline"]
 

@@ -14,8 +14,8 @@ from xdsl.irdl import IRDLOperation
 
 from common.errors import InputError
 from compiler.blocks.indexing import bounds_of
-from compiler.emit import Condition, Emitter, Number
-from compiler.location import location_of
+from compiler.ir.emit import Condition, Emitter, Number
+from compiler.ir.location import location_of
 
 __all__ = ["either", "is_scalar_operation", "requantise", "scalar_operation", "shifted_right", "wrap"]
 

@@ -15,7 +15,7 @@ from common.errors import Location
 from compiler.blocks.analysis import Analysis
 from compiler.blocks.memory import InMemory, LocalMemory, Placed, Record, Workspace
 from compiler.blocks.reading import BlockLoad, Size
-from compiler.emit import Emitter, Number, Variable
+from compiler.ir.emit import Emitter, Number, Variable
 
 __all__ = ["Buffering", "State", "bytes_of"]
 

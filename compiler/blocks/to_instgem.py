@@ -38,8 +38,8 @@ from compiler.blocks.prefetch import Prefetch, find_prefetches
 from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
 from compiler.blocks.state import Buffering, State, bytes_of
-from compiler.emit import Emitter, Number, Variable
-from compiler.location import location_of
+from compiler.ir.emit import Emitter, Number, Variable
+from compiler.ir.location import location_of
 
 __all__ = ["ACCUMULATOR_ROWS", "SCRATCHPAD_ROWS", "WORKSPACE", "function_to_instgem", "is_structured"]
 

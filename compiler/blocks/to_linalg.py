@@ -45,7 +45,7 @@ from compiler.blocks.loops import LoopConversion
 from compiler.blocks.offset_arithmetic import offset_arithmetic
 from compiler.blocks.pointers import Meaning, Offsets, Pointers, Window
 from compiler.dialects import baco
-from compiler.location import location_of
+from compiler.ir.location import location_of
 
 __all__ = ["kernel_to_linalg"]
 

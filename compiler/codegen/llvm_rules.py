@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from common.errors import InputError
-from compiler.location import location_of
+from compiler.ir.location import location_of
 
 __all__ = ["WIDEST", "alignment", "assembly", "intrinsic", "linkage", "refused", "symbol"]
 

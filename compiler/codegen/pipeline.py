@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from common.errors import BacoError, InputError
-from compiler.ir_checks import check_ir
-from compiler.ir_text import Level
+from compiler.ir.checks import check_ir
+from compiler.ir.text import Level
 from compiler.passes import pass_named
 
 if TYPE_CHECKING:

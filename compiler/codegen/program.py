@@ -18,7 +18,7 @@ from compiler.codegen.data_object import DataSection, data_object
 from compiler.codegen.elf_symbols import elf_symbols
 from compiler.codegen.entry import entry_ir
 from compiler.codegen.toolchain import compile_source, link_program, runtime_objects
-from compiler.location import location_of
+from compiler.ir.location import location_of
 from compiler.main_memory import MEMORY_BASE, check_memory
 
 if TYPE_CHECKING:

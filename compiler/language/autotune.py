@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from common.errors import InfeasibleError
-from compiler.blocks.program import lower_block_program
+from compiler.codegen.block_program import lower_block_program
 from compiler.language.estimate import estimated_commands
 from compiler.language.jit import BoundLaunch, Kernel
 from compiler.language.source import KernelError

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from accel.config import Accelerator
 from common.errors import BacoError
-from compiler.blocks.program import lower_block_program, requirement_of, with_workspace
+from compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import Program, build_program
 from compiler.language.jit import BoundLaunch, stored

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from accel.config import Accelerator
-from compiler.layer import Layer
-from compiler.lower.explicit_plan import exact_products
-from compiler.lower.traffic import Machine
+from compiler.analysis.traffic import Machine
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import AXES, ProblemBatch
+from compiler.styles.explicit.plan import exact_products
 
 __all__ = ["HardwareBatch", "LayerBatch", "Resource"]
 

@@ -1,4 +1,4 @@
-"""Commands, rows and bytes of explicit code: how often the loops of `compiler.lower.explicit*` issue what.
+"""Commands, rows and bytes of explicit code: how often the loops of `compiler.styles.explicit` issue what.
 
 Every count is exact for whole factors unless its description says otherwise: sums over all visits, partial tiles
 included.

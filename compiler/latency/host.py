@@ -1,6 +1,6 @@
 """What explicit code costs the host core: cycles of the loops that issue commands, whatever the accelerator does.
 
-The host core runs the compiled loops of `compiler.lower.explicit*` in order, about an instruction a cycle. What it takes
+The host core runs the compiled loops of `compiler.styles.explicit` in order, about an instruction a cycle. What it takes
 is a sum of counts, each times the cycles of the code it stands for; these are fitted (`bench.fit.explicit`).
 The more loops and sizes a program juggles, the fewer of them fit the core's registers, and the slower all of it is; what
 is known beforehand, on the other hand, is unrolled and folded. So all counts are scaled by a power of that number.
@@ -16,7 +16,7 @@ from torch import Tensor
 from common import tensors
 from compiler.latency.commands import Commands
 from compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
-from compiler.lower.explicit import LOADS_TOGETHER, RESULTS_TOGETHER
+from compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 
 __all__ = ["HOST_FEATURES", "host_features"]
 

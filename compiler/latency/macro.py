@@ -1,6 +1,6 @@
-"""Cycles of mappings that loop macros carry out: the formulas of `compiler.lower.macro_cycles` over tensors.
+"""Cycles of mappings that loop macros carry out: the formulas of `compiler.styles.macros.cycles` over tensors.
 
-What a mapping says becomes the tile of a macro as `compiler.lower.realise` makes it: products are LOOP_WS with whole
+What a mapping says becomes the tile of a macro as `compiler.styles.realise` makes it: products are LOOP_WS with whole
 blocks of the array's side, all else is LOOP_CONV_WS.
 """
 
@@ -16,12 +16,14 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from common import tensors
+from compiler.analysis.traffic import Machine
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.prediction import InstructionLatency
 from compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
-from compiler.layer import Layer
-from compiler.lower.estimate import macro_cycles
-from compiler.lower.macro_cycles import (
+from compiler.layers.layer import Layer
+from compiler.mapping.batch import MappingBatch
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.cycles import (
     CONSTANTS,
     ConvLayer,
     ConvTile,
@@ -32,16 +34,14 @@ from compiler.lower.macro_cycles import (
     conv_macro,
     product_macro,
 )
-from compiler.lower.traffic import Machine
-from compiler.mapping.batch import MappingBatch
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.estimate import macro_cycles
 
 __all__ = ["TensorArrays", "is_macro", "macro_latency", "schedule_latency"]
 
 
 @dataclass(frozen=True)
 class TensorArrays:
-    """`compiler.lower.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
+    """`compiler.analysis.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
 
     What depends on alignment is a table of whole numbers: relaxed widths interpolate it, relaxed pitches do not count.
     """
@@ -271,7 +271,7 @@ def _convolution(
 def _pooled(
     a: TensorArrays, layers: LayerBatch, unpooled: Tensor, trips: Tensor, extent: Tensor, stored: Tensor
 ) -> Tensor:
-    """Stored results of a tile along one axis (`compiler.lower.realise`)."""
+    """Stored results of a tile along one axis (`compiler.styles.realise`)."""
     even = a.up(stored / trips)
     inside = (a.down((unpooled - layers.pool_size) / layers.pool_stride.clamp_min(1.0)) + 1.0).clamp_min(1.0)
     inside = torch.minimum(inside, stored)
@@ -280,7 +280,7 @@ def _pooled(
 
 
 def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
-    """As `compiler.schedules.gemmini.downsamples`."""
+    """As `compiler.choice.gemmini.downsamples`."""
     problem = layers.problem
     even = (torch.remainder(layers.height, 2) < 0.5) & (torch.remainder(layers.width, 2) < 0.5)
     unpadded = (layers.top < 0.5) & (layers.left < 0.5) & (layers.pool_size < 0.5)
@@ -290,7 +290,7 @@ def _downsamples(layers: LayerBatch, bounds: tuple[Tensor, ...]) -> Tensor:
 
 def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
     """How often inputs are loaded over the loop over channels, weights over those over pixels: once if no more than two
-    of their tiles come between two uses (`compiler.lower.reuse`)."""
+    of their tiles come between two uses (`compiler.styles.macros.reuse`)."""
     one = torch.ones_like(trips[K])
     between_inputs, between_weights = one, one
     outermost = torch.stack([torch.where(trips[d] >= LOOP, rank[d], -one) for d in PIXELS]).amax(0)
@@ -306,7 +306,7 @@ def _loads(trips: list[Tensor], rank: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch) -> Tensor:
-    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`compiler.lower.realise`).
+    """Which mappings (B,) a macro carries out on its accelerator, capacities included (`compiler.styles.realise`).
 
     Meant for whole numbers. Limits of the macros' fields and features other than the macros themselves are not looked
     at, nor strides or dilations that differ.

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from common import tensors
+from compiler.analysis.traffic import MEMORY_LATENCY
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.commands import Commands, count_commands
 from compiler.latency.host import HOST_FEATURES, host_features
@@ -27,14 +28,19 @@ from compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from compiler.latency.prediction import TERMS, InstructionLatency
 from compiler.latency.tiling import LOOP, Rounding, Tiling, make_tiling
 from compiler.latency.transfers import Transfer, lowest_bit, read, write
-from compiler.layer import Layer
-from compiler.lower.estimate import expansion_cycles
-from compiler.lower.grouped import packed_layer
-from compiler.lower.realise import realise
-from compiler.lower.traffic import MEMORY_LATENCY
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedules.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+    Schedule,
+)
+from compiler.styles.macros.estimate import expansion_cycles
+from compiler.styles.packed import packed_layer
+from compiler.styles.realise import realise
 
 __all__ = [
     "TERMS",

@@ -14,7 +14,7 @@ import numpy as np
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE
-from compiler.emit import Emitter, Number
+from compiler.ir.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
 

@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 from accel.config import Accelerator
 from accel.isa import float32_bits
 from compiler.dialects.instgem import OPERATIONS
-from compiler.emit import Emitter, Number
-from compiler.layer import Layer
+from compiler.ir.emit import Emitter, Number
+from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode, emit_addition
 from compiler.network.fences import Access, fences
 from compiler.network.lowering import ANY_SCALE, LayerCode, LoweredNetwork
@@ -101,8 +101,8 @@ def _declare(module: ModuleOp, steps: Iterable[Step]) -> None:
 
 
 def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleOp:
-    from compiler.lower import emit_layer
-    from compiler.lower.operands import Operands
+    from compiler.layers.operands import Operands
+    from compiler.styles import emit_layer
 
     bias = ["bias"] if code.layer.bias else []
     spaces = [space for space, _ in code.workspaces]

@@ -110,7 +110,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Convolution(IntegerOperator):
-    """2-D convolution with requantisation and pooling, as `compiler.layer.Layer` has it. 1-D ones have height 1.
+    """2-D convolution with requantisation and pooling, as `compiler.layers.layer.Layer` has it. 1-D ones have height 1.
 
     With x `input` [N, H, W, C], w `weight` [S, R, C / groups, K] and zero outside the image, output channel k in
     group g = k // (K / groups):

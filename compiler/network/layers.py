@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.layer import Layer, Layout, Pooling
+from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.network.graph import Convolution, MatMul, Pool
 from compiler.network.nests import nest_of
 from compiler.network.views import View

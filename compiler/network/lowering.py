@@ -15,7 +15,7 @@ import numpy as np
 from accel.config import Accelerator
 from accel.isa import float32_bits
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode, identity, plan_addition
 from compiler.network.arithmetic import float32
 from compiler.network.graph import (
@@ -53,7 +53,7 @@ from compiler.network.steps import (
     region,
 )
 from compiler.network.views import View, dense
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 
 __all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "lower_network", "step_kind"]
 

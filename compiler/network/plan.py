@@ -11,11 +11,11 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError, Location
 from common.files import read_input_text
-from compiler.layer import Layer
-from compiler.lower import check_schedule, workspaces
+from compiler.layers.layer import Layer
 from compiler.network.lowering import LoweredNetwork
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from compiler.styles import check_schedule, workspaces
 
 __all__ = ["Plan"]
 

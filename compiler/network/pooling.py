@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
-from compiler.emit import Emitter, Number
-from compiler.layer import Layer, Layout, Pooling
-from compiler.lower.explicit_pool import emit_pool
-from compiler.lower.operands import Operands
+from compiler.ir.emit import Emitter, Number
+from compiler.layers.layer import Layer, Layout, Pooling
+from compiler.layers.operands import Operands
 from compiler.network.graph import MaxPool
 from compiler.network.layers import pixel_pitch
+from compiler.styles.explicit.pool import emit_pool
 from workloads.problem import Problem
 
 __all__ = ["emit_max_pool", "plan_max_pool"]

@@ -17,16 +17,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import Accelerator
+from compiler.analysis.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
-from compiler.layer import Layer
-from compiler.lower.explicit_pool import check_pool
-from compiler.lower.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
+from compiler.layers.layer import Layer
 from compiler.network.addition import MOVE_BYTES, AdditionCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowering import LoweredNetwork
 from compiler.network.steps import Pointer, Step, StepCost
+from compiler.styles.explicit.pool import check_pool
 
 __all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.codegen.program import Program, build_program
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network.addition import addition_rows
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network, step_labels
@@ -21,7 +21,7 @@ from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lowe
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
 from compiler.network.steps import Pointer, itemsize
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["NetworkCode", "NetworkProgram", "compile_network", "network_code", "scheduler"]
 
 Array = np.ndarray[Any, Any]
-Target = Literal["gemmini", "baco"]
 
 
 @dataclass(frozen=True)
@@ -89,16 +88,14 @@ class NetworkProgram:
         return lines + lowered.notes
 
 
-def scheduler(accelerator: Accelerator, target: Target = "gemmini", *, baseline: bool = False) -> Scheduler:
+def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
-    from compiler.lower import workspaces
-    from compiler.schedules.choose import choose
-    from compiler.schedules.gemmini import gemmini_schedule
+    from compiler.choice.choose import choose
+    from compiler.choice.gemmini import gemmini_schedule
+    from compiler.styles import workspaces
 
     def schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
-        chosen = (
-            gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator, target=target)
-        )
+        chosen = gemmini_schedule(layer, accelerator) if baseline else choose(layer, accelerator)
         return chosen, tuple(workspaces(layer, chosen, accelerator))
 
     return schedule
@@ -128,7 +125,6 @@ def network_code(
     accelerator: Accelerator,
     *,
     schedule: Scheduler | None = None,
-    target: Target = "gemmini",
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check_layers: bool = False,
@@ -141,7 +137,7 @@ def network_code(
         )
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
-    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator, target))
+    lowered = lower_network(network, accelerator, schedule or scheduler(accelerator))
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -155,7 +151,6 @@ def compile_network(
     accelerator: Accelerator,
     *,
     schedule: Scheduler | None = None,
-    target: Target = "gemmini",
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check: bool = True,
@@ -167,7 +162,7 @@ def compile_network(
     The same arguments give the same bytes.
 
     Args:
-        schedule: how layers are carried out; default: `scheduler(accelerator, target)`.
+        schedule: how layers are carried out; default: `scheduler(accelerator)`.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
@@ -181,7 +176,6 @@ def compile_network(
         network,
         accelerator,
         schedule=schedule,
-        target=target,
         data=data,
         reference=reference,
         check_layers=check_layers,
@@ -230,8 +224,8 @@ def _nbytes(value: Value) -> int:
 
 
 def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str, int]:
-    """Least hardware of the same kind that the code runs on; see `compiler.lower.requirement`."""
-    from compiler.lower import requirement
+    """Least hardware of the same kind that the code runs on; see `compiler.styles.requirement`."""
+    from compiler.styles import requirement
 
     found = {"dim": accelerator.dim, "scratchpad_rows": 0, "accumulator_rows": 0}
     needs = [requirement(one.layer, one.schedule, accelerator) for one in lowered.layers.values()]

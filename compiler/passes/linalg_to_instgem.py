@@ -14,13 +14,10 @@ from compiler.blocks.to_instgem import function_to_instgem, is_structured
 
 __all__ = ["LinalgToInstGem", "lower_block_functions"]
 
-#: Attribute of functions that are layers; see `compiler.lower.linalg_form`.
-LAYER = "baco.layer"
-
 
 @dataclass(frozen=True)
 class LinalgToInstGem(ModulePass):
-    """Lowers block programs (see `compiler.blocks.to_instgem`) and layers (`compiler.lower.linalg_form`).
+    """Lowers block programs, see `compiler.blocks.to_instgem`.
 
     Attributes:
         accelerator: its configuration, or a file of it; None: Gemmini's default.
@@ -41,12 +38,7 @@ class LinalgToInstGem(ModulePass):
 def lower_block_functions(module: builtin.ModuleOp, accelerator: Accelerator) -> None:
     """Lower every structured function of a module in place."""
     for one in list(module.ops):
-        if isinstance(one, func.FuncOp) and LAYER in one.attributes:
-            # imported here: block programs do without
-            from compiler.lower.linalg_form import lower_layer_function
-
-            lower_layer_function(one, accelerator)
-        elif isinstance(one, func.FuncOp) and is_structured(one):
+        if isinstance(one, func.FuncOp) and is_structured(one):
             lowered = function_to_instgem(one, accelerator)
             lowered.location = one.location
             module.body.block.insert_op_before(lowered, one)

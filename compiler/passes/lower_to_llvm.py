@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from common.errors import InputError
 from compiler.dialects.instgem import RARELY
-from compiler.location import location_of
+from compiler.ir.location import location_of
 
 __all__ = ["LowerToLlvm"]
 

@@ -1,1 +1,1 @@
-"""Which schedule a layer gets: the compiler's own choice, and Gemmini's default."""
+"""Schedules: how the code styles carry a layer out, and their text."""

@@ -11,10 +11,10 @@ import re
 from dataclasses import replace
 
 from common.errors import InputError
-from compiler.layer import Layer, Layout, Pooling
+from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import format_mapping, parse_mapping
-from compiler.schedule import (
+from compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
     LoopConvSchedule,

@@ -10,11 +10,11 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.latency import predict_layers
 from compiler.latency.prediction import MOVED
-from compiler.layer import Layer
-from compiler.lower.occupancy import Held, lanes, occupancy
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, tile_words
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
+from compiler.styles.occupancy import Held, lanes, occupancy
+from compiler.styles.realise import realise
 from explore.candidate import CostModelName, LayerCost
 from explore.cost.layers import layer_words
 from explore.cost.predicted import RESOURCES

@@ -4,7 +4,7 @@ A genome row holds, for one problem: the flow (0 WS, 1 OS, from 2 on WS in macro
 of levels 1, 2 and 3 over `AXES`, and an index into `ORDERS`. Two choices that can never lose are fixed: loops that the
 stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
 
-Macro form is what a loop macro of the accelerator can carry out (`compiler.lower.realise`): no loops at level 2, the
+Macro form is what a loop macro of the accelerator can carry out (`compiler.styles.realise`): no loops at level 2, the
 loops that sum innermost at DRAM, and two copies of every tile whether it changes or not, since the macros always work
 in halves of the memories. What a macro's tile takes of them depends on the array's side, so a flow names it: flow 2 + n
 is macro form on an array of side 2^(n + 1).

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from explore.hardware import HardwarePoints
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
@@ -177,7 +177,7 @@ def _inside(results: int, window: int, stride: int, dilation: int, before: int, 
     tiles of results beside each edge and for each part of a window that tiles cut, and may count gaps between touched
     pixels as lost (`compiler.latency.commands`): that it is right up to that is all that is proven here. With
     whole windows, it counts no less than what is touched, less a padding for each of these tiles; with windows cut in
-    n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`macro_cycles._window`).
+    n > 1 parts, no less than n times the results, less n such paddings. So does the macros' (`compiler.styles.macros.cycles`).
     """
     beyond = (results - 1) * stride + (window - 1) * dilation - before - (size - 1)
     lost = sum(max(0, side - tile * stride) for side in (before, beyond) for tile in range(3))
@@ -231,7 +231,7 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: str) -> _Leas
     *Cycles.* The array takes one row a cycle, of at most `dim` operands for at most `dim` results. Code multiplies
     blocks of a layer, so a pixel takes ceil(C / dim) ceil(K / dim) rows for every position of the window, but for two
     packings of the compiler's: LOOP_CONV_WS puts floor(dim / C) positions of a line of the window in a row
-    (`compiler.lower.macro_cycles`), and explicit code floor(dim / max(C, K)) groups (`compiler.lower.grouped`). Neither
+    (`compiler.styles.macros.cycles`), and explicit code floor(dim / max(C, K)) groups (`compiler.styles.packed`). Neither
     is for output-stationary code. The model's cycles are never below its rows of the array, and never below its bytes
     over the channel's bandwidth, since it adds to the larger of both (`macro_runs.overlapped`: every factor is at
     least 1 and no addend negative; `instruction.model`: phases one after the other, a norm of what goes on in one). In

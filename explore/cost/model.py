@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.config import Accelerator
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
 from explore.candidate import CostModelName, LayerCost

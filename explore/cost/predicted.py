@@ -22,15 +22,21 @@ from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.batch import Resource
-from compiler.layer import Layer
-from compiler.lower.estimate import expansion_cycles
-from compiler.lower.grouped import packed_layer
-from compiler.lower.loop_conv_check import downsamples, plan_loop_conv
-from compiler.lower.loop_ws import as_product, check_loop_ws
-from compiler.lower.realise import macro_form, realise
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import AXES, MappingBatch
 from compiler.mapping.nest import Mapping
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedules.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+    Schedule,
+)
+from compiler.styles.macros.estimate import expansion_cycles
+from compiler.styles.macros.loop_conv_check import downsamples, plan_loop_conv
+from compiler.styles.macros.loop_ws import as_product, check_loop_ws
+from compiler.styles.packed import packed_layer
+from compiler.styles.realise import macro_form, realise
 from explore.candidate import CodeStyle, CostModelName, LayerCost
 from explore.cost.genome import (
     C_AXIS,
@@ -168,8 +174,8 @@ class InstructionModel:
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take: what `explore.cost.genome.needs` says, and for macro form no less
-        than the two halves in which the macro places its blocks (`compiler.lower.loop_conv_check`, `loop_ws`)."""
+        """Rows of the local memories that mappings take: what `explore.genome.needs` says, and for macro form no less
+        than the two halves in which the macro places its blocks (`compiler.styles.macros.loop_conv_check`, `loop_ws`)."""
         index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
         if not len(index):
             return accumulator, scratchpad
@@ -221,7 +227,7 @@ class InstructionModel:
 
     def macro_shape(self, task: Ints, genomes: Genomes, side: Ints) -> Bools:
         """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
-        has macro form (`compiler.lower.realise.macro_form`) and all of whose tiles have two copies."""
+        has macro form (`compiler.styles.realise.macro_form`) and all of whose tiles have two copies."""
         bounds = self.problems.bounds[task]
         t1, t3 = genomes[:, T1], genomes[:, T3]
         twice = genomes[:, FLOW] >= MACRO

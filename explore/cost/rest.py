@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from accel.config import Accelerator
 from common.errors import BacoError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.lowering import lower_network, step_kind
 from compiler.network.prediction import predict_step
 from compiler.network.quantise import sketch
 from compiler.network.steps import StepCost
-from compiler.schedule import LoopWsSchedule, Schedule
+from compiler.schedules.schedule import LoopWsSchedule, Schedule
 from explore.cost.host import host_costs
 from explore.cost.predicted import side_machines
 from explore.reference_machine import reference_machine

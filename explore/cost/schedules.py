@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accel.config import Accelerator
-from compiler.layer import Layer
-from compiler.lower.grouped import packed_layer
-from compiler.lower.realise import flat_layer, mapping_of
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
+from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule, Schedule
+from compiler.styles.packed import packed_layer
+from compiler.styles.realise import flat_layer, mapping_of
 from explore.candidate import CostModelName, LayerCost
 from explore.cost.layers import layer_costs
 from explore.cost.predicted import by_instructions

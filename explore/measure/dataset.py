@@ -20,9 +20,9 @@ from common.files import atomic_write
 from common.numbers import real_number, whole_number
 from common.table import csv_text, read_rows, read_table_text
 from common.yaml import load_yaml, parse_model
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import (
     layer_text,
     mapping_text,

@@ -12,13 +12,13 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from common.scratch import scratch_folder
 from compiler.codegen.program import Program
-from compiler.layer import Layer
-from compiler.layer_program import layer_program
-from compiler.layer_reference import draw_tensors, layer_result
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer
+from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.nest import Mapping
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
+from compiler.styles.program import layer_program
+from compiler.styles.realise import realise
 from explore.measure.energy import counted_activity, counted_energy
 from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
@@ -32,7 +32,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def schedule_for(layer: Layer, how: Mapping | Schedule, accelerator: Accelerator) -> Schedule:
-    """A mapping as it is realised on the accelerator (`compiler.lower.realise`); schedules stay what they are."""
+    """A mapping as it is realised on the accelerator (`compiler.styles.realise`); schedules stay what they are."""
     return realise(layer, how, accelerator) if isinstance(how, Mapping) else how
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Dataflow, Mapping
 from explore.layers import result_scale
 from workloads.problem import DIMS, Problem

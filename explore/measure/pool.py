@@ -22,8 +22,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from accel.config import Accelerator
 from common.errors import BacoError, StorageError
 from common.processes import python_children
-from compiler.layer import Layer
-from compiler.schedule import Schedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
 from explore.measure.layer import measure_layer
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore, measurement_key

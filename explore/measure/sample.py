@@ -15,13 +15,13 @@ from typing import Literal
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer
-from compiler.lower import workspaces
-from compiler.lower.explicit_plan import REDUCTION, RESULT, Plan, make_plan
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
-from compiler.schedule import ExplicitSchedule, Schedule
+from compiler.schedules.schedule import ExplicitSchedule, Schedule
 from compiler.schedules.text import mapping_text, parse_mapping_text
+from compiler.styles import workspaces
+from compiler.styles.explicit.plan import REDUCTION, RESULT, Plan, make_plan
+from compiler.styles.realise import realise
 from workloads.problem import DIMS
 
 __all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "guess", "legal_schedule"]

@@ -14,9 +14,9 @@ from functools import cache
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from common.provenance import stable_hash
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
-from compiler.schedule import ExplicitSchedule, Schedule
+from compiler.schedules.schedule import ExplicitSchedule, Schedule
 from compiler.schedules.text import mapping_text, parse_mapping_text
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.micro import probes

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from explore.layers import result_scale
 from workloads.problem import Problem
 

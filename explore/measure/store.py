@@ -16,8 +16,8 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 from common.provenance import stable_hash
-from compiler.layer import Layer
-from compiler.schedule import Schedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, schedule_text
 from explore._database import Format, bounded_time, check_files, prepare, row_digest
 from explore._json import dump, load

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from accel.config import Accelerator
 from common.errors import BacoError
-from compiler.layer import Layer
-from compiler.lower import check_schedule
-from compiler.lower.realise import mapping_of, realise
+from compiler.choice.choose import choices
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
-from compiler.schedules.choose import choices
 from compiler.schedules.text import parse_schedule, schedule_text, style_of
+from compiler.styles import check_schedule
+from compiler.styles.realise import mapping_of, realise
 from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
 from explore.measured.buffers import Roomier

@@ -15,7 +15,7 @@ import numpy as np
 
 from accel.config import Accelerator
 from common.errors import BacoError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, packed_problem, requirement
 from explore.cost.layers import even_tiles
 from explore.cost.predicted import instruction_costs

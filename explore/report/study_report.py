@@ -10,7 +10,7 @@ from pathlib import Path
 from accel.config import Accelerator
 from common.errors import BacoError, InfeasibleError, Location
 from common.yaml import parse_yaml
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
 from explore.cost.bound import capacity_bound
 from explore.cost.detail import layer_details, schedule_details

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.errors import InfeasibleError
-from compiler.layer import Layer
-from compiler.lower import check_schedule, workspaces
-from compiler.lower.realise import realise
-from compiler.schedule import Schedule
-from compiler.schedules.choose import choices, choose
+from compiler.choice.choose import choices, choose
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from compiler.styles import check_schedule, workspaces
+from compiler.styles.realise import realise
 from explore.candidate import Candidate
 from explore.cost.schedules import schedule_costs
 from explore.objective import Objective

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.layer import Layer
-from compiler.lower import check_schedule
-from compiler.schedule import Schedule
-from compiler.schedules.choose import choose
-from compiler.schedules.gemmini import gemmini_schedule
+from compiler.choice.choose import choose
+from compiler.choice.gemmini import gemmini_schedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from compiler.styles import check_schedule
 from explore.cost.model import CostModel
 from explore.reference_machine import reference_machine
 from explore.space import DesignSpace
@@ -24,7 +24,7 @@ __all__ = ["baseline_design", "baseline_schedules"]
 def baseline_design(
     space: DesignSpace, tasks: Sequence[Task], layers: Sequence[Layer], model: CostModel
 ) -> Design:
-    """The reference machine with what Gemmini's library would run on it (`compiler.schedules.gemmini`).
+    """The reference machine with what Gemmini's library would run on it (`compiler.choice.gemmini`).
 
     Convolutions of one pixel are matrix products, as in the ResNet-50 that comes with Gemmini; as convolutions they would
     take up to three times as long. Layers that the library's macros cannot express run as this compiler chooses, which the

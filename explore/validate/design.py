@@ -10,13 +10,13 @@ from accel.config import Accelerator
 from accel.verilog.generate import check_rtl
 from common.errors import BacoError, InfeasibleError
 from common.provenance import stable_hash
-from compiler.layer import Layer
-from compiler.lower import check_schedule
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.network.plan import Plan
-from compiler.schedule import Schedule
+from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from compiler.styles import check_schedule
+from compiler.styles.realise import realise
 from explore._json import Json, listed, number, reader, text, whole
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel

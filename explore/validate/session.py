@@ -9,7 +9,7 @@ from pathlib import Path
 from common.errors import BacoError
 from common.files import output_folder
 from common.yaml import parse_yaml
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from explore.cost.model import CostModel, make_cost_model
 from explore.layers import layers_of_tasks
 from explore.reference_machine import reference_machine, reference_space

@@ -95,7 +95,6 @@ TEXT_PLACES = (
     "compile --conv TEXT",
     "compile --gemm 2x2x2 --pool TEXT",
     "compile --gemm 2x2x2 --emit TEXT",
-    "compile --gemm 2x2x2 --target TEXT",
     "compile --gemm 2x2x2 --style TEXT",
     "compile --gemm 2x2x2 --mapping TEXT",
     "compile --gemm 2x2x2 --dump-after TEXT",

@@ -359,7 +359,6 @@ def test_a_design_is_compiled_with_its_mappings(folder: Path) -> None:
         (lambda: baco.conv(6, 6, 4, 8, kernel=(1, 2, 3)), "neither one number"),  # type: ignore[arg-type]
         (lambda: baco.compile(baco.gemm(4, 4, 4), layers=2), "`layers` goes with a network"),
         (lambda: baco.compile("deepbench_ocr", style="macro"), "`style` goes with a layer"),
-        (lambda: baco.compile(baco.gemm(4, 4, 4), target="x"), "no target 'x'"),
         (lambda: baco.run(baco.gemm(4, 4, 4), engine="abacus"), "abacus"),
         (lambda: baco.run(baco.gemm(4, 4, 4), "nobody"), "no accelerator 'nobody'"),
     ],

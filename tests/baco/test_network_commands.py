@@ -162,7 +162,6 @@ def test_the_code_as_text(folder: Path, baco: Call, emit: str, contains: str) ->
         (["--network", "SMALL", "--arg", "y=a.npy"], "no input 'y'"),
         (["--network", "SMALL", "--arg", "x"], "NAME=FILE.npy"),
         (["--network", "SMALL", "--save", "z=a.npy"], "no output 'z'"),
-        (["--network", "SMALL", "--target", "other"], "no target 'other'"),
         (["--network", "nothing.onnx"], "nothing.onnx"),
     ],
 )

@@ -8,10 +8,10 @@ from accel.presets import load_accelerator
 from bench.compiler import bench_compiler, geometric_mean, layer_program, report_text, write_report
 from bench.layer_shapes import layer_shapes
 from common.errors import InputError
-from compiler.layer import Layer
-from compiler.schedule import LoopWsSchedule
-from compiler.schedules.choose import choose
-from sim.engines.program import run_program
+from compiler.choice.choose import choose
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import LoopWsSchedule
+from sim.program import run_program
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from bench.fit.macro import MacroSample, fit_macro, main, samples_of
-from compiler.lower.macro_cycles import CONSTANTS, MacroConstants
+from compiler.styles.macros.cycles import CONSTANTS, MacroConstants
 from explore.measure.dataset import read_dataset
 
 

@@ -21,7 +21,7 @@ from bench.paper.run import PaperOptions, bench_paper
 from bench.paper.shapes import Shape
 from bench.paper.systems import SYSTEMS, SystemCost, evaluate_system
 from common.errors import InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from explore.cost.layers import layer_costs
 from explore.cost.schedules import schedule_costs
 from explore.measure.dataset import read_dataset

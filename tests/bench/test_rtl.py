@@ -18,7 +18,7 @@ from bench.rtl.speed import shares, timed_layer
 from bench.rtl.store_facts import STORE_FACTS
 from bench.rtl.stream import StreamText
 from common.errors import BacoError, InfeasibleError, InputError
-from compiler.schedules.gemmini import gemmini_matmul_tile
+from compiler.choice.gemmini import gemmini_matmul_tile
 from sim.build import rtl_simulator
 from sim.engines.run import simulate
 from sim.job import MainMemory

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from accel.config import Accelerator
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import Mapping, requirement
 from explore.candidate import BatchSummary, Candidate, Cost, LayerCost

@@ -6,11 +6,11 @@ import pytest
 
 from accel.config import Accelerator
 from compiler.latency import predict_layers
-from compiler.layer import Layer
-from compiler.lower import check_schedule
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, requirement
 from compiler.schedules.text import parse_mapping_text
+from compiler.styles import check_schedule
+from compiler.styles.realise import realise
 from explore.measure.layer import measure_layer
 from explore.measured.buffers import Roomier
 from workloads.problem import Problem

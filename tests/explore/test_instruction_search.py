@@ -12,10 +12,10 @@ from study_helpers import content, small_workload
 
 from accel.presets import load_accelerator
 from common.errors import InputError
+from compiler.choice.choose import choose
 from compiler.latency import predict_layers
-from compiler.layer import Layer
-from compiler.lower.realise import mapping_of
-from compiler.schedules.choose import choose
+from compiler.layers.layer import Layer
+from compiler.styles.realise import mapping_of
 from explore.candidate import Candidate
 from explore.cost.choice import check_cost_model, default_cost_model
 from explore.cost.genome import (

@@ -10,12 +10,12 @@ import torch
 
 from accel.presets import load_accelerator
 from compiler.latency import predict_layers
-from compiler.layer import Layer
-from compiler.lower.occupancy import lanes, occupancy
-from compiler.lower.realise import mapping_of, realise
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import RELEVANT, Dataflow, Mapping, tile_words
-from compiler.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.styles.occupancy import lanes, occupancy
+from compiler.styles.realise import mapping_of, realise
 from explore.cost.detail import LayerDetail, layer_details, schedule_details
 from explore.cost.layers import layer_costs, layer_words
 from explore.cost.predicted import instruction_costs

@@ -10,10 +10,10 @@ import pytest
 from accel.config import Accelerator
 from baco.main import run
 from common.errors import InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import parse_mapping
-from compiler.schedule import ExplicitSchedule
+from compiler.schedules.schedule import ExplicitSchedule
 from explore.cost.learned.base import instruction_base, reference_base
 from explore.cost.learned.compare import cross_validated, split_folds, stratum_scores
 from explore.cost.learned.features import FLAT, STATEMENTS, TOKEN, program_features

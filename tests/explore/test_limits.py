@@ -14,7 +14,7 @@ from study_helpers import small_workload
 
 from bench.exhaustive import all_mappings, enumerate_all
 from common.errors import InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.schedules.text import parse_layer
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints

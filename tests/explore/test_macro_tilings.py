@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiler.layer import Layer
-from compiler.lower.realise import macro_form, mapping_of, realise
+from compiler.choice.choose import choices
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import requirement
-from compiler.schedule import ExplicitSchedule
-from compiler.schedules.choose import choices
-from explore.cost.genome import (
+from compiler.schedules.schedule import ExplicitSchedule
+from compiler.styles.realise import macro_form, mapping_of, realise
+from explore.cost.predicted import InstructionModel
+from explore.genome import (
     FLOW,
     MACRO,
     ORDER,

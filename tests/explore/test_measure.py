@@ -15,10 +15,16 @@ from accel.config import Accelerator
 from accel.energy import EnergyTable
 from accel.isa import encode
 from common.errors import InputError, StorageError
-from compiler.layer import Layer, Layout, Pooling
-from compiler.layer_reference import layer_result
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
-from compiler.schedules.choose import choices
+from compiler.choice.choose import choices
+from compiler.layers.layer import Layer, Layout, Pooling
+from compiler.layers.reference import layer_result
+from compiler.schedules.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+    Schedule,
+)
 from compiler.schedules.text import layer_text, parse_layer, parse_mapping_text, parse_schedule, schedule_text
 from explore.measure.accelerators import SETS, accelerators_of
 from explore.measure.dataset import NUMBERS, Row, measured_stratum, read_dataset, write_dataset

@@ -11,8 +11,8 @@ import pytest
 import explore.measure.collect as collecting
 from accel.config import Accelerator
 from baco.main import run
-from compiler.layer import Layer
-from compiler.schedule import ExplicitSchedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import ExplicitSchedule
 from compiler.schedules.text import parse_mapping_text
 from explore.measure.dataset import read_dataset
 from explore.measure.sets import Sample

@@ -16,8 +16,8 @@ import pytest
 import explore.measure.pool as pool
 from accel.config import Accelerator
 from common.errors import BacoError, InputError
-from compiler.layer import Layer
-from compiler.schedule import ExplicitSchedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import ExplicitSchedule
 from compiler.schedules.text import parse_mapping_text
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many

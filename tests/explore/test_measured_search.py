@@ -13,9 +13,9 @@ import pytest
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InputError
-from compiler.layer import Layer
-from compiler.lower.realise import mapping_of
-from compiler.schedules.choose import choices
+from compiler.choice.choose import choices
+from compiler.layers.layer import Layer
+from compiler.styles.realise import mapping_of
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine

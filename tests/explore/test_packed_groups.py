@@ -9,10 +9,9 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from bench.paper.systems import best_candidate
 from compiler.latency import predict_layers
-from compiler.layer import Layer
-from compiler.lower.realise import realise
-from compiler.schedule import DepthwiseSchedule
-from explore.cost.genome import to_mapping
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import DepthwiseSchedule
+from compiler.styles.realise import realise
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
 from explore.measure.layer import measure_layer

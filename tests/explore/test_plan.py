@@ -9,8 +9,8 @@ import pytest
 
 from common.errors import InfeasibleError
 from compiler.latency import schedule_cycles
-from compiler.layer import Layer, Pooling
-from compiler.lower.realise import realise
+from compiler.layers.layer import Layer, Pooling
+from compiler.styles.realise import realise
 from explore.candidate import Candidate
 from explore.layers import layers_of_tasks
 from explore.objective import Objective

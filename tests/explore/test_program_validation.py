@@ -10,7 +10,7 @@ import pytest
 from baco.cli.layer_input import LayerOptions
 from baco.cli.network_input import network_request
 from common.errors import InfeasibleError, InputError
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.network.plan import Plan
 from explore.measure.program import ProgramJob, compile_plan
 from explore.objective import Objective

@@ -6,8 +6,8 @@ import pytest
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from compiler.layer import Layer
-from compiler.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule, Schedule
 from explore.cost.schedules import schedule_costs
 from explore.measure.layer import measure_layer
 from workloads.problem import Problem

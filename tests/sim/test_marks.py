@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import UnitAttr
 from accel.config import Accelerator
 from common.errors import InputError
 from compiler.codegen.program import Buffer, Program, build_program
-from compiler.emit import Emitter
+from compiler.ir.emit import Emitter
 from sim.engines.external import load_for
 from sim.engines.run import run_job
 from sim.job import Job, Watch

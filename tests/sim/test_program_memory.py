@@ -10,7 +10,7 @@ import pytest
 from accel.presets import load_accelerator
 from common.errors import InputError
 from compiler.codegen.program import Buffer, build_program
-from compiler.emit import Emitter
+from compiler.ir.emit import Emitter
 from sim.elf import symbol_range
 from sim.engines.external import load_for
 from sim.engines.run import run_job

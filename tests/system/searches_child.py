@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from accel.presets import load_accelerator
-from compiler.layer import Layer
-from compiler.lower.realise import mapping_of
-from compiler.schedules.choose import choices
+from compiler.choice.choose import choices
+from compiler.layers.layer import Layer
+from compiler.styles.realise import mapping_of
+from explore.engine import run_exploration
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine

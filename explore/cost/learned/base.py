@@ -12,7 +12,7 @@ import torch
 
 from accel.config import Accelerator
 from common.provenance import stable_hash
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import parse_mapping

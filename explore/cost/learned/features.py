@@ -19,7 +19,7 @@ import torch
 
 from accel.config import Accelerator
 from common import portable
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import RELEVANT, Mapping, requirement
 from explore.cost.learned.protocol import Features, Floats

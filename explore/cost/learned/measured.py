@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common import portable
-from compiler.layer import Layer
-from compiler.lower.grouped import packed_layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, packed_groups
+from compiler.styles.packed import packed_layer
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.features import program_features
 from explore.cost.learned.program_counts import counts_of_dataset

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import Accelerator
-from compiler.layer import Layer
-from compiler.layer_program import layer_program
-from compiler.layer_reference import draw_tensors
-from compiler.schedule import Schedule
+from compiler.layers.layer import Layer
+from compiler.layers.reference import draw_tensors
+from compiler.schedules.schedule import Schedule
+from compiler.styles.program import layer_program
 from explore.cost.learned.protocol import Floats
 from explore.measure.dataset import Dataset
 from sim.engines.program import run_program

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accel.presets import load_accelerator
 from common.errors import InputError, Location
-from compiler.layer import Layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import ROW_DIM, Mapping
 from explore.cost.learned.base import Base, instruction_base, reference_base
 from explore.cost.learned.measured import described

@@ -1,0 +1,1 @@
+"""What moves and computation take at least, whatever the code style."""

@@ -1,0 +1,1 @@
+"""Which schedule a layer gets: the compiler's own choice, and Gemmini's default."""

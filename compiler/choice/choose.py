@@ -1,0 +1,308 @@
+"""Which schedule a layer gets: the least estimated cycles over the styles and all their tilings."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.choice.equal_parts import equal_parts
+from compiler.choice.explicit import explicit_mappings
+from compiler.choice.gemmini import gemmini_paths
+from compiler.latency import schedule_cycles
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import (
+    DepthwiseSchedule,
+    ExplicitSchedule,
+    LoopConvSchedule,
+    LoopWsSchedule,
+    Schedule,
+)
+from compiler.styles.explicit.code import explicit_workspaces
+from compiler.styles.macros.estimate import conv_cycles, expansion_cycles, product_cycles
+from compiler.styles.macros.loop_conv_check import AXES, downsamples, plan_loop_conv
+from compiler.styles.macros.loop_ws import check_loop_ws
+from compiler.styles.packed import packed_layer, packed_workspaces
+from compiler.styles.realise import packed_pixels
+
+__all__ = ["Choice", "Style", "choices", "choose"]
+
+Integers = NDArray[np.int64]
+#: Tilings of a convolution that are looked at; beyond that the longest axes are thinned out.
+_MOST_TILINGS = 200_000
+#: Whole passes of rows that are longer are not listed one by one.
+_MOST_COLUMNS = 1 << 16
+#: Share by which estimates of tilings have to differ to mean something.
+_ALIKE = 0.01
+#: Explicit code is chosen where it is predicted to be faster than a macro by this factor: its predictions are right to a
+#: tenth, those of macros to a hundredth.
+_DOUBT = 1.1
+
+
+#: Code styles: explicit moves and products, the loop macros, or whichever is faster.
+Style = Literal["auto", "explicit", "macro"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A schedule and the cycles it is estimated to take."""
+
+    schedule: Schedule
+    cycles: float
+
+
+def choose(layer: Layer, accelerator: Accelerator, *, style: Style = "auto") -> Schedule:
+    """The schedule with the least estimated cycles. Raises InfeasibleError when no style asked for can do the layer."""
+    found = choices(layer, accelerator, style=style)
+    if not found:
+        reasons = "; ".join(_reasons(layer, accelerator))
+        what = "no code style can" if style == "auto" else f"the style '{style}' cannot"
+        raise InfeasibleError(f"{what} compute {layer.problem} on {accelerator.name}: {reasons}")
+    return found[0].schedule
+
+
+def choices(layer: Layer, accelerator: Accelerator, best: int = 1, style: Style = "auto") -> list[Choice]:
+    """Up to `best` schedules of every way to write code in a style, the fastest by estimate first, explicit code with some
+    doubt."""
+    found: list[Choice] = []
+    if style != "explicit":
+        found += _products(layer, accelerator, best)
+        found += _convolutions(layer, accelerator, best)
+        found += _default(layer, accelerator)
+    if style != "macro":
+        found += _explicit(layer, accelerator, best)
+        found += _packed(layer, accelerator, best)
+    return sorted(found, key=_doubted)
+
+
+def _doubted(one: Choice) -> float:
+    return one.cycles * (_DOUBT if isinstance(one.schedule, ExplicitSchedule | DepthwiseSchedule) else 1.0)
+
+
+def _reasons(layer: Layer, accelerator: Accelerator) -> list[str]:
+    """Why each style cannot do the layer."""
+    mappings = [mapping for _, mapping in explicit_mappings(layer, accelerator)[:1]]
+    reasons = [] if mappings else ["not even the smallest tile of explicit moves fits"]
+    checks: list[Callable[[], object]] = [
+        lambda: check_loop_ws(layer, LoopWsSchedule(1, 1, 1), accelerator),
+        lambda: _smallest(layer, accelerator),
+        *(partial(explicit_workspaces, layer, mapping, accelerator) for mapping in mappings),
+    ]
+    for check in checks:
+        try:
+            check()
+        except InfeasibleError as error:
+            reasons.append(error.message)
+    return list(dict.fromkeys(reasons))
+
+
+def _default(layer: Layer, accelerator: Accelerator) -> list[Choice]:
+    """Gemmini's default tilings, which can be among those that the quick estimate leaves out."""
+    found = []
+    for schedule in gemmini_paths(layer, accelerator):
+        with contextlib.suppress(InfeasibleError):
+            found.append(Choice(schedule, schedule_cycles(layer, schedule, accelerator)))
+    return found
+
+
+# -------------------------------------------------------------------- explicit moves
+
+
+def _explicit(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    """Mappings; what their code needs beyond `compiler.mapping.nest.requirement` is for lowering to check."""
+    found = []
+    for cycles, mapping in explicit_mappings(layer, accelerator):
+        try:
+            explicit_workspaces(layer, mapping, accelerator)
+        except InfeasibleError:
+            continue
+        found.append(Choice(ExplicitSchedule(mapping), cycles))
+        if len(found) == best:
+            break
+    return found
+
+
+def _packed(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    """Groups that share a pass; the host writes their expanded weights first."""
+    p = layer.problem
+    most = min(p.groups, accelerator.dim // max(p.C, p.K))
+    found: list[Choice] = []
+    # few pixels do not pay for the expansion of large matrices
+    for packed in sorted({most, *(1 << n for n in range(1, most.bit_length()))} - {0, 1}):
+        try:
+            inner = packed_layer(layer, packed)
+        except InfeasibleError:
+            continue
+        expansion = expansion_cycles(layer, packed)
+        usable = 0
+        for cycles, mapping in explicit_mappings(inner, accelerator):
+            schedule = DepthwiseSchedule(mapping, packed)
+            try:
+                packed_workspaces(layer, schedule, accelerator)
+            except InfeasibleError:
+                continue
+            found.append(Choice(schedule, cycles + expansion))
+            usable += 1
+            if usable == best:
+                break
+    return sorted(found, key=lambda one: one.cycles)[:best]
+
+
+# -------------------------------------------------------------------- LOOP_WS
+
+
+def _products(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    try:
+        product = check_loop_ws(layer, LoopWsSchedule(1, 1, 1, keep_a=False), accelerator)
+    except InfeasibleError:
+        return []
+    blocks, dim = product.blocks(accelerator.dim), accelerator.dim
+    half_sp, half_acc = accelerator.scratchpad_rows // 2 // dim, accelerator.accumulator_rows // 2 // dim
+    i, j = (grid.ravel() for grid in np.meshgrid(_tiles(blocks[0]), _tiles(blocks[1]), indexing="ij"))
+    fits = (i * j <= half_acc) & (i + j <= half_sp)
+    i, j = i[fits], j[fits]
+    # depth: as much as fits, and the equal parts that this makes
+    most = np.minimum(half_sp // (i + j), blocks[2])
+    k = np.concatenate([most, -(-blocks[2] // -(-blocks[2] // most))])
+    i, j = np.tile(i, 2), np.tile(j, 2)
+    trips_i, trips_j, trips_k = (-(-whole // part) for whole, part in zip(blocks, (i, j, k), strict=True))
+    found = []
+    for order in ("ijk", "jik"):
+        near_a, near_b = (trips_k, trips_j * trips_k) if order == "ijk" else (trips_i * trips_k, trips_k)
+        keep_a, keep_b = (near_a <= 2) & (trips_j > 1), (near_b <= 2) & (trips_i > 1)
+        cycles = product_cycles(layer, accelerator, product, (i, j, k), order, (keep_a, keep_b))
+        for n in _best_first(cycles, trips_i * trips_j * trips_k)[:best]:
+            schedule = LoopWsSchedule(
+                int(i[n]), int(j[n]), int(k[n]), order, bool(keep_a[n]), bool(keep_b[n])
+            )
+            found.append(Choice(schedule, float(cycles[n])))
+    return _first(found, best)
+
+
+def _first(found: list[Choice], best: int) -> list[Choice]:
+    """The first of all orders of loops, each order's sorted; an order later in the list has to be better to win."""
+    least = min((one.cycles for one in found), default=0.0)
+    return sorted(found, key=lambda one: int((one.cycles / least - 1) / _ALIKE))[:best]
+
+
+def _best_first(cycles: NDArray[np.float64], runs: Integers) -> Integers:
+    """Tilings in the order in which they are taken: of those that the estimate cannot tell apart, that of the fewest
+    runs first."""
+    order: Integers = np.lexsort((cycles, runs, np.floor((cycles / cycles.min() - 1) / _ALIKE)))
+    return order
+
+
+def _tiles(blocks: int, most: int = 64) -> Integers:
+    """Sizes of a tile worth a look: small ones, and those that cut the whole into equal parts."""
+    equal = {-(-blocks // parts) for parts in range(1, min(blocks, 256) + 1)}
+    return np.array(sorted(equal | set(range(1, min(blocks, most) + 1))), dtype=np.int64)
+
+
+# -------------------------------------------------------------------- LOOP_CONV_WS
+
+
+def _convolutions(layer: Layer, accelerator: Accelerator, best: int) -> list[Choice]:
+    p, pool, dim = layer.problem, layer.pooling, accelerator.dim
+    try:
+        _smallest(layer, accelerator)
+    except InfeasibleError:
+        return []
+    stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
+    down = downsamples(layer)
+    pixels = packed_pixels(layer, p.R, p.C, accelerator)
+    one_row = (p.stride_h != p.stride_w and p.P > 1) or (p.dilation_h != p.dilation_w and p.R > 1 and p.S > 1)
+    options = {
+        "n": equal_parts(p.N),
+        "q": np.array([1]) if one_row else equal_parts(stored[0]),
+        "p": _columns(stored[1], dim),
+        "k": _channels(p.K, dim),
+        "s": np.array([1] if one_row and p.dilation_h != p.dilation_w else [p.S, 1]),
+        "r": np.array([p.R, pixels]),
+        "c": _channels(p.C, dim) if pixels == 1 else np.array([p.C]),
+    }
+    options = {axis: np.unique(values) for axis, values in options.items()}
+    while math.prod(len(values) for values in options.values()) > _MOST_TILINGS:
+        longest = max(options, key=lambda axis: len(options[axis]))
+        options[longest] = np.append(options[longest][:-1:2], options[longest][-1])
+    grids = np.meshgrid(*(options[axis] for axis in AXES), indexing="ij")
+    tile = {axis: grid.ravel().astype(np.int64) for axis, grid in zip(AXES, grids, strict=True)}
+    tile = _that_fit(layer, accelerator, tile, down)
+    if not len(tile["n"]):
+        return []
+    sizes = dict(zip(AXES, (p.N, *stored, p.K, p.S, p.R, p.C), strict=True))
+    trips = {axis: -(-sizes[axis] // tile[axis]) for axis in AXES}
+    reduction, spatial = trips["s"] * trips["r"] * trips["c"], trips["n"] * trips["q"] * trips["p"]
+    found = []
+    for order in ("nqpksrc", "knqpsrc"):
+        inner_k = order == "nqpksrc"
+        near_in = reduction if inner_k else spatial * reduction
+        near_w = trips["k"] * reduction if inner_k else reduction
+        keep_in = (near_in <= 2) & (trips["k"] > 1) & (pixels == 1)
+        keep_w = (near_w <= 2) & (spatial > 1) & (pixels == 1)
+        cycles = conv_cycles(
+            layer, accelerator, tile, pixels=pixels, downsample=down,
+            input_loads=np.where(keep_in, 1, trips["k"]), weight_loads=np.where(keep_w, 1, spatial),
+        )  # fmt: skip
+        chosen = 0
+        for n in _best_first(cycles, spatial * reduction * trips["k"]):
+            if chosen == best:
+                break
+            batch, rows, columns, channels, kernel_rows, kernel_columns, depth = (
+                int(tile[axis][n]) for axis in AXES
+            )
+            schedule = LoopConvSchedule(
+                batch, rows, columns, channels, kernel_rows, kernel_columns, depth,
+                order=order, pixels=pixels, downsample=down,
+                keep_input=bool(keep_in[n]), keep_weights=bool(keep_w[n]),
+            )  # fmt: skip
+            try:
+                plan_loop_conv(layer, schedule, accelerator)
+            except InfeasibleError:
+                continue
+            found.append(Choice(schedule, float(cycles[n])))
+            chosen += 1
+    return _first(found, best)
+
+
+def _smallest(layer: Layer, accelerator: Accelerator) -> None:
+    """Raise InfeasibleError if not even the smallest tile can be done."""
+    plan_loop_conv(layer, LoopConvSchedule(1, 1, 1, 1, 1, 1, 1), accelerator)
+
+
+def _that_fit(
+    layer: Layer, accelerator: Accelerator, tile: dict[str, Integers], down: bool
+) -> dict[str, Integers]:
+    """The tilings that fit halves of the local memories."""
+    p, pool, dim = layer.problem, layer.pooling, accelerator.dim
+    rows, columns = tile["q"], tile["p"]
+    if pool:
+        rows = np.minimum((rows - 1) * pool.stride + pool.size, p.Q)
+        columns = np.minimum((columns - 1) * pool.stride + pool.size, p.P)
+    height = rows * p.stride_h + (tile["s"] - 1) * p.dilation_h
+    width = columns * p.stride_w + (tile["r"] - 1) * p.dilation_w
+    inputs = -(-tile["c"] // dim) * tile["n"] * (height >> down) * (width >> down)
+    out_blocks = -(-tile["k"] // dim)
+    weights = out_blocks * tile["s"] * tile["r"] * tile["c"]
+    fits = (inputs + weights <= accelerator.scratchpad_rows // 2) & (
+        out_blocks * tile["n"] * rows * columns <= accelerator.accumulator_rows // 2
+    )
+    return {axis: values[fits] for axis, values in tile.items()}
+
+
+def _columns(whole: int, dim: int) -> Integers:
+    """All, equal parts, or whole passes of rows, as far as tiles may reach."""
+    passes = np.arange(dim, min(whole, _MOST_COLUMNS), dim, dtype=np.int64)
+    return np.unique(np.concatenate([[whole], passes, equal_parts(whole)]))
+
+
+def _channels(whole: int, dim: int) -> Integers:
+    """All channels, or equal numbers of whole blocks."""
+    return np.unique([whole, *(dim * int(n) for n in equal_parts(-(-whole // dim)) if dim * n < whole)])

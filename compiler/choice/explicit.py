@@ -1,0 +1,108 @@
+"""A mapping for the explicit styles: where the macros cannot do a layer, or groups are too small for them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from accel.config import Accelerator
+from compiler.choice.equal_parts import equal_parts
+from compiler.latency import predict_layers
+from compiler.layers.layer import Layer
+from compiler.mapping.nest import Dataflow, Mapping, requirement
+from compiler.schedules.schedule import ExplicitSchedule
+from workloads.problem import DIMS, Problem
+
+__all__ = ["explicit_mappings"]
+
+#: How many sizes of a tile are tried along P, Q, K and C.
+_MOST_SIZES = (6, 6, 6, 4)
+#: Whole windows and copies of every tile, then ever less, until something fits.
+_STEPS = ((True, (2, 2, 2)), (True, (2, 2, 1)), (True, (1, 1, 1)), (False, (1, 1, 1)))
+
+
+def explicit_mappings(layer: Layer, accelerator: Accelerator) -> list[tuple[float, Mapping]]:
+    """Mappings that fit the accelerator, with predicted cycles, the best first; empty if none fits.
+
+    Pixels of a tile are all at level 0 (a block of weights serves them all while it is in the array), the window and
+    the depth of a tile at level 1, and tiles at level 3, with the depth innermost so that sums stay in the accumulator,
+    and whichever of pixels and channels costs fewer loads outermost.
+    """
+    p = layer.problem
+    for whole, buffering in _STEPS:
+        found = []
+        for mapping in _candidates(p, accelerator, whole, buffering):
+            need = requirement(mapping, p)
+            if (
+                need.accumulator_words <= accelerator.accumulator_rows
+                and need.scratchpad_rows <= accelerator.scratchpad_rows
+            ):
+                found.append(mapping)
+        if found:
+            schedules = [ExplicitSchedule(mapping) for mapping in found]
+            predicted = predict_layers([layer] * len(found), schedules, accelerator)
+            cycles = [one.cycles.item() for one in predicted]
+            order = sorted(range(len(found)), key=lambda n: (cycles[n], n))
+            return [(cycles[n], found[n]) for n in order]
+    return []
+
+
+def _candidates(
+    p: Problem, accelerator: Accelerator, whole: bool, buffering: tuple[int, int, int]
+) -> Iterator[Mapping]:
+    """Tilings with windows that are whole or single pixels, in both orders of the outer loops."""
+    dim = accelerator.dim
+    dataflow: Dataflow = "WS" if "WS" in accelerator.dataflows else "OS"
+    columns = min(p.K, dim)
+    spread = min(p.C if dataflow == "WS" else p.P, dim)
+    units = (1, 1, columns, spread) if dataflow == "WS" else (spread, 1, columns, 1)
+    options = [
+        _sizes(bound, unit, most)
+        for bound, unit, most in zip((p.P, p.Q, p.K, p.C), units, _MOST_SIZES, strict=True)
+    ]
+    window = (p.R, p.S) if whole else (1, 1)
+    for p_tile, q_tile, k_tile, c_tile in itertools.product(*options):
+        tile = dict(zip("RSPQCK", (*window, p_tile, q_tile, c_tile, k_tile), strict=True))
+        for order in ("CRSKPQN", "CRSPQNK"):
+            yield _mapping(p, dataflow, spread, columns, tile, order, buffering)
+
+
+def _mapping(
+    p: Problem,
+    dataflow: Dataflow,
+    spread: int,
+    columns: int,
+    tile: dict[str, int],
+    order: str,
+    buffering: tuple[int, int, int],
+) -> Mapping:
+    level0, level1 = dict.fromkeys(DIMS, 1), dict.fromkeys(DIMS, 1)
+    inside = {"K": -(-tile["K"] // columns)}
+    if dataflow == "WS":
+        level0 |= {"P": tile["P"], "Q": tile["Q"]}
+        inside |= {"C": -(-tile["C"] // spread), "R": tile["R"], "S": tile["S"]}
+    else:
+        level0 |= {"C": tile["C"], "R": tile["R"], "S": tile["S"]}
+        inside |= {"P": -(-tile["P"] // spread), "Q": tile["Q"]}
+    level1 |= inside
+    covered = {
+        name: level0[name]
+        * level1[name]
+        * (columns if name == "K" else spread if name == ("C" if dataflow == "WS" else "P") else 1)
+        for name in DIMS
+    }
+    level3 = {name: -(-bound // covered[name]) for name, bound in zip(DIMS, p.bounds, strict=True)}
+    temporal = tuple(
+        tuple(level[name] for name in DIMS) for level in (level0, level1, dict.fromkeys(DIMS, 1), level3)
+    )
+    return Mapping(dataflow, spread, columns, temporal, (order, "RSCKPQN", "RSCKPQN", order), buffering)
+
+
+def _sizes(bound: int, unit: int, most: int) -> list[int]:
+    """At most so many equal parts of a bound, in whole units."""
+    units = -(-bound // unit)
+    sizes = equal_parts(units).tolist()
+    if len(sizes) > most:
+        step = (len(sizes) - 1) / (most - 1)
+        sizes = [sizes[round(n * step)] for n in range(most)]
+    return [min(bound, size * unit) for size in sizes]

@@ -1,0 +1,1 @@
+"""The IR: its text, checks and limits, and the writer of functions of commands."""

@@ -1,0 +1,113 @@
+"""What a layer computes, on numpy integers: what programs are compared with when they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from compiler.layers.layer import Layer, Layout, Pooling
+
+__all__ = ["draw_tensors", "layer_result", "requantise"]
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+def draw_tensors(layer: Layer, seed: int = 0) -> dict[str, Array]:
+    """Random flat tensors `input`, `weight`, `bias`, `residual` of a layer, those it has (see `Layer` for layouts)."""
+    random = np.random.default_rng(seed)
+    problem = layer.problem
+    tensors: dict[str, Array] = {
+        "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
+        "weight": random.integers(-128, 128, layer.weight_extent, dtype=np.int8),
+    }
+    if layer.bias:
+        tensors["bias"] = random.integers(-(1 << 12), 1 << 12, problem.groups * problem.K, dtype=np.int32)
+    if layer.residual_scale is not None:
+        tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
+    return tensors
+
+
+def requantise(values: Array, scale: float) -> Array:
+    """int8 of integers times a float32 scale (instruction set, section 10).
+
+    To float32, product in float32, to the nearest integer, ties to even each time; saturated.
+    """
+    product = values.astype(np.float32) * np.float32(scale)
+    rounded: Array = np.clip(np.rint(product), -128, 127).astype(np.int8)
+    return rounded
+
+
+def layer_result(layer: Layer, tensors: Mapping[str, Array]) -> Array:
+    """The flat output tensor, int8, or int32 without a scale; elements that the layer does not write are 0."""
+    p = layer.problem
+    out: Array = np.zeros(layer.output_extent, np.int32 if layer.scale is None else np.int8)
+    for group in range(p.groups):
+        sums = _sums(layer, tensors, group)
+        if layer.bias:
+            sums = sums + tensors["bias"][group * p.K : (group + 1) * p.K]
+        if layer.residual_scale is not None:
+            residual = _matrix(tensors["residual"], layer.output, group, layer.pixels_out, p.K)
+            sums = sums + requantise(residual, layer.residual_scale).reshape(sums.shape)
+        sums = sums.astype(np.int64).astype(np.int32)  # accumulators wrap
+        stored = _matrix(out, layer.output, group, layer.pixels_stored, p.K)
+        stored[:] = _on_the_way_out(layer, sums).reshape(stored.shape)
+    return out
+
+
+def _matrix(flat: Array, layout: Layout, group: int, rows: int, elements: int) -> Array:
+    """View [rows, elements] of one group of a flat tensor."""
+    start = group * layout.group
+    step = flat.itemsize
+    return np.lib.stride_tricks.as_strided(
+        flat[start:], (rows, elements), (layout.pitch * step, step), writeable=True
+    )
+
+
+def _sums(layer: Layer, tensors: Mapping[str, Array], group: int) -> Array:
+    """Exact sums of products [N, Q, P, K] of one group: int64.
+
+    Products of int8 numbers stay far below 2^53 in any sum that memory holds, so float64 is exact and fast.
+    """
+    p = layer.problem
+    height, width = layer.size
+    image = _matrix(tensors["input"], layer.input, group, layer.pixels_in, p.C)
+    image = image.reshape(p.N, height, width, p.C).astype(np.float64)
+    if layer.weights_transposed:
+        weight = _matrix(tensors["weight"], layer.weight, group, p.K, p.C).T[None, None]
+    else:
+        weight = _matrix(tensors["weight"], layer.weight, group, p.S * p.R * p.C, p.K)
+        weight = weight.reshape(p.S, p.R, p.C, p.K)
+    reach_h = (p.Q - 1) * p.stride_h + (p.S - 1) * p.dilation_h + 1
+    reach_w = (p.P - 1) * p.stride_w + (p.R - 1) * p.dilation_w + 1
+    top, left = layer.padding
+    bottom, right = max(0, reach_h - top - height), max(0, reach_w - left - width)
+    padded = np.pad(image, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    sums = np.zeros((p.N, p.Q, p.P, p.K))
+    for s in range(p.S):
+        for r in range(p.R):
+            rows = slice(s * p.dilation_h, s * p.dilation_h + (p.Q - 1) * p.stride_h + 1, p.stride_h)
+            columns = slice(r * p.dilation_w, r * p.dilation_w + (p.P - 1) * p.stride_w + 1, p.stride_w)
+            sums += padded[:, rows, columns] @ weight[s, r].astype(np.float64)
+    return sums.astype(np.int64)
+
+
+def _on_the_way_out(layer: Layer, sums: Array) -> Array:
+    if layer.scale is None:
+        return sums
+    scaled = requantise(np.maximum(sums, 0) if layer.relu else sums, layer.scale)
+    return scaled if layer.pooling is None else _pooled(scaled, layer.pooling)
+
+
+def _pooled(values: Array, pooling: Pooling) -> Array:
+    """Maxima over windows of [N, Q, P, K]; what lies outside counts as 0."""
+    rows = (pooling.rows - 1) * pooling.stride + pooling.size
+    columns = (pooling.columns - 1) * pooling.stride + pooling.size
+    pad = pooling.padding
+    after = max(0, rows - pad - values.shape[1]), max(0, columns - pad - values.shape[2])
+    padded = np.pad(values, ((0, 0), (pad, after[0]), (pad, after[1]), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (pooling.size, pooling.size), (1, 2))
+    chosen = windows[:, :: pooling.stride, :: pooling.stride][:, : pooling.rows, : pooling.columns]
+    result: Array = chosen.max(axis=(-2, -1))
+    return result

@@ -1,0 +1,1 @@
+"""The explicit style: moves, preloads and products one by one, as a mapping says."""

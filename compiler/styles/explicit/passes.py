@@ -1,0 +1,400 @@
+"""Passes of the array over one tile, for either dataflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Literal
+
+from accel.isa import GARBAGE
+from common.errors import InfeasibleError
+from compiler.ir.emit import Condition, Emitter, Number
+from compiler.styles.explicit.jobs import Pace
+from compiler.styles.explicit.place import Place
+from compiler.styles.explicit.plan import LARGEST_STRIDE, Plan
+
+__all__ = ["Passes"]
+
+_ACCUMULATE = 1 << 30
+#: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
+_UNINTERRUPTED = 8
+#: Moves that may be issued at once where that is less work for the host core.
+_MOVES_IN_A_ROW = 2
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of weights.
+
+    Attributes:
+        weights: first row in the scratchpad.
+        stored: rows of it in the preload command.
+        inner, columns: channels and results.
+    """
+
+    weights: Number
+    stored: Number
+    inner: Number
+    columns: Number
+
+
+class Passes:
+    """Products of a tile.
+
+    The rows of a pass are pixels that lie evenly spaced in I and in the tile: neighbours in an image row, whole image
+    rows one after the other where nothing lies between them, or neighbours in a column or across images where that
+    takes fewer passes.
+    """
+
+    def __init__(self, e: Emitter, plan: Plan) -> None:
+        self._e, self._plan = e, plan
+        tile, dim = plan.tile, plan.accelerator.dim
+        line, image = plan.column.extent, plan.row.extent * plan.column.extent
+        # distance of neighbours in I and in the tile
+        self._distance = {
+            "P": (plan.column.result, 1),
+            "Q": (plan.row.result * line, tile["P"]),
+            "N": (image, tile["P"] * tile["Q"]),
+        }
+        choices = [self._merged()] + [(name,) for name in ("Q", "N")]
+        legal = [
+            names
+            for names in choices
+            if max(self._distance[names[0]]) <= LARGEST_STRIDE
+            and (plan.dataflow == "WS" or self._distance[names[0]][1] == 1)
+        ]
+        if not legal:
+            raise InfeasibleError("the rows of a pass are too far apart in the scratchpad")
+
+        def passes(names: tuple[str, ...]) -> int:
+            count = 1
+            for name in ("N", "Q", "P"):
+                count *= 1 if name in names else tile[name]
+            rows = 1
+            for name in names:
+                rows *= tile[name]
+            return count * -(-rows // dim)
+
+        self._names = min(legal, key=passes)
+        self._outer = [name for name in ("N", "Q", "P") if name not in self._names and tile[name] > 1]
+        self._rows = passes(self._names)
+        self._beat: Literal["block", "run", "pass", "slab"] = "slab" if plan.dataflow == "OS" else "pass"
+        self._stride_a, self._stride_c = self._distance[self._names[0]]
+
+    def _merged(self) -> tuple[str, ...]:
+        """P, and Q and N as long as they go on where the one before ends."""
+        names = ["P"]
+        for name in ("Q", "N"):
+            inner = names[-1]
+            size = self._plan.tile[inner]
+            if size < self._plan.bounds[inner]:
+                break
+            if self._distance[name] != tuple(size * d for d in self._distance[inner]):
+                break
+            names.append(name)
+        return tuple(names)
+
+    @property
+    def count(self) -> int:
+        """Passes over a full tile in a full block."""
+        plan = self._plan
+        depth = plan.block["S"] * plan.block["R"] * plan.depth_blocks
+        return plan.tile_columns * depth * self._rows
+
+    @property
+    def _run_passes(self) -> int:
+        """Passes of a run of rows."""
+        rows = 1
+        for name in self._names:
+            rows *= self._plan.tile[name]
+        return -(-rows // self._plan.accelerator.dim)
+
+    def settle(self, moves: float) -> None:
+        """Decide where moves are issued between passes, before any are written.
+
+        The less often, the less it costs the host core; but moves must not come in long rows, nor passes in rows so
+        long that moves start late. After every weight block if they are few enough then, else after every run of rows
+        or pass; in OS after the channels of a window position.
+
+        Args:
+            moves: to be issued during a visit.
+        """
+        if self._plan.dataflow == "OS":
+            return
+        blocks = (
+            self._plan.tile_columns * self._plan.block["S"] * self._plan.block["R"] * self._plan.depth_blocks
+        )
+        if self._rows <= _UNINTERRUPTED or moves <= _MOVES_IN_A_ROW * blocks:
+            self._beat = "block"
+        elif self._outer and self._run_passes <= _UNINTERRUPTED:
+            self._beat = "run"
+        else:
+            self._beat = "pass"
+
+    @property
+    def beats(self) -> int:
+        """How often a pace hears of passes, over a full tile in a full block."""
+        passes = {
+            "block": self._rows,
+            "run": self._run_passes,
+            "pass": 1,
+            "slab": self._plan.depth_blocks,
+        }
+        beats = self.count // passes[self._beat]
+        if self._beat in ("run", "pass") and self._outer:
+            # the copy of the loops with the first pass does not count
+            size = self._plan.tile[self._outer[0]]
+            beats = beats * (size - 1) // size
+        return max(1, beats)
+
+    def configure(self) -> None:
+        """Set how matrix products run."""
+        self._e.command(
+            "config_ex",
+            dataflow=int(self._plan.dataflow == "WS"),
+            b_transpose=int(self._plan.layer.weights_transposed),
+            a_stride=max(1, self._stride_a),
+            c_stride=max(1, self._stride_c),
+        )
+
+    def emit(
+        self, place: Place, inputs: Number, weights: Number, results: Number, overwrite: Condition, pace: Pace
+    ) -> None:
+        """All passes of a visit.
+
+        Args:
+            place: the visit.
+            inputs, weights, results: first rows of the block's I and W and of the tile.
+            overwrite: the accumulator holds nothing that belongs to the tile.
+            pace: told of passes done, see `beats`.
+        """
+        e, dim = self._e, self._plan.accelerator.dim
+        with e.loop(e.ceil_div(place.tile_extent("K"), dim), hint="k") as block:
+            columns = e.min(dim, e.sub(place.tile_extent("K"), e.mul(block, dim)))
+            result = e.add(results, e.mul(block, self._plan.pixels_out))
+            weight = self._weights(place, weights, block)
+            image = self._image(place, inputs)
+            if self._plan.dataflow == "WS":
+                self._weight_stationary(place, image, weight, result, columns, overwrite, pace)
+            else:
+                self._output_stationary(place, image, weight, result, columns, overwrite, pace)
+
+    # ---------------------------------------------------------------- addresses
+
+    def _image(self, place: Place, inputs: Number) -> Number:
+        """Row of I of the tile's first result at the first window position and channel."""
+        e = self._e
+        return e.add(
+            inputs, *(e.mul(place.inside(name), self._distance[name][0]) for name in ("N", "Q", "P"))
+        )
+
+    def _weights(self, place: Place, weights: Number, block: Number) -> Number:
+        """Row of W of a column block's first weights."""
+        e, plan = self._e, self._plan
+        if plan.layer.weights_transposed:
+            return e.add(weights, place.inside("K"), e.mul(block, plan.accelerator.dim))
+        tile = e.mul(place.tiles.get("K", 0), plan.tile_columns)
+        return e.add(weights, e.mul(e.add(tile, block), plan.window_rows))
+
+    def _offsets(self, s: Number, r: Number, c: Number) -> tuple[Number, Number]:
+        """Rows of I and of W from their first ones to window position (s, r) and channel block c."""
+        e, plan = self._e, self._plan
+        line = plan.column.extent
+        a = e.add(e.mul(s, plan.row.window * line), e.mul(r, plan.column.window), e.mul(c, plan.pixels_in))
+        if plan.layer.weights_transposed:
+            return a, e.mul(c, plan.block["K"])
+        w = e.add(e.mul(e.add(e.mul(s, plan.block["R"]), r), plan.block["C"]), e.mul(c, plan.depth))
+        return a, w
+
+    def _rows_of(self, place: Place) -> Number:
+        """Rows of a run."""
+        return self._e.mul(*(place.tile_extent(name) for name in self._names))
+
+    # ---------------------------------------------------------------- dataflows
+
+    def _weight_stationary(
+        self,
+        place: Place,
+        image: Number,
+        weight: Number,
+        result: Number,
+        columns: Number,
+        overwrite: Condition,
+        pace: Pace,
+    ) -> None:
+        """Weights stay for all rows of the tile: only the first pass of a block brings any."""
+        e, plan, dim = self._e, self._plan, self._plan.accelerator.dim
+        depth = place.extent("C")
+        with (
+            e.loop(place.extent("S"), hint="s") as s,
+            e.loop(place.extent("R"), hint="r") as r,
+            e.loop(e.ceil_div(depth, plan.depth), hint="c") as c,
+        ):
+            inner = e.min(plan.depth, e.sub(depth, e.mul(c, plan.depth)))
+            a_offset, w_offset = self._offsets(s, r, c)
+            a_base, w_base = e.add(image, a_offset), e.add(weight, w_offset)
+            first = e.both(overwrite, e.compare("eq", e.bit_or(e.bit_or(s, r), c), 0))
+            c_base = e.local(
+                result, accumulator=True, accumulate=(not first) if isinstance(first, bool) else True
+            )
+            if not isinstance(first, bool):
+                c_base = e.sub(c_base, e.select(first, _ACCUMULATE, 0))
+            # where weights are stored transposed, their rows are the columns of what is preloaded: the size given to
+            # the hazard logic covers both, and channels beyond A's are multiplied by nothing
+            stored = dim if plan.layer.weights_transposed else inner
+            block = _Block(w_base, stored, inner, columns)
+            inside = None if self._beat == "block" else pace
+            self._walk(place, self._outer, block, a_base, c_base, inside, first=True)
+            if inside is None:
+                pace.beat()
+
+    def _walk(
+        self,
+        place: Place,
+        outer: Sequence[str],
+        block: _Block,
+        a: Number,
+        c: Number,
+        pace: Pace | None,
+        *,
+        first: bool,
+    ) -> None:
+        """All passes of a weight block; with `first`, its very first one, which brings the weights, apart.
+
+        Loops have to be written several times for that; `pace` is told of the passes in the one that runs most.
+        """
+        e = self._e
+        if not outer:
+            inside = None if self._beat == "run" else pace
+            self._run(self._rows_of(place), block, a, c, inside, first=first)
+            if pace is not None and inside is None:
+                pace.beat()
+            return
+        name, *rest = outer
+        distance_a, distance_c = self._distance[name]
+        if first:
+            self._walk(place, rest, block, a, c, None, first=True)
+        with e.loop(place.tile_extent(name), int(first), hint=name.lower()) as at:
+            self._walk(
+                place,
+                rest,
+                block,
+                e.add(a, e.mul(at, distance_a)),
+                e.add(c, e.mul(at, distance_c)),
+                pace,
+                first=False,
+            )
+
+    def _run(
+        self, extent: Number, block: _Block, a: Number, c: Number, pace: Pace | None, *, first: bool
+    ) -> None:
+        """The passes of one run of rows."""
+        e, dim = self._e, self._plan.accelerator.dim
+        if first:
+            rows = e.min(dim, extent)
+            self._pass("compute_preloaded", block, block.weights, a, c, rows)
+        whole = e.div(extent, dim)
+        with e.loop(whole, int(first), hint="row") as chunk:
+            row = e.mul(chunk, dim)
+            a_row, c_row = e.add(a, e.mul(row, self._stride_a)), e.add(c, e.mul(row, self._stride_c))
+            self._pass("compute_accumulated", block, GARBAGE, a_row, c_row, dim)
+            if pace is not None:
+                pace.beat()
+        # what is left apart: so the size of a pass in the loop is known
+        row = e.mul(whole, dim)
+        rest = e.sub(extent, row)
+        some = e.compare("sgt", rest, 0)
+        with e.when(e.both(some, e.compare("sgt", whole, 0)) if first else some):
+            a_row, c_row = e.add(a, e.mul(row, self._stride_a)), e.add(c, e.mul(row, self._stride_c))
+            self._pass("compute_accumulated", block, GARBAGE, a_row, c_row, rest)
+
+    def _pass(self, compute: str, block: _Block, weights: Number, a: Number, c: Number, rows: Number) -> None:
+        """One pass, with new weights or those of the one before."""
+        e, dim = self._e, self._plan.accelerator.dim
+        new = weights is not GARBAGE
+        e.command(
+            "preload",
+            bd=weights,
+            bd_rows=block.stored if new else dim,
+            bd_cols=block.columns if new else dim,
+            c=c,
+            c_rows=rows,
+            c_cols=block.columns,
+        )
+        e.command(
+            compute,
+            a=a,
+            a_rows=rows,
+            a_cols=block.inner,
+            bd=GARBAGE,
+            bd_rows=rows,
+            bd_cols=block.columns,
+        )
+
+    def _output_stationary(
+        self,
+        place: Place,
+        image: Number,
+        weight: Number,
+        result: Number,
+        columns: Number,
+        overwrite: Condition,
+        pace: Pace,
+    ) -> None:
+        """Sums of a block of results stay in the array for the whole reduction, or as long as they fit partial sums."""
+        e, plan, dim = self._e, self._plan, self._plan.accelerator.dim
+        depth = place.extent("C")
+        slabs = e.ceil_div(depth, plan.depth)
+        steps = e.mul(place.extent("S"), place.extent("R"), slabs)
+        chain = plan.chain
+        with ExitStack() as loops:
+            a_run: Number = 0
+            c_run: Number = 0
+            for name in self._outer:
+                at = loops.enter_context(e.loop(place.tile_extent(name), hint=name.lower()))
+                a_run = e.add(a_run, e.mul(at, self._distance[name][0]))
+                c_run = e.add(c_run, e.mul(at, self._distance[name][1]))
+            extent = e.mul(*(place.tile_extent(name) for name in self._names))
+            chunk = loops.enter_context(e.loop(e.ceil_div(extent, dim), hint="row"))
+            row = e.mul(chunk, dim)
+            rows = e.min(dim, e.sub(extent, row))
+            a_row = e.add(a_run, e.mul(row, self._stride_a))
+            c_row = e.add(c_run, e.mul(row, self._stride_c))
+            target = e.local(e.add(result, c_row), accumulator=True)
+            with e.loop(place.extent("S"), hint="s") as s, e.loop(place.extent("R"), hint="r") as r:
+                with e.loop(slabs, hint="c") as c:
+                    inner = e.min(plan.depth, e.sub(depth, e.mul(c, plan.depth)))
+                    a_offset, w_offset = self._offsets(s, r, c)
+                    step = e.add(e.mul(e.add(e.mul(s, place.extent("R")), r), slabs), c)
+                    first, last = self._ends(step, steps, chain)
+                    fresh = e.both(overwrite, e.compare("slt", step, chain))
+                    accumulate = e.select(fresh, 0, _ACCUMULATE)
+                    c_word = e.select(last, e.bit_or(target, accumulate), GARBAGE)
+                    e.command(
+                        "preload",
+                        bd=GARBAGE, bd_rows=dim, bd_cols=dim, c=c_word, c_rows=rows, c_cols=columns,
+                    )  # fmt: skip
+                    operands = {
+                        "a": e.add(image, a_row, a_offset), "a_rows": rows, "a_cols": inner,
+                        "bd": e.add(weight, w_offset), "bd_rows": inner, "bd_cols": columns,
+                    }  # fmt: skip
+                    with e.when(first):
+                        e.command("compute_preloaded", **operands)
+                    if first is not True:
+                        with e.when(e.compare("ne", e.select(first, 1, 0), 1)):
+                            e.command("compute_accumulated", **operands)
+                pace.beat()
+
+    def _ends(self, step: Number, steps: Number, chain: int) -> tuple[Condition, Condition]:
+        """Whether a step begins a chain of sums, and whether it ends one."""
+        e = self._e
+        block = self._plan.block
+        if block["S"] * block["R"] * self._plan.depth_blocks <= chain:
+            return e.compare("eq", step, 0), e.compare("eq", step, e.sub(steps, 1))
+        at = e.mod(step, chain)
+        end = e.bit_or(
+            e.select(e.compare("eq", at, chain - 1), 1, 0),
+            e.select(e.compare("eq", step, e.sub(steps, 1)), 1, 0),
+        )
+        return e.compare("eq", at, 0), e.compare("ne", end, 0)

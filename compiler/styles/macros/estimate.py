@@ -1,0 +1,170 @@
+"""Cycles of macro schedules: of one, and of many tilings of a macro at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from compiler.analysis.arrays import NUMPY, Values
+from compiler.analysis.traffic import Machine
+from compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.cycles import (
+    ConvLayer,
+    ConvTile,
+    MacroCycles,
+    ProductLayer,
+    ProductTile,
+    conv_macro,
+    macro_runs,
+    product_macro,
+)
+from compiler.styles.macros.loop_conv_check import AXES, plan_loop_conv
+from compiler.styles.macros.loop_ws import Product, check_loop_ws
+
+__all__ = [
+    "conv_cycles",
+    "expansion_cycles",
+    "macro_cycles",
+    "macro_numbers",
+    "product_cycles",
+]
+
+Numbers = NDArray[np.float64]
+#: What it costs the host core to clear a word of expanded weights, to begin a row of a group, and to copy an element, cache
+#: misses apart: measured on 9 to 81 KiB of expanded weights.
+_CLEAR, _BEGIN, _COPY = 4.6, 2.0, 5.0
+
+
+def macro_cycles(
+    layer: Layer,
+    schedule: LoopWsSchedule | LoopConvSchedule,
+    accelerator: Accelerator,
+    machine: Machine | None = None,
+) -> MacroCycles:
+    """What the resources need for a macro schedule; on another machine than the accelerator's if one is given. Raises
+    InfeasibleError if it cannot be carried out."""
+    machine = Machine.of(accelerator) if machine is None else machine
+    return macro_runs(NUMPY, machine, *macro_numbers(layer, schedule, accelerator))
+
+
+def macro_numbers(
+    layer: Layer, schedule: LoopWsSchedule | LoopConvSchedule, accelerator: Accelerator
+) -> tuple[ProductLayer, ProductTile] | tuple[ConvLayer, ConvTile]:
+    """What the cycles of a macro schedule depend on. Raises InfeasibleError if it cannot be carried out."""
+    if isinstance(schedule, LoopWsSchedule):
+        product = check_loop_ws(layer, schedule, accelerator)
+        blocks = (schedule.i, schedule.j, schedule.k)
+        keeps = (schedule.keep_a, schedule.keep_b)
+        return _product(layer, accelerator, product, blocks, schedule.order, keeps)
+    plan = plan_loop_conv(layer, schedule, accelerator)
+    trips = plan.trips
+    inputs = 1 if plan.keep_input else trips["k"]
+    weights = 1 if plan.keep_weights else trips["n"] * trips["q"] * trips["p"]
+    return _convolution(layer, plan.tile, plan.pixels, plan.downsample, float(inputs), float(weights))
+
+
+def expansion_cycles(layer: Layer, packed: int) -> float:
+    """Cycles in which the host expands the weights of a layer, `packed` groups to a matrix.
+
+    It clears the workspace, then copies elements into it: where the cache does not hold it, every line comes twice.
+    """
+    p = layer.problem
+    rows = p.groups * p.S * p.R * p.C
+    words = -(-p.groups // packed) * packed * p.S * p.R * p.C * packed * p.K / 8
+    misses = 8 * words / LINE_BYTES * (2 if 8 * words > CACHE_BYTES else 1)
+    return _CLEAR * words + rows * (_BEGIN + _COPY * p.K) + MISS_CYCLES * misses
+
+
+def product_cycles(
+    layer: Layer,
+    accelerator: Accelerator,
+    product: Product,
+    blocks: tuple[Values, Values, Values],
+    order: str,
+    keeps: tuple[Values, Values],
+) -> Values:
+    """Cycles of LOOP_WS over all groups.
+
+    Args:
+        blocks: of a tile in rows, columns and depth, numbers or arrays of them.
+        order: of the loops over tiles, outermost first.
+        keeps: whether A and B stay in the scratchpad where the order lets them.
+    """
+    numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
+    return product_macro(NUMPY, Machine.of(accelerator), numbers, tile).total
+
+
+def conv_cycles(
+    layer: Layer,
+    accelerator: Accelerator,
+    tile: Mapping[str, Values],
+    *,
+    pixels: int,
+    downsample: bool,
+    input_loads: Values,
+    weight_loads: Values,
+) -> Values:
+    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost.
+
+    Args:
+        tile: sizes by axis of "nqpksrc", numbers or arrays of them.
+        pixels: of the window that a row of the array holds.
+        input_loads, weight_loads: how often an operand is loaded over the loops that do not choose its tile.
+    """
+    numbers, parts = _convolution(layer, tile, pixels, downsample, input_loads, weight_loads)
+    return conv_macro(NUMPY, Machine.of(accelerator), numbers, parts).total
+
+
+def _product(
+    layer: Layer,
+    accelerator: Accelerator,
+    product: Product,
+    blocks: tuple[Values, Values, Values],
+    order: str,
+    keeps: tuple[Values, Values],
+) -> tuple[ProductLayer, ProductTile]:
+    dim = accelerator.dim
+    sizes = (product.rows, product.columns, product.depth)
+    tile = [np.minimum(part * dim, size) for part, size in zip(blocks, sizes, strict=True)]
+    numbers = (
+        *sizes,
+        layer.problem.groups,
+        layer.bias,
+        layer.residual_scale is not None,
+        layer.scale is None,
+        layer.weights_transposed,
+        layer.input.pitch,
+        layer.weight.pitch,
+        layer.output.pitch,
+    )
+    outside = (order.index("j") < order.index("i"), 2 - order.index("k"))
+    kept = [np.asarray(keep, dtype=np.float64) for keep in keeps]
+    return (
+        ProductLayer(*[float(number) for number in numbers]),
+        ProductTile(*tile, *[float(number) for number in outside], *kept),
+    )
+
+
+def _convolution(
+    layer: Layer,
+    tile: Mapping[str, Values],
+    pixels: int,
+    downsample: bool,
+    input_loads: Values,
+    weight_loads: Values,
+) -> tuple[ConvLayer, ConvTile]:
+    p, pool = layer.problem, layer.pooling
+    stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
+    pooling = (pool.size, pool.stride, pool.padding) if pool else (0, 0, 0)
+    numbers = (
+        p.N, *stored, p.K, p.S, p.R, p.C, p.groups, p.Q, p.P, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w,
+        *layer.size, *layer.padding, layer.bias, *pooling, layer.input.pitch, layer.weight.pitch, layer.output.pitch,
+    )  # fmt: skip
+    parts: list[Values] = [np.asarray(tile[axis], dtype=np.float64) for axis in AXES]
+    parts += [input_loads, weight_loads, float(pixels), float(downsample)]
+    return ConvLayer(*[float(number) for number in numbers]), ConvTile(*parts)

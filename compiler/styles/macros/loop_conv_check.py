@@ -1,0 +1,196 @@
+"""Which convolutions and tilings LOOP_CONV_WS can carry out, and its parameters for those it can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import LoopConvSchedule
+from compiler.styles.macros.loop_ws import check_epilogue, check_halves
+from compiler.styles.macros.reuse import Reuse, Trip, plan_reuse
+
+__all__ = ["AXES", "ConvPlan", "plan_loop_conv"]
+
+#: Axes of a tile in the order of `LoopConvSchedule.tile`; the last three are summed over.
+AXES = "nqpksrc"
+
+
+@dataclass(frozen=True)
+class ConvPlan:
+    """A schedule that the macro can carry out.
+
+    Attributes:
+        sizes, tile, trips: by axis (`trips` also of "g", the groups): extents of the stored results, of a full tile,
+            and how many tiles there are.
+        rows: of the local memories that a tile's weights, inputs and results take.
+        order: loops over tiles inside the groups, outermost first.
+        stride, dilation: the macro's.
+        pixels: of the window that an array row holds.
+        downsample, depthwise: modes of the macro.
+        keep_input, keep_weights: how an operand stays in the scratchpad, None if it is loaded for every run.
+    """
+
+    sizes: Mapping[str, int]
+    tile: Mapping[str, int]
+    trips: Mapping[str, int]
+    rows: tuple[int, int, int]
+    order: str
+    stride: int
+    dilation: int
+    pixels: int
+    downsample: bool
+    depthwise: bool
+    keep_input: Reuse | None
+    keep_weights: Reuse | None
+
+
+def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accelerator) -> ConvPlan:
+    """The macro's parameters. Raises InfeasibleError with the reason if it cannot do the layer in this way."""
+    p, pool = layer.problem, layer.pooling
+    _check_features(layer, accelerator)
+    stored = (pool.rows, pool.columns) if pool else (p.Q, p.P)
+    sizes = dict(zip(AXES, (p.N, *stored, p.K, p.S, p.R, p.C), strict=True))
+    tile = {axis: min(size, sizes[axis]) for axis, size in zip(AXES, schedule.tile, strict=True)}
+    trips = {axis: -(-sizes[axis] // tile[axis]) for axis in AXES}
+    _check_order(schedule.order, trips)
+    rows, columns = (
+        _unpooled(layer, tile["q"], p.Q), _unpooled(layer, tile["p"], p.P)
+    )  # fmt: skip
+    stride = _one("stride", (p.stride_h, rows), (p.stride_w, columns))
+    dilation = _one("dilation", (p.dilation_h, tile["s"]), (p.dilation_w, tile["r"]))
+    down = schedule.downsample
+    if down and not downsamples(layer):
+        raise InfeasibleError(
+            "downsampling needs windows of one unpadded pixel, stride 2 and an image of even sides"
+        )
+    pixels = schedule.pixels
+    _check_packing(layer, schedule, tile, accelerator)
+
+    dim = accelerator.dim
+    in_rows = rows * stride + (tile["s"] - 1) * dilation
+    in_columns = columns * stride + (tile["r"] - 1) * dilation
+    inputs = -(-tile["c"] // dim) * tile["n"] * (in_rows >> down) * (in_columns >> down)
+    weights = -(-tile["k"] // dim) * tile["s"] * tile["r"] * tile["c"]
+    results = -(-tile["k"] // dim) * tile["n"] * rows * columns
+    check_halves(inputs + weights, results, accelerator)
+    _check_fields(layer, stride, rows, columns, in_rows, tile)
+
+    loops = [Trip("g", p.groups), *(Trip(axis, trips[axis]) for axis in schedule.order)]
+    return ConvPlan(
+        sizes=sizes,
+        tile=tile,
+        trips=trips | {"g": p.groups},
+        rows=(weights, inputs, results),
+        order=schedule.order,
+        stride=stride,
+        dilation=dilation,
+        pixels=pixels,
+        downsample=down,
+        depthwise=p.C == p.K == 1
+        and p.groups > 1
+        and layer.weight.pitch == 1
+        and accelerator.features.depthwise_convs,
+        # copies of repeated pixels reach below the start of a half, where a kept operand could be
+        keep_input=plan_reuse(loops, "gnqpsrc") if schedule.keep_input and pixels == 1 else None,
+        keep_weights=plan_reuse(loops, "gksrc") if schedule.keep_weights and pixels == 1 else None,
+    )
+
+
+def _check_features(layer: Layer, accelerator: Accelerator) -> None:
+    features = accelerator.features
+    if not features.loop_conv or "WS" not in accelerator.dataflows:
+        raise InfeasibleError(f"{accelerator.name} has no LOOP_CONV_WS")
+    if layer.scale is None:
+        raise InfeasibleError("LOOP_CONV_WS stores requantised results only, and the layer's are raw int32")
+    if not features.read_small_width:
+        raise InfeasibleError(f"{accelerator.name} cannot store requantised sums")
+    if layer.residual_scale is not None:
+        raise InfeasibleError("LOOP_CONV_WS cannot add a residual")
+    if layer.weights_transposed:
+        raise InfeasibleError("LOOP_CONV_WS is not used with transposed weights")
+    if layer.pooling and not features.max_pool:
+        raise InfeasibleError(f"{accelerator.name} has no max-pooling")
+    check_epilogue(layer, accelerator)
+
+
+def _check_order(order: str, trips: Mapping[str, int]) -> None:
+    busy = [axis for axis in order if trips[axis] > 1]
+    inside = "".join(busy).lstrip("nqpk")
+    if inside.strip("src"):
+        raise InfeasibleError(
+            f"the loop over {inside.strip('src')[0]} runs inside one that sums, and LOOP_CONV_WS cannot store partial sums",
+            hint="put the loops over s, r and c innermost",
+        )
+
+
+def _unpooled(layer: Layer, count: int, extent: int) -> int:
+    """Most results along one axis that a tile of `count` stored ones needs."""
+    pool = layer.pooling
+    return count if pool is None else min(extent, (count - 1) * pool.stride + pool.size)
+
+
+def _one(what: str, vertical: tuple[int, int], horizontal: tuple[int, int]) -> int:
+    """The macro's only step for both directions: those given, each with extents in a tile, agree or one is not used."""
+    if vertical[0] == horizontal[0]:
+        return vertical[0]
+    if vertical[1] > 1 and horizontal[1] > 1:
+        raise InfeasibleError(
+            f"LOOP_CONV_WS has one {what}, the layer has {vertical[0]} down and {horizontal[0]} across",
+            hint="tiles of one row or column avoid that",
+        )
+    return horizontal[0] if horizontal[1] > 1 or vertical[1] == 1 else vertical[0]
+
+
+def _check_packing(
+    layer: Layer, schedule: LoopConvSchedule, tile: Mapping[str, int], accelerator: Accelerator
+) -> None:
+    pixels = schedule.pixels
+    if pixels == 1:
+        return
+    if not accelerator.features.first_layer:
+        raise InfeasibleError(f"{accelerator.name} cannot repeat pixels")
+    if pixels * tile["c"] > accelerator.dim or pixels > tile["r"]:
+        raise InfeasibleError(
+            f"{pixels} pixels of {tile['c']} channels do not fit an array row of {accelerator.dim},"
+            f" or exceed the window's {tile['r']} columns"
+        )
+    if schedule.downsample or layer.problem.dilation_w > 1 or -(-layer.problem.C // tile["c"]) > 1:
+        raise InfeasibleError("packed pixels cannot be downsampled, dilated or split by channel")
+
+
+def _check_fields(
+    layer: Layer, stride: int, rows: int, columns: int, in_rows: int, tile: Mapping[str, int]
+) -> None:
+    """Numbers that must fit their fields."""
+    p, pool = layer.problem, layer.pooling
+    below = (p.Q - 1) * p.stride_h + stride + (p.S - 1) * p.dilation_h - layer.padding[0] - layer.size[0]
+    limits = {
+        "image sides, channels and batch": (max(*layer.size, p.C, p.K, p.N, p.Q, p.P), 16),
+        "pitch of pixels or weights": (max(layer.input.pitch, layer.weight.pitch, layer.output.pitch), 16),
+        "stride": (max(p.stride_h, p.stride_w), 8),
+        "dilation": (max(p.dilation_h, p.dilation_w), 8),
+        "padding below the image": (min(in_rows, max(0, below)), 8),
+    }
+    if pool:
+        limits["sides of a pooled tile or image"] = (
+            max(pool.columns, rows, columns, tile["q"], tile["p"]),
+            8,
+        )
+    for name, (number, bits) in limits.items():
+        if number >> bits:
+            raise InfeasibleError(f"LOOP_CONV_WS has {bits} bits for the {name}, not enough for {number}")
+
+
+def downsamples(layer: Layer) -> bool:
+    """Whether the macro's mode for windows of one pixel and stride 2 applies: it skips what no window touches."""
+    p = layer.problem
+    return (
+        p.R == p.S == 1
+        and p.stride_h == p.stride_w == 2
+        and layer.padding == (0, 0)
+        and layer.pooling is None
+        and layer.size[0] % 2 == layer.size[1] % 2 == 0
+    )

@@ -1,0 +1,251 @@
+"""What the cycles of both loop macros are made of: their fitted constants, loads of tiles, and runs that overlap.
+
+See `compiler.styles.macros.cycles`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+
+from compiler.analysis.arrays import Arrays, Values
+from compiler.analysis.traffic import COMMAND_LATENCY, Machine, Moved, load_rows
+
+__all__ = [
+    "CONSTANTS",
+    "MacroConstants",
+    "MacroCycles",
+    "Work",
+    "bias_loaded",
+    "overlapped",
+    "parts",
+    "shortest_pass",
+    "sign",
+    "tiles_loaded",
+]
+
+
+@dataclass(frozen=True)
+class MacroConstants:
+    """What no formula gives: cycles, fitted to runs of our RTL.
+
+    Attributes:
+        start: from the command that starts the first run to its first load, from there to the first pass, and from the
+            last pass to the end of its store.
+        change: of a LOOP_CONV_WS run beside what its units need.
+        host_ws, host_conv: of the host core for a run.
+        pass_latency: of a short pass through reservation station and array, beside two cycles a row of the array.
+        join_ws, power_ws, join_conv, power_conv: share of a run that it takes longer than the array or memory alone when
+            both are as busy, and the power of their ratio by which it falls.
+        slot_ws, slot_conv, slot_side: of a run that neither loads nor computes, and of it a row of the array.
+        switch, switch_stride: of a block of weights in LOOP_CONV_WS, if the array has nothing else to wait for: for
+            every row that its passes are shorter than the array, and for every pixel that a stride skips.
+        reload: of a run that loads, where others find their operands in the scratchpad.
+        write_delay: share of the stores' time on the memory channel that loads wait for.
+    """
+
+    start: float
+    change: float
+    host_ws: float
+    host_conv: float
+    pass_latency: float
+    join_ws: float
+    power_ws: float
+    join_conv: float
+    power_conv: float
+    slot_ws: float
+    slot_conv: float
+    slot_side: float
+    switch: float
+    switch_stride: float
+    reload: float
+    write_delay: float
+
+
+def _fitted() -> MacroConstants:
+    text = resources.files("compiler.styles.macros").joinpath("constants.json").read_text("utf-8")
+    return MacroConstants(**json.loads(text))
+
+
+#: Those that `python -m bench.fit.macro` wrote.
+CONSTANTS = _fitted()
+
+
+@dataclass(frozen=True)
+class MacroCycles:
+    """Cycles of a layer's runs.
+
+    Attributes:
+        total: from the first command to the end of the last store.
+        compute, load, memory, store, host: what each resource needs for all runs.
+        ends: before the first pass and after the last load or pass.
+        bytes: that the channel of main memory moves.
+        weight_bytes, input_bytes, addend_bytes, result_bytes: of these; addends are bias, residual and partial sums that
+            come back.
+    """
+
+    total: Values
+    compute: Values
+    load: Values
+    memory: Values
+    store: Values
+    host: Values
+    ends: Values
+    bytes: Values
+    weight_bytes: Values
+    input_bytes: Values
+    addend_bytes: Values
+    result_bytes: Values
+
+
+def bias_loaded(a: Arrays, machine: Machine, commands: Values, rows: Values, moved: Values) -> Moved:
+    """Loads that write one row of memory to many of the accumulator."""
+    return Moved(
+        a.larger(moved / machine.bandwidth, commands * COMMAND_LATENCY / machine.load_entries), rows, moved
+    )
+
+
+def tiles_loaded(
+    a: Arrays,
+    machine: Machine,
+    rows: Values,
+    columns: Values,
+    part: Values,
+    pitch: Values,
+    element: float = 1.0,
+    command_rows: Values = None,
+    between: Values = None,
+    crowd: Values = 1.0,
+) -> Moved:
+    """Loads of a matrix once, in tiles of `part` columns."""
+    trips = a.up(columns / part)
+
+    def load(width: Values) -> Moved:
+        return load_rows(
+            a, machine, rows, width, pitch, element=element, shift=part, between=between, crowd=crowd,
+            command_rows=a.smaller(machine.dim, rows) if command_rows is None else command_rows,
+        )  # fmt: skip
+
+    moved: Moved = load(part) * (trips - 1.0) + load(columns - (trips - 1.0) * part)
+    return moved
+
+
+def parts(a: Arrays, whole: Values, part: Values, of: Callable[[Values], Values]) -> tuple[Values, Values]:
+    """Sum of `of(size)` over the parts of a whole, and the number of parts."""
+    trips = a.up(whole / part)
+    return (trips - 1.0) * of(part) + of(whole - (trips - 1.0) * part), trips
+
+
+def sign(a: Arrays, x: Values) -> Values:
+    """1 where positive, else 0."""
+    return a.where(x > 0.5, 1.0 + 0.0 * x, 0.0 * x)
+
+
+def shortest_pass(machine: Machine, constants: MacroConstants) -> Values:
+    """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
+    its results have left the array.
+    """
+    return (2.0 * machine.dim + constants.pass_latency) * 2.0 / machine.execute_entries
+
+
+@dataclass(frozen=True)
+class Work:
+    """Runs of one group, and what one of them takes.
+
+    Attributes:
+        groups, runs: numbers.
+        outer: runs that bring addends and store; the others only add to sums.
+        compute: cycles of passes.
+        loads, kept: weights and inputs, of all runs on the average; `kept` is what a run needs whole before most of its
+            passes.
+        addends: of outer runs.
+        written, store_rows: bytes and cycles of the store unit, of outer runs.
+        loading: share of the runs that load `kept`; it stays for the others.
+        first: cycles of the loads that the first pass waits for.
+        tail: cycles of passes after the last load.
+        fences: how often everything ends before the next run begins.
+    """
+
+    groups: Values
+    runs: Values
+    outer: Values
+    compute: Values
+    loads: Moved
+    kept: Moved
+    addends: Moved
+    written: Values
+    store_rows: Values
+    loading: Values
+    first: Values
+    tail: Values
+    fences: Values
+
+
+def overlapped(
+    a: Arrays,
+    machine: Machine,
+    work: Work,
+    *,
+    join: tuple[float, float],
+    change: float,
+    host: float,
+    slot: float,
+    constants: MacroConstants,
+) -> MacroCycles:
+    """All runs of all groups, one behind the other."""
+    compute, host = work.compute / machine.array_speed, host / machine.host_speed
+    store = work.written / machine.bandwidth
+    depth = 2.0 * machine.dim
+    none = Moved(0.0 * store, 0.0 * store, 0.0 * store)
+    # what a run needs whole is loaded beside the passes of the run before only
+    share = work.loading
+    loads = work.loads + work.kept * (1.0 / share) + Moved((1.0 - share) * constants.reload, 0.0, 0.0)
+
+    def run(load: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
+        channel = load.bytes / machine.bandwidth + written
+        memory = a.larger(
+            a.larger(
+                load.port + constants.write_delay * a.smaller(written, load.bytes / machine.bandwidth),
+                load.rows,
+            ),
+            a.larger(channel, stored),
+        )
+        larger, smaller = a.larger(compute, memory), a.smaller(compute, memory)
+        both = larger * (1.0 + join[0] * a.raised(smaller / larger, join[1])) + change
+        alone = slot + constants.slot_side * machine.dim + compute + load.port + written
+        return a.larger(a.larger(both, host), alone / 2.0), memory
+
+    def runs(addends: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
+        loading, memory = run(loads + addends, written, stored)
+        others, less = run(work.loads + addends, written, stored)
+        return share * loading + (1.0 - share) * others, share * memory + (1.0 - share) * less
+
+    outer_time, memory = runs(work.addends, store, work.store_rows)
+    inner_time, _ = runs(none, 0.0 * store, 0.0 * store)
+    # the ends show only as far as nothing else goes on meanwhile
+    ends = (
+        constants.start
+        + depth
+        + (work.first + store) * (1.0 - a.smaller(memory / outer_time, 1.0))
+        + work.tail / machine.array_speed * (1.0 - a.smaller(compute / outer_time, 1.0))
+    )
+    inner = a.larger(work.runs - work.outer, 0.0)
+    body = work.groups * (inner * inner_time + work.outer * outer_time + work.fences * ends)
+    everything = (work.loads + work.kept) * work.runs + work.addends * work.outer
+    moved = work.groups * (everything.bytes + work.written * work.outer)
+    return MacroCycles(
+        total=body + ends,
+        compute=work.groups * work.runs * compute,
+        load=work.groups * a.larger(everything.port, everything.rows),
+        memory=moved / machine.bandwidth,
+        store=work.groups * work.outer * work.store_rows,
+        host=work.groups * work.runs * host,
+        ends=ends,
+        bytes=moved,
+        weight_bytes=work.groups * work.runs * work.loads.bytes,
+        input_bytes=work.groups * work.runs * work.kept.bytes,
+        addend_bytes=work.groups * work.outer * work.addends.bytes,
+        result_bytes=work.groups * work.outer * work.written,
+    )

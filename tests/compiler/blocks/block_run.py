@@ -1,0 +1,60 @@
+"""Compiles launches of the block language by the block lowering and runs them, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from accel.config import Accelerator
+from compiler.codegen.block_program import lower_block_program, requirement_of, with_workspace
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.program import build_program
+from compiler.dialects.baco import GRID
+from compiler.language.jit import stored
+from sim.program import run_program
+from tests.compiler.blocks.block_kernels import Case
+
+
+def machine(dim: int, **changes: Any) -> Accelerator:
+    """An accelerator with enough memory for the kernels of the tests."""
+    base = Accelerator(dim=dim, scratchpad_kib=64, accumulator_kib=32)
+    return base.replace(**changes) if changes else base
+
+
+def entry_of(module: ModuleOp) -> str:
+    """The kernel's function."""
+    return next(
+        op.sym_name.data for op in module.ops if isinstance(op, func.FuncOp) and GRID in op.attributes
+    )
+
+
+def execute(case: Case, accelerator: Accelerator, engine: str = "functional") -> tuple[dict[str, int], Any]:
+    """Run a case and compare every array with what it must hold; the requirement and the run's result."""
+    launch = case.launcher.bind(*case.arguments)
+    module = launch.module()
+    entry = entry_of(module)
+    written = set(stored(module))
+    buffers = [
+        Buffer(
+            one.names[0],
+            (one.size,),
+            str(one.memory.dtype),
+            "inout" if i in written else "input",
+            one.memory.copy(),
+        )
+        for i, one in enumerate(launch.buffers)
+    ]
+    lower_block_program(module, accelerator)
+    requirement = requirement_of(module, entry, accelerator)
+    program = build_program(module, entry, with_workspace(module, entry, buffers), accelerator)
+    outputs, result = run_program(program, engine=engine)
+    assert result.exit_code == 0, case.name
+    for index, one in enumerate(launch.buffers):
+        if index in written:
+            one.memory[:] = outputs[one.names[0]]
+    for position, expected in case.expected.items():
+        np.testing.assert_array_equal(case.arguments[position], expected, err_msg=case.name)
+    return requirement, result

@@ -1,0 +1,300 @@
+"""The instruction-aware latency model: gradients, what makes layers slower, mixed batches, fitting, accuracy tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from bench.fit.explicit import fit, main, sample_of
+from bench.latency import accuracy, bench_latency, report_text, write_report
+from compiler.choice.choose import choose
+from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
+from compiler.latency.host import HOST_FEATURES, host_features
+from compiler.latency.model import Constants, constants
+from compiler.latency.tiling import Rounding
+from compiler.latency.transfers import lowest_bit
+from compiler.layers.layer import Layer
+from compiler.mapping.batch import MappingBatch
+from compiler.mapping.nest import Mapping
+from compiler.schedules.schedule import ExplicitSchedule
+from compiler.styles.realise import realise
+from explore.measure.dataset import Dataset, read_dataset
+from workloads.problem import DIMS, Problem
+
+GEMMINI = load_accelerator("gemmini-default")
+CONV = Layer(Problem(R=3, S=3, P=28, Q=28, C=64, K=96), image=(28, 28), padding=(1, 1), bias=True)
+
+
+def _mapping(**factors: dict[str, int]) -> Mapping:
+    """Factors by level: `l0={"P": 28}`."""
+    temporal = tuple(tuple(factors.get(f"l{level}", {}).get(d, 1) for d in DIMS) for level in range(4))
+    order = "RSCPQNK"
+    return Mapping("WS", 16, 16, temporal, (order,) * 4, (2, 2, 2))
+
+
+#: Not in macro form: a loop over tiles at level 2.
+TILED = _mapping(l0={"P": 28, "Q": 7}, l1={"R": 3, "S": 3, "C": 4, "K": 2}, l2={"K": 3}, l3={"Q": 4})
+#: In macro form.
+MACRO = _mapping(l0={"P": 28, "Q": 7}, l1={"R": 3, "S": 3, "C": 4, "K": 2}, l3={"Q": 4, "K": 3})
+
+
+def _cycles(layer: Layer, mapping: Mapping, accelerator: Accelerator = GEMMINI) -> float:
+    found = latency(LayerBatch.of([layer]), MappingBatch.of([mapping]), HardwareBatch.of([accelerator]))
+    return float(found.cycles)
+
+
+def _train(rows: int = 400) -> Dataset:
+    data = read_dataset("train")
+    return data.where([at < rows for at in range(len(data))])
+
+
+def _log_cycles(data: Dataset, macro: bool) -> Callable[[Tensor], Tensor]:
+    layers, hardware = LayerBatch.of(data.layers), HardwareBatch.of(data.accelerators)
+    batch = MappingBatch.of(data.mappings)
+    chosen = torch.full((len(data),), macro)
+
+    def run(temporal: Tensor) -> Tensor:
+        mappings = replace(batch, temporal=temporal)
+        return latency(layers, mappings, hardware, chosen, relaxed=True).cycles.log()
+
+    return run
+
+
+def test_relaxed_gradients_are_those_of_finite_differences() -> None:
+    data = _train(120)
+    data = data.where([row.style == "explicit" for row in data.rows])
+    run = _log_cycles(data, False)
+    generator = torch.Generator().manual_seed(3)
+    base = MappingBatch.of(data.mappings).temporal
+    # away from whole numbers, where loops come and go
+    temporal = base * (1.05 + 0.2 * torch.rand(base.shape, generator=generator, dtype=torch.float64))
+    temporal.requires_grad_()
+    (gradient,) = torch.autograd.grad(run(temporal).sum(), temporal)
+    assert torch.isfinite(gradient).all()
+    step = 1e-6 * torch.randn(base.shape, generator=generator, dtype=torch.float64) * temporal.detach()
+    with torch.no_grad():
+        difference = run(temporal + step) - run(temporal - step)
+    expected = 2 * (gradient * step).sum((0, 1))
+    scale = 2 * (gradient * step).abs().sum((0, 1)) + 1e-12
+    wrong = ((difference - expected).abs() / scale) > 1e-3
+    # a maximum or a loop may change sides within the step
+    assert float(wrong.double().mean()) < 0.05
+
+
+def test_gradients_of_whole_factors_are_finite_and_point_somewhere() -> None:
+    data = _train(150)
+    mappings = MappingBatch.of(data.mappings)
+    temporal = mappings.temporal.clone().requires_grad_()
+    found = latency(
+        LayerBatch.of(data.layers), replace(mappings, temporal=temporal), HardwareBatch.of(data.accelerators)
+    )
+    (gradient,) = torch.autograd.grad(found.cycles.log().sum(), temporal)
+    assert torch.isfinite(gradient).all()
+    assert float((gradient.abs().amax((0, 1)) > 0).double().mean()) > 0.95
+
+
+def test_float32_is_as_good() -> None:
+    data = _train()
+    wide, narrow = (
+        latency(
+            LayerBatch.of(data.layers, dtype),
+            MappingBatch.of(data.mappings, dtype),
+            HardwareBatch.of(data.accelerators, dtype),
+        ).cycles
+        for dtype in (torch.float64, torch.float32)
+    )
+    assert narrow.dtype == torch.float32
+    torch.testing.assert_close(narrow.double(), wide, rtol=2e-3, atol=1.0)
+
+
+def test_mixed_batches_are_the_sum_of_their_parts() -> None:
+    data = _train(200)
+    layers, mappings = LayerBatch.of(data.layers), MappingBatch.of(data.mappings)
+    hardware = HardwareBatch.of(data.accelerators)
+    macro = torch.tensor([row.style != "explicit" for row in data.rows])
+    assert 0 < int(macro.sum()) < len(data)
+    mixed = latency(layers, mappings, hardware)
+    by_moves = latency(layers, mappings, hardware, torch.zeros_like(macro))
+    by_macro = latency(layers, mappings, hardware, torch.ones_like(macro))
+    torch.testing.assert_close(mixed.cycles, torch.where(macro, by_macro.cycles, by_moves.cycles))
+    torch.testing.assert_close(mixed.terms, torch.where(macro, by_macro.terms, by_moves.terms))
+
+
+def test_one_layer_and_accelerator_serve_many_mappings() -> None:
+    pair = MappingBatch.of([TILED, MACRO])
+    found = latency(LayerBatch.of([CONV]), pair, HardwareBatch.of([GEMMINI]))
+    assert found.cycles.tolist() == pytest.approx([_cycles(CONV, TILED), _cycles(CONV, MACRO)])
+
+
+@pytest.mark.parametrize("mapping", [TILED, MACRO], ids=["explicit", "macro"])
+def test_what_makes_layers_slower(mapping: Mapping) -> None:
+    base = _cycles(CONV, mapping)
+    slow = GEMMINI.replace(dram_bytes_per_cycle=0.5)
+    assert _cycles(CONV, mapping, slow) > 1.5 * base
+    fast = GEMMINI.replace(dram_bytes_per_cycle=16.0)
+    assert _cycles(CONV, mapping, fast) <= base
+    wide = replace(CONV, problem=replace(CONV.problem, groups=2), input=CONV.input, weight=CONV.weight)
+    both = Layer(wide.problem, image=(28, 28), padding=(1, 1), bias=True)
+    assert _cycles(both, mapping) > 1.7 * base
+
+
+def test_copies_hide_transfers_and_sums_through_memory_cost() -> None:
+    slow = GEMMINI.replace(dram_bytes_per_cycle=2.0)
+    single = replace(TILED, buffering=(1, 1, 1))
+    assert _cycles(CONV, single, slow) > _cycles(CONV, TILED, slow)
+    # the depth outside the pixels: partial sums leave and come back
+    cut = _mapping(l0={"P": 28, "Q": 7}, l1={"R": 3, "S": 3, "K": 6}, l3={"C": 4, "Q": 4})
+    spilling, holding = (
+        latency(
+            LayerBatch.of([CONV]),
+            MappingBatch.of([replace(cut, order=(*cut.order[:3], order))]),
+            HardwareBatch.of([slow]),
+            torch.tensor([False]),
+        )
+        for order in ("QRSPCNK", "CRSPQNK")
+    )
+    assert float(spilling.cycles) > 1.2 * float(holding.cycles)
+    assert float(spilling.terms[2]) > 3 * float(holding.terms[2])
+
+
+def test_layers_are_predicted_as_they_are_realised() -> None:
+    product = Layer(Problem(P=96, C=128, K=64), bias=True)
+    depthwise = Layer(Problem(R=3, S=3, P=14, Q=14, C=1, K=1, groups=32), image=(14, 14), padding=(1, 1))
+    layers = [CONV, CONV, CONV, product, depthwise]
+    how = [TILED, MACRO, ExplicitSchedule(MACRO), choose(product, GEMMINI), choose(depthwise, GEMMINI)]
+    found = [float(one.cycles) for one in predict_layers(layers, how, GEMMINI)]
+    assert found[0] == pytest.approx(_cycles(CONV, TILED))
+    assert found[1] == pytest.approx(_cycles(CONV, MACRO))
+    assert not isinstance(realise(CONV, MACRO, GEMMINI), ExplicitSchedule)
+    batch = LayerBatch.of([CONV]), MappingBatch.of([MACRO]), HardwareBatch.of([GEMMINI])
+    assert found[2] == pytest.approx(float(latency(*batch, torch.tensor([False])).cycles))
+    array = [one.problem.macs / 256 for one in layers]
+    assert all(cycles > least for cycles, least in zip(found, array, strict=True))
+    assert predict_layers([], [], GEMMINI) == []
+
+
+def test_terms_have_names_and_none_is_longer_than_all() -> None:
+    one = predict_layers([CONV], [TILED], GEMMINI)[0]
+    assert one.names == ("compute", "load", "store", "issue", "start")
+    assert one.terms.shape == (5, 1)
+    # compute: every block of weights meets 28 x 7 pixels, and shifting the next one in hides behind them
+    assert float(one.terms[0]) == pytest.approx(28 * 28 * 9 * 4 * 6, rel=0.05)
+    assert float(one.terms.amax()) <= float(one.cycles) * 1.001
+
+
+def test_lowest_bit() -> None:
+    numbers = torch.tensor([0.0, 1.0, 6.0, 24.0, 64.0, 448.0, 7.9999])
+    assert lowest_bit(numbers).tolist() == [64, 1, 2, 8, 64, 64, 8]
+
+
+def test_parts_of_a_whole() -> None:
+    whole, part = torch.tensor([10.0, 12.0, 3.0]), torch.tensor([4.0, 4.0, 5.0])
+    assert Rounding().parts(whole, part, lambda x: x * x).tolist() == [36.0, 48.0, 9.0]
+    assert Rounding(relaxed=True).parts(whole, part, lambda x: x * x).tolist() == pytest.approx(
+        [40.0, 48.0, 15.0]
+    )
+
+
+# -------------------------------------------------------------------- fitting
+
+
+def test_fitting_finds_costs_that_made_the_cycles() -> None:
+    """Host cycles made of known costs are predicted again."""
+    sample = sample_of(read_dataset("train"))
+    features = host_features(sample.tiling, sample.commands).numpy()
+    costs = np.array([1.7 * cost for cost in HOST_FEATURES.values()])
+    made = replace(sample, host_cycles=costs @ features)
+    found = fit([made], timing=False)
+    predicted = np.array([found.host[name] for name in HOST_FEATURES]) @ features
+    errors = np.abs(predicted / made.host_cycles - 1)
+    # the pull to plausible costs keeps it from being exact
+    assert errors.mean() < 0.02
+    assert errors.max() < 0.2
+
+
+def test_committed_constants_are_legal_and_name_their_sets() -> None:
+    found = constants()
+    assert min(found.host.values()) >= 0
+    assert min(found.timing.values()) > 0
+    text = Path(str(__import__("compiler").__path__[0]), "latency", "constants.json").read_text()
+    assert "test" not in json.loads(text)["sets"]
+
+
+def test_the_model_predicts_micro_benchmarks() -> None:
+    data = read_dataset("micro")
+    found = latency(
+        LayerBatch.of(data.layers), MappingBatch.of(data.mappings), HardwareBatch.of(data.accelerators)
+    )
+    one = accuracy(found.cycles.numpy(), data.cycles)
+    assert one.spearman is not None
+    assert one.spearman > 0.98
+    assert one.mean_absolute_error < 0.13
+    assert abs(one.bias) < 0.04
+
+
+@pytest.mark.parametrize("name", ["micro", "test"])
+def test_bytes_of_main_memory_are_those_that_the_rtl_moved(name: str) -> None:
+    """Nothing is fitted here: `test` is as good a set as any."""
+    data = read_dataset(name)
+    found = latency(
+        LayerBatch.of(data.layers), MappingBatch.of(data.mappings), HardwareBatch.of(data.accelerators)
+    )
+    moved = data.numbers("dram_read_bytes") + data.numbers("dram_write_bytes")
+    one = accuracy(found.bytes.numpy(), moved)
+    assert one.spearman is not None
+    assert one.spearman > 0.999
+    assert one.mean_absolute_error < 0.02
+    assert one.median_absolute_error < 0.001
+    assert abs(one.bias) < 0.005
+
+
+def test_other_constants_change_the_prediction() -> None:
+    own = constants()
+    slower = Constants({name: 2 * cost for name, cost in own.host.items()}, own.timing)
+    batch = LayerBatch.of([CONV]), MappingBatch.of([TILED]), HardwareBatch.of([GEMMINI])
+    assert float(latency(*batch, fitted=slower).cycles) > float(latency(*batch).cycles)
+
+
+def test_the_command_writes_constants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "constants.json"
+    main(["micro", "--out", str(out), "--rough"])
+    written = json.loads(out.read_text())
+    assert written["sets"] == {"micro": 419}
+    assert set(written["host"]) == set(HOST_FEATURES)
+    assert "rows; host mean error" in capsys.readouterr().out
+
+
+# -------------------------------------------------------------------- tables
+
+
+def test_accuracy_by_hand() -> None:
+    measured = np.array([100.0, 200.0, 400.0, 800.0])
+    one = accuracy(np.array([110.0, 180.0, 400.0, 1200.0]), measured)
+    assert one.spearman == pytest.approx(1.0)
+    assert one.mean_absolute_error == pytest.approx((0.1 + 0.1 + 0.0 + 0.5) / 4)
+    assert one.bias == pytest.approx((0.1 - 0.1 + 0.0 + 0.5) / 4)
+    assert one.median_absolute_error == pytest.approx(0.1)
+    swapped = accuracy(np.array([2.0, 1.0, 3.0, 3.0]), measured)
+    # ranks 2 1 3.5 3.5 against 1 2 3 4
+    assert swapped.spearman == pytest.approx(np.corrcoef([2, 1, 3.5, 3.5], [1, 2, 3, 4])[0, 1])
+    assert accuracy(3 * measured, measured).calibrated_error == pytest.approx(0.0)
+
+
+def test_tables_of_a_set(tmp_path: Path) -> None:
+    result = bench_latency("micro", seconds=0)
+    assert result["rows"] == len(read_dataset("micro"))
+    assert sum(one["instruction"]["rows"] for one in result["by_stratum"].values()) == result["rows"]
+    ours, trivial = result["models"]["instruction"], result["models"]["macs"]
+    assert ours["mean_absolute_error"] < trivial["mean_absolute_error"]
+    markdown, data = write_report(result, tmp_path / "results")
+    assert markdown.read_text() == report_text(result)
+    assert json.loads(data.read_text())["models"] == result["models"]

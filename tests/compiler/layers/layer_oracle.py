@@ -1,0 +1,95 @@
+"""What a layer computes, on numpy integers: the oracle of every way to lower one. Written from the definition alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler.layers.layer import Layer, Layout
+
+
+def requantised(acc: np.ndarray, scale: float) -> np.ndarray:
+    """int32 to int8: float32 product rounded to nearest even, saturated."""
+    product = acc.astype(np.float32) * np.float32(scale)
+    return np.clip(np.rint(product.astype(np.float64)), -128, 127).astype(np.int8)
+
+
+def draw_tensors(layer: Layer, random: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random flat buffers `input`, `weight`, `bias`, `residual` of the layer, those it has."""
+    problem = layer.problem
+    tensors = {
+        "input": random.integers(-128, 128, layer.input_extent, dtype=np.int8),
+        "weight": random.integers(-128, 128, layer.weight_extent, dtype=np.int8),
+    }
+    if layer.bias:
+        tensors["bias"] = random.integers(-5000, 5000, problem.groups * problem.K, dtype=np.int32)
+    if layer.residual_scale is not None:
+        tensors["residual"] = random.integers(-128, 128, layer.residual_extent, dtype=np.int8)
+    return tensors
+
+
+def _rows(flat: np.ndarray, count: int, layout: Layout, group: int, elements: int) -> np.ndarray:
+    """View [count, elements] of one group."""
+    start = group * layout.group
+    return np.lib.stride_tricks.as_strided(
+        flat[start:], (count, elements), (layout.pitch * flat.itemsize, flat.itemsize), writeable=True
+    )
+
+
+def run_layer(layer: Layer, tensors: dict[str, np.ndarray], fill: int = 0) -> np.ndarray:
+    """The flat output buffer; elements that the layer does not write are `fill`."""
+    p = layer.problem
+    height, width = layer.size
+    out = np.full(layer.output_extent, fill, np.int32 if layer.scale is None else np.int8)
+    for group in range(p.groups):
+        x = _rows(tensors["input"], layer.pixels_in, layer.input, group, p.C).reshape(p.N, height, width, p.C)
+        if layer.weights_transposed:
+            w = _rows(tensors["weight"], p.K, layer.weight, group, p.C).T.reshape(1, 1, p.C, p.K)
+        else:
+            w = _rows(tensors["weight"], p.S * p.R * p.C, layer.weight, group, p.K).reshape(
+                p.S, p.R, p.C, p.K
+            )
+        acc = np.zeros((p.N, p.Q, p.P, p.K), np.int64)
+        for s in range(p.S):
+            for r in range(p.R):
+                rows = np.arange(p.Q) * p.stride_h + s * p.dilation_h - layer.padding[0]
+                columns = np.arange(p.P) * p.stride_w + r * p.dilation_w - layer.padding[1]
+                window = np.zeros((p.N, p.Q, p.P, p.C), np.float64)
+                rows_in = np.nonzero((rows >= 0) & (rows < height))[0]
+                columns_in = np.nonzero((columns >= 0) & (columns < width))[0]
+                if len(rows_in) and len(columns_in):
+                    window[np.ix_(range(p.N), rows_in, columns_in)] = x[
+                        np.ix_(range(p.N), rows[rows_in], columns[columns_in])
+                    ]
+                # int8 products summed in float64 are exact far beyond any depth used here
+                acc += (window @ w[s, r].astype(np.float64)).astype(np.int64)
+        if layer.bias:
+            acc += tensors["bias"][group * p.K : (group + 1) * p.K]
+        if layer.residual_scale is not None:
+            residual = _rows(tensors["residual"], layer.pixels_out, layer.output, group, p.K)
+            scaled = residual.astype(np.float32) * np.float32(layer.residual_scale)
+            acc += np.clip(np.rint(scaled), -128, 127).astype(np.int64).reshape(acc.shape)
+        acc = ((acc + 2**31) % 2**32 - 2**31).astype(np.int32)
+        stored = _rows(out, layer.pixels_stored, layer.output, group, p.K)
+        if layer.scale is None:
+            stored[:] = acc.reshape(-1, p.K)
+            continue
+        result = requantised(np.maximum(acc, 0) if layer.relu else acc, layer.scale)
+        pool = layer.pooling
+        if pool is None:
+            stored[:] = result.reshape(-1, p.K)
+            continue
+        pooled = np.zeros((p.N, pool.rows, pool.columns, p.K), np.int8)
+        for row in range(pool.rows):
+            for column in range(pool.columns):
+                values = []
+                for y in range(
+                    row * pool.stride - pool.padding, row * pool.stride - pool.padding + pool.size
+                ):
+                    for x0 in range(
+                        column * pool.stride - pool.padding, column * pool.stride - pool.padding + pool.size
+                    ):
+                        inside = 0 <= y < p.Q and 0 <= x0 < p.P
+                        values.append(result[:, y, x0] if inside else np.zeros((p.N, p.K), np.int8))
+                pooled[:, row, column] = np.max(values, axis=0)
+        stored[:] = pooled.reshape(-1, p.K)
+    return out

@@ -1,0 +1,259 @@
+"""Operators on the host core: the C functions against the integer reference, on random views."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from compiler.network.arithmetic import FixedPoint
+from compiler.network.graph import (
+    Addition,
+    ArgMax,
+    AveragePool,
+    BinaryTable,
+    Embedding,
+    Fill,
+    Map,
+    MaxPool,
+    Multiplication,
+    Normalisation,
+    Reduction,
+    Resize,
+    Rotation,
+    Softmax,
+)
+from compiler.network.views import View
+from tests.compiler.network.net_sketch import Sketch, check
+
+
+def shape(s: Sketch, least: int = 1, most: int = 4, size: int = 9) -> tuple[int, ...]:
+    return tuple(int(n) for n in s.random.integers(1, size, s.random.integers(least, most + 1)))
+
+
+def table(s: Sketch, sizes: tuple[int, ...]) -> View:
+    return s.either(sizes, "constant")
+
+
+def map_(s: Sketch) -> None:
+    n = shape(s)
+    s.add(
+        Map,
+        s.either(n, "output"),
+        input=s.either(n),
+        table=table(s, (256,)) if s.random.random() < 0.6 else None,
+    )
+
+
+def fill(s: Sketch) -> None:
+    s.add(Fill, s.either(shape(s), "output"), constant=int(s.random.integers(-128, 128)))
+
+
+def multiplication(s: Sketch) -> None:
+    n = shape(s)
+    rescale = FixedPoint(int(s.random.integers(-(2**31) + 1, 2**31)), int(s.random.integers(30, 44)))
+    s.add(Multiplication, s.either(n, "output"), left=s.either(n), right=s.either(n), rescale=rescale)
+
+
+def binary_table(s: Sketch) -> None:
+    n = shape(s)
+    s.add(BinaryTable, s.either(n, "output"), left=s.either(n), right=s.either(n), table=table(s, (256, 256)))
+
+
+def addition(s: Sketch) -> None:
+    n = shape(s)
+    scales = {
+        name: float(np.float32(s.random.normal(0, 1))) for name in ("left_scale", "right_scale", "scale")
+    }
+    relu = bool(s.random.integers(2))
+    s.add(Addition, s.either(n, "output"), left=s.either(n), right=s.either(n), relu=relu, **scales)
+
+
+def softmax(s: Sketch) -> None:
+    n = shape(s, size=20)
+    exponentials = np.rint(2.0**16 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
+    mask = None
+    if s.random.random() < 0.5:
+        mask = s.strided(n, "constant", s.random.integers(0, 2, n, dtype=np.int8))
+    s.add(
+        Softmax, s.either(n, "output"), input=s.either(n), table=s.value((256,), "constant", exponentials),
+        numerator=2**40 * 127, mask=mask,
+    )  # fmt: skip
+
+
+def normalisation(s: Sketch) -> None:
+    n = shape(s, size=14)
+    axes = int(s.random.integers(1, len(n) + 1))
+    fits = tuple(size if s.random.random() < 0.7 else 1 for size in n)
+    s.add(
+        Normalisation, s.either(n, "output"), input=s.either(n),
+        gain=s.strided(fits, "constant", s.random.integers(-(2**20), 2**20, fits, dtype=np.int32)).expanded(n),
+        shift_by=s.strided(fits, "constant", s.random.integers(-(2**36), 2**36, fits, dtype=np.int64)).expanded(n),
+        axes=axes, centre=bool(s.random.integers(2)), epsilon=int(s.random.integers(0, 2000)),
+        fraction=int(s.random.integers(0, 9)), shift=int(s.random.integers(28, 34)),
+    )  # fmt: skip
+
+
+def reduction(s: Sketch) -> None:
+    n = shape(s)
+    axes = int(s.random.integers(1, len(n) + 1))
+    s.add(
+        Reduction, s.either(n[: len(n) - axes], "output"), input=s.either(n),
+        function=str(s.random.choice(["sum", "max", "min"])), axes=axes,
+        rescale=FixedPoint(int(s.random.integers(1, 2**31)), int(s.random.integers(31, 36))),
+    )  # fmt: skip
+
+
+def argmax(s: Sketch) -> None:
+    n = shape(s, size=20)
+    out = s.value(n[:-1], "output", np.zeros(n[:-1], np.int32))
+    flags = s.random.integers(0, 2, 2)
+    s.add(ArgMax, out, input=s.either(n), last=bool(flags[0]), smallest=bool(flags[1]))
+
+
+def embedding(s: Sketch) -> None:
+    n, rows, features = shape(s), 7, int(s.random.integers(1, 9))
+    indices = s.strided(n, "constant", s.random.integers(-9, 9, n, dtype=np.int32))
+    s.add(Embedding, s.either((*n, features), "output"), indices=indices, table=table(s, (rows, features)))
+
+
+def windows(s: Sketch) -> tuple[tuple[int, int], ...]:
+    """Image size, kernel, stride, padding, dilation, size of the result: every window meets the image."""
+    random = s.random
+    while True:
+        image, kernel, stride, padding, dilation = (
+            (int(a), int(b))
+            for a, b in (
+                random.integers(low, high, 2) for low, high in ((2, 11), (1, 5), (1, 4), (0, 3), (1, 3))
+            )
+        )
+        size = tuple(
+            (image[i] + 2 * padding[i] - (kernel[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(2)
+        )
+        if min(size) > 0 and all(padding[i] < kernel[i] and padding[i] < image[i] for i in range(2)):
+            return image, kernel, stride, padding, dilation, (size[0], size[1])
+
+
+def max_pool(s: Sketch) -> None:
+    while True:
+        image, kernel, stride, padding, dilation, size = windows(s)
+        inside = [
+            any(0 <= q * stride[i] + t * dilation[i] - padding[i] < image[i] for t in range(kernel[i]))
+            for i in range(2)
+            for q in range(size[i])
+        ]
+        if all(inside):
+            break
+    s.add(
+        MaxPool, s.either((2, *size, 5), "output"), input=s.either((2, *image, 5)),
+        kernel=kernel, stride=stride, padding=padding, dilation=dilation,
+    )  # fmt: skip
+
+
+def average_pool(s: Sketch) -> None:
+    image, kernel, stride, padding, _, _ = windows(s)
+    size = tuple((image[i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in range(2))
+    if min(size) < 1:
+        return
+    factor = s.strided(size, "constant", s.random.integers(1, 2**20, size, dtype=np.int32))
+    s.add(
+        AveragePool, s.either((2, *size, 5), "output"), input=s.either((2, *image, 5)), factor=factor, shift=22,
+        kernel=kernel, stride=stride, padding=padding,
+    )  # fmt: skip
+
+
+def resize(s: Sketch) -> None:
+    image, size = s.random.integers(1, 8, 2), s.random.integers(1, 12, 2)
+    tables = []
+    for i in range(2):
+        entries = np.stack(
+            [s.random.integers(0, image[i], size[i]), s.random.integers(0, image[i], size[i]),
+             s.random.integers(0, 2**11 + 1, size[i])], axis=1,
+        ).astype(np.int32)  # fmt: skip
+        tables.append(s.strided(entries.shape, "constant", entries))
+    s.add(
+        Resize, s.either((2, int(size[0]), int(size[1]), 3), "output"),
+        input=s.either((2, int(image[0]), int(image[1]), 3)), rows=tables[0], columns=tables[1],
+    )  # fmt: skip
+
+
+def rotation(s: Sketch) -> None:
+    n = (*shape(s, 0, 3), 2 * int(s.random.integers(1, 6)))
+    half = (*n[:-1], n[-1] // 2)
+    angles = s.random.normal(0, 3, half)
+    cosine, sine = (
+        s.strided(half, "constant", np.rint(2.0**14 * f(angles)).astype(np.int32)) for f in (np.cos, np.sin)
+    )
+    s.add(
+        Rotation, s.either(n, "output"), input=s.either(n), cosine=cosine, sine=sine,
+        interleaved=bool(s.random.integers(2)), shift=14,
+    )  # fmt: skip
+
+
+OPERATORS: dict[str, Callable[[Sketch], None]] = {
+    "map": map_,
+    "fill": fill,
+    "multiplication": multiplication,
+    "binary table": binary_table,
+    "addition": addition,
+    "softmax": softmax,
+    "normalisation": normalisation,
+    "reduction": reduction,
+    "argmax": argmax,
+    "embedding": embedding,
+    "max pool": max_pool,
+    "average pool": average_pool,
+    "resize": resize,
+    "rotation": rotation,
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_on_random_views(name: str) -> None:
+    sketch = Sketch(np.random.default_rng(list(name.encode())))
+    for _ in range(25):
+        OPERATORS[name](sketch)
+    check(sketch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_all_operators_on_random_views(seed: int) -> None:
+    sketch = Sketch(np.random.default_rng(seed))
+    for _ in range(300):
+        OPERATORS[str(sketch.random.choice(list(OPERATORS)))](sketch)
+    check(sketch)
+
+
+def test_long_reductions_of_neighbours() -> None:
+    """Sums of eight elements at a time: whole and partial groups, more than 256 of them, extremes, every alignment."""
+    s = Sketch(np.random.default_rng(11))
+    for size, channels in ((20, 64), (3, 192), (17, 200), (16, 128), (5, 63), (23, 65)):
+        for fill in (None, -128, 127):
+            shape = (1, size, size, channels)
+            data = None if fill is None else np.full(shape, fill, np.int8)
+            image = s.value(shape, "input", data)
+            for function in ("sum", "max", "min") if fill is None else ("sum",):
+                s.add(
+                    Reduction, s.value((1, channels), "output"), input=image.transposed((0, 3, 1, 2)),
+                    function=function, axes=2, rescale=FixedPoint(2**30 // size**2, 30),
+                )  # fmt: skip
+        # channels of a wider image, from any offset
+        wide = s.value((1, size, size, channels + 13))
+        part = View(wide.value, (1, channels, size, size), (0, 1, size * (channels + 13), channels + 13), 5)
+        s.add(Reduction, s.value((1, channels), "output"), input=part, function="sum", axes=2,
+              rescale=FixedPoint(2**30 // size**2, 30))  # fmt: skip
+    check(s)
+
+
+def test_long_rows() -> None:
+    """Rows beyond what is kept of a softmax, and of every remainder."""
+    s = Sketch(np.random.default_rng(12))
+    exponentials = np.rint(2**16 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
+    for length in (1, 3, 4, 7, 255, 256, 257, 258, 260, 700):
+        for numerator in (2**40 * 127, 2**44 * 127):  # the second one beyond 127
+            s.add(
+                Softmax, s.either((3, length), "output"), input=s.either((3, length)),
+                table=s.value((256,), "constant", exponentials), numerator=numerator,
+            )  # fmt: skip
+        s.add(Map, s.either((2, length), "output"), input=s.either((2, length)), table=table(s, (256,)))
+    check(s)

@@ -1,0 +1,61 @@
+"""Random small networks, from their graphs to programs: every operator equals the integer reference."""
+
+import net_quant_networks as small
+import numpy as np
+import pytest
+
+from accel.config import Accelerator
+from compiler.network.calibrate import random_inputs
+from compiler.network.graph import IntegerOperator
+from compiler.network.host_calls import _CALLS
+from compiler.network.program import NetworkProgram, compile_network
+from compiler.network.quantise import quantise, quantise_inputs
+from compiler.network.reference import reference
+from sim.program import run_program
+from tests.compiler.network.net_sketch import DIM4
+from tests.compiler.network.test_net_quant_random import RandomNetwork
+from workloads.network import Network
+
+NETWORKS = ("convolutions", "transposed", "products", "pointwise", "normalised", "pooled", "moved", "clipped")
+
+
+def run(network: Network, accelerator: Accelerator = DIM4, seed: int = 0) -> NetworkProgram:
+    quantised = quantise(network, scales="power-of-two" if seed % 4 == 3 else "float", seed=seed)
+    inputs = {n: a for n, a in random_inputs(network, seed + 1).items() if n in quantised.inputs}
+    data = quantise_inputs(quantised, inputs)
+    expected = reference(quantised, data)
+    program = compile_network(quantised, accelerator, data=data, reference=expected, check_layers=True)
+    outputs, result = run_program(program.program)
+    assert result.exit_code == 0, result.console
+    for value, buffer in program.buffer_names.items():
+        if quantised.values[value].role == "output":
+            np.testing.assert_array_equal(outputs[buffer], expected[value])
+    return program
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_of_all_operators(name: str) -> None:
+    run(getattr(small, name)())
+
+
+def test_every_operator_has_code() -> None:
+    assert set(_CALLS) == set(IntegerOperator.__subclasses__())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_networks(seed: int) -> None:
+    run(RandomNetwork(100 + seed).grow(12), seed=seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_many_random_networks(seed: int) -> None:
+    dim = (4, 8, 16)[seed % 3]
+    accelerator = Accelerator(
+        name="some",
+        dim=dim,
+        scratchpad_kib=4 * dim,
+        accumulator_kib=2 * dim,
+        dataflow=("WS", "OS", "both")[seed // 3 % 3],
+    )
+    run(RandomNetwork(seed).grow(15), accelerator, seed)

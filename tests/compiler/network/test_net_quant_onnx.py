@@ -1,0 +1,290 @@
+"""ONNX models: the imported graph computes what ONNX's reference evaluator does, and its integers are near that."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from common.errors import InputError
+from compiler.network.float_graph import FloatGraph
+from compiler.network.parameters import Parameters
+from compiler.network.quantise import quantise, quantise_inputs, real, runnable
+from compiler.network.reference import reference
+from tests.compiler.network.net_quant_networks import run_both, snr_db
+from workloads.load import load_network
+
+
+class Model:
+    """Collects nodes and initializers with random elements."""
+
+    def __init__(self, seed=0):
+        self.nodes, self.weights, self.count = [], [], 0
+        self.random = np.random.default_rng(seed)
+
+    def weight(self, *shape, spread=None):
+        spread = spread or 1 / np.sqrt(max(1, int(np.prod(shape[1:]))))
+        return self.constant((self.random.standard_normal(shape) * spread).astype(np.float32))
+
+    def positive(self, *shape):
+        return self.constant(self.random.uniform(0.5, 1.5, shape).astype(np.float32))
+
+    def constant(self, value):
+        self.weights.append(numpy_helper.from_array(np.asarray(value), f"w{len(self.weights)}"))
+        return self.weights[-1].name
+
+    def numbers(self, *values):
+        return self.constant(np.array(values, np.float32))
+
+    def integers(self, *values):
+        return self.constant(np.array(values, np.int64))
+
+    def __call__(self, op, *inputs, outputs=1, **attributes):
+        names = [f"v{self.count + i}" for i in range(outputs)]
+        self.count += outputs
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def build(self, inputs, outputs, opset):
+        kinds = {"f": TensorProto.FLOAT, "i": TensorProto.INT64}
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [helper.make_tensor_value_info(n, kinds[x.dtype.kind], x.shape) for n, x in inputs.items()],
+            [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
+            self.weights,
+        )
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Compare with the reference evaluator; the results of `floats` may be compared in integers too."""
+
+    def run(model, inputs, outputs, opset=18, least_db=25.0):
+        proto = model.build(inputs, outputs, opset)
+        path = tmp_path / "model.onnx"
+        onnx.save(proto, path)
+        wanted = ReferenceEvaluator(proto).run(None, inputs)
+        network = load_network(str(path))
+        assert network.unsupported == ()
+        parameters = Parameters(network.source)
+        flat = runnable(network, parameters)
+        got = FloatGraph(flat, parameters).run(inputs)
+        assert parameters.random == ()
+        for g, w in zip(got, wanted, strict=True):
+            assert g.shape == w.shape
+            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5 * np.abs(w).max())
+        quantised = quantise(network, [inputs])
+        values = reference(quantised, quantise_inputs(quantised, inputs))
+        for w, name in zip(wanted, quantised.outputs, strict=True):
+            if w.dtype.kind == "f":
+                assert snr_db(w, real(quantised, values, name)) > least_db, name
+        return network, quantised
+
+    return run
+
+
+def test_convolutional_network(check):
+    m = Model()
+    x = m("Conv", "x", m.weight(8, 3, 3, 3), m.weight(8, spread=0.1), auto_pad="SAME_UPPER", strides=[2, 2])
+    x = m(
+        "BatchNormalization",
+        x,
+        m.positive(8),
+        m.weight(8),
+        m.weight(8, spread=0.2),
+        m.positive(8),
+        epsilon=1e-3,
+    )
+    x = m("Clip", x, m.constant(np.float32(0)), m.constant(np.float32(6)))
+    y = m("Conv", x, m.weight(8, 1, 3, 3), group=8, pads=[1, 1, 1, 1])
+    x = m("Add", x, m("LeakyRelu", y, alpha=0.2))
+    a, b = m("Split", x, outputs=2, axis=1, num_outputs=2)
+    quotient = m("Div", a, m("Add", m("Abs", b), m.constant(np.float32(1))))
+    x = m("Concat", m("Mul", a, b), m("Sub", a, b), quotient, axis=1)
+    x = m(
+        "ConvTranspose", x, m.weight(12, 4, 4, 4), m.weight(4, spread=0.1), strides=[2, 2], pads=[1, 1, 1, 1]
+    )
+    x = m("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
+    x = m("Resize", x, "", m.numbers(1, 1, 2, 2), mode="linear")
+    x = m("Pad", x, m.integers(0, 0, 1, 1, 0, 0, 1, 1), m.constant(np.float32(0.3)))
+    x = m("MaxPool", x, kernel_shape=[3, 3], strides=[3, 3], ceil_mode=1)
+    x = m("Slice", m("Transpose", x, perm=[0, 2, 3, 1]), m.integers(1), m.integers(5), m.integers(1))
+    x = m("Reshape", x, m.integers(2, -1))
+    matrix = m("Transpose", m.weight(4 * 6 * 4, 16, spread=0.1), perm=[1, 0])
+    x = m("Gemm", x, matrix, m.weight(16), transB=1, alpha=0.5, beta=2.0)
+    outputs = [
+        m("Softmax", x),
+        m("ReduceMean", x, m.integers(1), keepdims=0),
+        m("ArgMax", x, axis=1, keepdims=0),
+    ]
+    inputs = {"x": np.random.default_rng(1).standard_normal((2, 3, 16, 16)).astype(np.float32)}
+    check(m, inputs, outputs)
+
+
+def test_encoder_with_a_mask_and_gelu_in_pieces(check):
+    m = Model()
+    x = m(
+        "LayerNormalization",
+        m("Gather", m.weight(50, 32, spread=0.7), "t"),
+        m.positive(32),
+        m.weight(32, spread=0.1),
+    )
+
+    def heads(perm):
+        y = m("Add", m("MatMul", x, m.weight(32, 32)), m.weight(32, spread=0.1))
+        return m("Transpose", m("Reshape", y, m.integers(0, 0, 4, 8)), perm=perm)
+
+    q, k, v = heads([0, 2, 1, 3]), heads([0, 2, 3, 1]), heads([0, 2, 1, 3])
+    mask = np.where(np.tri(9) > 0, 0, np.finfo(np.float32).min).astype(np.float32)[None, None]
+    scores = m("Add", m("Div", m("MatMul", q, k), m.constant(np.float32(8**0.5))), m.constant(mask))
+    y = m("Transpose", m("MatMul", m("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    x = m("Add", x, m("Reshape", y, m.integers(0, 0, 32)))
+    g = m("MatMul", x, m.weight(32, 64))
+    erf = m("Erf", m("Div", g, m.constant(np.float32(2**0.5))))
+    g = m("Mul", m("Mul", g, m("Add", erf, m.constant(np.float32(1)))), m.constant(np.float32(0.5)))
+    x = m("Add", m("MatMul", g, m.weight(64, 32)), x)
+    einsum = m("Einsum", x, m.weight(32, 5), equation="bsc,cd->bds")
+    first = m("Gather", x, m.constant(np.array(0)), axis=1)
+    pooled = m("Tanh", m("Gemm", first, m.weight(32, 7), m.weight(7)))
+    inputs = {"t": np.random.default_rng(1).integers(0, 50, (2, 9))}
+    _, quantised = check(m, inputs, [pooled, einsum])
+    (softmax,) = (op for op in quantised.operators if type(op).__name__ == "Softmax")
+    assert softmax.mask is not None
+
+
+def test_functions_and_views(check):
+    m = Model()
+    outputs = []
+    image = m("Conv", "x", m.weight(4, 2, 1, 1))
+    for op, attributes in (
+        ("Elu", {"alpha": 0.7}),
+        ("Selu", {}),
+        ("Celu", {"alpha": 0.5}),
+        ("HardSigmoid", {"alpha": 0.3}),
+        ("HardSwish", {}),
+        ("Softplus", {}),
+        ("Softsign", {}),
+        ("ThresholdedRelu", {"alpha": 0.4}),
+        ("Shrink", {"lambd": 0.2, "bias": 0.1}),
+        ("Mish", {}),
+        ("Sin", {}),
+    ):
+        outputs.append(m(op, image, **attributes))
+    for op in ("Max", "Min", "Less", "Pow"):
+        other = m("Abs", m("Neg", image)) if op != "Pow" else m.numbers(2)
+        outputs.append(m(op, image, other))
+    outputs.append(m("PRelu", image, m.weight(4, 1, 1)))
+    outputs.append(m("GroupNormalization", image, m.positive(4), m.weight(4), num_groups=2))
+    outputs.append(m("InstanceNormalization", image, m.positive(4), m.weight(4)))
+    outputs.append(m("GlobalMaxPool", image))
+    outputs.append(m("DepthToSpace", image, blocksize=2, mode="CRD"))
+    outputs.append(m("SpaceToDepth", image, blocksize=2))
+    outputs.append(m("Tile", m("Flatten", image, axis=2), m.integers(1, 3)))
+    outputs.append(
+        m(
+            "Expand",
+            m("Slice", image, m.integers(-1), m.integers(-9), m.integers(3), m.integers(-2)),
+            m.integers(3, 1, 4, 6, 3),
+        )
+    )
+    outputs.append(m("Gather", image, m.integers(3, 1), axis=1))
+    outputs.append(m("Squeeze", m("Unsqueeze", image, m.integers(0)), m.integers(0)))
+    outputs.append(m("Resize", image, "", "", m.integers(1, 4, 9, 4), mode="nearest"))
+    outputs.append(m("Softmax", image, axis=1))
+    inputs = {"x": np.random.default_rng(1).standard_normal((1, 2, 6, 6)).astype(np.float32)}
+    check(m, inputs, outputs, opset=21, least_db=20)
+
+
+def test_attention_of_the_standard(check):
+    m = Model()
+    q, k, v = (m("MatMul", "x", m.weight(16, n)) for n in (16, 8, 8))
+    y = m("Attention", q, k, v, q_num_heads=4, kv_num_heads=2, is_causal=1)
+    inputs = {"x": np.random.default_rng(1).standard_normal((2, 5, 16)).astype(np.float32)}
+    check(m, inputs, [m("MatMul", y, m.weight(16, 3))], opset=23)
+
+
+def test_quantised_models_are_quantised_again(check):
+    m = Model()
+    scale, zero = m.constant(np.float32(0.02)), m.constant(np.int8(0))
+    x = m("DequantizeLinear", m("QuantizeLinear", "x", scale, zero), scale, zero)
+    weight = m.constant(np.random.default_rng(0).integers(-127, 128, (16, 8)).astype(np.int8))
+    y = m("MatMul", x, m("DequantizeLinear", weight, m.constant(np.float32(0.01))))
+    grid = np.random.default_rng(1).integers(-100, 100, (4, 16)).astype(np.float32) * np.float32(0.02)
+    check(m, {"x": grid}, [m("Relu", y)], opset=21)
+
+
+def test_constants_of_older_operator_sets(tmp_path):
+    m = Model()
+    stored = np.random.default_rng(0).integers(-127, 128, (16, 8)).astype(np.int8)
+    weight = m("DequantizeLinear", m.constant(stored), m.constant(np.float32(0.01)))
+    y = m("MatMul", "x", m("Transpose", m("Transpose", weight)))
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+    onnx.save(m.build({"x": x}, [y], 13), tmp_path / "model.onnx")
+    network = load_network(str(tmp_path / "model.onnx"))
+    parameters = Parameters(network.source)
+    (got,) = FloatGraph(runnable(network, parameters), parameters).run({"x": x})
+    np.testing.assert_allclose(got, x @ (stored * np.float32(0.01)), rtol=1e-5, atol=1e-6)
+
+
+def test_external_weights_are_read_or_drawn(tmp_path):
+    m = Model()
+    y = m("MatMul", "x", m.weight(16, 100))
+    inputs = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)}
+    path = tmp_path / "model.onnx"
+    wanted = inputs["x"] @ numpy_helper.to_array(m.weights[0])
+    onnx.save(
+        m.build(inputs, [y], 18), path, save_as_external_data=True, location="weights.bin", size_threshold=0
+    )
+    network = load_network(str(path))
+    parameters = Parameters(network.source)
+    (got,) = FloatGraph(runnable(network, parameters), parameters).run(inputs)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    (tmp_path / "weights.bin").unlink()
+    quantised, _, ratios = run_both(load_network(str(path)))
+    assert quantised.random == ("w0",)
+    assert ratios[0] > 25
+
+
+def test_a_file_that_vanished_is_an_error(tmp_path):
+    m = Model()
+    y = m("MatMul", "x", m.weight(64, 64))
+    path = tmp_path / "model.onnx"
+    onnx.save(m.build({"x": np.zeros((4, 64), np.float32)}, [y], 18), path)
+    network = load_network(str(path))
+    path.unlink()
+    with pytest.raises(InputError, match="no longer be read"):
+        quantise(network)
+
+
+def test_declared_outputs_are_the_outputs(tmp_path):
+    m = Model()
+    hidden = m("Relu", m("MatMul", "x", m.weight(8, 8)))
+    m("Tanh", hidden)
+    y = m("MatMul", hidden, m.weight(8, 3))
+    path = tmp_path / "model.onnx"
+    onnx.save(m.build({"x": np.zeros((4, 8), np.float32)}, [y, hidden], 18), path)
+    quantised = quantise(load_network(str(path)))
+    assert [view.shape for view in quantised.outputs.values()] == [(4, 3), (4, 8)]
+    assert [type(op).__name__ for op in quantised.operators] == ["MatMul", "MatMul"]
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "says"),
+    [
+        ("CumSum", {}, "cumsum: running sum"),
+        ("LRN", {"size": 3}, "lrn: local response"),
+        ("LogSoftmax", {}, "logarithm of a softmax of 100"),
+        ("Hardmax", {}, "activation: another"),
+    ],
+)
+def test_what_cannot_be_run_is_named(tmp_path, op, attributes, says):
+    m = Model()
+    x = m("Conv", "x", m.weight(4, 3, 1, 1))
+    more = [m.constant(np.array(1))] if op == "CumSum" else []
+    y = m(op, x, *more, **attributes)
+    path = tmp_path / "model.onnx"
+    onnx.save(m.build({"x": np.zeros((1, 3, 4, 100), np.float32)}, [y], 18), path)
+    with pytest.raises(InputError, match=says):
+        quantise(load_network(str(path)))

@@ -1,0 +1,97 @@
+"""Many layers in one program: they are run together and each is compared with the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.config import Accelerator
+from compiler.codegen.program import Buffer, build_program
+from compiler.ir.emit import Emitter
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from compiler.styles import Operands, emit_layer, workspaces
+from sim.program import run_program
+from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
+
+#: What results hold where no layer writes.
+FILL = 0x55
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer and how it is carried out."""
+
+    layer: Layer
+    schedule: Schedule
+
+    def __str__(self) -> str:
+        return f"{self.schedule} of {self.layer}"
+
+
+def wrong_layers(
+    cases: Sequence[Case], accelerator: Accelerator, engine: str = "functional", seed: int = 0
+) -> list[str]:
+    """Run all cases in one program; a line for each whose results are not the oracle's."""
+    random = np.random.default_rng(seed)
+    data, results, scratch = _Arena(), _Arena(), _Arena()
+    e = Emitter("layers", ["data", "results", "scratch"])
+    base_data, base_results, base_scratch = e.arguments
+    wanted = []
+    for case in cases:
+        layer = case.layer
+        tensors = draw_tensors(layer, random)
+        places = {name: e.add(base_data, data.add(array.tobytes())) for name, array in tensors.items()}
+        fill = FILL if layer.scale is not None else FILL * 0x01010101
+        expected = run_layer(layer, tensors, fill=fill)
+        at = results.add(expected.tobytes())
+        wanted.append((case, at, expected))
+        spaces = {
+            name: e.add(base_scratch, scratch.add(bytes(size)))
+            for name, size in workspaces(layer, case.schedule, accelerator)
+        }
+        operands = Operands(
+            places["input"], places["weight"], e.add(base_results, at), places.get("bias", 0),
+            places.get("residual", 0), spaces,
+        )  # fmt: skip
+        emit_layer(e, layer, case.schedule, accelerator, operands)
+        e.fence()
+    start = np.full(results.size, FILL, np.int8)
+    buffers = [
+        Buffer("data", (data.size,), "int8", data=np.frombuffer(data.content(), np.int8)),
+        Buffer("results", (results.size,), "int8", "inout", data=start),
+        Buffer("scratch", (scratch.size,), "int8", "workspace"),
+    ]
+    outputs, result = run_program(build_program(e.finish(), "layers", buffers, accelerator), engine=engine)
+    assert result.exit_code == 0, result.console
+    found = outputs["results"]
+    lines = []
+    for case, at, expected in wanted:
+        got = found[at : at + expected.nbytes].view(expected.dtype)
+        differ = np.nonzero(got != expected)[0]
+        if len(differ):
+            n = differ[0]
+            lines.append(f"{case}: {len(differ)} of {len(got)}, first [{n}] {got[n]}, not {expected[n]}")
+    return lines
+
+
+class _Arena:
+    """Bytes one after another, each piece aligned and followed by room that macros may read."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 64
+
+    def add(self, content: bytes) -> int:
+        """Where the piece begins."""
+        at = self.size
+        room = (len(content) + 127) // 64 * 64
+        self._pieces.append(content.ljust(room, b"\x77"))
+        self.size += room
+        return at
+
+    def content(self) -> bytes:
+        """All of it."""
+        return bytes(64) + b"".join(self._pieces)
