@@ -24,8 +24,8 @@ from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import Schedule
 from compiler.styles import Operands, emit_layer, workspaces
-from sim.job import Memory, Simulation
-from sim.program import run_program
+from sim.engines.program import run_program
+from sim.job import MainMemory, Simulation
 
 __all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 

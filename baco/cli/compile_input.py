@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from baco.api.layers import schedule_for
 from baco.api.unit import Unit, layer_unit
-from baco.commands.compile_request import Request, described_buffer, filled_buffers
-from baco.commands.layer_input import layer_of
+from baco.cli.compile_request import Request, described_buffer, filled_buffers
+from baco.cli.layer_input import layer_of
 from common.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from baco.api.unit import Observer, Unit, to_instgem
-from baco.commands.ir_input import show_after
+from baco.cli.ir_input import show_after
 from common.errors import InputError
 from compiler.codegen.pipeline import FRONT_END
 from compiler.codegen.program import BACK_END, lower_to_ir, program_assembly

@@ -22,7 +22,7 @@ from common.errors import InputError
 from common.files import atomic_write, output_folder
 from common.scratch import scratch_folder
 from compiler.choice.gemmini import gemmini_matmul_tile
-from sim.job import Memory
+from sim.job import MainMemory
 
 __all__ = ["DIMS", "bench_rtl", "report_text", "write_report"]
 

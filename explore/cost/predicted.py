@@ -174,7 +174,7 @@ class InstructionModel:
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take: what `explore.genome.needs` says, and for macro form no less
+        """Rows of the local memories that mappings take: what `explore.cost.genome.needs` says, and for macro form no less
         than the two halves in which the macro places its blocks (`compiler.styles.macros.loop_conv_check`, `loop_ws`)."""
         index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
         if not len(index):

@@ -10,8 +10,7 @@ from compiler.layers.layer import Layer
 from compiler.mapping.nest import requirement
 from compiler.schedules.schedule import ExplicitSchedule
 from compiler.styles.realise import macro_form, mapping_of, realise
-from explore.cost.predicted import InstructionModel
-from explore.genome import (
+from explore.cost.genome import (
     FLOW,
     MACRO,
     ORDER,

@@ -12,6 +12,7 @@ from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import DepthwiseSchedule
 from compiler.styles.realise import realise
+from explore.cost.genome import to_mapping
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
 from explore.measure.layer import measure_layer

@@ -23,7 +23,6 @@ from accel.presets import load_accelerator
 from compiler.choice.choose import choices
 from compiler.layers.layer import Layer
 from compiler.styles.realise import mapping_of
-from explore.engine import run_exploration
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Machine

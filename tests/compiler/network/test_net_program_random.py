@@ -11,7 +11,7 @@ from compiler.network.host_calls import _CALLS
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
-from sim.program import run_program
+from sim.engines.program import run_program
 from tests.compiler.network.net_sketch import DIM4
 from tests.compiler.network.test_net_quant_random import RandomNetwork
 from workloads.network import Network
