@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from explore.cost.learned.encoder import EncoderResidual
-from explore.cost.learned.losses import negative_log_likelihood, pair_losses, rank_loss
-from explore.cost.learned.mlp import MlpResidual
-from explore.cost.learned.neural import NeuralResidual, TrainingOptions
+from explore.cost.learned.neural import (
+    EncoderResidual,
+    MlpResidual,
+    NeuralResidual,
+    TrainingOptions,
+    negative_log_likelihood,
+    rank_loss,
+)
 from explore.cost.learned.protocol import Features, load_arrays, store_arrays
 
 QUICK = TrainingOptions(hidden=16, members=1, epochs=25, batch=64, rate=5e-3, dropout=0.0)
@@ -28,9 +32,9 @@ def data(rows: int = 160, seed: int = 0) -> tuple[Features, np.ndarray, np.ndarr
 
 
 def test_rank_loss_of_a_pair() -> None:
-    truth = torch.tensor([2.0, 1.0])
+    truth, together = torch.tensor([2.0, 1.0]), torch.zeros(2)
     for scores, expected in (([1.0, 0.0], 0.3133), ([0.0, 1.0], 1.3133), ([0.5, 0.5], math.log(2))):
-        assert pair_losses(torch.tensor(scores), truth).tolist() == pytest.approx([expected], abs=5e-5)
+        assert float(rank_loss(torch.tensor(scores), truth, together)) == pytest.approx(expected, abs=5e-5)
 
 
 def test_rank_loss_takes_pairs_of_one_group_and_different_truth() -> None:

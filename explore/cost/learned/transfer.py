@@ -15,22 +15,14 @@ import numpy as np
 
 from explore.cost.learned.measured import MeasuredSet
 from explore.cost.learned.model import Corrected, LearnedModel
-from explore.cost.learned.process import GaussianProcess, column_groups, standardised
+from explore.cost.learned.process import GaussianProcess, standardised
 from explore.cost.learned.protocol import Features, Floats
 from explore.cost.learned.scores import Scores, grouped_folds, scores
 
 #: Rows of an accelerator that are left to test on, at least.
 LEAST_TESTED = 20
 
-__all__ = [
-    "Adapted",
-    "GaussianProcess",
-    "Transfer",
-    "adapt",
-    "leave_one_machine_out",
-    "standardised",
-    "summary",
-]
+__all__ = ["Adapted", "Transfer", "adapt", "leave_one_machine_out", "summary"]
 
 
 @dataclass
@@ -62,10 +54,7 @@ def adapt(source: LearnedModel, known: Features, new: MeasuredSet) -> Adapted:
         new: measurements, a few are enough.
     """
     before = source.correct(new.features, new.predicted)
-    process = GaussianProcess()
-    process.fit(
-        standardised(new.features, known), np.log(new.cycles / before.cycles), column_groups(known.names)
-    )
+    process = GaussianProcess(standardised(new.features, known), np.log(new.cycles / before.cycles))
     return Adapted(source, process, known)
 
 
