@@ -86,7 +86,7 @@ def _app(program: str) -> Any:
     from typer.main import get_command
 
     from baco.commands.bench import bench
-    from baco.commands.checked import Commands
+    from baco.commands.checked import CommandGroup
     from baco.commands.compare import compare
     from baco.commands.compile import compile_
     from baco.commands.completion import completion
@@ -108,7 +108,7 @@ def _app(program: str) -> Any:
     from baco.commands.trace import trace
     from baco.commands.validate import validate
 
-    app = Commands(
+    app = CommandGroup(
         name=program,
         add_completion=False,
         pretty_exceptions_enable=False,

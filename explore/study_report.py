@@ -22,7 +22,7 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND
 from explore.reference_machine import reference_machine
-from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord, write_report
+from explore.report import Baseline, CostBound, HostCost, ReportData, SearchRecord, write_report
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
 from explore.study import Study
@@ -227,7 +227,7 @@ def _bounds(
     summaries: Sequence[BatchSummary],
     cost_model: CostModelName,
     rest: RestOfPrograms | None,
-) -> list[Bound]:
+) -> list[CostBound]:
     """Limits on the EDP of the workload that hold for the best design's costs, the tightest last.
 
     What is measured was compiled, so of measured costs the limit of compiled programs holds, whatever model the search
@@ -236,7 +236,7 @@ def _bounds(
     measured = best.cost.source == "measured"
     if measured or cost_model == "instruction":
         return [
-            Bound(
+            CostBound(
                 "compulsory work",
                 limits_of(best.tasks, space, layers, rest).edp,
                 "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
@@ -245,7 +245,7 @@ def _bounds(
             )
         ]
     found = [
-        Bound(
+        CostBound(
             "compulsory traffic",
             limits_of(best.tasks, space, None).edp,
             "On its best accelerator of the space, every tensor crosses the DRAM bus once and the array is perfectly"
@@ -255,7 +255,7 @@ def _bounds(
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
         found.append(
-            Bound(
+            CostBound(
                 "proven",
                 proven[-1],
                 "Exact branch and bound over all accelerators of the space and all mappings: no design is better.",
@@ -263,7 +263,7 @@ def _bounds(
         )
     elif space.enumerable:
         found.append(
-            Bound(
+            CostBound(
                 "capacity",
                 capacity_bound(best.tasks, space).edp,
                 "As compulsory traffic, but for each accelerator of the space with the least DRAM traffic of any tiling"

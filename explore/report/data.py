@@ -39,7 +39,7 @@ class HostCost:
 
 
 @dataclass(frozen=True)
-class Bound:
+class CostBound:
     """A limit that no design can beat, by costs of the kind that the best design's are.
 
     Attributes:
@@ -136,7 +136,7 @@ class ReportData:
     search: SearchRecord
     provenance: dict[str, Any]
     command: str
-    bounds: Sequence[Bound] = ()
+    bounds: Sequence[CostBound] = ()
     host: Sequence[HostCost] = field(default=())
     validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()

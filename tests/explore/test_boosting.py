@@ -8,15 +8,15 @@ import pytest
 
 from common.errors import InputError
 from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.protocol import Correction, Features, load_arrays, store_arrays
+from explore.cost.learned.protocol import Correction, ProgramFeatures, load_arrays, store_arrays
 from explore.cost.learned.trees import TreeResidual
 
 ALL = {"columns": 1.0, "penalty": 0.0, "rate": 1.0, "trees": 1}
 
 
-def features(flat: np.ndarray) -> Features:
+def features(flat: np.ndarray) -> ProgramFeatures:
     names = tuple(f"f{n}" for n in range(flat.shape[1]))
-    return Features(names, flat, np.zeros((len(flat), 0, 0)), np.zeros((len(flat), 0), np.bool_))
+    return ProgramFeatures(names, flat, np.zeros((len(flat), 0, 0)), np.zeros((len(flat), 0), np.bool_))
 
 
 def test_one_split_is_the_best_of_all_splits() -> None:
@@ -44,9 +44,7 @@ def test_leaves_are_medians_of_their_rows() -> None:
 def test_a_table_of_steps_is_learned_exactly_and_missing_values_stand_for_themselves() -> None:
     x = np.array([[a, b] for a in range(8) for b in (0.0, 1.0, np.nan)] * 3)
     y = x[:, 0] * 2 + np.where(np.isnan(x[:, 1]), 50, 7 * x[:, 1])
-    options = BoostingOptions(
-        "squared", trees=60, depth=4, rate=0.5, least=1, columns=1.0, penalty=0.0
-    )
+    options = BoostingOptions("squared", trees=60, depth=4, rate=0.5, least=1, columns=1.0, penalty=0.0)
     booster = Booster(options)
     booster.fit(x, y, seed=0)
     assert booster.predict(x) == pytest.approx(y, abs=1e-3)
@@ -117,4 +115,4 @@ def test_weights_never_bring_code_along(tmp_path: Path) -> None:
 
 def test_features_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(ValueError, match="rows of statements"):
-        Features(("a",), np.zeros((3, 1)), np.zeros((2, 4, 5)), np.ones((2, 4), np.bool_))
+        ProgramFeatures(("a",), np.zeros((3, 1)), np.zeros((2, 4, 5)), np.ones((2, 4), np.bool_))

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
+from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = [
     "EncoderResidual",
@@ -77,7 +77,7 @@ class NeuralResidual(ABC):
     def network(self, flat: int, token: int) -> nn.Module:
         """A new network: forward(flat (B, flat), tokens (B, S, token), mask (B, S)) -> (B, 3)."""
 
-    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """As `Residual.fit`. One fifth of the groups tells how much larger errors are than the networks believe."""
         self.centre = _centre(features)
         self.sizes = (features.flat.shape[1], features.tokens.shape[2])
@@ -101,7 +101,7 @@ class NeuralResidual(ABC):
                 for member in range(self.options.members)
             ]
 
-    def predict(self, features: Features) -> Correction:
+    def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`."""
         inputs = self._inputs(features)
         each = []
@@ -148,7 +148,7 @@ class NeuralResidual(ABC):
             network.load_state_dict(weights)
             self.networks.append(network)
 
-    def _inputs(self, features: Features) -> list[Tensor]:
+    def _inputs(self, features: ProgramFeatures) -> list[Tensor]:
         """Standardised flat rows, tokens with zeros where masked, and the mask."""
         c = self.centre
         flat = ((features.flat - c["centre.flat_mean"]) / c["centre.flat_scale"]).clip(-_FAR, _FAR)
@@ -277,18 +277,18 @@ def negative_log_likelihood(mean: Tensor, log_scale: Tensor, truth: Tensor) -> T
     return ((mean - truth).abs() * torch.exp(-log_scale) + log_scale).mean()
 
 
-def _log_predicted(features: Features) -> Floats:
+def _log_predicted(features: ProgramFeatures) -> Floats:
     if _PREDICTED not in features.names:
         return np.zeros(len(features))
     return features.flat[:, features.names.index(_PREDICTED)]
 
 
-def _truth(log_ratio: Floats, features: Features) -> Tensor:
+def _truth(log_ratio: Floats, features: ProgramFeatures) -> Tensor:
     """(B, 2): log(measured / predicted) and log(predicted), whose sum says which program is faster."""
     return torch.from_numpy(np.stack([log_ratio, _log_predicted(features)], axis=1).astype(np.float32))
 
 
-def _centre(features: Features) -> Arrays:
+def _centre(features: ProgramFeatures) -> Arrays:
     """Means and scales of the inputs; of tokens over those that exist."""
     there = features.tokens[features.mask]
     if not there.size:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
+from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = ["GaussianProcess", "ProcessResidual", "standardised", "telling_columns"]
 
@@ -72,7 +72,7 @@ class GaussianProcess:
         return mean, deviation
 
 
-def standardised(features: Features, known: Features) -> Floats:
+def standardised(features: ProgramFeatures, known: ProgramFeatures) -> Floats:
     """Columns that a process looks at in units of their deviation among `known`; 0 where those do not vary."""
     columns = telling_columns(known.names)
     return _standardised(features.flat[:, columns], *_scales(known.flat[:, columns]))
@@ -110,7 +110,7 @@ class ProcessResidual:
         self.spread: Floats = np.ones(0)
         self.process: GaussianProcess | None = None
 
-    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """As `Residual.fit`; nothing is drawn at random."""
         self.columns = telling_columns(features.names)
         self.centre, self.spread = _scales(features.flat[:, self.columns])
@@ -118,10 +118,10 @@ class ProcessResidual:
         rows = self._rows(features).astype(np.float32).astype(np.float64)
         self.process = GaussianProcess(rows, log_ratio)
 
-    def _rows(self, features: Features) -> Floats:
+    def _rows(self, features: ProgramFeatures) -> Floats:
         return _standardised(features.flat[:, self.columns], self.centre, self.spread)
 
-    def predict(self, features: Features) -> Correction:
+    def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`."""
         assert self.process is not None, "it has learned nothing"
         return Correction(*self.process.predict(self._rows(features)))

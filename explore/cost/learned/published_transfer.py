@@ -20,7 +20,7 @@ from compiler.mapping.nest import ROW_DIM, Mapping
 from explore.cost.learned.base import Base, instruction_base, reference_base
 from explore.cost.learned.measured import described
 from explore.cost.learned.process import GaussianProcess, standardised
-from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.learned.published import measured_cycles
 from explore.cost.learned.scores import Scores, group_numbers, mean_scores, scores
 from explore.mapping_rows import MappingTable, read_mapping_table
@@ -99,7 +99,7 @@ def transfer_published(
     return found
 
 
-def _described(table: MappingTable, base: Base) -> tuple[Features, Floats]:
+def _described(table: MappingTable, base: Base) -> tuple[ProgramFeatures, Floats]:
     accelerator = load_accelerator(_ACCELERATOR)
     mappings = [split_factors(mapping, accelerator.dim) for mapping in table.mappings]
     count = len(table)
