@@ -22,7 +22,7 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.proof import BOUND
 from explore.reference_machine import reference_machine
-from explore.report import Baseline, CostBound, HostCost, ReportData, SearchRecord, write_report
+from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
 from explore.study import Study
@@ -197,26 +197,22 @@ def _baseline(
     return Baseline(name, machine, mappings, costs, details, cost)
 
 
-def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[HostCost]:
+def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[OtherOperator]:
     """Cost of the operators that are no layers, with the weights of their networks."""
-    if rest is not None:
-        return [
-            HostCost(
-                name,
-                one.operator,
-                one.function,
-                one.runs * weight,
-                one.cost.cycles / one.runs,
-                one.cost.energy_pj(accelerator) / one.runs,
-                one.on_accelerator,
-            )
-            for name, weight in rest.weights.items()
-            for one in rest.operators[name][accelerator.dim]
-        ]
     return [
-        HostCost(network.name, one.operator, one.kind, one.repeat * weight, one.cycles, one.energy_pj)
+        OtherOperator(
+            network.name,
+            one.operator,
+            one.function,
+            one.runs * weight,
+            one.cost.cycles / one.runs,
+            one.cost.energy_pj(accelerator) / one.runs,
+            one.on_accelerator,
+        )
         for network, weight in zip(workload.networks, workload.weights, strict=True)
-        for one in host_costs(network, accelerator)
+        for one in (
+            rest.operators[network.name][accelerator.dim] if rest else host_costs(network, accelerator)
+        )
     ]
 
 

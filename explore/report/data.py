@@ -19,7 +19,7 @@ from workloads.network import Task, Workload
 
 
 @dataclass(frozen=True)
-class HostCost:
+class OtherOperator:
     """Predicted cost of one operator that is no layer: run by the host core, or an addition or pooling by the accelerator.
 
     Attributes:
@@ -137,7 +137,7 @@ class ReportData:
     provenance: dict[str, Any]
     command: str
     bounds: Sequence[CostBound] = ()
-    host: Sequence[HostCost] = field(default=())
+    host: Sequence[OtherOperator] = field(default=())
     validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from explore.report.data import HostCost
+from explore.report.data import OtherOperator
 from workloads.network import Network, Operator, Task
 
 __all__ = ["GraphNode", "network_units"]
@@ -33,7 +33,7 @@ class GraphNode:
     sources: set[int] = field(default_factory=set)
 
 
-def network_units(network: Network, tasks: Sequence[Task], host: Sequence[HostCost]) -> list[GraphNode]:
+def network_units(network: Network, tasks: Sequence[Task], host: Sequence[OtherOperator]) -> list[GraphNode]:
     """The units of a network in the order in which it runs.
 
     An operator that the accelerator does on the way out of its accumulator rides on the unit that makes what it reads
