@@ -87,6 +87,7 @@ def _app(program: str) -> Any:
 
     from baco.cli.checked import Commands
     from baco.commands.bench import bench
+    from baco.commands.checked import CommandGroup
     from baco.commands.compare import compare
     from baco.commands.compile import compile_
     from baco.commands.completion import completion
@@ -108,7 +109,7 @@ def _app(program: str) -> Any:
     from baco.commands.trace import trace
     from baco.commands.validate import validate
 
-    app = Commands(
+    app = CommandGroup(
         name=program,
         add_completion=False,
         pretty_exceptions_enable=False,

@@ -27,13 +27,13 @@ from compiler.styles import Operands, emit_layer, workspaces
 from sim.engines.program import run_program
 from sim.job import MainMemory, Simulation
 
-__all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
+__all__ = ["MeasuredProgram", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredProgram:
     """One program on the RTL.
 
     Attributes:
@@ -71,8 +71,8 @@ class Row:
     macs: int
     array_bound: int
     memory_bound: float
-    ours: Measured
-    heuristic: Measured | None
+    ours: MeasuredProgram
+    heuristic: MeasuredProgram | None
     heuristic_reason: str = ""
 
     @property
@@ -222,7 +222,7 @@ def _measure(
     accelerator: Accelerator,
     memory: MainMemory | None,
     progress: Progress,
-) -> tuple[Measured, Simulation]:
+) -> tuple[MeasuredProgram, Simulation]:
     start = time.perf_counter()
     schedule = schedule or choose(layer, accelerator)
     program = layer_program(layer, schedule, accelerator)
@@ -237,7 +237,7 @@ def _measure(
         )
     moved = (result.dram_read_bytes or 0) + (result.dram_write_bytes or 0)
     counters = result.counters
-    measured = Measured(
+    measured = MeasuredProgram(
         schedule=str(schedule),
         cycles=result.cycles,
         compile_seconds=seconds,

@@ -12,7 +12,8 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from common.provenance import versions
 from common.text import markdown_text
-from explore.measured.search import Found
+from explore.engine import run_exploration
+from explore.measured.search import MeasuredDesign
 from explore.measured.session import Watch, measure_study
 from explore.objective import Objective
 from explore.space import load_space
@@ -136,7 +137,7 @@ def bench_loop(
     return result
 
 
-def _machine(found: Found) -> tuple[int, int, int]:
+def _machine(found: MeasuredDesign) -> tuple[int, int, int]:
     one = found.accelerator
     return one.dim, one.scratchpad_kib, one.accumulator_kib
 

@@ -10,7 +10,7 @@ from baco.api.result import Result
 if TYPE_CHECKING:
     from explore.measured.session import MeasuredOutcome, Watch
     from explore.validate.run import Ended
-    from explore.validate.run import Progress as ValidationProgress
+    from explore.validate.run import ValidationProgress as ValidationProgress
 
 __all__ = ["measure", "validate"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import typer
 
-__all__ = ["Commands", "seed_option"]
+__all__ = ["CommandGroup", "seed_option"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -23,7 +23,7 @@ def seed_option(meaning: str) -> Any:
     return typer.Option("--seed", min=0, max=_LARGEST_SEED, help=meaning)
 
 
-class Commands(typer.Typer):
+class CommandGroup(typer.Typer):
     """A group of commands none of which sees a number that is not finite or not exact, or a name that cannot be."""
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:

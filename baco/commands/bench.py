@@ -10,9 +10,10 @@ import typer
 
 from baco.cli.checked import Commands, seed_option
 from baco.commands.bench_paper import paper
+from baco.commands.checked import CommandGroup, seed_option
 from baco.commands.root import show_help_if_alone
 
-bench = Commands()
+bench = CommandGroup()
 
 
 @bench.callback(invoke_without_command=True)

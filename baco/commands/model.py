@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from baco.cli.checked import Commands, seed_option
+from baco.commands.checked import CommandGroup, seed_option
 from baco.commands.root import show_help_if_alone
 
-model = Commands()
+model = CommandGroup()
 
 _SET = "Measured set: micro, train, test, or a file of one."
 _Residual = Annotated[str, typer.Option("--residual", help="blend, law, trees, process, mlp or encoder.")]

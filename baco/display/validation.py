@@ -16,7 +16,7 @@ from common.text import one_line
 
 if TYPE_CHECKING:
     from explore.measure.measurement import Measurement
-    from explore.measure.pool import Job
+    from explore.measure.pool import Measurable
     from explore.validate.design import Design
     from explore.validate.result import ValidatedDesign
 
@@ -66,7 +66,7 @@ class _Pace:
 
 
 class ValidationDisplay:
-    """Progress of a validation (`explore.validate.run.Progress`)."""
+    """Progress of a validation (`explore.validate.run.ValidationProgress`)."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -81,7 +81,7 @@ class ValidationDisplay:
         what = "whole programs" if any(one.programs for one in designs) else "layers"
         self._line(f"validating {len(designs)} designs: {jobs} {what} to compile, simulate and compare")
 
-    def measured(self, finished: int, result: Measurement, job: Job, predicted: float | None) -> None:
+    def measured(self, finished: int, result: Measurement, job: Measurable, predicted: float | None) -> None:
         """One line: where it stands, what it is, what was measured and what was predicted."""
         text = f"[{finished}/{self.jobs}] {job.name}: "
         if result.status == "measured":

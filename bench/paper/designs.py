@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.paper.cache import Cache, Json
-from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
+from bench.paper.cache import Json, RecordCache
+from bench.paper.systems import DEFAULT, TOLERANCE, Found, best_candidate, equal_area
 from common.errors import BacoError
 from compiler.choice.choose import choose
 from compiler.layers.layer import Layer
@@ -200,7 +200,7 @@ def predicted(design: Design, tasks: Sequence[Task]) -> SystemCost:
 
 
 def cached_design(
-    cache: Cache, network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
+    cache: RecordCache, network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
 ) -> Design:
     """`make_design`, kept."""
     subject: Json = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.paper import systems
-from bench.paper.cache import Cache
+from bench.paper.cache import RecordCache
 from bench.paper.designs import (
     NETWORK_DESIGNS,
     STAGES,
@@ -104,7 +104,7 @@ class AblationRow:
 
 
 def run_networks(
-    cache: Cache,
+    cache: RecordCache,
     networks: Sequence[str] = NETWORKS,
     models: Sequence[CostModelName] = ("reference", "instruction"),
     *,
@@ -134,8 +134,8 @@ def run_networks(
     return rows + validated
 
 
-def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
-    found: dict[str, SystemCost] = {}
+def _by_reference(cache: RecordCache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
+    found: dict[str, Found] = {}
     for system in (*EQUAL_AREA, *(FREE if network.name in FREE_NETWORKS else ())):
         subject = {
             "network": network.name,
@@ -166,7 +166,7 @@ def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note
 
 
 def _by_design(
-    cache: Cache, network: NetworkLayers, model: CostModelName, samples: int, note: Note
+    cache: RecordCache, network: NetworkLayers, model: CostModelName, samples: int, note: Note
 ) -> list[NetworkRow]:
     found = {}
     for system in NETWORK_DESIGNS:
@@ -180,7 +180,12 @@ def _by_design(
 
 
 def _measured(
-    cache: Cache, network: NetworkLayers, model: CostModelName, samples: int, measuring: Measuring, note: Note
+    cache: RecordCache,
+    network: NetworkLayers,
+    model: CostModelName,
+    samples: int,
+    measuring: Measuring,
+    note: Note,
 ) -> list[NetworkRow]:
     found: dict[str, SystemCost] = {}
     with MeasurementStore(measuring.store) as store:
@@ -246,7 +251,7 @@ def _row(
 
 
 def run_ablation(
-    cache: Cache,
+    cache: RecordCache,
     model: CostModelName = "instruction",
     *,
     network: str = ABLATION_NETWORK,
@@ -276,9 +281,14 @@ def run_ablation(
 
 
 def _measured_stages(
-    cache: Cache, layers: NetworkLayers, model: CostModelName, samples: int, measuring: Measuring, note: Note
-) -> dict[str, SystemCost]:
-    found: dict[str, SystemCost] = {}
+    cache: RecordCache,
+    layers: NetworkLayers,
+    model: CostModelName,
+    samples: int,
+    measuring: Measuring,
+    note: Note,
+) -> dict[str, Found]:
+    found: dict[str, Found] = {}
     with MeasurementStore(measuring.store) as store:
         for stage in STAGES:
             design = cached_design(cache, layers, stage, model, samples)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.paper import systems
-from bench.paper.cache import Cache
+from bench.paper.cache import RecordCache
 from bench.paper.published import OPERATOR_RATIOS
 from bench.paper.shapes import KINDS, Shape, read_shapes
 from bench.paper.systems import EQUAL_AREA, FREE, SAMPLES, SYSTEMS, SystemCost, evaluate_system
@@ -55,7 +55,7 @@ class OperatorRow:
 
 
 def run_operators(
-    cache: Cache,
+    cache: RecordCache,
     *,
     quick: bool = False,
     per_kind: int | None = None,
@@ -92,7 +92,7 @@ def run_operators(
     return [Case(shape, costs) for shape, costs in zip(shapes, found, strict=True)]
 
 
-def _found(cache: Cache, system: str, shape: Shape, samples: int) -> SystemCost:
+def _found(cache: RecordCache, system: str, shape: Shape, samples: int) -> Found:
     """A system on a shape, from the cache if it is there."""
     subject = {"system": system, "problem": str(shape.problem), "samples": samples}
     task = Task(shape.kind, shape.problem, 1.0)

@@ -17,7 +17,7 @@ import numpy as np
 from common.errors import InfeasibleError
 from explore.candidate import BatchSummary
 from explore.constraints import UNITS, Constraints
-from explore.cost.limits import Limits
+from explore.cost.limits import LeastCosts
 from explore.shortfall import Shortfall
 
 PREFIX = "nearest."
@@ -68,7 +68,7 @@ class Impossible:
     together: tuple[str, ...]
 
 
-def impossible(limits: Limits) -> Impossible | None:
+def impossible(limits: LeastCosts) -> Impossible | None:
     """Whether bounds on mappings can be seen to be impossible: on no accelerator that keeps those on area and SRAM are
     least latency, least energy and least power all within theirs. None if that cannot be seen.
 

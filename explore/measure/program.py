@@ -55,7 +55,7 @@ def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, A
 
 @dataclass(frozen=True)
 class ProgramJob:
-    """The measurement of a plan's program; see `explore.measure.pool.Job`."""
+    """The measurement of a plan's program; see `explore.measure.pool.Measurable`."""
 
     plan: Plan
     name: str = ""

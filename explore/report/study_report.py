@@ -22,7 +22,7 @@ from explore.cost.schedules import schedule_costs, standing_mappings
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.reference_machine import reference_machine
-from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord, write_report
+from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
 from explore.studies.study import Study
@@ -197,26 +197,22 @@ def _baseline(
     return Baseline(name, machine, mappings, costs, details, cost)
 
 
-def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[HostCost]:
+def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[OtherOperator]:
     """Cost of the operators that are no layers, with the weights of their networks."""
-    if rest is not None:
-        return [
-            HostCost(
-                name,
-                one.operator,
-                one.function,
-                one.runs * weight,
-                one.cost.cycles / one.runs,
-                one.cost.energy_pj(accelerator) / one.runs,
-                one.on_accelerator,
-            )
-            for name, weight in rest.weights.items()
-            for one in rest.operators[name][accelerator.dim]
-        ]
     return [
-        HostCost(network.name, one.operator, one.kind, one.repeat * weight, one.cycles, one.energy_pj)
+        OtherOperator(
+            network.name,
+            one.operator,
+            one.function,
+            one.runs * weight,
+            one.cost.cycles / one.runs,
+            one.cost.energy_pj(accelerator) / one.runs,
+            one.on_accelerator,
+        )
         for network, weight in zip(workload.networks, workload.weights, strict=True)
-        for one in host_costs(network, accelerator)
+        for one in (
+            rest.operators[network.name][accelerator.dim] if rest else host_costs(network, accelerator)
+        )
     ]
 
 
@@ -227,7 +223,7 @@ def _bounds(
     summaries: Sequence[BatchSummary],
     cost_model: CostModelName,
     rest: RestOfPrograms | None,
-) -> list[Bound]:
+) -> list[CostBound]:
     """Limits on the EDP of the workload that hold for the best design's costs, the tightest last.
 
     What is measured was compiled, so of measured costs the limit of compiled programs holds, whatever model the search
@@ -236,7 +232,7 @@ def _bounds(
     measured = best.cost.source == "measured"
     if measured or cost_model == "instruction":
         return [
-            Bound(
+            CostBound(
                 "compulsory work",
                 limits_of(best.tasks, space, layers, rest).edp,
                 "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
@@ -245,7 +241,7 @@ def _bounds(
             )
         ]
     found = [
-        Bound(
+        CostBound(
             "compulsory traffic",
             limits_of(best.tasks, space, None).edp,
             "On its best accelerator of the space, every tensor crosses the DRAM bus once and the array is perfectly"
@@ -255,7 +251,7 @@ def _bounds(
     proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
     if proven:
         found.append(
-            Bound(
+            CostBound(
                 "proven",
                 proven[-1],
                 "Exact branch and bound over all accelerators of the space and all mappings: no design is better.",
@@ -263,7 +259,7 @@ def _bounds(
         )
     elif space.enumerable:
         found.append(
-            Bound(
+            CostBound(
                 "capacity",
                 capacity_bound(best.tasks, space).edp,
                 "As compulsory traffic, but for each accelerator of the space with the least DRAM traffic of any tiling"

@@ -115,7 +115,7 @@ class WriterLock:
             self._descriptor = -1
 
 
-class Store:
+class StudyFile:
     """A connection to a study's file.
 
     Args:
@@ -154,7 +154,7 @@ class Store:
             raise
 
     @classmethod
-    def create(cls, path: Path, rows: list[tuple[str, tuple[object, ...]]]) -> Store:
+    def create(cls, path: Path, rows: list[tuple[str, tuple[object, ...]]]) -> StudyFile:
         """A new database with the `rows` (statement, values), complete or not there at all.
 
         Raises StorageError when a file is already there or the folder cannot be written.
@@ -330,7 +330,7 @@ class Store:
             self._lock.release()
             self._lock = None
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> StudyFile:
         return self
 
     def __exit__(

@@ -74,7 +74,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """How a search ended; everything else is in the study.
 
     Attributes:
@@ -186,7 +186,7 @@ def run_exploration(
     whole: bool = True,
     progress: Progress | None = None,
     command: str | None = None,
-) -> Outcome:
+) -> SearchOutcome:
     """Search, keeping every batch in `out`/study.sqlite, until the budget is used, or SIGINT or SIGTERM comes.
 
     A first signal lets the current batch finish and be recorded; a second raises KeyboardInterrupt at once,
@@ -495,7 +495,7 @@ def _outcome(
     resumed: bool,
     notes: list[str],
     proven_none: Impossible | None,
-) -> Outcome:
+) -> SearchOutcome:
     summaries = study.summaries()
     evaluations = summaries[-1].evaluations if summaries else 0
     best = study.best()
@@ -506,7 +506,7 @@ def _outcome(
                 hint="continue with --resume",
             )
         raise _infeasible(study, setup, proven_none, stop)
-    return Outcome(
+    return SearchOutcome(
         path=study.path,
         setup=setup,
         best=best,

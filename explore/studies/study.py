@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
 from explore._json import Json, dump, load
+from explore._snapshot import pack_state, unpack_state
+from explore._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
@@ -101,7 +103,7 @@ class Study:
         best_objective: of the best candidate; None before the first.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StudyFile) -> None:
         self._store = store
         self.path = store.path
         self.batches = 0
@@ -135,7 +137,7 @@ class Study:
         for position, task in enumerate(tasks):
             text = dump(task_to_json(task))
             rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
-        return cls(Store.create(Path(path), rows))
+        return cls(StudyFile.create(Path(path), rows))
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Study:
@@ -144,7 +146,7 @@ class Study:
         With `read_only` nothing is written and another process may go on exploring. Raises StorageError when
         it is missing, damaged (naming what), of another format version, or already being written.
         """
-        return cls(Store(Path(path), read_only=read_only))
+        return cls(StudyFile(Path(path), read_only=read_only))
 
     # ------------------------------------------------------------------ writing
 

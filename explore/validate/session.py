@@ -21,9 +21,9 @@ from explore.validate.choose import choose_candidates
 from explore.validate.design import Design, as_programs, design_of_candidate
 from explore.validate.programs import write_best
 from explore.validate.run import (
-    Progress,
     ValidationOptions,
     ValidationOutcome,
+    ValidationProgress,
     no_design,
     validate_designs,
 )
@@ -41,7 +41,7 @@ def validate_file(
     *,
     baseline: bool = False,
     baseline_samples: int | None = None,
-    progress: Progress | None = None,
+    progress: ValidationProgress | None = None,
 ) -> ValidationOutcome:
     """Measure the best candidates of the study at `path`, and some along its front.
 
@@ -72,7 +72,9 @@ def validate_file(
         return outcome
 
 
-def _as_programs(designs: Sequence[Design], study: Study, progress: Progress | None) -> list[Design]:
+def _as_programs(
+    designs: Sequence[Design], study: Study, progress: ValidationProgress | None
+) -> list[Design]:
     """The designs as whole programs; layer by layer where these cannot be, or would take too long."""
     note: Callable[[str], None] = progress.note if progress else lambda _: None
     longest = max((one.predicted.latency_cycles for one in designs if one.predicted), default=0.0)
@@ -103,7 +105,7 @@ def _baselines(
     layers: Sequence[Layer],
     model: CostModel,
     samples: int | None,
-    progress: Progress | None,
+    progress: ValidationProgress | None,
 ) -> list[Design]:
     note: Callable[[str], None] = progress.note if progress else lambda _: None
     found = [baseline_design(space, study.tasks, layers, model)]

@@ -11,7 +11,7 @@ from accel.config import Accelerator
 from accel.legality.errors import ERRORS
 from sim.cosim.illegal import illegal_stream
 from sim.cosim.minimise import Minimised, minimise
-from sim.cosim.run import Outcome, Simulator, random_stream
+from sim.cosim.run import Simulator, StreamOutcome, random_stream
 from sim.cosim.stream import Stream
 
 __all__ = ["ConfigurationResult", "Failure", "run_campaign"]
@@ -27,7 +27,7 @@ class Failure:
     """A stream on which the models disagree; `minimised` for the first of a configuration only."""
 
     stream: Stream
-    outcome: Outcome
+    outcome: StreamOutcome
     minimised: Minimised | None = None
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from common.errors import InputError, Location
-from sim.elf import Program
+from sim.elf import ElfProgram
 from sim.engines.native import load_program
 from sim.job import Job, MainMemory, Simulation, SimulationError
 
@@ -106,7 +106,7 @@ def find_simulator(job: Job, *, what: str, option: str, variable: str, on_path: 
     return path.absolute()  # not resolved: programs look for their files beside the link's name
 
 
-def load_for(engine: str, job: Job) -> Program:
+def load_for(engine: str, job: Job) -> ElfProgram:
     """The job's program, after refusing what such an engine cannot do. Raises InputError."""
     if job.stream is not None:
         raise InputError(f"the engine '{engine}' runs programs, not streams of commands")
@@ -211,7 +211,7 @@ def unsaid(outcome: Outcome, hint: str) -> SimulationError:
 def result_of(
     engine: str,
     job: Job,
-    program: Program,
+    program: ElfProgram,
     outcome: Outcome,
     *,
     exit_code: int,

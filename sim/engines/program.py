@@ -11,8 +11,8 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
 from common.scratch import scratch_folder
-from sim.engines.run import run_job
-from sim.job import Job, Limits, MainMemory, Recording, Simulation, Watch
+from sim.job import Job, Limits, Memory, Recording, Simulation, Watchpoint
+from sim.run import run_job
 
 __all__ = ["RunnableBuffer", "RunnableProgram", "run_program"]
 
@@ -62,7 +62,7 @@ def run_program(
     report: Callable[[str], None] | None = None,
     console: Callable[[str], None] | None = None,
     read_all: bool = False,
-    watches: Sequence[Watch] = (),
+    watches: Sequence[Watchpoint] = (),
 ) -> tuple[dict[str, Array], Simulation]:
     """Run a compiled program and read its results back.
 

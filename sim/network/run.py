@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from compiler.network.program import NetworkProgram
-from sim.engines.program import run_program
-from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watch
+from sim.job import Limits, Memory, Recording, Simulation, SimulationError, Watchpoint
 from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 
@@ -74,7 +73,7 @@ def run_network(
     for one in looked_at:
         copied[one.step].append(one)
     watches = [
-        Watch(address, tuple((one.address, one.nbytes) for one in copied[number]))
+        Watchpoint(address, tuple((one.address, one.nbytes) for one in copied[number]))
         for number, address in enumerate(labels)
     ]
     try:

@@ -11,7 +11,7 @@ from bench.paper import networks as paper_networks
 from bench.paper import operators as paper_operators
 from bench.paper import report
 from bench.paper.accuracy import log_correlation, predictions, score_table
-from bench.paper.cache import Cache
+from bench.paper.cache import RecordCache
 from bench.paper.charts import accuracy_chart, networks_chart, operators_chart
 from bench.paper.designs import NetworkLayers, make_design, predicted
 from bench.paper.efficiency import ratio_at
@@ -151,16 +151,16 @@ def test_designs_of_stages_by_the_reference_model():
 
 def test_a_killed_run_loses_no_finished_piece(tmp_path):
     path = tmp_path / "parts" / "x.jsonl"
-    cache = Cache(path)
+    cache = RecordCache(path)
     assert cache.get({"a": 1}, "explore.objective", lambda: {"v": 2}) == {"v": 2}
     with path.open("a", encoding="utf-8") as file:
         file.write('{"key": "torn", "rec')  # as a kill in the middle of writing leaves it
-    again = Cache(path)
+    again = RecordCache(path)
     assert again.get({"a": 1}, "explore.objective", lambda: pytest.fail("made again")) == {"v": 2}
     assert again.get({"a": 2}, "explore.objective", lambda: {"v": 3}) == {"v": 3}
     # what other code made is not taken
-    assert Cache(path).get({"a": 1}, "explore.front", lambda: {"v": 4}) == {"v": 4}
-    assert Cache(path).get({"a": 2}, "explore.objective", lambda: pytest.fail("lost")) == {"v": 3}
+    assert RecordCache(path).get({"a": 1}, "explore.front", lambda: {"v": 4}) == {"v": 4}
+    assert RecordCache(path).get({"a": 2}, "explore.objective", lambda: pytest.fail("lost")) == {"v": 3}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from accel.presets import load_accelerator
 from accel.verilog.generate import verilog
 from bench.rtl.execute_facts import EXECUTE_FACTS
-from bench.rtl.facts import Fact, Measured, measure
+from bench.rtl.facts import Fact, MeasuredFact, measure
 from bench.rtl.hollow import hollow_verilog
 from bench.rtl.layers import LayerStream, Matmul, PlainConvolution
 from bench.rtl.load_facts import LOAD_FACTS
@@ -104,12 +104,12 @@ def test_latency_and_rate_of_the_array_are_what_its_structure_says(probe: Probe)
 
 def test_verdicts() -> None:
     fact = Fact("f", "what", "1", lambda d: 2.0 * d, "cycles", lambda _: 0.0)
-    assert [Measured(fact, 100.0, ours).verdict for ours in (100.4, 99.0, 101.0)] == [
+    assert [MeasuredFact(fact, 100.0, ours).verdict for ours in (100.4, 99.0, 101.0)] == [
         "reproduced",
         "beaten",
         "worse",
     ]
-    assert Measured(fact, 100.0, 101.0).to_dict()["verdict"] == "worse"
+    assert MeasuredFact(fact, 100.0, 101.0).to_dict()["verdict"] == "worse"
 
 
 PRODUCT = Matmul(64, 64, 64, (8, 8, 16))
@@ -204,7 +204,7 @@ def test_the_report_names_what_is_worse(tmp_path: Path) -> None:
         "processor": "x86_64",
         "tools": {"c++": "1"},
         "arrays": [array],
-        "facts": [Measured(fact, 16, 17).to_dict()],
+        "facts": [MeasuredFact(fact, 16, 17).to_dict()],
     }
     text = report_text(result)
     assert "| some pass | 3.2 | 16 | 17 | cycles | **worse** | because |" in text

@@ -8,15 +8,15 @@ import pytest
 
 from common.errors import InputError
 from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.protocol import Correction, Features, load_arrays, store_arrays
+from explore.cost.learned.protocol import Correction, ProgramFeatures, load_arrays, store_arrays
 from explore.cost.learned.trees import TreeResidual
 
-ALL = {"columns": 1.0, "rows": 1.0, "penalty": 0.0, "rate": 1.0, "trees": 1}
+ALL = {"columns": 1.0, "penalty": 0.0, "rate": 1.0, "trees": 1}
 
 
-def features(flat: np.ndarray) -> Features:
+def features(flat: np.ndarray) -> ProgramFeatures:
     names = tuple(f"f{n}" for n in range(flat.shape[1]))
-    return Features(names, flat, np.zeros((len(flat), 0, 0)), np.zeros((len(flat), 0), np.bool_))
+    return ProgramFeatures(names, flat, np.zeros((len(flat), 0, 0)), np.zeros((len(flat), 0), np.bool_))
 
 
 def test_one_split_is_the_best_of_all_splits() -> None:
@@ -44,23 +44,26 @@ def test_leaves_are_medians_of_their_rows() -> None:
 def test_a_table_of_steps_is_learned_exactly_and_missing_values_stand_for_themselves() -> None:
     x = np.array([[a, b] for a in range(8) for b in (0.0, 1.0, np.nan)] * 3)
     y = x[:, 0] * 2 + np.where(np.isnan(x[:, 1]), 50, 7 * x[:, 1])
-    options = BoostingOptions(
-        "squared", trees=60, depth=4, rate=0.5, least=1, columns=1.0, rows=1.0, penalty=0.0
-    )
+    options = BoostingOptions("squared", trees=60, depth=4, rate=0.5, least=1, columns=1.0, penalty=0.0)
     booster = Booster(options)
     booster.fit(x, y, seed=0)
     assert booster.predict(x) == pytest.approx(y, abs=1e-3)
 
 
-def test_weights_count_as_repetitions() -> None:
+def test_predictions_are_those_of_the_library_that_grew_the_trees() -> None:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
     rng = np.random.default_rng(5)
-    x, y = rng.normal(size=(30, 3)), rng.normal(size=30)
-    times = rng.integers(1, 4, 30)
-    options = BoostingOptions("squared", **ALL | {"trees": 8, "depth": 2, "least": 1})
-    weighted, repeated = Booster(options), Booster(options)
-    weighted.fit(x, y, seed=0, weight=times.astype(float))
-    repeated.fit(np.repeat(x, times, axis=0), np.repeat(y, times), seed=0)
-    assert weighted.predict(x) == pytest.approx(repeated.predict(x), abs=1e-6)
+    x, y = rng.normal(size=(300, 6)), rng.normal(size=300)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    booster = Booster(BoostingOptions("absolute", trees=30, depth=5))
+    booster.fit(x, y, seed=1)
+    theirs = HistGradientBoostingRegressor(
+        loss="absolute_error", learning_rate=0.05, max_iter=30, max_depth=5, max_leaf_nodes=None, min_samples_leaf=8,
+        l2_regularization=1.0, max_features=0.35, early_stopping=False, random_state=1,
+    ).fit(x, y)  # fmt: skip
+    assert booster.predict(x) == pytest.approx(theirs.predict(x), abs=1e-6)
+    assert booster.predict(x[:0]).shape == (0,)
 
 
 def test_nothing_to_split_gives_the_median() -> None:
@@ -112,4 +115,4 @@ def test_weights_never_bring_code_along(tmp_path: Path) -> None:
 
 def test_features_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(ValueError, match="rows of statements"):
-        Features(("a",), np.zeros((3, 1)), np.zeros((2, 4, 5)), np.ones((2, 4), np.bool_))
+        ProgramFeatures(("a",), np.zeros((3, 1)), np.zeros((2, 4, 5)), np.ones((2, 4), np.bool_))

@@ -16,7 +16,8 @@ import pytest
 from common.errors import InfeasibleError, InputError, StorageError
 from explore.candidate import BatchSummary
 from explore.constraints import Constraints, NetworkConstraints
-from explore.cost.infeasible import infeasible_error, nearest_details, violation
+from explore.engine import Budget, SearchOutcome, run_exploration
+from explore.infeasible import infeasible_error, nearest_details, violation
 from explore.objective import Objective
 from explore.search import base
 from explore.search.base import BatchResult
@@ -55,7 +56,7 @@ def interrupt(number: int = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
-def explore(out: Path, **changes: Any) -> Outcome:
+def explore(out: Path, **changes: Any) -> SearchOutcome:
     arguments: dict[str, Any] = {
         "workload": small_workload(),
         "space": small_space(),
@@ -183,7 +184,7 @@ def test_a_second_signal_stops_at_once_and_loses_nothing(
 
 
 def test_signals_are_left_alone_in_other_threads(tmp_path: Path) -> None:
-    results: list[Outcome] = []
+    results: list[SearchOutcome] = []
     thread = threading.Thread(target=lambda: results.append(explore(tmp_path)))
     thread.start()
     thread.join()

@@ -17,6 +17,8 @@ from explore.cost.infeasible import impossible
 from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
 from explore.cost.rest import rest_in_space
+from explore.engine import FILE_NAME, SearchOutcome, run_exploration
+from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.report.study_report import report_data
@@ -60,7 +62,7 @@ def named(wish: dict[str, object]) -> dict[str, object]:
     return {**wish, "networks": {SMALL.networks[0].name: own}}
 
 
-def explore(out: Path, space: DesignSpace, workload: Workload = SMALL, **changes: object) -> Outcome:
+def explore(out: Path, space: DesignSpace, workload: Workload = SMALL, **changes: object) -> SearchOutcome:
     return run_exploration(workload, space, EDP, out=out, **{"samples": 400, **changes})  # type: ignore[arg-type]
 
 

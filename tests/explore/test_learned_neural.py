@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from explore.cost.learned.encoder import EncoderResidual
-from explore.cost.learned.losses import negative_log_likelihood, pair_losses, rank_loss
-from explore.cost.learned.mlp import MlpResidual
-from explore.cost.learned.neural import NeuralResidual, TrainingOptions
-from explore.cost.learned.protocol import Features, load_arrays, store_arrays
+from explore.cost.learned.neural import (
+    EncoderResidual,
+    MlpResidual,
+    NeuralResidual,
+    TrainingOptions,
+    negative_log_likelihood,
+    rank_loss,
+)
+from explore.cost.learned.protocol import ProgramFeatures, load_arrays, store_arrays
 
 QUICK = TrainingOptions(hidden=16, members=1, epochs=25, batch=64, rate=5e-3, dropout=0.0)
 
 
-def data(rows: int = 160, seed: int = 0) -> tuple[Features, np.ndarray, np.ndarray]:
+def data(rows: int = 160, seed: int = 0) -> tuple[ProgramFeatures, np.ndarray, np.ndarray]:
     """A correction that follows from the flat row and from a statement that not all rows have."""
     rng = np.random.default_rng(seed)
     flat, tokens = rng.normal(size=(rows, 5)), rng.normal(size=(rows, 4, 6))
@@ -24,13 +28,13 @@ def data(rows: int = 160, seed: int = 0) -> tuple[Features, np.ndarray, np.ndarr
     mask = np.ones((rows, 4), np.bool_)
     mask[:, 2] = rng.random(rows) < 0.5
     truth = 0.3 * flat[:, 0] + np.where(mask[:, 2], 0.4, -0.4)
-    return Features(("predicted", "b", "c", "d", "e"), flat, tokens, mask), truth, np.arange(rows) // 4
+    return ProgramFeatures(("predicted", "b", "c", "d", "e"), flat, tokens, mask), truth, np.arange(rows) // 4
 
 
 def test_rank_loss_of_a_pair() -> None:
-    truth = torch.tensor([2.0, 1.0])
+    truth, together = torch.tensor([2.0, 1.0]), torch.zeros(2)
     for scores, expected in (([1.0, 0.0], 0.3133), ([0.0, 1.0], 1.3133), ([0.5, 0.5], math.log(2))):
-        assert pair_losses(torch.tensor(scores), truth).tolist() == pytest.approx([expected], abs=5e-5)
+        assert float(rank_loss(torch.tensor(scores), truth, together)) == pytest.approx(expected, abs=5e-5)
 
 
 def test_rank_loss_takes_pairs_of_one_group_and_different_truth() -> None:
@@ -58,7 +62,7 @@ def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralResid
     other = features.tokens.copy()
     other[~features.mask] = 1e6 * np.random.default_rng(9).normal(size=(int((~features.mask).sum()), 6))
     other[~features.mask][:3] = np.nan
-    changed = Features(features.names, features.flat, other, features.mask)
+    changed = ProgramFeatures(features.names, features.flat, other, features.mask)
     options = TrainingOptions(hidden=16, members=1, epochs=3, batch=32)
     one, two = kind(1, options), kind(1, options)
     one.fit(features, truth, groups)
@@ -82,7 +86,7 @@ def test_statements_may_come_in_any_order() -> None:
     features, truth, groups = data(60)
     encoder = EncoderResidual(0, TrainingOptions(hidden=16, members=1, epochs=2))
     encoder.fit(features, truth, groups)
-    turned = Features(features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1])
+    turned = ProgramFeatures(features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1])
     assert encoder.predict(turned).log == pytest.approx(encoder.predict(features).log, abs=1e-5)
 
 
@@ -116,7 +120,7 @@ def test_missing_numbers_stand_for_the_mean() -> None:
     missing = flat.copy()
     missing[:, 3] = np.nan
     one, two = (
-        model.predict(Features(features.names, rows, features.tokens, features.mask))
+        model.predict(ProgramFeatures(features.names, rows, features.tokens, features.mask))
         for rows in (flat, missing)
     )
     assert two.log == pytest.approx(one.log, abs=1e-6)

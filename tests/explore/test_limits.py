@@ -19,9 +19,7 @@ from compiler.schedules.text import parse_layer
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints
 from explore.cost import limits
-from explore.cost.genome import ProblemSet, count
-from explore.cost.infeasible import impossible
-from explore.cost.limits import Limits, limits_of, touched
+from explore.cost.limits import LeastCosts, limits_of, touched
 from explore.cost.model import make_cost_model
 from explore.cost.proof import BOUND, PHASE
 from explore.cost.reference import energy_terms, latency_terms
@@ -316,7 +314,7 @@ def test_what_is_called_impossible_is(seed: int) -> None:
 def test_the_power_of_what_must_be_fast() -> None:
     """Power is bounded by latency alone; networks that each are bounded bound the workload."""
     tasks = (Task("a", Problem(P=64, C=64, K=64), 2.0, weight=2.0), Task("b", Problem(P=32, C=64, K=64), 1.0))
-    free: Limits = limits_of(tasks, GEMMINI, None)
+    free: LeastCosts = limits_of(tasks, GEMMINI, None)
     energy, cycles = free.at(free.points())
     uj, slow = float(free.workload(energy).min()) * 1e-6, float(free.workload(cycles).max())
 

@@ -27,7 +27,7 @@ from compiler.schedules.schedule import (
 )
 from compiler.schedules.text import layer_text, parse_layer, parse_mapping_text, parse_schedule, schedule_text
 from explore.measure.accelerators import SETS, accelerators_of
-from explore.measure.dataset import NUMBERS, Row, measured_stratum, read_dataset, write_dataset
+from explore.measure.dataset import NUMBERS, MeasuredRow, measured_stratum, read_dataset, write_dataset
 from explore.measure.energy import counted_energy
 from explore.measure.layer import first_difference, measure_layer
 from explore.measure.measurement import Measurement
@@ -243,8 +243,8 @@ def test_random_mappings_are_legal(macro: bool) -> None:
 def test_a_set_as_a_file(tmp_path: Path, measured: Measurement) -> None:
     failed = Measurement("failed", "output[3] is 1, should be 2", schedule=measured.schedule)
     rows = [
-        Row.of(1, "bias", SMALL, PRODUCT, WHOLE, measured),
-        Row.of(0, "first, of all", SMALL, PRODUCT, WHOLE, failed),
+        MeasuredRow.of(1, "bias", SMALL, PRODUCT, WHOLE, measured),
+        MeasuredRow.of(0, "first, of all", SMALL, PRODUCT, WHOLE, failed),
     ]
     path = tmp_path / "micro.csv.gz"
     other = SMALL.replace(name="other", dim=8, dram_bytes_per_cycle=4.5, features={"max_pool": False})
@@ -276,7 +276,7 @@ def test_malformed_sets(tmp_path: Path, measured: Measurement) -> None:
     path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
     with pytest.raises(InputError, match="columns"):
         read_dataset(path)
-    write_dataset(path, [Row.of(0, "", SMALL, PRODUCT, WHOLE, measured)], [SMALL])
+    write_dataset(path, [MeasuredRow.of(0, "", SMALL, PRODUCT, WHOLE, measured)], [SMALL])
     text = gzip.decompress(path.read_bytes()).decode()
     path.write_bytes(gzip.compress(text.replace(f",{measured.cycles},", ",many,", 1).encode()))
     with pytest.raises(InputError, match="cycles must be a finite number, not 'many'") as caught:

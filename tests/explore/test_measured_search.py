@@ -18,9 +18,9 @@ from compiler.layers.layer import Layer
 from compiler.styles.realise import mapping_of
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
-from explore.measured.alternatives import Machine
-from explore.measured.belief import Belief, Program
-from explore.measured.search import Expected, Found, MeasuredSearch, Round
+from explore.measured.alternatives import MachineAlternatives
+from explore.measured.belief import Belief, PredictionSubject
+from explore.measured.search import Expected, MeasuredDesign, MeasuredSearch, Round
 from explore.objective import Objective
 from workloads.network import Task
 from workloads.problem import Problem
@@ -35,7 +35,7 @@ LAYERS = tuple(Layer(task.problem, scale=2.0**-8) for task in TASKS)
 NAMES = [task.name for task in TASKS]
 
 
-def machine(dim: int) -> Machine:
+def machine(dim: int) -> MachineAlternatives:
     accelerator = load_accelerator("gemmini-default").replace(
         name=f"dim{dim}", dim=dim, scratchpad_kib=16, accumulator_kib=8
     )
@@ -43,7 +43,7 @@ def machine(dim: int) -> Machine:
         mapping_of(layer, choices(layer, accelerator, style="macro")[0].schedule, accelerator)
         for layer in LAYERS
     ]
-    found = Machine.of(accelerator, mappings, LAYERS, NAMES)
+    found = MachineAlternatives.of(accelerator, mappings, LAYERS, NAMES)
     assert found is not None
     return found
 
@@ -51,7 +51,7 @@ def machine(dim: int) -> Machine:
 class Truth:
     """Measurements that disagree with predictions by a factor of the schedule's own, and are the same each time."""
 
-    def __init__(self, machines: Sequence[Machine], wrong: frozenset[str] = frozenset()) -> None:
+    def __init__(self, machines: Sequence[MachineAlternatives], wrong: frozenset[str] = frozenset()) -> None:
         self.machines, self.wrong = machines, wrong
         self.asked: list[str] = []
 
@@ -79,7 +79,7 @@ def edp(costs: Sequence[Measurement]) -> float:
     return energy * 1e-6 * cycles
 
 
-def brute_force(machines: Sequence[Machine], truth: Truth) -> float:
+def brute_force(machines: Sequence[MachineAlternatives], truth: Truth) -> float:
     best = math.inf
     for one in machines:
         measured = [
@@ -91,7 +91,7 @@ def brute_force(machines: Sequence[Machine], truth: Truth) -> float:
 
 def run(
     budget: float, dims: Sequence[int] = (4, 8), **options: object
-) -> tuple[Found, MeasuredSearch, Truth, list[Round]]:
+) -> tuple[MeasuredDesign, MeasuredSearch, Truth, list[Round]]:
     machines = [machine(dim) for dim in dims]
     machines.sort(key=lambda one: predicted(one))
     truth = Truth(machines)
@@ -110,7 +110,7 @@ def run(
     return found, search, truth, rounds
 
 
-def predicted(one: Machine) -> float:
+def predicted(one: MachineAlternatives) -> float:
     energy = sum(task.count * ones[0].energy_pj for task, ones in zip(TASKS, one.found, strict=True))
     cycles = sum(task.count * ones[0].cycles for task, ones in zip(TASKS, one.found, strict=True))
     return energy * cycles
@@ -194,9 +194,9 @@ def test_bad_settings() -> None:
 def test_belief_is_the_conditional_of_a_normal_distribution() -> None:
     """Against the textbook formula on the full covariance, and a simulation of the parts."""
     programs = [
-        Program("loop_ws", machine, layer, log, 0.05)
+        PredictionSubject("loop_ws", machine, layer, log, 0.05)
         for machine, layer, log in (("m", "a", 0.0), ("m", "b", 0.1), ("n", "a", -0.1), ("n", "c", 0.0))
-    ] + [Program("explicit", "m", "a", 0.0, 0.2)]
+    ] + [PredictionSubject("explicit", "m", "a", 0.0, 0.2)]
     draw = np.random.default_rng(1)
     n = 400_000
     style = {s: draw.normal(0, 0.06, n) for s in ("loop_ws", "explicit")}
