@@ -85,9 +85,8 @@ def _app(program: str) -> Any:
     """What typer makes of all commands."""
     from typer.main import get_command
 
-    from baco.cli.checked import Commands
+    from baco.cli.checked import CommandGroup
     from baco.commands.bench import bench
-    from baco.commands.checked import CommandGroup
     from baco.commands.compare import compare
     from baco.commands.compile import compile_
     from baco.commands.completion import completion

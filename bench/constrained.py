@@ -14,10 +14,9 @@ import time
 from pathlib import Path
 
 from explore.constraints import Constraints, power_mw
-from explore.engine import SearchOutcome, run_exploration
 from explore.objective import Objective
 from explore.space import DesignSpace, load_space
-from explore.studies.engine import Outcome, run_exploration
+from explore.studies.engine import SearchOutcome, run_exploration
 from workloads.inputs.load import load_network
 from workloads.network import Workload
 

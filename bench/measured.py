@@ -12,7 +12,6 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from common.provenance import versions
 from common.text import markdown_text
-from explore.engine import run_exploration
 from explore.measured.search import MeasuredDesign
 from explore.measured.session import Watch, measure_study
 from explore.objective import Objective

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accel.isa import disassemble
-from accel.isa.legality.errors import MAIN_MEMORY, error_reason
+from accel.legality.errors import MAIN_MEMORY, error_reason
 from sim.elf import ElfProgram
 
 __all__ = ["describe"]

@@ -10,7 +10,7 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "Mark", "Memory", "Recording", "Simulation", "SimulationError", "Watchpoint"]
+__all__ = ["Job", "Limits", "MainMemory", "Mark", "Recording", "Simulation", "SimulationError", "Watchpoint"]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from baco.cli.checked import Commands, seed_option
+from baco.cli.checked import CommandGroup, seed_option
 from baco.commands.bench_paper import paper
-from baco.commands.checked import CommandGroup, seed_option
 from baco.commands.root import show_help_if_alone
 
 bench = CommandGroup()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.checked import CommandGroup, seed_option
+from baco.cli.checked import CommandGroup, seed_option
 from baco.commands.root import show_help_if_alone
 
 model = CommandGroup()

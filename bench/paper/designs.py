@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.paper.cache import Json, RecordCache
-from bench.paper.systems import DEFAULT, TOLERANCE, Found, best_candidate, equal_area
+from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
 from compiler.choice.choose import choose
 from compiler.layers.layer import Layer

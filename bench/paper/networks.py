@@ -135,7 +135,7 @@ def run_networks(
 
 
 def _by_reference(cache: RecordCache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
-    found: dict[str, Found] = {}
+    found: dict[str, SystemCost] = {}
     for system in (*EQUAL_AREA, *(FREE if network.name in FREE_NETWORKS else ())):
         subject = {
             "network": network.name,
@@ -287,8 +287,8 @@ def _measured_stages(
     samples: int,
     measuring: Measuring,
     note: Note,
-) -> dict[str, Found]:
-    found: dict[str, Found] = {}
+) -> dict[str, SystemCost]:
+    found: dict[str, SystemCost] = {}
     with MeasurementStore(measuring.store) as store:
         for stage in STAGES:
             design = cached_design(cache, layers, stage, model, samples)

@@ -92,7 +92,7 @@ def run_operators(
     return [Case(shape, costs) for shape, costs in zip(shapes, found, strict=True)]
 
 
-def _found(cache: RecordCache, system: str, shape: Shape, samples: int) -> Found:
+def _found(cache: RecordCache, system: str, shape: Shape, samples: int) -> SystemCost:
     """A system on a shape, from the cache if it is there."""
     subject = {"system": system, "problem": str(shape.problem), "samples": samples}
     task = Task(shape.kind, shape.problem, 1.0)

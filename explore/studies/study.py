@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
 from explore._json import Json, dump, load
-from explore._snapshot import pack_state, unpack_state
-from explore._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
@@ -51,7 +49,7 @@ from explore.serialize import (
     workload_from_json,
 )
 from explore.studies._snapshot import pack_state, unpack_state
-from explore.studies._store import CHECKPOINT_BYTES, STUDY, Store
+from explore.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from workloads.network import Task, Workload
 
 _T = TypeVar("_T")

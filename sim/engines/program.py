@@ -11,8 +11,8 @@ import numpy as np
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
 from common.scratch import scratch_folder
-from sim.job import Job, Limits, Memory, Recording, Simulation, Watchpoint
-from sim.run import run_job
+from sim.engines.run import run_job
+from sim.job import Job, Limits, MainMemory, Recording, Simulation, Watchpoint
 
 __all__ = ["RunnableBuffer", "RunnableProgram", "run_program"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from compiler.network.program import NetworkProgram
-from sim.job import Limits, Memory, Recording, Simulation, SimulationError, Watchpoint
+from sim.engines.program import run_program
+from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watchpoint
 from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
 

@@ -16,14 +16,13 @@ import pytest
 from common.errors import InfeasibleError, InputError, StorageError
 from explore.candidate import BatchSummary
 from explore.constraints import Constraints, NetworkConstraints
-from explore.engine import Budget, SearchOutcome, run_exploration
-from explore.infeasible import infeasible_error, nearest_details, violation
+from explore.cost.infeasible import infeasible_error, nearest_details, violation
 from explore.objective import Objective
 from explore.search import base
 from explore.search.base import BatchResult
 from explore.space import DesignSpace
 from explore.studies import engine
-from explore.studies.engine import Budget, Outcome, run_exploration
+from explore.studies.engine import Budget, SearchOutcome, run_exploration
 from explore.studies.study import FILE_NAME, Study
 from tests.explore.fake_searcher import FakeSearch
 from tests.explore.study_helpers import FAKE, content, small_space, small_workload

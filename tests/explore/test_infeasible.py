@@ -17,8 +17,6 @@ from explore.cost.infeasible import impossible
 from explore.cost.limits import limits_of
 from explore.cost.model import make_cost_model
 from explore.cost.rest import rest_in_space
-from explore.engine import FILE_NAME, SearchOutcome, run_exploration
-from explore.infeasible import impossible
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.report.study_report import report_data
@@ -26,7 +24,7 @@ from explore.report.summary import summary
 from explore.search.base import SearchSetup, make_searcher
 from explore.shortfall import check_feasible
 from explore.space import DesignSpace, load_space
-from explore.studies.engine import FILE_NAME, Outcome, run_exploration
+from explore.studies.engine import FILE_NAME, SearchOutcome, run_exploration
 from explore.studies.study import Study
 from workloads.inputs.load import load_network
 from workloads.network import Workload

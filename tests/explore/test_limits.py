@@ -19,6 +19,8 @@ from compiler.schedules.text import parse_layer
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.constraints import Constraints
 from explore.cost import limits
+from explore.cost.genome import ProblemSet, count
+from explore.cost.infeasible import impossible
 from explore.cost.limits import LeastCosts, limits_of, touched
 from explore.cost.model import make_cost_model
 from explore.cost.proof import BOUND, PHASE

@@ -16,8 +16,8 @@ from common.errors import InputError
 from compiler.codegen.program import Buffer, Program, build_program
 from compiler.ir.emit import Emitter
 from sim.engines.external import load_for
+from sim.engines.run import run_job
 from sim.job import Job, Watchpoint
-from sim.run import run_job
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 LABELS = ["inside", "at_load", "at_fence", "after"]
