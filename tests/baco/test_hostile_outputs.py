@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hostile import ODD_NAMES, processor_seconds
 
 from baco.display.console import FitConsole
 from baco.main import run
 from common.figure import figure_bytes, figure_text
+from tests.baco.hostile import ODD_NAMES, processor_seconds
 from workloads.inputs.tables import COLUMNS
 
 #: Bytes of a file's name: not UTF-8, a line break, a sequence for terminals, a mark of direction.

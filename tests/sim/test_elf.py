@@ -5,14 +5,14 @@ import struct
 from pathlib import Path
 
 import pytest
-from elf_builder import BASE, GOOD, elf_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from riscv_programs import compile_program
 
 from accel.elf_note import note_bytes, read_note
 from common.errors import InputError
 from sim.elf import ElfProgram, Segment, load_elf
+from tests.sim.elf_builder import BASE, GOOD, elf_bytes
+from tests.sim.riscv_programs import compile_program
 
 SIZE = 1 << 20
 
