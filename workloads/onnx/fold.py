@@ -204,7 +204,7 @@ def _evaluate(
             return np.asarray(math.prod(shape)) if math.prod(shape) < 2**62 else None
         end = _integer(attributes, "end", len(shape))
         return np.asarray(shape[_integer(attributes, "start", 0) : end], dtype=np.int64)
-    if node.op_type == "FoldedTensor" and "value" in attributes:
+    if node.op_type == "Constant" and "value" in attributes:
         return stored_value(attributes["value"].t)
     if node.op_type not in EVALUATE or not names or len(names) < len(node.input):
         return None

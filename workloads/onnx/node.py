@@ -57,7 +57,7 @@ class OnnxNode:
             return False
         value: np.ndarray | None = None
         shape: tuple[int, ...] | None = None
-        if node.op_type == "FoldedTensor" and "value" in self._attributes:
+        if node.op_type == "Constant" and "value" in self._attributes:
             tensor = self._attributes["value"].t
             shape = tensor_shape(self.model.path, self.name, tensor.dims)
             value = stored_value(tensor)
@@ -70,7 +70,7 @@ class OnnxNode:
             roots = self.constants[sources[0]].roots if sources else ()
         elif node.op_type in ("Shape", "Size"):
             roots = ()
-        elif node.op_type == "FoldedTensor" and shape is not None:
+        elif node.op_type == "Constant" and shape is not None:
             roots = roots_of(node.output[0], self._attributes["value"].t.data_type, shape)
         for output in node.output:
             known: tuple[int, ...] | None = self.model.shapes.get(output, shape)

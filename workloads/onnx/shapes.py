@@ -56,7 +56,7 @@ def infer_shapes(
         value = evaluate(node, shapes, known) if len(node.output) == 1 else None
         if value is not None and value.size <= SMALL:
             output = node.output[0]
-            if node.op_type == "FoldedTensor":
+            if node.op_type == "Constant":
                 kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
                 roots[output] = roots_of(output, kind, value.shape)
             elif node.op_type in ("Shape", "Size"):
@@ -90,7 +90,7 @@ def infer_shapes(
 def _set_constant(node: onnx.NodeProto, value: np.ndarray) -> None:
     """Turn a node whose result is known into a constant."""
     tensor = onnx.numpy_helper.from_array(np.array(value, order="C"))
-    node.CopyFrom(onnx.helper.make_node("FoldedTensor", [], list(node.output), name=node.name, value=tensor))
+    node.CopyFrom(onnx.helper.make_node("Constant", [], list(node.output), name=node.name, value=tensor))
 
 
 def _infer_node(
