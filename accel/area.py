@@ -10,7 +10,7 @@ The law is a sum of three parts, each of which the published data determine sepa
 `area.json`. A scratchpad of fewer than 64 rows takes the room of one with 64 (so the memory generator behind
 the data has it). No slope is negative, and accumulator(E)/E never rises, so that the area never falls when
 any argument grows, even as a larger array spreads the same accumulator over more columns. Beyond the data
-(above 2 MiB) the last slopes continue. `python -m accel.fit_area PATH` refits the coefficients.
+(above 2 MiB) the last slopes continue. `python -m bench.fit.area PATH` refits the coefficients.
 
 The published areas vary in these three values only. What else a configuration decides enters as a difference
 to the reference, which has the defaults everywhere else, so that the reference keeps the area of the law:

@@ -1,7 +1,7 @@
 """What an accelerator consists of as a law of its configuration: registers, multipliers, adders, multiplexers.
 
-The counts that `accel.structure` takes from Yosys, without running it: each is a linear combination of the
-`terms` below, whose coefficients `accel.fit_structure` fits to Yosys' counts of many configurations. Terms are
+The counts that `accel.verilog.structure` takes from Yosys, without running it: each is a linear combination of the
+`terms` below, whose coefficients `bench.fit.structure` fits to Yosys' counts of many configurations. Terms are
 what the modules are made of (elements of the array, lanes, entries of queues, ...), so the law also holds far
 beyond the small arrays it is fitted to. SRAM is left out: its bits are the capacities. So are the widths of
 row addresses, which follow from the capacities. An array of a single tile has a few multiplexers fewer.

@@ -42,7 +42,7 @@ zeros = PRIMITIVES["zeros"]
 def _execute(launch: BoundLaunch) -> Simulation:
     """Compiles a launch, runs it on a simulator, and writes the results into the user's arrays."""
     from compiler.language.compile import buffer_names, compile_launch
-    from sim.program import run_program
+    from sim.engines.program import run_program
 
     program = compile_launch(launch, launch.options.machine())
     memories = dict(zip(buffer_names(launch), (buffer.memory for buffer in launch.buffers), strict=True))

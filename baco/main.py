@@ -11,7 +11,7 @@ import tempfile
 import traceback
 from typing import Any
 
-from baco.startup import shadow_message
+from baco.cli.startup import shadow_message
 
 #: Exit codes: a mistake the user can mend, a mistake of ours, an interruption (as shells report it).
 USER_ERROR, INTERNAL_ERROR, INTERRUPTED = 2, 1, 130
@@ -85,8 +85,8 @@ def _app(program: str) -> Any:
     """What typer makes of all commands."""
     from typer.main import get_command
 
+    from baco.cli.checked import CommandGroup
     from baco.commands.bench import bench
-    from baco.commands.checked import Commands
     from baco.commands.compare import compare
     from baco.commands.compile import compile_
     from baco.commands.completion import completion
@@ -108,7 +108,7 @@ def _app(program: str) -> Any:
     from baco.commands.trace import trace
     from baco.commands.validate import validate
 
-    app = Commands(
+    app = CommandGroup(
         name=program,
         add_completion=False,
         pretty_exceptions_enable=False,

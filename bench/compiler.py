@@ -24,16 +24,16 @@ from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import Schedule
 from compiler.styles import Operands, emit_layer, workspaces
-from sim.job import Memory, Simulation
-from sim.program import run_program
+from sim.engines.program import run_program
+from sim.job import MainMemory, Simulation
 
-__all__ = ["Measured", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
+__all__ = ["MeasuredProgram", "Row", "bench_compiler", "layer_program", "report_text", "write_report"]
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredProgram:
     """One program on the RTL.
 
     Attributes:
@@ -71,8 +71,8 @@ class Row:
     macs: int
     array_bound: int
     memory_bound: float
-    ours: Measured
-    heuristic: Measured | None
+    ours: MeasuredProgram
+    heuristic: MeasuredProgram | None
     heuristic_reason: str = ""
 
     @property
@@ -96,7 +96,7 @@ def bench_compiler(
     sets: Sequence[str] = ("resnet50", "gemm"),
     *,
     only: str | None = None,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     progress: Progress = lambda _: None,
 ) -> dict[str, Any]:
     """Compile and run every layer of the sets twice: as the compiler chooses, and as Gemmini's default tiling says.
@@ -187,7 +187,7 @@ def _bytes(random: np.random.Generator, count: int) -> np.ndarray[Any, np.dtype[
 
 
 def _row(
-    named: NamedLayer, accelerator: Accelerator, memory: Memory | None, progress: Progress
+    named: NamedLayer, accelerator: Accelerator, memory: MainMemory | None, progress: Progress
 ) -> tuple[Row, dict[str, str]]:
     layer = named.layer
     best = bound(layer, accelerator)
@@ -220,9 +220,9 @@ def _measure(
     layer: Layer,
     schedule: Schedule | None,
     accelerator: Accelerator,
-    memory: Memory | None,
+    memory: MainMemory | None,
     progress: Progress,
-) -> tuple[Measured, Simulation]:
+) -> tuple[MeasuredProgram, Simulation]:
     start = time.perf_counter()
     schedule = schedule or choose(layer, accelerator)
     program = layer_program(layer, schedule, accelerator)
@@ -237,7 +237,7 @@ def _measure(
         )
     moved = (result.dram_read_bytes or 0) + (result.dram_write_bytes or 0)
     counters = result.counters
-    measured = Measured(
+    measured = MeasuredProgram(
         schedule=str(schedule),
         cycles=result.cycles,
         compile_seconds=seconds,

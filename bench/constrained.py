@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 from explore.constraints import Constraints, power_mw
-from explore.engine import Outcome, run_exploration
 from explore.objective import Objective
 from explore.space import DesignSpace, load_space
-from workloads.load import load_network
+from explore.studies.engine import SearchOutcome, run_exploration
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 #: Networks, and the space of each.
@@ -32,7 +32,7 @@ CASES = (
 _ROOM = 1.05
 
 
-def binding(free: Outcome) -> Constraints:
+def binding(free: SearchOutcome) -> Constraints:
     """Bounds on power and latency that some design of a front satisfies, but not the best one."""
     best, clock = free.best, free.best.accelerator.clock_mhz
     others = [one for one in free.front if power_mw(one.cost, clock) < 0.85 * power_mw(best.cost, clock)]
@@ -43,7 +43,7 @@ def binding(free: Outcome) -> Constraints:
     )
 
 
-def timed(workload: Workload, space: DesignSpace, samples: int, seed: int) -> tuple[float, Outcome]:
+def timed(workload: Workload, space: DesignSpace, samples: int, seed: int) -> tuple[float, SearchOutcome]:
     """Processor seconds of a search, without a proof, and its outcome. Raises as `run_exploration`."""
     with tempfile.TemporaryDirectory() as folder:
         begun = time.process_time()

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.runs import Run
+from bench.runs import SearchRun
 from common.figure import drawing, figure_bytes, figure_text, new_figure
 
 
 @drawing()
-def figure(runs: Sequence[Run], kind: str) -> bytes:
+def figure(runs: Sequence[SearchRun], kind: str) -> bytes:
     """Best EDP against samples and seconds, a row a network and space, a line a searcher (geometric mean over
     seeds, range shaded), as `png` or `svg`."""
     places = list(dict.fromkeys((run.key.space, run.key.network) for run in runs))
@@ -37,7 +37,7 @@ def figure(runs: Sequence[Run], kind: str) -> bytes:
     return figure_bytes(chart, kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
 
 
-def _line(ax: object, runs: Sequence[Run], axis: int, label: str, color: str) -> None:
+def _line(ax: object, runs: Sequence[SearchRun], axis: int, label: str, color: str) -> None:
     """One searcher against samples (axis 0) or seconds (1)."""
     if not runs:
         return

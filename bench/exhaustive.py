@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from explore.cost.reference import latency_terms, total_energy
-from explore.cost.tiles import Floats, Ints, Point
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,
@@ -28,6 +26,8 @@ from explore.genome import (
     count,
     needs,
 )
+from explore.cost.reference import latency_terms, total_energy
+from explore.cost.tiles import Floats, Ints, Point
 from explore.space import DesignSpace
 from workloads.problem import Problem
 

@@ -12,13 +12,13 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from common.provenance import versions
 from common.text import markdown_text
-from explore.engine import run_exploration
-from explore.measured.search import Found
+from explore.measured.search import MeasuredDesign
 from explore.measured.session import Watch, measure_study
 from explore.objective import Objective
 from explore.space import load_space
-from explore.study import FILE_NAME
-from workloads.load import load_network
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 __all__ = ["NETWORKS", "LoopRow", "bench_loop", "report_text"]
@@ -136,7 +136,7 @@ def bench_loop(
     return result
 
 
-def _machine(found: Found) -> tuple[int, int, int]:
+def _machine(found: MeasuredDesign) -> tuple[int, int, int]:
     one = found.accelerator
     return one.dim, one.scratchpad_kib, one.accumulator_kib
 

@@ -16,10 +16,10 @@ import torch
 from accel.energy import EnergyTable
 from common.errors import InputError, did_you_mean
 from compiler.mapping.batch import MappingBatch, ProblemBatch
+from explore.cost.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from explore.cost.reference import access_counts, latency_terms, total_energy
-from explore.genome import COLUMNS, ROWS, T1, T2, T3, ProblemSet
 from explore.search.exact_factors import ExactMappings
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 #: Layers that the random mappings are of, and the machine whose array bounds their spatial factors.
 NETWORKS = ("resnet50", "bert_base")

@@ -22,7 +22,7 @@ from explore.cost.tiles import Point
 from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.space import DesignSpace, load_space
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Task
 from workloads.problem import Problem
 

@@ -19,7 +19,7 @@ from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.serialize import task_to_json
 from explore.space import load_space
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RunKey:
 
 
 @dataclass(frozen=True)
-class Run:
+class SearchRun:
     """What happened.
 
     Attributes:
@@ -96,7 +96,7 @@ def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
     return folder / f"{slug}_{stable_hash(content)}.json"
 
 
-def execute(key: RunKey, folder: Path) -> Run:
+def execute(key: RunKey, folder: Path) -> SearchRun:
     """Run on one thread and save, unless a finished run is already there. Raises as the searcher does."""
     setup = setup_of(key)
     path = run_path(folder, key, setup)
@@ -116,7 +116,7 @@ def execute(key: RunKey, folder: Path) -> Run:
             for candidate in sorted(result.candidates, key=lambda c: c.samples):
                 if not curve or candidate.objective < curve[-1][2]:
                     curve.append((candidate.samples, clock, candidate.objective))
-        run = Run(key, len(setup.tasks), evaluations, time.perf_counter() - begin, tuple(curve))
+        run = SearchRun(key, len(setup.tasks), evaluations, time.perf_counter() - begin, tuple(curve))
     finally:
         torch.set_num_threads(before)
     record = {**vars(run), "key": vars(key)}
@@ -124,12 +124,14 @@ def execute(key: RunKey, folder: Path) -> Run:
     return run
 
 
-def load(path: Path, key: RunKey) -> Run:
+def load(path: Path, key: RunKey) -> SearchRun:
     """A finished run. Raises InputError when the file is damaged."""
     try:
         record: dict[str, Any] = json.loads(read_input_text(path))
         curve = tuple((int(a), float(b), float(c)) for a, b, c in record["curve"])
-        return Run(key, int(record["tasks"]), int(record["evaluations"]), float(record["seconds"]), curve)
+        return SearchRun(
+            key, int(record["tasks"]), int(record["evaluations"]), float(record["seconds"]), curve
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"this is not a finished run: {error}", location=Location(str(path)), hint="delete the file"

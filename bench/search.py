@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.curves import figure
-from bench.runs import Run, RunKey, execute, setup_of
+from bench.runs import RunKey, SearchRun, execute, setup_of
 from common.errors import BacoError, InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.processes import python_children
@@ -35,7 +35,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SearcherComparison:
     """One searcher against the main one, on one network in one space.
 
     Attributes:
@@ -67,7 +67,7 @@ class SearchBench:
 
     samples: int
     seeds: tuple[int, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[SearcherComparison, ...]
     ratios: dict[tuple[str, str], float | None]
     evaluations: dict[tuple[str, str], float | None]
     out: str
@@ -111,7 +111,7 @@ class SearchBench:
         return "\n".join([*lines, f"runs, tables and figures: {one_line(self.out)}"])
 
 
-def _cell(c: Comparison) -> str:
+def _cell(c: SearcherComparison) -> str:
     edp = "nothing found" if c.edp is None else f"{c.edp:.3e}"
     return f"{edp} {c.seconds:5.1f} s"
 
@@ -176,10 +176,12 @@ def bench_search(
     return result
 
 
-def _run_all(keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress | None) -> dict[RunKey, Run]:
-    runs: dict[RunKey, Run] = {}
+def _run_all(
+    keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress | None
+) -> dict[RunKey, SearchRun]:
+    runs: dict[RunKey, SearchRun] = {}
 
-    def note(run: Run) -> None:
+    def note(run: SearchRun) -> None:
         runs[run.key] = run
         if progress is not None:
             edp = "no feasible design" if run.final is None else f"{run.final:.4e} µJ·cycles"
@@ -222,9 +224,9 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
     return math.exp(sum(known) / len(known)) if known and len(known) == len(logs) else None
 
 
-def compare(runs: Sequence[Run], out: str) -> SearchBench:
-    """Compare runs of the same budget; see `Comparison`."""
-    groups: dict[tuple[str, str], dict[str, list[Run]]] = {}
+def compare(runs: Sequence[SearchRun], out: str) -> SearchBench:
+    """Compare runs of the same budget; see `SearcherComparison`."""
+    groups: dict[tuple[str, str], dict[str, list[SearchRun]]] = {}
     for run in runs:
         groups.setdefault((run.key.space, run.key.network), {}).setdefault(run.key.searcher, []).append(run)
     found = []
@@ -237,7 +239,7 @@ def compare(runs: Sequence[Run], out: str) -> SearchBench:
             shares = [_share(main.get(run.key.seed), run) for run in own]
             seconds = sum(run.seconds for run in own) / len(own)
             share = geometric_mean(shares) if searcher != MAIN else None
-            found.append(Comparison(space, network, searcher, edp, seconds, ratio, share))
+            found.append(SearcherComparison(space, network, searcher, edp, seconds, ratio, share))
     pairs = list(dict.fromkeys((c.space, c.searcher) for c in found))
     means: list[dict[tuple[str, str], float | None]] = [
         {
@@ -250,7 +252,7 @@ def compare(runs: Sequence[Run], out: str) -> SearchBench:
     return SearchBench(runs[0].key.samples, seeds, tuple(found), means[0], means[1], out)
 
 
-def _share(main: Run | None, other: Run) -> float | None:
+def _share(main: SearchRun | None, other: SearchRun) -> float | None:
     """Evaluations that `main` needs to reach the other's final EDP, over those that the other spent."""
     if main is None or other.final is None or not other.evaluations:
         return None
@@ -264,7 +266,7 @@ def log_points(low: float, high: float) -> list[float]:
     return [low * (high / low) ** (i / steps) for i in range(steps)] + [high]
 
 
-def _curve_points(run: Run) -> Iterator[tuple[str, float, float]]:
+def _curve_points(run: SearchRun) -> Iterator[tuple[str, float, float]]:
     """(axis, place, best EDP) of a run at log-spaced samples and seconds, from its first design on."""
     for samples in log_points(1, run.key.samples):
         edp = run.best_at(round(samples) * run.tasks)
@@ -276,7 +278,7 @@ def _curve_points(run: Run) -> Iterator[tuple[str, float, float]]:
             yield "seconds", seconds, edp
 
 
-def _curves_csv(runs: Sequence[Run]) -> str:
+def _curves_csv(runs: Sequence[SearchRun]) -> str:
     rows: list[Sequence[object]] = [["space", "network", "searcher", "seed", "axis", "at", "edp_uj_cycles"]]
     for run in runs:
         for axis, at, edp in _curve_points(run):
@@ -286,5 +288,5 @@ def _curves_csv(runs: Sequence[Run]) -> str:
 
 
 def _comparisons_csv(result: SearchBench) -> str:
-    names = [*Comparison.__dataclass_fields__]
+    names = [*SearcherComparison.__dataclass_fields__]
     return csv_text([names, *([getattr(one, name) for name in names] for one in result.comparisons)])

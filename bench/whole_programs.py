@@ -12,14 +12,14 @@ from typing import Any
 from accel.presets import load_accelerator
 from common.errors import BacoError
 from common.files import atomic_write, output_folder
-from explore.engine import run_exploration
 from explore.objective import Objective
 from explore.space import load_space
-from explore.study import FILE_NAME
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME
 from explore.validate.result import ValidatedDesign
-from explore.validate.run import Progress, ValidationOptions
+from explore.validate.run import ValidationOptions, ValidationProgress
 from explore.validate.session import validate_file
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Workload
 
 __all__ = ["NETWORKS", "ProgramRow", "program_cost", "whole_programs", "whole_programs_table"]
@@ -53,7 +53,12 @@ class ProgramRow:
 
 
 def whole_programs(
-    networks: Sequence[str], *, samples: int, seeds: int, out: Path, progress: Progress | None = None
+    networks: Sequence[str],
+    *,
+    samples: int,
+    seeds: int,
+    out: Path,
+    progress: ValidationProgress | None = None,
 ) -> list[dict[str, Any]]:
     """Search for each network and seed, run whole programs on the RTL, every operator compared; a row a network.
 

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class SetupRecord(TypedDict):
-    """What determines a study's result, budget and versions apart (see `explore.engine.describe_setup`).
+    """What determines a study's result, budget and versions apart (see `explore.studies.engine.describe_setup`).
 
     `rest` is what programs do beside the tasks (`explore.rest.RestOfPrograms`); None where costs are of the tasks alone.
     """

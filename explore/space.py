@@ -21,7 +21,7 @@ from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import Constraints
 from explore.hardware import Bools, HardwarePoints, Ints, legal_bank, member
-from explore.space_file import MAX_KIB, SEARCHED, Flow, Range, Rules, SpaceFile, WeightedNetwork
+from explore.space_file import MAX_KIB, SEARCHED, Flow, Rules, SearchRange, SpaceFile, WeightedNetwork
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"
 _BANK_RULE = "gemmini rules want the rows of a bank to be a power of two and a multiple of dim"
@@ -314,8 +314,8 @@ def _check_base(space: DesignSpace) -> None:
         )
 
 
-def _values(choice: list[int] | Range) -> tuple[int, ...]:
-    return choice.values if isinstance(choice, Range) else tuple(sorted(set(choice)))
+def _values(choice: list[int] | SearchRange) -> tuple[int, ...]:
+    return choice.values if isinstance(choice, SearchRange) else tuple(sorted(set(choice)))
 
 
 def _beside(folder: Path | None, spec: str) -> str:
@@ -359,13 +359,13 @@ def _keep_legal(space: DesignSpace, file: SpaceFile) -> DesignSpace:
 def _refuse(
     space: DesignSpace,
     name: str,
-    given: list[int] | Range,
+    given: list[int] | SearchRange,
     legal: list[int],
     known: list[int],
     why: str,
 ) -> None:
     """Raise for an illegal entry of a list, or a range without a legal value, naming the nearest."""
-    if isinstance(given, Range):
+    if isinstance(given, SearchRange):
         if not legal:
             ends = (given.min, given.max)
             near = min(known, key=lambda v: min(abs(v - e) for e in ends)) if known else None
@@ -428,7 +428,7 @@ def _choices_text(values: tuple[int, ...]) -> str:
     """The shortest of a list and a range."""
     first, last, step = values[0], values[-1], values[1] - values[0] if len(values) > 1 else 1
     if len(values) > 3 and first & (first - 1) == 0:
-        powers = Range(min=first, max=last, powers_of=2)
+        powers = SearchRange(min=first, max=last, powers_of=2)
         if powers.values == values:
             return json.dumps(powers.model_dump(exclude_none=True))
     if len(values) > 3 and tuple(range(first, last + 1, step)) == values:

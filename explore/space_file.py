@@ -23,7 +23,7 @@ MAX_KIB = 1 << 16
 SEARCHED = ("dim", "scratchpad_kib", "accumulator_kib", "dataflow")
 
 
-class Range(BaseModel):
+class SearchRange(BaseModel):
     """All values from `min` to `max`: every `step`-th counted from `min`, or the powers of `powers_of`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,7 +34,7 @@ class Range(BaseModel):
     powers_of: int | None = Field(None, ge=2, le=16)
 
     @model_validator(mode="after")
-    def _check(self) -> Range:
+    def _check(self) -> SearchRange:
         if self.max < self.min:
             raise ValueError(f"the range is empty: max {self.max} is less than min {self.min}")
         if self.step is not None and self.powers_of is not None:
@@ -62,7 +62,7 @@ Side = Annotated[int, Field(ge=2, le=128)]
 Kib = Annotated[int, Field(ge=1, le=MAX_KIB)]
 
 
-class SideRange(Range):
+class SideRange(SearchRange):
     """A range of array sides."""
 
     min: int = Field(ge=2, le=128)
@@ -98,10 +98,10 @@ class SpaceFile(BaseModel):
     dim: Annotated[list[Side], Field(min_length=1, max_length=127)] | SideRange = Field(
         description="Array sides: a list, or a range (of which only legal sides are kept)."
     )
-    scratchpad_kib: Annotated[list[Kib], Field(min_length=1, max_length=10_000)] | Range = Field(
+    scratchpad_kib: Annotated[list[Kib], Field(min_length=1, max_length=10_000)] | SearchRange = Field(
         description="Scratchpad capacities in KiB: a list, or a range (of which only legal ones are kept)."
     )
-    accumulator_kib: Annotated[list[Kib], Field(min_length=1, max_length=10_000)] | Range = Field(
+    accumulator_kib: Annotated[list[Kib], Field(min_length=1, max_length=10_000)] | SearchRange = Field(
         description="Accumulator capacities in KiB: a list, or a range (of which only legal ones are kept)."
     )
     dataflows: Annotated[list[Flow], Field(min_length=1, max_length=2)] = Field(

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from accel.isa.legality.cpp import cpp_sources
+from accel.legality.cpp import cpp_sources
 from common.cache import Cache
 from common.errors import BacoError, Location, StorageError
 from common.provenance import stable_hash

@@ -18,7 +18,7 @@ from accel.elf_note import SECTION, read_note
 from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
 
-__all__ = ["Program", "Segment", "load_elf", "symbol_range"]
+__all__ = ["ElfProgram", "Segment", "load_elf", "symbol_range"]
 
 _LIMIT_BYTES = 1 << 30
 #: Real programs have a few segments, some thousand symbols and notes of some dozen bytes.
@@ -41,7 +41,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Program:
+class ElfProgram:
     """A program ready to run.
 
     Attributes:
@@ -67,7 +67,7 @@ class Program:
                 yield segment.data
 
 
-def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> Program:
+def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> ElfProgram:
     """Read and check an executable.
 
     Raises InputError, naming the file, unless it is a statically linked 64-bit little-endian RISC-V executable whose
@@ -99,7 +99,7 @@ def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> Progra
         raise InputError(
             f"the entry point {entry:#x} is not in executable memory", location=here, hint=_BUILD_HINT
         )
-    return Program(
+    return ElfProgram(
         str(path), entry, segments, _tohost(symbols, here), symbols.get("fromhost", 0), config_hash
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from accel.isa import disassemble
-from accel.isa.legality.errors import MAIN_MEMORY, error_reason
-from sim.elf import Program
+from accel.legality.errors import MAIN_MEMORY, error_reason
+from sim.elf import ElfProgram
 
 __all__ = ["describe"]
 
@@ -22,7 +22,7 @@ _REFUSED_HINT = "`baco isa COMMAND` lists the rules of a command"
 _OUTSIDE_HINT = "check its addresses, strides and sizes; --memory-mib enlarges memory"
 
 
-def describe(record: dict[str, Any], program: Program | None) -> tuple[str, list[str], str | None]:
+def describe(record: dict[str, Any], program: ElfProgram | None) -> tuple[str, list[str], str | None]:
     """Message, further lines and hint for a simulator's record with a `failure`."""
     failure = record["failure"]
     kind = failure["kind"]

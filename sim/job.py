@@ -10,11 +10,11 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "Mark", "Memory", "Recording", "Simulation", "SimulationError", "Watch"]
+__all__ = ["Job", "Limits", "MainMemory", "Mark", "Recording", "Simulation", "SimulationError", "Watchpoint"]
 
 
 @dataclass(frozen=True)
-class Memory:
+class MainMemory:
     """Main memory.
 
     Attributes:
@@ -69,7 +69,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watchpoint:
     """An instruction of the program at which the simulation notes what it has counted so far; no cycle changes by it.
 
     Attributes:
@@ -90,7 +90,7 @@ class Mark:
         cycle: in which it began; the functional engine counts the host core's cycles.
         counters, activity: as in `Simulation`, up to this cycle, with `instructions`, `dram_read_bytes` and
             `dram_write_bytes` among the counters.
-        copies: of the ranges that `Watch` asks for.
+        copies: of the ranges that `Watchpoint` asks for.
     """
 
     address: int
@@ -121,12 +121,12 @@ class Job:
     accelerator: Accelerator
     program: Path | None = None
     stream: Path | None = None
-    memory: Memory = field(default_factory=Memory)
+    memory: MainMemory = field(default_factory=MainMemory)
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
     images: tuple[tuple[int, bytes], ...] = ()
     dumps: tuple[tuple[int, int], ...] = ()
-    watches: tuple[Watch, ...] = ()
+    watches: tuple[Watchpoint, ...] = ()
     tools: str | None = None
     simulator: Path | None = None
     engine_arguments: tuple[str, ...] = ()

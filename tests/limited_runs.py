@@ -27,12 +27,12 @@ MOST_BYTES, MOST_SECONDS = 2 << 30, 10
 _PATIENCE_S = 120
 _KEPT_CHARACTERS = 20_000
 _IMPORTS = (
-    *("baco.main", "baco.commands.compile_input", "baco.commands.network_input", "baco.commands.ir_input"),
-    *("baco.commands.kernel_input", "baco.commands.lowering", "baco.commands.opt", "baco.commands.networks"),
+    *("baco.main", "baco.cli.compile_input", "baco.cli.network_input", "baco.cli.ir_input"),
+    *("baco.cli.kernel_input", "baco.cli.lowering", "baco.commands.opt", "baco.commands.networks"),
     *("baco.language", "compiler.dialects.context", "compiler.codegen.program", "compiler.styles.program"),
     *("compiler.choice.choose", "compiler.passes.linalg_to_instgem"),
     *("compiler.network.program", "compiler.network.quantise", "compiler.network.reference"),
-    *("onnx", "onnx.shape_inference", "workloads.load", "workloads.onnx_load", "workloads.networks"),
+    *("onnx", "onnx.shape_inference", "workloads.inputs.load", "workloads.onnx.load", "workloads.networks"),
     *("xdsl.dialects.llvm", "xdsl.dialects.linalg", "xdsl.dialects.scf", "xdsl.dialects.memref"),
 )
 

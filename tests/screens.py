@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image
 
 from explore.report.page import page_html
-from explore.study_report import report_data
+from explore.report.study_report import report_data
 from sim.trace import draw_html, read_log
 from tests.browser import Browser, Look, find_browser
 

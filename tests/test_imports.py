@@ -101,6 +101,6 @@ def test_every_package_has_a_place_in_the_order(name: str) -> None:
 
 
 def test_the_start_up_check_knows_every_package() -> None:
-    from baco.startup import PACKAGES
+    from baco.cli.startup import PACKAGES
 
     assert set(PACKAGES) == {name for name in ORDER if (ROOT / name / "__init__.py").exists()}

@@ -109,6 +109,10 @@ class Unsupported:
         return f"{self.operator} ({self.node})" + (f": {self.reason}" if self.reason else "")
 
 
+class UnsupportedNodeError(Exception):
+    """A node of an imported model without a cost here; the text says why. Importers make it an `Unsupported`."""
+
+
 @dataclass(frozen=True)
 class Network:
     """A graph in topological order.
@@ -121,7 +125,7 @@ class Network:
         source: the file or the built-in definition it came from.
         blocks: the repeated parts, inner ones before those around them (`workloads.expand` unrolls them).
         outputs: tensors for the outside; empty if not known, then those that nothing reads.
-        spec: what `workloads.load.load_network` was given; empty for networks from elsewhere.
+        spec: what `workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
     """
 
     name: str

@@ -15,7 +15,6 @@ from accel.isa.coding import (
 )
 from accel.isa.command import Command, CommandType, Field
 from accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
-from accel.isa.document import command_reference, reference, verilog_constants, verilog_header
 from accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction, rocc_instruction
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "LocalAddress",
     "RoccInstruction",
     "command_named",
-    "command_reference",
     "command_type",
     "decode",
     "disassemble",
@@ -41,8 +39,5 @@ __all__ = [
     "float32_value",
     "is_garbage",
     "local_address_bits",
-    "reference",
     "rocc_instruction",
-    "verilog_constants",
-    "verilog_header",
 ]

@@ -1,4 +1,4 @@
-// Whether a LOOP_CONV_WS is legal: the rules of accel/isa/legality, in their order.
+// Whether a LOOP_CONV_WS is legal: the rules of accel/legality, in their order.
 //
 // A loop is begun before all of its sizes are known (baco_loop_conv_setup computes them one by one) and before the loop
 // ahead of it has issued all its commands; so until the verdict is there what comes out of it is on trial. The verdict is

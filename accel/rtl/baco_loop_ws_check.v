@@ -1,4 +1,4 @@
-// Whether a LOOP_WS, or a command of its configuration, is legal: the rules of accel/isa/legality, in their order.
+// Whether a LOOP_WS, or a command of its configuration, is legal: the rules of accel/legality, in their order.
 //
 // Sizes are multiplied as soon as the bounds are known, by one multiplier in three cycles. A run that comes sooner waits.
 module baco_loop_ws_check #(

@@ -2,7 +2,7 @@
 // that is read or written. Keeps the copies of the configuration that this takes (strides, transposes, pooling), in
 // program order, and tells the unrollers what they must know of it before they run a macro.
 //
-// Which error a command has, and which of several, is what accel/isa/legality says; the checks here are in its order.
+// Which error a command has, and which of several, is what accel/legality says; the checks here are in its order.
 //
 // Ranges are exact for whole commands or larger: block strides, pixel repeats (which reach below the destination),
 // transposed operands (whose stored rows are the logical columns) and pooled stores (the whole unpooled tile). An operand

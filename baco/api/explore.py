@@ -15,9 +15,9 @@ from common.numbers import real_number
 
 if TYPE_CHECKING:
     from baco.api.result import Result
-    from explore.engine import Progress
     from explore.objective import Objective
     from explore.space import DesignSpace
+    from explore.studies.engine import Progress
     from workloads.network import Workload
 
 __all__ = ["OUTPUT_ROOT", "PreparedSearch", "default_folder", "explore", "prepared_search"]
@@ -54,9 +54,9 @@ class PreparedSearch:
     resume: bool
 
     def run(self, progress: Progress | None = None, command: str | None = None) -> Result:
-        """Search. Raises what `explore.engine.run_exploration` raises."""
+        """Search. Raises what `explore.studies.engine.run_exploration` raises."""
         from baco.api.result import Result
-        from explore.engine import run_exploration
+        from explore.studies.engine import run_exploration
 
         if progress is not None:
             for one in self.workload.networks:
@@ -89,8 +89,8 @@ class PreparedSearch:
 
     def _write_nearest(self) -> bool:
         """Where no design is feasible: write the report of the nearest ones, if the search got as far as that."""
-        from explore.study import FILE_NAME
-        from explore.study_report import write_study_report
+        from explore.report.study_report import write_study_report
+        from explore.studies.study import FILE_NAME
 
         if not (self.folder / FILE_NAME).exists():
             return False
@@ -149,7 +149,7 @@ def explore(
         InfeasibleError: no design satisfies the constraints; names the binding one.
         StorageError: a study is in `out` already, or it cannot be written.
     """
-    from baco.progress import shown
+    from baco.display.progress import shown
 
     made = prepared_search(
         network,
@@ -245,7 +245,7 @@ def _space(space: str | Path | DesignSpace, constraints: Mapping[str, float]) ->
 
 def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
     """The networks asked for, else those that the space names."""
-    from workloads.load import network_names
+    from workloads.inputs.load import network_names
 
     if source is None or (isinstance(source, list) and not source):
         entries = space.networks
@@ -266,7 +266,7 @@ def _workload(source: WorkloadSource | None, space: DesignSpace) -> Workload:
 
 def default_folder(mix: Workload, objective: object, resume: bool = False) -> Path:
     """`baco-out/NETWORK-OBJECTIVE`, numbered so that no earlier study is in the way; the latest to resume."""
-    from explore.study import FILE_NAME
+    from explore.studies.study import FILE_NAME
 
     names = "+".join(network.name for network in mix.networks)
     stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{names}-{objective}").strip("._")[:80] or "study"
@@ -279,7 +279,7 @@ def default_folder(mix: Workload, objective: object, resume: bool = False) -> Pa
 
 def _check_folder(folder: Path, resume: bool) -> None:
     """Raises StorageError for a study in the way, InputError for one that is missing."""
-    from explore.study import FILE_NAME, already_there
+    from explore.studies.study import FILE_NAME, already_there
 
     there = os.path.exists(folder / FILE_NAME)
     if there and not resume:

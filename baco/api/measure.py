@@ -10,7 +10,7 @@ from baco.api.result import Result
 if TYPE_CHECKING:
     from explore.measured.session import MeasuredOutcome, Watch
     from explore.validate.run import Ended
-    from explore.validate.run import Progress as ValidationProgress
+    from explore.validate.run import ValidationProgress as ValidationProgress
 
 __all__ = ["measure", "validate"]
 
@@ -52,8 +52,8 @@ def validate(
     Raises InputError for options that mean nothing, InfeasibleError for a study without any feasible design,
     StorageError for one that is damaged or being written.
     """
-    from baco.console import chosen_display
-    from baco.validation_display import make_display
+    from baco.display.console import chosen_display
+    from baco.display.validation import make_display
     from explore.validate.run import ValidationOptions
     from explore.validate.session import validate_file
 
@@ -86,8 +86,8 @@ def measure(
     Returns what was measured first, and the best measured design. Raises as `validate` does, and InputError for a study
     of the reference model, whose designs are no programs.
     """
-    from baco.console import chosen_display
-    from baco.measured_display import MeasuredDisplay
+    from baco.display.console import chosen_display
+    from baco.display.measured import MeasuredDisplay
     from explore.measured.session import measure_study
 
     result = study if isinstance(study, Result) else Result(study)

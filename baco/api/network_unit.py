@@ -170,7 +170,7 @@ class NetworkUnit:
             schedule: Scheduler = request.plan
         elif self._searched:
             from explore.objective import Objective
-            from explore.plan import SearchedSchedules
+            from explore.studies.plan import SearchedSchedules
 
             assert request.design is not None
             objective = request.objective or Objective.parse("edp")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from explore.candidate import Candidate
-    from explore.engine import Stopped
     from explore.objective import Objective
     from explore.report.data import ReportData
+    from explore.studies.engine import Stopped
 
 __all__ = ["Result", "load_study", "study_file"]
 
@@ -49,7 +49,7 @@ class Result:
     @cached_property
     def data(self) -> ReportData:
         """All that a report shows. Raises StorageError for a damaged study, InfeasibleError for one without designs."""
-        from explore.study_report import report_data
+        from explore.report.study_report import report_data
 
         return report_data(self.path, stopped=self.stopped, notes=self.notes)
 
@@ -253,7 +253,7 @@ def load_study(folder: str | Path) -> Result:
 
     Raises InputError where there is no study, StorageError for a damaged one.
     """
-    from explore.study import Study
+    from explore.studies.study import Study
 
     result = Result(folder)
     with Study.open(result.path, read_only=True):
@@ -265,7 +265,7 @@ def study_file(place: Path) -> Path:
     """The study in a folder, or the file itself. Raises InputError when there is none."""
     import os
 
-    from explore.study import FILE_NAME
+    from explore.studies.study import FILE_NAME
 
     # os.path, unlike Path, takes names that no file can have for missing ones
     study = place / FILE_NAME if os.path.isdir(place) else place

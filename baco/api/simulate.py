@@ -11,8 +11,8 @@ from baco.api.sources import accelerator as find
 from common.errors import InputError
 
 if TYPE_CHECKING:
-    from explore.evaluate import Statistics
-    from sim.job import Limits, Memory, Recording, Simulation
+    from explore.cost.evaluate import Statistics
+    from sim.job import Limits, MainMemory, Recording, Simulation
 
 __all__ = ["evaluate", "simulate", "trace"]
 
@@ -23,7 +23,7 @@ def simulate(
     *,
     engine: str = "rtl",
     stream: str | Path | None = None,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     images: Sequence[tuple[int, bytes]] = (),
@@ -41,7 +41,7 @@ def simulate(
         accelerator: as `baco.accelerator` takes it.
         engine: `rtl` (the Verilog, cycle by cycle), `functional` (results alone), `spike` or `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
-        memory: size and timing of main memory (`sim.job.Memory`).
+        memory: size and timing of main memory (`sim.job.MainMemory`).
         limits: when to give up (`sim.job.Limits`).
         recording: waveforms and logs to write (`sim.job.Recording`).
         images: bytes laid over the program's in memory before it starts, each at an address.
@@ -54,8 +54,8 @@ def simulate(
     Returns what was counted, the exit code included (`sim.job.Simulation`). Raises SimulationError for a program that had to be
     stopped, InputError for what is malformed or missing.
     """
-    from sim.job import Job, Limits, Memory, Recording
-    from sim.run import run_job
+    from sim.engines.run import run_job
+    from sim.job import Job, Limits, MainMemory, Recording
 
     if (program is None) == (stream is None):
         raise InputError("give either a program or --stream", hint="see 'baco simulate --help'")
@@ -63,7 +63,7 @@ def simulate(
         accelerator=find(accelerator),
         program=None if program is None else Path(program),
         stream=None if stream is None else Path(stream),
-        memory=memory or Memory(),
+        memory=memory or MainMemory(),
         limits=limits or Limits(),
         recording=recording or Recording(),
         images=tuple(images),
@@ -88,7 +88,7 @@ def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference
 
     Returns error statistics; as text, for people. Raises InputError naming line and column of what is wrong.
     """
-    from explore.evaluate import evaluate_file
+    from explore.cost.evaluate import evaluate_file
 
     return evaluate_file(table, out, cost_model)
 

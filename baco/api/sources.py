@@ -59,7 +59,7 @@ def network(
     if isinstance(source, (str, Path)):
         if inputs is not None:
             raise InputError("example inputs go with a torch.nn.Module, not with a name or a file")
-        from workloads.load import load_network
+        from workloads.inputs.load import load_network
 
         return load_network(str(source))
     if callable(source) and hasattr(source, "named_parameters"):  # without loading PyTorch for anything else
@@ -68,7 +68,7 @@ def network(
                 f"a model needs example inputs, and {type(source).__name__} has none",
                 hint="give (model, inputs), or baco.network(model, inputs)",
             )
-        from workloads.torch_import import network_of_module
+        from workloads.torch.graph import network_of_module
 
         return network_of_module(source, inputs, name)
     raise InputError(
@@ -79,7 +79,7 @@ def network(
 
 def networks() -> list[str]:
     """Names of the built-in networks."""
-    from workloads.load import network_names
+    from workloads.inputs.load import network_names
 
     return list(network_names())
 
@@ -162,7 +162,7 @@ def design(source: AcceleratorSource) -> tuple[Candidate, Objective] | None:
 
     if isinstance(source, (str, Path)):
         from accel.presets import preset_names
-        from explore.study import FILE_NAME
+        from explore.studies.study import FILE_NAME
 
         # os.path, unlike Path, takes names that no file can have for missing ones
         if str(source) in preset_names() or not os.path.isfile(os.path.join(source, FILE_NAME)):

@@ -183,8 +183,8 @@ def run_unit(
     Raises SimulationError for a program that had to be stopped, InputError for an unknown engine.
     """
     from baco.api.arrays import difference
+    from sim.engines.program import run_program
     from sim.job import Recording
-    from sim.program import run_program
 
     arrays, result = run_program(
         program, engine=engine, recording=Recording(log=log), report=report, read_all=True

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from baco.cli.checked import CommandGroup, seed_option
 from baco.commands.bench_paper import paper
-from baco.commands.checked import Commands, seed_option
 from baco.commands.root import show_help_if_alone
 
-bench = Commands()
+bench = CommandGroup()
 
 
 @bench.callback(invoke_without_command=True)
@@ -76,7 +76,7 @@ def search(
 
     Finished runs are kept in the output folder and not repeated: an interrupted benchmark goes on where it was.
     """
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from bench.search import bench_search
 
     result = bench_search(
@@ -121,7 +121,7 @@ def optimality(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Prove how near the optimum of the space the designs found by the main searcher are."""
-    from baco.console import stderr
+    from baco.display.console import stderr
     from bench.optimality import bench_optimality
 
     console = stderr()
@@ -159,7 +159,7 @@ def rtl(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Simulation speed, use of the array, build time, and how the RTL's timing compares with the original's."""
-    from baco.console import stderr
+    from baco.display.console import stderr
     from bench.rtl.rtl import DIMS, bench_rtl, report_text, write_report
 
     console = stderr()
@@ -185,7 +185,7 @@ def compiler(
 ) -> None:
     """Cycles of compiled layers on the RTL, against a bound and against Gemmini's default tiling."""
     from accel.presets import load_accelerator
-    from baco.console import stderr
+    from baco.display.console import stderr
     from bench.compiler import bench_compiler, report_text, write_report
 
     console = stderr()
@@ -220,8 +220,8 @@ def programs(
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
-    from baco.console import print_json, stdout
-    from baco.validation_display import make_display
+    from baco.display.console import print_json, stdout
+    from baco.display.validation import make_display
     from bench.whole_programs import NETWORKS, whole_programs, whole_programs_table
 
     rows = whole_programs(network or NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display())
@@ -251,7 +251,7 @@ def measurements(
 
     Finished measurements are kept and not repeated: an interrupted collection goes on where it was.
     """
-    from baco.console import stderr
+    from baco.display.console import stderr
     from common.errors import InputError, did_you_mean
     from explore.measure.accelerators import SETS
     from explore.measure.collect import collect
@@ -325,8 +325,8 @@ def loop(
 ) -> None:
     """Measured searches against searches without measurements, at equal budgets of simulated cycles."""
     from baco.commands.explore import cycles_of
-    from baco.console import stderr
-    from baco.measured_display import MeasuredDisplay
+    from baco.display.console import stderr
+    from baco.display.measured import MeasuredDisplay
     from bench.measured import NETWORKS, bench_loop, report_text
 
     budget = cycles_of(cycles, "--cycles")
@@ -348,7 +348,7 @@ def loop(
 
 def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json: bool) -> None:
     """A result as JSON, or as the text that its bench makes of it."""
-    from baco.console import print_json, stdout
+    from baco.display.console import print_json, stdout
 
     if as_json:
         print_json(result)
@@ -357,7 +357,7 @@ def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:
-    from baco.console import print_json, stdout
+    from baco.display.console import print_json, stdout
 
     if as_json:
         print_json(result)

@@ -70,7 +70,7 @@ def paper(
     Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
     run goes on where it was.
     """
-    from baco.console import print_json, stderr
+    from baco.display.console import print_json, stderr
     from bench.paper.run import PARTS, PaperOptions, bench_paper
 
     options = PaperOptions(

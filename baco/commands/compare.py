@@ -27,7 +27,7 @@ def compare(
     Example: baco compare baco-out/resnet50-edp baco-out/resnet50-edp-2
     """
     from baco.api.compare import compare as compare_studies
-    from baco.console import print_json, stdout
+    from baco.display.console import print_json, stdout
 
     table = compare_studies(list(folders))
     if json:
@@ -47,7 +47,7 @@ def _rendered(table: pd.DataFrame) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from baco.console import amount
+    from baco.display.console import amount
     from common.text import one_line
 
     shown = Table(box=None, pad_edge=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands import compile_options as options
+from baco.cli import compile_options as options
 
 
 def compile_(
@@ -64,13 +64,13 @@ def compile_(
     """
     from accel.presets import load_accelerator
     from baco.api.unit import lower_unit
-    from baco.commands.compile_input import prepare
-    from baco.commands.compile_request import Request
-    from baco.commands.ir_input import level_named
-    from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
-    from baco.commands.network_input import only_networks
-    from baco.console import stderr
+    from baco.cli.compile_input import prepare
+    from baco.cli.compile_request import Request
+    from baco.cli.ir_input import level_named
+    from baco.cli.layer_input import LayerOptions
+    from baco.cli.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
+    from baco.cli.network_input import only_networks
+    from baco.display.console import stderr
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
     from common.text import one_line
@@ -81,8 +81,8 @@ def compile_(
         gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
     )
     if network is not None:
-        from baco.commands.network_commands import compile_network_command
-        from baco.commands.network_input import network_request
+        from baco.cli.network_commands import compile_network_command
+        from baco.cli.network_input import network_request
 
         compile_network_command(
             network_request(

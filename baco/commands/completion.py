@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["accelerator_completions", "completion", "network_completions"]
+__all__ = ["completion"]
 
 _PROGRAMS = ("baco", "explore")
 
@@ -40,17 +40,3 @@ def completion(
             prog_name=program, complete_var=f"_{program.upper()}_COMPLETE", shell=shell.value
         )
         sys.stdout.write(script.strip() + "\n")
-
-
-def network_completions(incomplete: str) -> list[str]:
-    """Built-in networks that begin so."""
-    from workloads.load import network_names
-
-    return [name for name in network_names() if name.startswith(incomplete)]
-
-
-def accelerator_completions(incomplete: str) -> list[str]:
-    """Presets that begin so."""
-    from accel.presets import preset_names
-
-    return [name for name in preset_names() if name.startswith(incomplete)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.commands.checked import seed_option
+from baco.cli.checked import seed_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def cosim(
     written, with its configuration. The same seed gives the same configurations and streams.
     """
     from accel.presets import load_accelerator
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from sim.cosim.accelerators import random_accelerator
     from sim.cosim.campaign import run_campaign
@@ -166,7 +166,7 @@ def _write(accelerator: Accelerator, failure: Failure, out: Path, report: Callab
 def _play(
     accelerator: Accelerator, path: Path, shorten: bool, out: Path, report: Callable[[str], None]
 ) -> None:
-    from baco.console import stdout
+    from baco.display.console import stdout
     from common.files import read_input_text
     from sim.cosim.campaign import Failure
     from sim.cosim.minimise import first_divergence, minimise

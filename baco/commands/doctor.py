@@ -27,7 +27,7 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check versions, packages, disk, and what the search runs on. Exit code 1 if something is wrong."""
-    from baco.console import print_json, stdout
+    from baco.display.console import print_json, stdout
 
     checks: list[Callable[[], Iterator[Finding]]] = [
         _python,
@@ -65,7 +65,7 @@ def _python() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    from baco.startup import PACKAGES, shadowed
+    from baco.cli.startup import PACKAGES, shadowed
 
     wrong = shadowed()
     for name, found, own in wrong:

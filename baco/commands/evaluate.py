@@ -31,7 +31,7 @@ def evaluate(
     Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp).
     """
     from baco.api.simulate import evaluate as evaluate_table
-    from baco.console import print_json, stdout
+    from baco.display.console import print_json, stdout
 
     statistics = evaluate_table(file, out, cost_model=cost_model)
     if json:

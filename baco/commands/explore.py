@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.commands.checked import seed_option
-from baco.commands.completion import network_completions
-from baco.commands.page import OpenPage
+from baco.cli.checked import seed_option
+from baco.cli.completions import network_completions
+from baco.cli.page import OpenPage
 
 if TYPE_CHECKING:
     from baco.api.explore import PreparedSearch
@@ -154,7 +154,7 @@ def explore(
     Example: explore --network resnet50 --objective edp --validate 5
     """
     from baco.api.explore import prepared_search
-    from baco.console import command_of
+    from baco.display.console import command_of
 
     _check_validation(validate, validate_time, baseline=baseline)
     budget = None if measure is None else cycles_of(measure, "--measure")
@@ -184,14 +184,14 @@ def explore(
     live.finish()
     _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
     if open_page:
-        from baco.commands.page import show_page
+        from baco.cli.page import show_page
 
         show_page(page)
 
 
 def _searched(made: PreparedSearch, command: str, *, quiet: bool) -> tuple[Result, LivePage]:
     """Search, with a display, and with a page that shows how the search stands."""
-    from baco.progress import shown
+    from baco.display.progress import shown
     from explore.report.live import LivePage
 
     names = ", ".join(one.name for one in made.workload.networks)
@@ -221,7 +221,7 @@ def cycles_of(text: str, option: str) -> float:
 def _measure(result: Result, budget: float, *, quiet: bool) -> None:
     """Search on with measurements."""
     from baco.api.measure import measure
-    from baco.measured_display import print_measured
+    from baco.display.measured import print_measured
 
     found = measure(result, budget, progress=not quiet)
     if not quiet:
@@ -266,14 +266,14 @@ def _constrained(name: str, area_limit: float | None, constraints: list[str]) ->
 def _finish(result: Result, *, json: bool, quiet: bool, measured: bool) -> None:
     """Say what was found."""
     if json:
-        from baco.console import stdout
+        from baco.display.console import stdout
 
         stdout().file.write((result.folder / "summary.json").read_text(encoding="utf-8").rstrip() + "\n")
     elif not quiet:
-        from baco.summary import print_result
+        from baco.cli.summary import print_result
 
         print_result(result)
         if measured:
-            from baco.validation_display import print_validation
+            from baco.display.validation import print_validation
 
             print_validation(result.path)

@@ -39,7 +39,7 @@ def export_chipyard(
     from accel.c_header import c_header
     from accel.chipyard import chipyard_notes, scala_config, scala_name
     from accel.presets import load_accelerator
-    from baco.console import print_json, stdout
+    from baco.display.console import print_json, stdout
     from common.files import atomic_write, output_folder
     from common.text import one_line
 

@@ -43,7 +43,7 @@ def init(
     import os
     from importlib import resources
 
-    from baco.console import stdout
+    from baco.display.console import stdout
     from common.errors import Location, StorageError
     from common.files import atomic_write
     from common.text import one_line, shell_word

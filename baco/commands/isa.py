@@ -31,8 +31,8 @@ def isa(
 
     Numbers are decimal, or 0x… hexadecimal.
     """
-    from accel.isa import command_reference, reference, verilog_header
-    from baco.console import print_json
+    from accel.legality.document import command_reference, reference, verilog_header
+    from baco.display.console import print_json
     from common.numbers import any_base_number
 
     if disassemble is not None:
@@ -81,8 +81,8 @@ def _instruction_set(names: list[str]) -> list[dict[str, object]]:
     from dataclasses import asdict
 
     from accel.isa import COMMANDS, command_named
-    from accel.isa.legality.language import Refuse
-    from accel.isa.legality.rules import RULES
+    from accel.legality.language import Refuse
+    from accel.legality.rules import RULES
 
     kinds = [command_named(name) for name in names] or list(COMMANDS.values())
     rules = {

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.checked import Commands, seed_option
+from baco.cli.checked import CommandGroup, seed_option
 from baco.commands.root import show_help_if_alone
 
-model = Commands()
+model = CommandGroup()
 
 _SET = "Measured set: micro, train, test, or a file of one."
 _Residual = Annotated[str, typer.Option("--residual", help="blend, law, trees, process, mlp or encoder.")]
@@ -44,7 +44,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a residual on measured sets and write its weights."""
-    from baco.console import stdout
+    from baco.display.console import stdout
     from common.text import one_line
     from explore.cost.learned.model import SHIPPED
     from explore.cost.learned.report import train_model
@@ -87,7 +87,7 @@ def evaluate(
     json: _Json = False,
 ) -> None:
     """How well measured cycles are predicted, beside simpler predictors: of a measured set, or of published rows."""
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from explore.cost.learned.published_report import PublishedReport, evaluate_published
     from explore.cost.learned.report import SetReport, evaluate_set
@@ -134,7 +134,7 @@ def compare(
     json: _Json = False,
 ) -> None:
     """Cross-validate the residuals side by side on a measured set."""
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from explore.cost.learned.compare import SPLITS
     from explore.cost.learned.registry import RESIDUALS
     from explore.cost.learned.report import compare_residuals, comparison_text
@@ -176,7 +176,7 @@ def transfer(
     """Leave accelerators out of training, and adapt to each with a few of its measurements."""
     from dataclasses import asdict
 
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from explore.cost.learned.published_transfer import published_text, transfer_published
     from explore.cost.learned.report import transfer_set, transfer_text
 

@@ -48,7 +48,7 @@ def opt(
     Without passes the module is read, checked and written again. A module that is not well formed, before or after
     a pass, is an error that names the line and the reason.
     """
-    from baco.commands.ir_input import level_named, read_module, show_after
+    from baco.cli.ir_input import level_named, read_module, show_after
     from common.errors import InputError
     from compiler.codegen.pipeline import parse_passes, run_pass
     from compiler.dialects.context import all_dialects

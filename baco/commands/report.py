@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.page import OpenPage
+from baco.cli.page import OpenPage
 
 
 def report(
@@ -20,13 +20,13 @@ def report(
 ) -> None:
     """Write summary.json, candidates.parquet, best/, pareto.* and report.html from a study."""
     from baco.api.result import load_study
-    from baco.console import stdout
+    from baco.display.console import stdout
     from common.text import one_line
 
     page = load_study(folder).save_report(out)
     if not quiet:
         stdout().print(f"report: {one_line(str(page))}")
     if open_page:
-        from baco.commands.page import show_page
+        from baco.cli.page import show_page
 
         show_page(page)

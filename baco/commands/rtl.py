@@ -38,9 +38,9 @@ def rtl(
 ) -> None:
     """Write an accelerator as one self-contained Verilog file; its top module is baco_accelerator."""
     from accel.c_header import c_header
-    from accel.generate import verilog
     from accel.presets import load_accelerator
-    from baco.console import print_json, stderr, stdout
+    from accel.verilog.generate import verilog
+    from baco.display.console import print_json, stderr, stdout
     from common.files import atomic_write
     from common.text import one_line
 
@@ -67,7 +67,7 @@ def rtl(
         )
     table = None
     if structure is not None:
-        from accel.structure import structure as count
+        from accel.verilog.structure import structure as count
 
         report = count(text, note=lambda note: stderr().print(note))
         summary["structure"] = report.to_dict()
@@ -86,8 +86,8 @@ def rtl(
 
 def _check(configuration: Accelerator, text: str) -> dict[str, int]:
     """Number of instances by module. Raises BacoError naming everything that is wrong with the Verilog."""
-    from accel.read_back import discrepancies, preprocess, read_hierarchy
-    from accel.verilog_lint import lint
+    from accel.verilog.lint import lint
+    from accel.verilog.read_back import discrepancies, preprocess, read_hierarchy
     from common.errors import BacoError
     from sim.toolchain import toolchain
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.commands import compile_options as options
+from baco.cli import compile_options as options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,13 +74,13 @@ def run_program(
     from accel.presets import load_accelerator
     from baco.api.arrays import save_array
     from baco.api.unit import lower_unit, run_unit
-    from baco.commands.compile_input import prepare
-    from baco.commands.compile_request import Request, named_files
-    from baco.commands.ir_input import level_named
-    from baco.commands.layer_input import LayerOptions
-    from baco.commands.lowering import needs_text, observer, prediction_text
-    from baco.commands.network_input import only_networks
-    from baco.console import print_json, stderr, stdout
+    from baco.cli.compile_input import prepare
+    from baco.cli.compile_request import Request, named_files
+    from baco.cli.ir_input import level_named
+    from baco.cli.layer_input import LayerOptions
+    from baco.cli.lowering import needs_text, observer, prediction_text
+    from baco.cli.network_input import only_networks
+    from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from explore.measure.energy import energy_uj
 
@@ -88,8 +88,8 @@ def run_program(
         gemm, conv, bias, relu, scale, raw, residual, pool, transposed, mapping, style, baseline
     )
     if network is not None:
-        from baco.commands.network_commands import run_network_command
-        from baco.commands.network_input import network_request
+        from baco.cli.network_commands import run_network_command
+        from baco.cli.network_input import network_request
 
         run_network_command(
             network_request(
@@ -156,7 +156,7 @@ def run_program(
         }
         print_json(result.to_dict() | extra | {"energy_uj": energy})
     elif not quiet:
-        from baco.commands.result_text import energy_text, result_lines
+        from baco.cli.result_text import energy_text, result_lines
 
         if unit.schedule is not None:
             stdout().print(f"schedule: {unit.schedule}")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.compile_options import Accelerator
+from baco.cli.compile_options import Accelerator
 
 
 def simulate(
@@ -133,10 +133,10 @@ def simulate(
     had to be stopped. The first run of a configuration builds its simulator and keeps it.
     """
     from baco.api.simulate import simulate as simulate_program
-    from baco.console import print_json, stderr, stdout
+    from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from common.files import atomic_write
-    from sim.job import Limits, Memory, Recording
+    from sim.job import Limits, MainMemory, Recording
 
     for option, value, owners in (
         ("--spike", spike, {"spike"}),
@@ -155,7 +155,7 @@ def simulate(
         accelerator,
         engine=engine,
         stream=stream,
-        memory=Memory(
+        memory=MainMemory(
             size_bytes=memory_mib << 20,
             latency_cycles=memory_latency,
             bytes_per_cycle=memory_bandwidth,
@@ -178,7 +178,7 @@ def simulate(
     if json:
         print_json(result.to_dict())
     elif not quiet:
-        from baco.commands.result_text import result_lines
+        from baco.cli.result_text import result_lines
 
         for line in result_lines(result):
             stdout().print(line)

@@ -34,7 +34,7 @@ def trace(
     A page (.html) takes logs of any length; it opens without a network.
     """
     from baco.api.simulate import trace as draw
-    from baco.console import stdout
+    from baco.display.console import stdout
     from common.text import one_line
 
     draw(log, out, perfetto=perfetto, first=first, until=until)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.page import OpenPage
+from baco.cli.page import OpenPage
 
 
 def validate(
@@ -92,23 +92,23 @@ def validate(
     if programs:
         _write_programs(result.path)
     if json:
-        from baco.console import stdout
+        from baco.display.console import stdout
 
         text = (result.folder / "summary.json").read_text(encoding="utf-8")
         stdout().file.write(text.rstrip() + "\n")
     elif not quiet:
-        from baco.validation_display import print_validation
+        from baco.display.validation import print_validation
 
         print_validation(result.path)
     if open_page:
-        from baco.commands.page import show_page
+        from baco.cli.page import show_page
 
         show_page(page)
 
 
 def _write_programs(path: Path) -> None:
     from common.errors import InfeasibleError, Location
-    from explore.study import Study
+    from explore.studies.study import Study
     from explore.validate.compare import best_measured
     from explore.validate.programs import write_programs
     from explore.validate.run import validated_designs

@@ -29,7 +29,7 @@ from compiler.latency.tiling import Rounding, Tiling, make_tiling
 from compiler.mapping.batch import MappingBatch
 from explore.measure.dataset import Dataset, read_dataset
 
-__all__ = ["Sample", "fit", "main", "sample_of"]
+__all__ = ["ExplicitRows", "fit", "main", "sample_of"]
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
@@ -45,7 +45,7 @@ _FACTORS = ((0.25, 0.5, 2.0, 4.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97
 
 
 @dataclass(frozen=True)
-class Sample:
+class ExplicitRows:
     """Explicit rows of a set.
 
     Attributes:
@@ -60,7 +60,7 @@ class Sample:
     host_cycles: Floats
 
 
-def sample_of(data: Dataset) -> Sample:
+def sample_of(data: Dataset) -> ExplicitRows:
     """What the explicit rows of a set say."""
     rows = data.where([row.style == "explicit" for row in data.rows])
     tiling = make_tiling(
@@ -72,10 +72,10 @@ def sample_of(data: Dataset) -> Sample:
     # cycles count from the first command on, the program's from reset; waiting is no work
     waiting = rows.numbers("host_stall_command") + rows.numbers("host_stall_fence")
     host = np.maximum(rows.cycles - waiting, _LEAST_HOST_CYCLES)
-    return Sample(tiling, count_commands(tiling), rows.cycles, host)
+    return ExplicitRows(tiling, count_commands(tiling), rows.cycles, host)
 
 
-def fit(samples: Sequence[Sample], *, timing: bool = True) -> Constants:
+def fit(samples: Sequence[ExplicitRows], *, timing: bool = True) -> Constants:
     """The constants that fit some samples best, every row counting the same; without `timing` only the host's."""
     features = np.concatenate([host_features(one.tiling, one.commands).numpy() for one in samples], axis=1)
     host = np.concatenate([one.host_cycles for one in samples])
@@ -132,7 +132,7 @@ def _non_negative(gram: Floats, target: Floats, start: Floats) -> Floats:
     return x
 
 
-def _objective(samples: Sequence[Sample], work: Sequence[Work], timing: dict[str, float]) -> float:
+def _objective(samples: Sequence[ExplicitRows], work: Sequence[Work], timing: dict[str, float]) -> float:
     """Mean absolute and root mean square logarithmic error of all rows."""
     errors = []
     with torch.no_grad():
@@ -143,14 +143,14 @@ def _objective(samples: Sequence[Sample], work: Sequence[Work], timing: dict[str
     return float(np.abs(every).mean() + 0.5 * np.sqrt((every**2).mean()))
 
 
-def _errors(sample: Sample, constants: Constants) -> Floats:
+def _errors(sample: ExplicitRows, constants: Constants) -> Floats:
     """Relative errors of the cycles."""
     with torch.no_grad():
         predicted = explicit_latency(sample.tiling, sample.commands, constants).cycles.numpy()
     return np.asarray(predicted / sample.cycles - 1)
 
 
-def report(name: str, sample: Sample, constants: Constants) -> str:
+def report(name: str, sample: ExplicitRows, constants: Constants) -> str:
     """A line with the errors of host and total cycles."""
     features = host_features(sample.tiling, sample.commands).numpy()
     host = np.array(list(constants.host.values())) @ features / sample.host_cycles - 1

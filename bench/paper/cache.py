@@ -16,7 +16,7 @@ from common.provenance import stable_hash
 Json = dict[str, Any]
 
 
-class Cache:
+class RecordCache:
     """Records by key in a file of JSON lines; a record is on disk when `get` returns it.
 
     Args:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.paper.cache import Cache, Json
-from bench.paper.systems import DEFAULT, TOLERANCE, Found, best_candidate, equal_area
+from bench.paper.cache import Json, RecordCache
+from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
 from compiler.choice.choose import choose
 from compiler.layers.layer import Layer
@@ -42,7 +42,7 @@ from explore.space import DesignSpace, load_space
 from explore.validate.baseline import baseline_design
 from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
 from explore.validate.result import ValidatedDesign
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Task, Workload
 
 STAGES = ("default", "partition", "hardware", "analytical", "learned", "importance")
@@ -185,7 +185,7 @@ def _searched(
     return design_of_candidate("searched", best_candidate(searcher), network.layers, judge)
 
 
-def predicted(design: Design, tasks: Sequence[Task]) -> Found:
+def predicted(design: Design, tasks: Sequence[Task]) -> SystemCost:
     """Predicted cost of one run of the network, by the model that judges the design.
 
     Raises BacoError when a layer has no prediction.
@@ -196,11 +196,11 @@ def predicted(design: Design, tasks: Sequence[Task]) -> Found:
             raise BacoError(f"{design.name}: no prediction of {task.name}: {layer.reason}")
         energy += task.count * layer.predicted_energy_pj
         latency += task.count * layer.predicted_cycles
-    return Found(energy, latency, design.accelerator.name)
+    return SystemCost(energy, latency, design.accelerator.name)
 
 
 def cached_design(
-    cache: Cache, network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
+    cache: RecordCache, network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
 ) -> Design:
     """`make_design`, kept."""
     subject: Json = {

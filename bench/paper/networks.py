@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.paper import systems
-from bench.paper.cache import Cache
+from bench.paper.cache import RecordCache
 from bench.paper.designs import (
     NETWORK_DESIGNS,
     STAGES,
@@ -22,13 +22,13 @@ from bench.paper.systems import (
     EQUAL_AREA,
     FREE,
     SAMPLES,
-    Found,
+    SystemCost,
     evaluate_system,
 )
 from common.errors import BacoError, InputError, Location
 from explore.candidate import CostModelName
 from explore.measure.store import MeasurementStore
-from explore.study import FILE_NAME, Study
+from explore.studies.study import FILE_NAME, Study
 from explore.validate.compare import best_measured
 from explore.validate.run import validated_designs
 
@@ -104,7 +104,7 @@ class AblationRow:
 
 
 def run_networks(
-    cache: Cache,
+    cache: RecordCache,
     networks: Sequence[str] = NETWORKS,
     models: Sequence[CostModelName] = ("reference", "instruction"),
     *,
@@ -134,8 +134,8 @@ def run_networks(
     return rows + validated
 
 
-def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
-    found: dict[str, Found] = {}
+def _by_reference(cache: RecordCache, network: NetworkLayers, samples: int, note: Note) -> list[NetworkRow]:
+    found: dict[str, SystemCost] = {}
     for system in (*EQUAL_AREA, *(FREE if network.name in FREE_NETWORKS else ())):
         subject = {
             "network": network.name,
@@ -150,7 +150,7 @@ def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note
                 system, network.tasks, network.layers, samples=samples
             ).to_dict(),
         )
-        found[system] = Found(**record)
+        found[system] = SystemCost(**record)
         note(f"{network.name}, reference model: {system} {found[system].edp:.4g} µJ·cycles")
     return [
         _row(
@@ -166,13 +166,13 @@ def _by_reference(cache: Cache, network: NetworkLayers, samples: int, note: Note
 
 
 def _by_design(
-    cache: Cache, network: NetworkLayers, model: CostModelName, samples: int, note: Note
+    cache: RecordCache, network: NetworkLayers, model: CostModelName, samples: int, note: Note
 ) -> list[NetworkRow]:
     found = {}
     for system in NETWORK_DESIGNS:
         design = cached_design(cache, network, system, model, samples)
         cost = predicted(design, network.tasks)
-        found[system] = Found(cost.energy_pj, cost.latency_cycles, machine_name(design))
+        found[system] = SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
         note(f"{network.name}, {model} model: {system} {cost.edp:.4g} µJ·cycles")
     return [
         _row(network.name, system, model, "predicted", cost, found["baco"]) for system, cost in found.items()
@@ -180,9 +180,14 @@ def _by_design(
 
 
 def _measured(
-    cache: Cache, network: NetworkLayers, model: CostModelName, samples: int, measuring: Measuring, note: Note
+    cache: RecordCache,
+    network: NetworkLayers,
+    model: CostModelName,
+    samples: int,
+    measuring: Measuring,
+    note: Note,
 ) -> list[NetworkRow]:
-    found: dict[str, Found] = {}
+    found: dict[str, SystemCost] = {}
     with MeasurementStore(measuring.store) as store:
         for system in NETWORK_DESIGNS:
             design = cached_design(cache, network, system, model, samples)
@@ -190,7 +195,9 @@ def _measured(
             if result.cost is None:
                 note(f"{network.name}: {system} could not be measured: {result.status}")
                 continue
-            found[system] = Found(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))
+            found[system] = SystemCost(
+                result.cost.energy_pj, result.cost.latency_cycles, machine_name(design)
+            )
     return [
         _row(network.name, system, "rtl", "measured", cost, found.get("baco"))
         for system, cost in found.items()
@@ -212,11 +219,11 @@ def rows_of_study(folder: Path) -> list[NetworkRow]:
         designs = validated_designs(study)
         best = best_measured(designs, study.objective)
         name = study.tasks[0].network
-    found: dict[str, Found] = {}
+    found: dict[str, SystemCost] = {}
     for one in designs:
         system = _ROLES.get(one.design.role, "baco" if one is best else "")
         if system and one.cost is not None:
-            found[system] = Found(one.cost.energy_pj, one.cost.latency_cycles, machine_name(one.design))
+            found[system] = SystemCost(one.cost.energy_pj, one.cost.latency_cycles, machine_name(one.design))
     if not found:
         raise InputError(
             "this study has no measured designs",
@@ -226,7 +233,9 @@ def rows_of_study(folder: Path) -> list[NetworkRow]:
     return [_row(name, system, "rtl", "measured", cost, found.get("baco")) for system, cost in found.items()]
 
 
-def _row(network: str, system: str, model: str, source: str, cost: Found, base: Found | None) -> NetworkRow:
+def _row(
+    network: str, system: str, model: str, source: str, cost: SystemCost, base: SystemCost | None
+) -> NetworkRow:
     return NetworkRow(
         network,
         system,
@@ -242,7 +251,7 @@ def _row(network: str, system: str, model: str, source: str, cost: Found, base: 
 
 
 def run_ablation(
-    cache: Cache,
+    cache: RecordCache,
     model: CostModelName = "instruction",
     *,
     network: str = ABLATION_NETWORK,
@@ -255,7 +264,7 @@ def run_ablation(
     The reference model is no judge of the first stages: it charges their last, smaller tiles as whole ones.
     """
     layers = NetworkLayers.load(network)
-    found: dict[str, Found] = {}
+    found: dict[str, SystemCost] = {}
     for stage in STAGES:
         try:
             design = cached_design(cache, layers, stage, model, samples)
@@ -263,7 +272,7 @@ def run_ablation(
         except BacoError as error:
             note(f"ablation: {stage} left out: {error.message}")
             continue
-        found[stage] = Found(cost.energy_pj, cost.latency_cycles, machine_name(design))
+        found[stage] = SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
         note(f"ablation: {stage} {cost.edp:.4g} µJ·cycles on {found[stage].accelerator}")
     rows = _stages(found, model, "predicted")
     if measuring is not None:
@@ -272,19 +281,26 @@ def run_ablation(
 
 
 def _measured_stages(
-    cache: Cache, layers: NetworkLayers, model: CostModelName, samples: int, measuring: Measuring, note: Note
-) -> dict[str, Found]:
-    found: dict[str, Found] = {}
+    cache: RecordCache,
+    layers: NetworkLayers,
+    model: CostModelName,
+    samples: int,
+    measuring: Measuring,
+    note: Note,
+) -> dict[str, SystemCost]:
+    found: dict[str, SystemCost] = {}
     with MeasurementStore(measuring.store) as store:
         for stage in STAGES:
             design = cached_design(cache, layers, stage, model, samples)
             result = measured(design, layers.tasks, store, measuring.workers, note)
             if result.cost is not None:
-                found[stage] = Found(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))
+                found[stage] = SystemCost(
+                    result.cost.energy_pj, result.cost.latency_cycles, machine_name(design)
+                )
     return found
 
 
-def _stages(found: dict[str, Found], model: str, source: str) -> list[AblationRow]:
+def _stages(found: dict[str, SystemCost], model: str, source: str) -> list[AblationRow]:
     """Rows in the order of the stages; none without the first."""
     base = found.get(STAGES[0])
     if base is None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.paper import systems
-from bench.paper.cache import Cache
+from bench.paper.cache import RecordCache
 from bench.paper.published import OPERATOR_RATIOS
 from bench.paper.shapes import KINDS, Shape, read_shapes
-from bench.paper.systems import EQUAL_AREA, FREE, SAMPLES, SYSTEMS, Found, evaluate_system
+from bench.paper.systems import EQUAL_AREA, FREE, SAMPLES, SYSTEMS, SystemCost, evaluate_system
 from bench.search import geometric_mean
 from common.table import csv_text
 from workloads.network import Task
@@ -28,7 +28,7 @@ class Case:
     """One shape and what every system reached on it; `found` lacks systems that were not run."""
 
     shape: Shape
-    found: dict[str, Found]
+    found: dict[str, SystemCost]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class OperatorRow:
 
 
 def run_operators(
-    cache: Cache,
+    cache: RecordCache,
     *,
     quick: bool = False,
     per_kind: int | None = None,
@@ -78,7 +78,7 @@ def run_operators(
     if quick:
         shapes, free_cases = shapes[::16], min(free_cases, 2)
     freed = {id(one) for kind in KINDS for one in _spread([s for s in shapes if s.kind == kind], free_cases)}
-    found: list[dict[str, Found]] = [{} for _ in shapes]
+    found: list[dict[str, SystemCost]] = [{} for _ in shapes]
     # The free space last: it takes longest.
     for title, these, chosen in (
         ("equal area", EQUAL_AREA, list(range(len(shapes)))),
@@ -92,14 +92,14 @@ def run_operators(
     return [Case(shape, costs) for shape, costs in zip(shapes, found, strict=True)]
 
 
-def _found(cache: Cache, system: str, shape: Shape, samples: int) -> Found:
+def _found(cache: RecordCache, system: str, shape: Shape, samples: int) -> SystemCost:
     """A system on a shape, from the cache if it is there."""
     subject = {"system": system, "problem": str(shape.problem), "samples": samples}
     task = Task(shape.kind, shape.problem, 1.0)
     record = cache.get(
         subject, systems.__name__, lambda: evaluate_system(system, [task], samples=samples).to_dict()
     )
-    return Found(**record)
+    return SystemCost(**record)
 
 
 def _spread(shapes: Sequence[Shape], number: int) -> list[Shape]:

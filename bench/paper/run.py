@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.paper import charts, report
 from bench.paper.accuracy import predictions, score_table
-from bench.paper.cache import Cache
+from bench.paper.cache import RecordCache
 from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from bench.paper.efficiency import SEEDS, run_efficiency
 from bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
@@ -102,7 +102,7 @@ def bench_paper(out: str | Path, options: PaperOptions, note: Note = lambda _: N
 
 
 def _check_networks(names: Sequence[str]) -> None:
-    from workloads.load import load_network
+    from workloads.inputs.load import load_network
 
     for name in names:
         load_network(name)
@@ -114,7 +114,7 @@ def _plain(rows: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _operators(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     cases = run_operators(
-        Cache(kept / "operators.jsonl"),
+        RecordCache(kept / "operators.jsonl"),
         quick=options.quick,
         per_kind=options.per_kind,
         free_cases=options.free_cases,
@@ -136,7 +136,7 @@ def _measuring(kept: Path, options: PaperOptions, network: str | None = None) ->
 
 def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     rows = run_networks(
-        Cache(kept / "networks.jsonl"),
+        RecordCache(kept / "networks.jsonl"),
         options.chosen_networks,
         options.models,
         samples=options.samples,
@@ -152,7 +152,7 @@ def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
 def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     network = options.chosen_networks[0] if options.quick else "resnet50"
     rows = run_ablation(
-        Cache(kept / "ablation.jsonl"),
+        RecordCache(kept / "ablation.jsonl"),
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,

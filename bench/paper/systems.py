@@ -53,7 +53,7 @@ SAMPLES = 5000
 
 
 @dataclass(frozen=True)
-class Found:
+class SystemCost:
     """The cost of a workload on a system.
 
     Attributes:
@@ -73,7 +73,7 @@ class Found:
         return self.energy_pj * 1e-6 * self.latency_cycles
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON; `Found(**values)` is the way back."""
+        """Plain JSON; `SystemCost(**values)` is the way back."""
         return dataclasses.asdict(self)
 
 
@@ -89,7 +89,7 @@ def evaluate_system(
     *,
     samples: int = SAMPLES,
     seed: int = 0,
-) -> Found:
+) -> SystemCost:
     """The cost of one run of `tasks` on a system.
 
     Args:
@@ -104,7 +104,7 @@ def evaluate_system(
         return _analytical(name, tasks, seed)
     if name == "gemmini-default":
         return _heuristic(tasks, layers or [Layer(task.problem) for task in tasks])
-    runs: dict[str, Callable[[], Found]] = {
+    runs: dict[str, Callable[[], SystemCost]] = {
         "gemmini-random": lambda: _random(tasks, samples, seed),
         "gemmini-best": lambda: _optimal(tasks, reference_space(load_space("gemmini"))),
         "baco": lambda: _optimal(tasks, equal_area()),
@@ -114,28 +114,28 @@ def evaluate_system(
     return runs[name]()
 
 
-def _analytical(name: str, tasks: Sequence[Task], seed: int) -> Found:
+def _analytical(name: str, tasks: Sequence[Task], seed: int) -> SystemCost:
     accelerator = load_analytical(name)
     if len(tasks) == 1:
         energy, latency = search_nests(tasks[0].problem, accelerator, seed=seed, restarts=1).best()
-        return Found(tasks[0].count * energy, tasks[0].count * latency, name)
+        return SystemCost(tasks[0].count * energy, tasks[0].count * latency, name)
     found = search_network(tasks, accelerator, seed=seed)
-    return Found(found.energy_pj, found.latency_cycles, name)
+    return SystemCost(found.energy_pj, found.latency_cycles, name)
 
 
-def _heuristic(tasks: Sequence[Task], layers: Sequence[Layer]) -> Found:
+def _heuristic(tasks: Sequence[Task], layers: Sequence[Layer]) -> SystemCost:
     """Gemmini's default tiling by the reference model."""
     preset = load_accelerator(DEFAULT)
     schedules = [gemmini_schedule(layer, preset) for layer in layers]
     costs = schedule_costs(layers, schedules, preset, "reference")
-    return Found(
+    return SystemCost(
         math.fsum(task.count * cost.energy_pj for task, cost in zip(tasks, costs, strict=True)),
         math.fsum(task.count * cost.latency_cycles for task, cost in zip(tasks, costs, strict=True)),
         DEFAULT,
     )
 
 
-def _optimal(tasks: Sequence[Task], space: DesignSpace) -> Found:
+def _optimal(tasks: Sequence[Task], space: DesignSpace) -> SystemCost:
     """The proven optimum (within `TOLERANCE`) of a space."""
     proof = certify(tasks, space, tolerance=TOLERANCE)
     assert proof.point is not None
@@ -143,7 +143,7 @@ def _optimal(tasks: Sequence[Task], space: DesignSpace) -> Found:
     p = proof.point
     accelerator = space.accelerator(p.dim, int(p.accumulator_kib), int(p.scratchpad_kib))
     energy, latency = reference_cost(tasks, proof.mappings, accelerator)
-    return Found(energy, latency, accelerator.name, proof.bound)
+    return SystemCost(energy, latency, accelerator.name, proof.bound)
 
 
 def reference_cost(
@@ -161,7 +161,7 @@ def reference_cost(
     return float(runs @ energy), float(runs @ cycles)
 
 
-def _random(tasks: Sequence[Task], samples: int, seed: int) -> Found:
+def _random(tasks: Sequence[Task], samples: int, seed: int) -> SystemCost:
     """Every layer by the best of so many random mappings of its own, on the default machine."""
     space = reference_space(load_space("gemmini"))
     energy = latency = 0.0
@@ -169,14 +169,16 @@ def _random(tasks: Sequence[Task], samples: int, seed: int) -> Found:
         found = _searched("random", [dataclasses.replace(task, count=1.0)], space, samples, seed)
         energy += task.count * found.energy_pj
         latency += task.count * found.latency_cycles
-    return Found(energy, latency, DEFAULT)
+    return SystemCost(energy, latency, DEFAULT)
 
 
-def _searched(searcher: str, tasks: Sequence[Task], space: DesignSpace, samples: int, seed: int) -> Found:
+def _searched(
+    searcher: str, tasks: Sequence[Task], space: DesignSpace, samples: int, seed: int
+) -> SystemCost:
     """What a searcher finds with a budget of samples, by the reference model."""
     setup = SearchSetup(tuple(tasks), space, Objective(("edp",)), samples * len(tasks), seed)
     best = best_candidate(make_searcher(searcher, setup))
-    return Found(best.cost.energy_pj, best.cost.latency_cycles, best.accelerator.name)
+    return SystemCost(best.cost.energy_pj, best.cost.latency_cycles, best.accelerator.name)
 
 
 def best_candidate(searcher: Searcher) -> Candidate:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.rtl.probe import Probe
 
-__all__ = ["Fact", "Measured", "measure"]
+__all__ = ["Fact", "MeasuredFact", "measure"]
 
 #: Relative difference below which two figures are the same.
 _SAME = 0.005
@@ -38,7 +38,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFact:
     """A fact with both figures, cycles."""
 
     fact: Fact
@@ -68,10 +68,10 @@ class Measured:
 
 def measure(
     facts: Iterable[Fact], probe: Probe, progress: Callable[[str], None] = lambda _: None
-) -> list[Measured]:
+) -> list[MeasuredFact]:
     """Measure facts one after the other. Raises as `Probe.run`."""
     found = []
     for fact in facts:
         progress(fact.what)
-        found.append(Measured(fact, fact.original(probe.accelerator.dim), fact.measure(probe)))
+        found.append(MeasuredFact(fact, fact.original(probe.accelerator.dim), fact.measure(probe)))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from accel.generate import TOP
+from accel.verilog.generate import TOP
 
 __all__ = ["hollow_verilog"]
 

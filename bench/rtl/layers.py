@@ -11,7 +11,7 @@ from accel.config import Accelerator
 from bench.rtl.stream import BASE, StreamText
 from common.errors import InfeasibleError
 
-__all__ = ["Convolution", "Layer", "Matmul"]
+__all__ = ["LayerStream", "Matmul", "PlainConvolution"]
 
 Matrix = NDArray[np.int8]
 #: Where the operands lie, from the start of memory.
@@ -21,7 +21,7 @@ _SCALE = 2.0**-7
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerStream:
     """A stream with its name and the bytes of the result that it should dump at the end."""
 
     name: str
@@ -51,7 +51,7 @@ class Matmul:
             rng.integers(-128, 128, (self.inner, self.cols), dtype=np.int8),
         )
 
-    def layer(self, accelerator: Accelerator, *, check: bool = True) -> Layer:
+    def layer(self, accelerator: Accelerator, *, check: bool = True) -> LayerStream:
         """The stream; without `check`, nothing is dumped. Raises InfeasibleError for a tile that does not fit."""
         dim, (ti, tj, tk) = accelerator.dim, self.tile
         if (
@@ -74,7 +74,7 @@ class Matmul:
             stream.dump(_C, self.rows * self.cols)
             wanted = _scaled(a.astype(np.int32) @ b.astype(np.int32)).tobytes()
         tile = f"{ti}x{tj}x{tk}"
-        return Layer(
+        return LayerStream(
             f"matmul {self.rows}x{self.cols}x{self.inner}",
             tile,
             self.rows * self.cols * self.inner,
@@ -112,7 +112,7 @@ class Matmul:
 
 
 @dataclass(frozen=True)
-class Convolution:
+class PlainConvolution:
     """Unpooled 3x3 convolution of stride 1 with a border of zeros: `images` of size x size, NHWC, weights HWIO.
 
     `tile` is images, output rows, output columns, output channels; input channels are not tiled.
@@ -124,7 +124,7 @@ class Convolution:
     out_channels: int
     tile: tuple[int, int, int, int]
 
-    def layer(self, accelerator: Accelerator, *, check: bool = True) -> Layer:
+    def layer(self, accelerator: Accelerator, *, check: bool = True) -> LayerStream:
         """The stream; without `check`, nothing is dumped. Raises InfeasibleError for a tile that does not fit."""
         self._fits(accelerator)
         rng = np.random.default_rng(8)
@@ -155,7 +155,7 @@ class Convolution:
                     total += part.astype(np.int32)
             wanted = _scaled(total).tobytes()
         name = f"3x3 convolution {n}x{s}x{s}x{ci} to {co}"
-        return Layer(name, "x".join(map(str, self.tile)), n * s * s * 9 * ci * co, stream, wanted)
+        return LayerStream(name, "x".join(map(str, self.tile)), n * s * s * 9 * ci * co, stream, wanted)
 
     def _fits(self, accelerator: Accelerator) -> None:
         dim, (tn, tr, tc, to) = accelerator.dim, self.tile

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.config import Accelerator
-from accel.generate import check_rtl, verilog
+from accel.verilog.generate import check_rtl, verilog
 from bench.rtl.stream import StreamText
 from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator
 from sim.engines.native import run_simulator
-from sim.job import Job, Memory, Recording, Simulation
+from sim.job import Job, MainMemory, Recording, Simulation
 from sim.toolchain import toolchain
 from sim.trace import LogEntry, read_log
 
 __all__ = ["FAST_MEMORY", "Probe", "Timeline", "done", "issued", "period"]
 
 #: A memory that never is the bottleneck of what is measured.
-FAST_MEMORY = Memory(latency_cycles=1, bytes_per_cycle=1024.0)
+FAST_MEMORY = MainMemory(latency_cycles=1, bytes_per_cycle=1024.0)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Probe:
         """A new stream."""
         return StreamText(self.accelerator.dim)
 
-    def run(self, stream: StreamText, memory: Memory = FAST_MEMORY) -> Timeline:
+    def run(self, stream: StreamText, memory: MainMemory = FAST_MEMORY) -> Timeline:
         """Run with the command log. Raises as `sim.engines.base.Engine.run`."""
         with scratch_folder() as scratch:
             log = scratch / "log.csv"
@@ -97,7 +97,7 @@ class Probe:
         return Timeline(front, load, execute, store, result)
 
     def result(
-        self, stream: StreamText, memory: Memory = FAST_MEMORY, recording: Recording | None = None
+        self, stream: StreamText, memory: MainMemory = FAST_MEMORY, recording: Recording | None = None
     ) -> Simulation:
         """Run for the totals only."""
         with scratch_folder() as scratch:

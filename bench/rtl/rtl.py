@@ -13,7 +13,7 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from bench.rtl.execute_facts import EXECUTE_FACTS
 from bench.rtl.facts import measure
-from bench.rtl.layers import Convolution, Matmul
+from bench.rtl.layers import Matmul, PlainConvolution
 from bench.rtl.load_facts import LOAD_FACTS
 from bench.rtl.probe import Probe
 from bench.rtl.speed import cycle_costs, shares, timed_build, timed_layer, timed_program
@@ -22,7 +22,7 @@ from common.errors import InputError
 from common.files import atomic_write, output_folder
 from common.scratch import scratch_folder
 from compiler.choice.gemmini import gemmini_matmul_tile
-from sim.job import Memory
+from sim.job import MainMemory
 
 __all__ = ["DIMS", "bench_rtl", "report_text", "write_report"]
 
@@ -39,7 +39,7 @@ _SIZE = 512
 class _Case:
     """A layer that is run, with the bandwidth of memory (None: the accelerator's)."""
 
-    layer: Matmul | Convolution
+    layer: Matmul | PlainConvolution
     what: str
     bytes_per_cycle: float | None = None
 
@@ -117,9 +117,11 @@ def _cases(accelerator: Accelerator) -> list[_Case]:
         tile = gemmini_matmul_tile(accelerator, rows, cols, inner)
         cases.append(_Case(Matmul(rows, cols, inner, tile), "tile of Gemmini's library"))
     cases.append(
-        _Case(Convolution(1, 56, 64, 64, (1, 8, 56, 16)), "tile of ours: images, rows, columns, channels")
+        _Case(
+            PlainConvolution(1, 56, 64, 64, (1, 8, 56, 16)), "tile of ours: images, rows, columns, channels"
+        )
     )
-    cases.append(_Case(Convolution(4, 56, 64, 64, (4, 8, 16, 16)), "tile of Gemmini's library"))
+    cases.append(_Case(PlainConvolution(4, 56, 64, 64, (4, 8, 16, 16)), "tile of Gemmini's library"))
     return cases
 
 
@@ -131,7 +133,7 @@ def _array(probe: Probe, seconds: dict[str, float] | None, progress: Progress) -
     for n, case in enumerate(cases):
         layer = case.layer.layer(accelerator)
         progress(f"dim {accelerator.dim}: {layer.name} in tiles of {layer.tile}")
-        memory = Memory(bytes_per_cycle=case.bytes_per_cycle)
+        memory = MainMemory(bytes_per_cycle=case.bytes_per_cycle)
         run = timed_layer(probe, layer, memory, repeats=2 if n == 0 else 1)
         found.append({"layer": layer.name, "tile": layer.tile, "what": case.what, "by": "stream",
                       "memory_bytes_per_cycle": case.bytes_per_cycle or accelerator.dram_bytes_per_cycle} | run.to_dict())  # fmt: skip

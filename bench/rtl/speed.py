@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from accel.config import Accelerator
-from accel.generate import verilog
 from accel.isa import GARBAGE
+from accel.verilog.generate import verilog
 from bench.rtl.hollow import hollow_verilog
-from bench.rtl.layers import Layer, Matmul
+from bench.rtl.layers import LayerStream, Matmul
 from bench.rtl.probe import FAST_MEMORY, Probe
 from bench.rtl.program import matmul_program
 from bench.rtl.stream import BASE, StreamText, accumulator
@@ -24,7 +24,7 @@ from common.errors import BacoError
 from common.scratch import scratch_folder
 from sim.build import functional_simulator, rtl_simulator
 from sim.engines.rtl import RtlEngine
-from sim.job import Job, Memory, Simulation
+from sim.job import Job, MainMemory, Simulation
 from sim.toolchain import toolchain
 
 __all__ = ["Timed", "cycle_costs", "shares", "timed", "timed_build", "timed_layer", "timed_program"]
@@ -77,7 +77,7 @@ def timed(run: Callable[[], Simulation], repeats: int = _REPEATS) -> Timed:
     return min(found, key=lambda one: one.cpu_seconds)
 
 
-def timed_layer(probe: Probe, layer: Layer, memory: Memory, repeats: int = 1) -> Timed:
+def timed_layer(probe: Probe, layer: LayerStream, memory: MainMemory, repeats: int = 1) -> Timed:
     """Run a layer. Raises BacoError when its result is wrong, which must never pass for a measurement."""
     found = timed(lambda: probe.result(layer.stream, memory), repeats)
     if layer.wanted and found.result.memory_dumps[-1] != layer.wanted:
@@ -85,7 +85,7 @@ def timed_layer(probe: Probe, layer: Layer, memory: Memory, repeats: int = 1) ->
     return found
 
 
-def timed_program(probe: Probe, matmul: Matmul, memory: Memory) -> Timed:
+def timed_program(probe: Probe, matmul: Matmul, memory: MainMemory) -> Timed:
     """Run the product as a program of the host core."""
     with scratch_folder() as scratch:
         program = matmul_program(matmul, probe.accelerator.dim, scratch)

@@ -37,7 +37,7 @@ Numbers = NDArray[np.float64]
 MEMORY_LATENCY = 62.9
 #: Cycles that a load of few rows holds its entry of the reservation station.
 COMMAND_LATENCY = 95.0
-#: The channel of main memory moves aligned pieces of so many bytes (`sim.job.Memory`).
+#: The channel of main memory moves aligned pieces of so many bytes (`sim.job.MainMemory`).
 _BURST = 8.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
 _LONGEST = 128

@@ -35,7 +35,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class TunedLaunch:
+class ConfiguredLaunch:
     """What a cost function judges.
 
     Attributes:
@@ -62,10 +62,10 @@ class TunedLaunch:
 
 
 #: The cost of a candidate: less is better. `InfeasibleError` means that it cannot be built.
-Cost = Callable[[TunedLaunch], float]
+Cost = Callable[[ConfiguredLaunch], float]
 
 
-def default_cost(candidate: TunedLaunch) -> float:
+def default_cost(candidate: ConfiguredLaunch) -> float:
     """The estimated number of accelerator commands (see `estimate`) of a program that the accelerator can run.
 
     Raises:
@@ -136,7 +136,7 @@ class AutotunedKernel(Kernel):
         failures: list[str] = []
         for index, config in enumerate(self.configs):
             try:
-                cost = float(self.cost(TunedLaunch(config, launch(**config.constants))))
+                cost = float(self.cost(ConfiguredLaunch(config, launch(**config.constants))))
             except InfeasibleError as error:
                 failures.append(f"{config}: {error.message}")
                 continue
@@ -160,7 +160,7 @@ def autotune(
     Args:
         configs: choices of compile-time constants; all set the same ones.
         key: names of arguments; the choice is made anew for each combination of their values.
-        cost: function of a `Candidate`; the configuration of least cost is taken, the first one of equal costs.
+        cost: function of a `ConfiguredLaunch`; the configuration of least cost is taken, the first one of equal costs.
 
     Raises:
         KernelError: a configuration or key does not fit the kernel.

@@ -16,7 +16,7 @@ from compiler.latency.batch import HardwareBatch
 
 __all__ = ["Transfer", "lowest_bit", "read", "write"]
 
-#: Bytes that the channel moves at least (`sim.job.Memory.burst_bytes`).
+#: Bytes that the channel moves at least (`sim.job.MainMemory.burst_bytes`).
 _BURST = 8.0
 _MOST_ALIGNED = 64.0
 

@@ -27,7 +27,7 @@ class Plan:
     Equal plans give equal programs, byte for byte.
 
     Attributes:
-        network: as `workloads.load.load_network` takes it.
+        network: as `workloads.inputs.load.load_network` takes it.
         accelerator: that the program is for.
         seed: of parameters that the source of the network does not give, and of the sample that ranges are taken from.
         schedules: texts of schedules by texts of layers (`compiler.schedules.text`).

@@ -66,7 +66,7 @@ def quantise(
     """The network in integers.
 
     Args:
-        network: with semantics, as `workloads.load.load_network` gives it.
+        network: with semantics, as `workloads.inputs.load.load_network` gives it.
         samples: inputs by name (the network's shapes) that the ranges are taken from; one random sample (normal
             numbers, random indices) without them.
         seed: of parameters that the source of the network does not give, and of the random sample.

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from compiler.mapping.nest import Mapping
 from explore.cost.bound import capacity_bound
 from explore.cost.exact import LayerSolver
+from explore.cost.genome import to_mapping
 from explore.cost.tiles import Floats, Point, Region
-from explore.genome import to_mapping
 from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem

@@ -41,9 +41,7 @@ from numpy.typing import NDArray
 
 from compiler.mapping.batch import AXES
 from compiler.mapping.nest import Dataflow
-from explore.cost.reference import latency_terms, total_energy
-from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
-from explore.genome import (
+from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     DRAM_ORDERS,
@@ -61,6 +59,8 @@ from explore.genome import (
     count,
     needs,
 )
+from explore.cost.reference import latency_terms, total_energy
+from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
 from explore.space import DesignSpace
 from workloads.problem import Problem
 

@@ -15,8 +15,7 @@ is a loop over elements; its cost is
 * A row stays in the cache between passes over it, so every tensor crosses the DRAM bus once; a blocking cache
   overlaps none of that with arithmetic, hence the sum. Of a table that is only indexed (embedding, gather),
   just the rows read move.
-* 25 pJ an instruction: Zaruba and Benini, "The Cost of Application-Class Processing" (TVLSI 2019), report
-  up to 40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
+* Energy of an instruction: as of programs (`compiler.network.prediction.host_energy_pj`).
 * Operators do not record windows; pooling is charged as the separable, running algorithms whose work per
   input element is independent of the window.
 
@@ -30,26 +29,28 @@ the compiler gives them to the accelerator, where they take a thirtieth. It igno
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from accel.config import Accelerator
+from compiler.network.prediction import INSTRUCTION_PJ
+from compiler.network.steps import StepCost
+from explore.rest import OperatorCost
 from workloads.network import Network, Operator
 
-#: Cycles of an instruction on a five-stage in-order core when neighbours are independent: multiplications have
-#: half of their latency of four exposed; a look-up is an address sum and a load whose result is waited for.
-_CYCLES = {"load": 1.0, "store": 1.0, "alu": 1.0, "multiply": 2.0, "look_up": 3.0}
-#: Instructions behind one entry of a recipe.
-_INSTRUCTIONS = {"load": 1.0, "store": 1.0, "alu": 1.0, "multiply": 1.0, "look_up": 2.0}
+#: Cycles of each kind of instruction of a recipe on a five-stage in-order core when neighbours are independent:
+#: multiplications have half of their latency of four exposed; a look-up is an address sum and a load whose result is
+#: waited for.
+_CYCLES = (1.0, 1.0, 1.0, 2.0, 3.0)
+#: Instructions behind each.
+_INSTRUCTIONS = (1.0, 1.0, 1.0, 1.0, 2.0)
 #: Loop overhead an element: two instructions for every fourth.
 _LOOP = 0.5
 #: A 64-bit division or square root of an iterative unit, one bit a cycle and some set-up; one instruction.
 _DIVIDE_CYCLES = 40.0
-_INSTRUCTION_PJ = 25.0
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """Instructions an element, all passes together, and divisions a row.
 
     Attributes:
@@ -68,25 +69,9 @@ class Recipe:
     passes: int = 1
     indexed: bool = False
 
-    @property
-    def cycles(self) -> float:
-        """Cycles per element."""
-        return self._total(_CYCLES)
-
-    @property
-    def instructions(self) -> float:
-        """Instructions per element."""
-        return self._total(_INSTRUCTIONS)
-
-    def _total(self, per: dict[str, float]) -> float:
-        amounts = {
-            "load": self.load,
-            "store": self.store,
-            "alu": self.alu,
-            "multiply": self.multiply,
-            "look_up": self.look_up,
-        }
-        return sum(amounts[name] * cost for name, cost in per.items()) + _LOOP * self.passes
+    def total(self, per: Sequence[float]) -> float:
+        """Of what each kind of instruction takes (`_CYCLES`, `_INSTRUCTIONS`), per element."""
+        return sum(amount * one for amount, one in zip(self, per, strict=False)) + _LOOP * self.passes
 
 
 _COPY = Recipe()
@@ -144,27 +129,6 @@ _POINTWISE = frozenset({"gelu", "silu", "sigmoid", "tanh", "activation", "elemen
 GENERIC = Recipe(load=3, store=2, alu=8, multiply=1, look_up=1, divide=1, passes=3)
 
 
-@dataclass(frozen=True)
-class HostCost:
-    """Predicted cost of *one run* of an operator on the host core.
-
-    Attributes:
-        operator, kind: of the network.
-        repeat: runs in one run of the network.
-        cycles, energy_pj: of one run.
-        words: moved to or from DRAM.
-        generic: True when the kind has no recipe of its own.
-    """
-
-    operator: str
-    kind: str
-    repeat: int
-    cycles: float
-    energy_pj: float
-    words: float
-    generic: bool = False
-
-
 def recipe_of(kind: str, input_bits: int = 8) -> Recipe:
     """The recipe of an operator kind; `GENERIC` for a kind without one."""
     if kind in _POINTWISE:
@@ -172,12 +136,7 @@ def recipe_of(kind: str, input_bits: int = 8) -> Recipe:
     return _RECIPES.get(kind, GENERIC)
 
 
-def has_recipe(kind: str) -> bool:
-    """Whether the model knows the kind."""
-    return kind in _RECIPES or kind in _POINTWISE
-
-
-def host_costs(network: Network, accelerator: Accelerator) -> list[HostCost]:
+def host_costs(network: Network, accelerator: Accelerator) -> list[OperatorCost]:
     """Costs of all operators of a network that neither the array nor its output path runs, in order.
 
     Args:
@@ -188,13 +147,7 @@ def host_costs(network: Network, accelerator: Accelerator) -> list[HostCost]:
     return [_cost(op, words, accelerator) for op in network.host_operators]
 
 
-def host_totals(costs: Iterable[HostCost]) -> tuple[float, float]:
-    """(cycles, energy in pJ) of one run of the network's host operators, repetitions included."""
-    items = list(costs)
-    return sum(c.repeat * c.cycles for c in items), sum(c.repeat * c.energy_pj for c in items)
-
-
-def _cost(op: Operator, words: dict[str, int], accelerator: Accelerator) -> HostCost:
+def _cost(op: Operator, words: dict[str, int], accelerator: Accelerator) -> OperatorCost:
     recipe = recipe_of(op.kind, accelerator.input_bits)
     read = sum(words.get(name, 0) for name in op.inputs)
     written = op.output.words
@@ -208,14 +161,8 @@ def _cost(op: Operator, words: dict[str, int], accelerator: Accelerator) -> Host
     row = op.output.shape[-1] if op.output.shape else 1
     divisions = recipe.divide * (elements / row)
     moved = float(read + written)
-    cycles = elements * recipe.cycles + divisions * _DIVIDE_CYCLES
-    instructions = elements * recipe.instructions + divisions
-    return HostCost(
-        operator=op.name,
-        kind=op.kind,
-        repeat=op.repeat,
-        cycles=cycles + moved * accelerator.input_bits / 8 / accelerator.dram_bytes_per_cycle,
-        energy_pj=instructions * _INSTRUCTION_PJ + moved * accelerator.energy.dram_pj,
-        words=moved,
-        generic=not has_recipe(op.kind),
-    )
+    cycles = elements * recipe.total(_CYCLES) + divisions * _DIVIDE_CYCLES
+    cycles += moved * accelerator.input_bits / 8 / accelerator.dram_bytes_per_cycle
+    instructions = elements * recipe.total(_INSTRUCTIONS) + divisions
+    energy = instructions * INSTRUCTION_PJ + moved * accelerator.energy.dram_pj
+    return OperatorCost(op.name, op.kind, False, op.repeat, StepCost(op.repeat * cycles, op.repeat * energy))

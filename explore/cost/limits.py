@@ -28,7 +28,7 @@ from explore.space import DesignSpace
 from workloads.network import Task
 from workloads.problem import Problem
 
-__all__ = ["Limits", "inputs_touched", "limits_of", "touched"]
+__all__ = ["LeastCosts", "inputs_touched", "limits_of", "touched"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class _Least:
 
 
 @dataclass(frozen=True)
-class Limits:
+class LeastCosts:
     """Least costs of one run of each network of a workload, by array side.
 
     Attributes:
@@ -111,7 +111,7 @@ def limits_of(
     space: DesignSpace,
     layers: Sequence[Layer] | None,
     rest: RestOfPrograms | None = None,
-) -> Limits:
+) -> LeastCosts:
     """Limits of a workload in a space.
 
     Args:
@@ -142,7 +142,7 @@ def limits_of(
     if rest is not None:
         for amount, beside in zip((cycles, fixed, a1, a2), rest.of(sides), strict=True):
             amount += beside.T / weights[:, None]
-    return Limits(space, networks, weights, cycles, fixed, a1, a2)
+    return LeastCosts(space, networks, weights, cycles, fixed, a1, a2)
 
 
 def touched(results: int, window: int, stride: int, dilation: int) -> int:

@@ -20,8 +20,8 @@ from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
 from explore.candidate import CostModelName, LayerCost
 from explore.cost import layers as reference_layers
+from explore.cost.genome import Genomes
 from explore.cost.reference import Counts, latency_terms
-from explore.genome import Genomes
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
 from workloads.problem import Problem
@@ -72,7 +72,7 @@ class CostModel(Protocol):
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take, given what they need by `explore.genome.needs`."""
+        """Rows of the local memories that mappings take, given what they need by `explore.cost.genome.needs`."""
 
     def can(self, task: Ints, dim: Ints) -> Bools:
         """Whether macros carry tasks out on arrays of the given sides."""

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from accel.analytical import AnalyticalAccelerator
 from compiler.mapping.batch import AXES
-from explore.genome import DRAM_ORDERS, INNER_ORDER
+from explore.cost.genome import DRAM_ORDERS, INNER_ORDER
 from workloads.problem import DIMS, Problem
 
 Ints = NDArray[np.int64]

@@ -38,9 +38,7 @@ from compiler.styles.macros.loop_ws import as_product, check_loop_ws
 from compiler.styles.packed import packed_layer
 from compiler.styles.realise import macro_form, realise
 from explore.candidate import CodeStyle, CostModelName, LayerCost
-from explore.cost.layers import layer_costs
-from explore.cost.reference import Counts
-from explore.genome import (
+from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -60,6 +58,8 @@ from explore.genome import (
     macro_side,
     needs,
 )
+from explore.cost.layers import layer_costs
+from explore.cost.reference import Counts
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
 from workloads.problem import DIMS, Problem
@@ -174,7 +174,7 @@ class InstructionModel:
     def needs(
         self, task: Ints, genomes: Genomes, accumulator: Floats, scratchpad: Floats
     ) -> tuple[Floats, Floats]:
-        """Rows of the local memories that mappings take: what `explore.genome.needs` says, and for macro form no less
+        """Rows of the local memories that mappings take: what `explore.cost.genome.needs` says, and for macro form no less
         than the two halves in which the macro places its blocks (`compiler.styles.macros.loop_conv_check`, `loop_ws`)."""
         index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
         if not len(index):

@@ -46,24 +46,11 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
         operators[network.name] = {
             side: _merged((times, rest_costs(one, machine)) for times, one in parts)
             if parts
-            else _from_graph(network, machine)
+            else tuple(host_costs(network, machine))
             for side, machine in by_side.items()
         }
     weights = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
     return RestOfPrograms(weights, operators, reasons)
-
-
-def _from_graph(network: Network, machine: Accelerator) -> tuple[OperatorCost, ...]:
-    return tuple(
-        OperatorCost(
-            one.operator,
-            one.kind,
-            False,
-            one.repeat,
-            StepCost(one.repeat * one.cycles, one.repeat * one.energy_pj),
-        )
-        for one in host_costs(network, machine)
-    )
 
 
 def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:

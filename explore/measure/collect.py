@@ -8,7 +8,7 @@ from pathlib import Path
 from common.cache import own_folder
 from common.files import output_folder
 from explore.measure.accelerators import SetName, accelerators_of
-from explore.measure.dataset import Row, write_dataset
+from explore.measure.dataset import MeasuredRow, write_dataset
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.sets import ROWS, Sample, samples
@@ -36,7 +36,7 @@ def collect(
     workers: int = 1,
     store: Path | None = None,
     say: Callable[[str], None] | None = None,
-) -> list[Row]:
+) -> list[MeasuredRow]:
     """Measure the first `rows` rows of a set, all by default, and write `out`/NAME.csv.gz and the accelerators.
 
     What an earlier run has measured is not measured again, as long as neither the Verilog nor the compiler nor the
@@ -51,7 +51,7 @@ def collect(
     Raises as `measure_many`, and StorageError where files cannot be written.
     """
     wanted = ROWS.get(name, rows) if rows is None else rows
-    done: dict[int, Row] = {}
+    done: dict[int, MeasuredRow] = {}
     drawn: dict[str, Sample] = {}
 
     def jobs() -> Iterator[MeasurementJob]:
@@ -67,7 +67,9 @@ def collect(
 
     def progress(finished: int, total: int, job: MeasurementJob, measured: Measurement) -> None:
         sample = drawn[job.name]
-        row = Row.of(sample.index, sample.what, sample.accelerator, sample.layer, sample.mapping, measured)
+        row = MeasuredRow.of(
+            sample.index, sample.what, sample.accelerator, sample.layer, sample.mapping, measured
+        )
         done[sample.index] = row
         if say:
             result = f"{measured.cycles:,} cycles, {row.stratum}" if row.stratum else measured.reason

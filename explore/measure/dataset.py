@@ -40,7 +40,7 @@ __all__ = [
     "ACCELERATORS_FILE",
     "NUMBERS",
     "Dataset",
-    "Row",
+    "MeasuredRow",
     "dataset_path",
     "measured_stratum",
     "read_dataset",
@@ -95,7 +95,7 @@ _COLUMNS = (*_TEXTS, *NUMBERS, "reason")
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasuredRow:
     """One measurement as its set has it.
 
     Attributes:
@@ -130,7 +130,7 @@ class Row:
         mapping: Mapping,
         measurement: Measurement,
         seed: int = 0,
-    ) -> Row:
+    ) -> MeasuredRow:
         """The row of a measurement."""
         measured = measurement.status == "measured"
         return cls(
@@ -190,9 +190,9 @@ class Dataset:
         unmeasured: rows that failed or were infeasible.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[MeasuredRow, ...]
     configurations: Dictionary[str, Accelerator]
-    unmeasured: tuple[Row, ...] = ()
+    unmeasured: tuple[MeasuredRow, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -282,8 +282,8 @@ def read_dataset(name: str | Path) -> Dataset:
     )
 
 
-def _row(line: dict[str, str], place: Location) -> Row:
-    return Row(
+def _row(line: dict[str, str], place: Location) -> MeasuredRow:
+    return MeasuredRow(
         index=whole_number("index", line["index"], location=place),
         what=line["what"],
         accelerator=line["accelerator"],
@@ -299,7 +299,7 @@ def _row(line: dict[str, str], place: Location) -> Row:
     )
 
 
-def write_dataset(path: str | Path, rows: Iterable[Row], accelerators: Iterable[Accelerator]) -> None:
+def write_dataset(path: str | Path, rows: Iterable[MeasuredRow], accelerators: Iterable[Accelerator]) -> None:
     """Write a set, and add its accelerators to the file beside it; the same rows give the same bytes.
 
     Raises StorageError where that cannot be written, InputError when the file beside it is malformed.

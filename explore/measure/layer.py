@@ -22,8 +22,8 @@ from compiler.styles.realise import realise
 from explore.measure.energy import counted_activity, counted_energy
 from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
-from sim.job import Limits, Memory, Recording, Simulation, SimulationError
-from sim.program import run_program
+from sim.engines.program import run_program
+from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError
 from sim.trace import read_log
 
 __all__ = ["first_difference", "measure_layer", "schedule_for"]
@@ -42,7 +42,7 @@ def measure_layer(
     accelerator: Accelerator,
     *,
     seed: int = 0,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     limits: Limits | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Measurement:
@@ -85,7 +85,7 @@ def measure_layer(
     return _measured(result, accelerator, time.perf_counter() - start, facts)
 
 
-def _written_by(program: Program, address: int, memory: Memory | None, limits: Limits | None) -> str:
+def _written_by(program: Program, address: int, memory: MainMemory | None, limits: Limits | None) -> str:
     """Which command wrote an address: found by running the program once more, with a log."""
     with scratch_folder() as scratch:
         log = scratch / "log"

@@ -11,7 +11,7 @@ from compiler.mapping.nest import Dataflow, Mapping
 from explore.layers import result_scale
 from workloads.problem import DIMS, Problem
 
-__all__ = ["Probe", "probes"]
+__all__ = ["MicroProgram", "probes"]
 
 _INNER = "RSCPQNK"
 _OUTPUT_STATIONARY, _WEIGHT_STATIONARY, _INPUT_STATIONARY = "RSCPQNK", "PQNRSCK", "KRSPQCN"
@@ -19,7 +19,7 @@ _SINGLE, _DOUBLE = (1, 1, 1), (2, 2, 2)
 
 
 @dataclass(frozen=True)
-class Probe:
+class MicroProgram:
     """One program.
 
     Attributes:
@@ -31,7 +31,7 @@ class Probe:
     mapping: Mapping
 
 
-def probes(accelerator: Accelerator, *, all_of_them: bool = True) -> Iterator[Probe]:
+def probes(accelerator: Accelerator, *, all_of_them: bool = True) -> Iterator[MicroProgram]:
     """The programs for an accelerator; without `all_of_them` those that ports, memory and queues show in.
 
     Some may be more than the accelerator holds.
@@ -85,23 +85,25 @@ def _mapped(
     )  # fmt: skip
 
 
-def _tiles(d: int, style: str, copies: tuple[int, int, int], all_of_them: bool) -> Iterator[Probe]:
+def _tiles(d: int, style: str, copies: tuple[int, int, int], all_of_them: bool) -> Iterator[MicroProgram]:
     """One product, cut in tiles of several sizes and visited in several orders."""
     layer = _product(16 * d, 8 * d, 8 * d)
     base = {"P": 4 * d, "C": 4 * d, "K": 4 * d}
     sizes = {"P": (d, 2 * d, 8 * d, 16 * d), "C": (d, 2 * d, 8 * d), "K": (d, 2 * d, 8 * d)}
-    yield Probe(f"{style} tile", layer, _mapped(layer, d, base, copies=copies))
+    yield MicroProgram(f"{style} tile", layer, _mapped(layer, d, base, copies=copies))
     for name, values in sizes.items():
         for value in values if all_of_them else values[:2]:
             mapping = _mapped(layer, d, base | {name: value}, copies=copies)
-            yield Probe(f"{style} tile {name}{value}", layer, mapping)
+            yield MicroProgram(f"{style} tile {name}{value}", layer, mapping)
     orders = {"weight": _WEIGHT_STATIONARY, "input": _INPUT_STATIONARY, "inner K": "RSCKPQN"}
     for name, order in orders.items():
         if all_of_them or name == "inner K":
-            yield Probe(f"{style} order {name}", layer, _mapped(layer, d, base, order=order, copies=copies))
+            yield MicroProgram(
+                f"{style} order {name}", layer, _mapped(layer, d, base, order=order, copies=copies)
+            )
 
 
-def _sizes(d: int) -> Iterator[Probe]:
+def _sizes(d: int) -> Iterator[MicroProgram]:
     """One tile of several sizes, by macro and by explicit moves."""
     for style, copies in (("macro", _DOUBLE), ("explicit", _SINGLE)):
         for name in "PCK":
@@ -109,15 +111,17 @@ def _sizes(d: int) -> Iterator[Probe]:
                 size = {"P": 4 * d, "C": 4 * d, "K": 4 * d} | {name: max(1, int(factor * d))}
                 layer = _product(size["P"], size["C"], size["K"])
                 mapping = _mapped(layer, d, {}, copies=copies)
-                yield Probe(f"{style} whole {name}{size[name]}", layer, mapping)
+                yield MicroProgram(f"{style} whole {name}{size[name]}", layer, mapping)
         layer = _product(4 * d, 4 * d, 4 * d)
         for groups in (2, 4):
             batch = replace(layer, problem=replace(layer.problem, groups=groups))
             batch = Layer(batch.problem, scale=layer.scale)
-            yield Probe(f"{style} groups {groups}", batch, _mapped(batch, d, {}, copies=copies))
+            yield MicroProgram(f"{style} groups {groups}", batch, _mapped(batch, d, {}, copies=copies))
 
 
-def _convolutions(d: int, style: str, copies: tuple[int, int, int], all_of_them: bool) -> Iterator[Probe]:
+def _convolutions(
+    d: int, style: str, copies: tuple[int, int, int], all_of_them: bool
+) -> Iterator[MicroProgram]:
     """Convolutions of several windows, strides and tiles."""
 
     def made(side: int, kernel: int, stride: int = 1, dilation: int = 1, c: int = 2 * d, k: int = 2 * d,
@@ -130,17 +134,19 @@ def _convolutions(d: int, style: str, copies: tuple[int, int, int], all_of_them:
 
     base = {"Q": 7, "K": d, "C": d}
     layer = made(14, 3)
-    yield Probe(f"{style} conv", layer, _mapped(layer, d, base, copies=copies))
+    yield MicroProgram(f"{style} conv", layer, _mapped(layer, d, base, copies=copies))
     for rows in (1, 2, 14) if all_of_them else (2,):
-        yield Probe(f"{style} conv rows {rows}", layer, _mapped(layer, d, base | {"Q": rows}, copies=copies))
+        yield MicroProgram(
+            f"{style} conv rows {rows}", layer, _mapped(layer, d, base | {"Q": rows}, copies=copies)
+        )
     if not all_of_them:
         return
     for columns in (3, 7):
         tile = base | {"P": columns}
-        yield Probe(f"{style} conv columns {columns}", layer, _mapped(layer, d, tile, copies=copies))
+        yield MicroProgram(f"{style} conv columns {columns}", layer, _mapped(layer, d, tile, copies=copies))
     tile = {"Q": 7}
-    yield Probe(f"{style} conv whole channels", layer, _mapped(layer, d, tile, copies=copies))
-    yield Probe(
+    yield MicroProgram(f"{style} conv whole channels", layer, _mapped(layer, d, tile, copies=copies))
+    yield MicroProgram(
         f"{style} conv weights stay",
         layer,
         _mapped(layer, d, base, order="RSC" + "PQNK", copies=copies),
@@ -157,26 +163,26 @@ def _convolutions(d: int, style: str, copies: tuple[int, int, int], all_of_them:
         "wide": made(56, 3, c=d, k=d),
     }
     for name, other in others.items():
-        yield Probe(f"{style} conv {name}", other, _mapped(other, d, base, copies=copies))
+        yield MicroProgram(f"{style} conv {name}", other, _mapped(other, d, base, copies=copies))
 
 
-def _output_stationary(d: int) -> Iterator[Probe]:
+def _output_stationary(d: int) -> Iterator[MicroProgram]:
     """The other dataflow."""
     layer = _product(16 * d, 8 * d, 8 * d)
     for rows, c, k in ((4, 4, 4), (1, 4, 4), (8, 4, 4), (4, 1, 4), (4, 8, 4), (4, 4, 1), (4, 4, 8)):
         tile = {"P": rows * d, "C": c * d, "K": k * d}
         for copies in (_SINGLE, (2, 2, 1)):
             mapping = _mapped(layer, d, tile, dataflow="OS", copies=copies)
-            yield Probe(f"OS tile P{rows} C{c} K{k} copies {copies}", layer, mapping)
+            yield MicroProgram(f"OS tile P{rows} C{c} K{k} copies {copies}", layer, mapping)
     for kernel, rows in ((3, 2), (3, 7), (1, 7), (5, 7)):
         p = Problem(R=kernel, S=kernel, P=14, Q=14, C=2 * d, K=2 * d)
         pad = (kernel - 1) // 2
         conv = Layer(p, image=(14, 14), padding=(pad, pad), bias=True, scale=result_scale(p))
         tile = {"Q": rows, "K": d, "C": d}
-        yield Probe(f"OS conv {kernel} rows {rows}", conv, _mapped(conv, d, tile, dataflow="OS"))
+        yield MicroProgram(f"OS conv {kernel} rows {rows}", conv, _mapped(conv, d, tile, dataflow="OS"))
 
 
-def _on_the_way(d: int) -> Iterator[Probe]:
+def _on_the_way(d: int) -> Iterator[MicroProgram]:
     """Bias, raw results, ReLU; sums that go through main memory."""
     for style, copies in (("macro", _DOUBLE), ("explicit", (2, 2, 1))):
         for name in ("bias", "raw", "relu"):
@@ -184,47 +190,47 @@ def _on_the_way(d: int) -> Iterator[Probe]:
                 16 * d, 4 * d, 8 * d, bias=name == "bias", raw=name == "raw", relu=name == "relu"
             )
             tile = {"P": 4 * d, "K": 4 * d}
-            yield Probe(f"{style} {name}", layer, _mapped(layer, d, tile, copies=copies))
+            yield MicroProgram(f"{style} {name}", layer, _mapped(layer, d, tile, copies=copies))
         thin = _product(32 * d, d, 8 * d, bias=True)
         for columns in (2 * d, 8 * d):
             mapping = _mapped(thin, d, {"P": 4 * d, "K": columns}, copies=copies)
-            yield Probe(f"{style} thin {columns}", thin, mapping)
+            yield MicroProgram(f"{style} thin {columns}", thin, mapping)
     layer = _product(8 * d, 8 * d, 4 * d)
     for copies in (_SINGLE, (2, 2, 1)):
         for depth in (2 * d, 4 * d):
             mapping = _mapped(layer, d, {"P": 4 * d, "C": depth}, order="PQNKRSC", copies=copies)
-            yield Probe(f"sums through memory {depth} copies {copies}", layer, mapping)
+            yield MicroProgram(f"sums through memory {depth} copies {copies}", layer, mapping)
 
 
-def _copies(d: int) -> Iterator[Probe]:
+def _copies(d: int) -> Iterator[MicroProgram]:
     """Every combination of single and double buffers."""
     layer = _product(16 * d, 8 * d, 8 * d, bias=True)
     for w in (1, 2):
         for i in (1, 2):
             for o in (1, 2):
                 mapping = _mapped(layer, d, {"P": 4 * d, "C": 4 * d, "K": 4 * d}, copies=(w, i, o))
-                yield Probe(f"copies {w}{i}{o}", layer, mapping)
+                yield MicroProgram(f"copies {w}{i}{o}", layer, mapping)
 
 
-def _narrow(d: int) -> Iterator[Probe]:
+def _narrow(d: int) -> Iterator[MicroProgram]:
     """Parts of the array, and sizes that are no multiples of its side."""
     layer = _product(8 * d, 4 * d, 4 * d)
     for used in (d // 2, d // 4):
         for rows, columns in ((used, None), (None, used)):
             mapping = _mapped(layer, d, {"P": 4 * d}, copies=(2, 2, 1), rows=rows, columns=columns)
-            yield Probe(f"lanes {rows} {columns}", layer, mapping)
+            yield MicroProgram(f"lanes {rows} {columns}", layer, mapping)
     for p, c, k in ((8 * d + 1, 4 * d, 4 * d), (8 * d, 4 * d + 1, 4 * d), (8 * d, 4 * d, 4 * d + 1), (8 * d - 3, 3 * d - 1, 3 * d + 1)):  # fmt: skip
         odd = _product(p, c, k)
         for style, copies in (("macro", _DOUBLE), ("explicit", (2, 2, 1))):
             mapping = _mapped(odd, d, {"P": 4 * d, "K": 2 * d, "C": 2 * d}, copies=copies)
-            yield Probe(f"{style} odd {p} {c} {k}", odd, mapping)
+            yield MicroProgram(f"{style} odd {p} {c} {k}", odd, mapping)
 
 
-def _vectors(d: int) -> Iterator[Probe]:
+def _vectors(d: int) -> Iterator[MicroProgram]:
     """Matrix times vector: weights are used once."""
     for c, k in ((16, 16), (32, 16), (16, 32)):
         layer = _product(1, c * d, k * d, bias=True)
         for style, copies in (("macro", _DOUBLE), ("explicit", (2, 2, 1))):
             for depth in (4, 16):
                 mapping = _mapped(layer, d, {"C": depth * d, "K": 4 * d}, copies=copies)
-                yield Probe(f"{style} vector {c}x{k} depth {depth}", layer, mapping)
+                yield MicroProgram(f"{style} vector {c}x{k} depth {depth}", layer, mapping)

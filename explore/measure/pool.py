@@ -27,9 +27,9 @@ from compiler.schedules.schedule import Schedule
 from explore.measure.layer import measure_layer
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore, measurement_key
-from sim.job import Limits, Memory
+from sim.job import Limits, MainMemory
 
-__all__ = ["Job", "MeasurementJob", "Progress", "measure_many"]
+__all__ = ["Measurable", "MeasurementJob", "Progress", "measure_many"]
 
 #: How often a job is given out when workers die of it.
 _ATTEMPTS = 2
@@ -47,7 +47,7 @@ class MeasurementJob:
     schedule: Schedule
     accelerator: Accelerator
     seed: int = 0
-    memory: Memory | None = None
+    memory: MainMemory | None = None
     limits: Limits = field(default_factory=Limits)
     name: str = ""
 
@@ -70,7 +70,7 @@ class MeasurementJob:
         )
 
 
-class Job(Protocol):
+class Measurable(Protocol):
     """Something to measure.
 
     Attributes:
@@ -91,7 +91,7 @@ class Job(Protocol):
     def measure(self) -> Measurement: ...
 
 
-JobT = TypeVar("JobT", bound=Job)
+JobT = TypeVar("JobT", bound=Measurable)
 #: Called after each measurement: finished, all, the job, and what came of it.
 Progress: TypeAlias = Callable[[int, int, JobT, Measurement], None]
 
@@ -153,7 +153,7 @@ def measure_many(
     return [found[index] for index in sorted(found)]
 
 
-def _measure(job: Job, store: MeasurementStore) -> Measurement:
+def _measure(job: Measurable, store: MeasurementStore) -> Measurement:
     return store.put(job.key, job.measure())
 
 
@@ -224,7 +224,7 @@ def _start(path: Path) -> _Worker:
     return _Worker(process, ours)
 
 
-def _send(worker: _Worker, job: Job) -> None:
+def _send(worker: _Worker, job: Measurable) -> None:
     try:
         worker.pipe.send(job)
     except ConnectionError:  # it has died; waiting for its answer finds out
@@ -262,7 +262,7 @@ def _serve(pipe: Connection, path: Path) -> None:
     with MeasurementStore(path) as store:
         while True:
             try:
-                job: Job = pipe.recv()
+                job: Measurable = pipe.recv()
             except (EOFError, ConnectionError, KeyboardInterrupt):
                 return
             try:

@@ -24,7 +24,7 @@ from explore.measure.measurement import Measurement, OperatorMeasurement, Status
 from explore.measure.store import source_hash
 from sim.job import Limits, SimulationError
 from sim.network.run import NetworkRun, run_network
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Network
 
 __all__ = ["ProgramJob", "compile_plan", "other_inputs"]
@@ -55,7 +55,7 @@ def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, A
 
 @dataclass(frozen=True)
 class ProgramJob:
-    """The measurement of a plan's program; see `explore.measure.pool.Job`."""
+    """The measurement of a plan's program; see `explore.measure.pool.Measurable`."""
 
     plan: Plan
     name: str = ""

@@ -22,7 +22,7 @@ from compiler.schedules.text import layer_text, schedule_text
 from explore._database import Format, bounded_time, check_files, prepare, row_digest
 from explore._json import dump, load
 from explore.measure.measurement import Measurement
-from sim.job import Memory
+from sim.job import MainMemory
 
 __all__ = ["MeasurementStore", "measurement_key", "source_hash"]
 
@@ -69,14 +69,19 @@ class _Subject:
 
 
 def measurement_key(
-    layer: Layer, schedule: Schedule, accelerator: Accelerator, *, seed: int = 0, memory: Memory | None = None
+    layer: Layer,
+    schedule: Schedule,
+    accelerator: Accelerator,
+    *,
+    seed: int = 0,
+    memory: MainMemory | None = None,
 ) -> str:
     """Equal for measurements that must come out equal. Raises InputError for layers that have no text."""
     subject = _Subject(
         accelerator.config_hash,
         layer_text(layer),
         schedule_text(schedule),
-        asdict(memory or Memory()),
+        asdict(memory or MainMemory()),
         seed,
         source_hash(),
     )

@@ -17,7 +17,7 @@ from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
 from explore.measured.buffers import Roomier
 
-__all__ = ["Alternative", "Machine"]
+__all__ = ["Alternative", "MachineAlternatives"]
 
 #: Of a picojoule and of a cycle.
 Weights = tuple[float, float]
@@ -43,7 +43,7 @@ class Alternative:
 
 
 @dataclass
-class Machine:
+class MachineAlternatives:
     """An accelerator and, for each layer, the alternatives known so far; the first is the search's own choice.
 
     Attributes:
@@ -70,7 +70,7 @@ class Machine:
         mappings: Sequence[Mapping],
         layers: Sequence[Layer],
         names: Sequence[str],
-    ) -> Machine | None:
+    ) -> MachineAlternatives | None:
         """With one design's mappings; None where one of them cannot be compiled."""
         machine = cls(accelerator, layers, names, [[] for _ in layers], [0] * len(layers))
         machine.add([[mapping] for mapping in mappings])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from common import portable
 
-__all__ = ["Belief", "Program"]
+__all__ = ["Belief", "PredictionSubject"]
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ _NOISE = 1e-4
 
 
 @dataclass(frozen=True)
-class Program:
+class PredictionSubject:
     """What a prediction is about, as far as errors go together.
 
     Attributes:
@@ -47,17 +47,17 @@ class Belief:
     """Means and deviations of log(measured / predicted), given measurements."""
 
     def __init__(self) -> None:
-        self._programs: list[Program] = []
+        self._programs: list[PredictionSubject] = []
         self._errors: list[float] = []
         self._solved: tuple[Floats, Floats] | None = None
 
-    def learn(self, program: Program, log_ratio: float) -> None:
+    def learn(self, program: PredictionSubject, log_ratio: float) -> None:
         """A measurement: `log_ratio` is log(measured / predicted)."""
         self._programs.append(program)
         self._errors.append(log_ratio - program.log)
         self._solved = None
 
-    def predict(self, programs: Sequence[Program]) -> tuple[Floats, Floats]:
+    def predict(self, programs: Sequence[PredictionSubject]) -> tuple[Floats, Floats]:
         """Mean and standard deviation of log(measured / predicted) of programs that were not measured, (n,) each."""
         prior = np.array([one.log for one in programs], dtype=np.float64)
         own = np.array([one.deviation for one in programs], dtype=np.float64)
@@ -74,7 +74,7 @@ class Belief:
         told = portable.total(portable.matmul(across, inverse) * across)
         return prior + portable.dot(across, weighted), np.sqrt(np.maximum(variance - told, own**2))
 
-    def spread(self, programs: Sequence[Program], weights: Floats) -> float:
+    def spread(self, programs: Sequence[PredictionSubject], weights: Floats) -> float:
         """Standard deviation of the sum of weights times log(measured / predicted): errors of like programs add up."""
         if not programs:
             return 0.0
@@ -93,7 +93,7 @@ def _quadratic(matrix: Floats, vector: Floats) -> float:
     return float(portable.dot(portable.dot(matrix, vector), vector))
 
 
-def _shared(one: Sequence[Program], other: Sequence[Program]) -> Floats:
+def _shared(one: Sequence[PredictionSubject], other: Sequence[PredictionSubject]) -> Floats:
     """Covariance of the shared parts, (len(one), len(other))."""
 
     def equal(name: str) -> NDArray[np.bool_]:

@@ -26,17 +26,17 @@ from common.errors import InputError
 from compiler.mapping.nest import Mapping
 from explore.candidate import Cost
 from explore.combine import chain
-from explore.cost.learned.selection import Choice, select
+from explore.cost.learned.selection import MeasurementChoice, select
 from explore.importance import ImportanceEstimator
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
-from explore.measured.alternatives import Alternative, Machine
-from explore.measured.belief import Belief, Program
+from explore.measured.alternatives import Alternative, MachineAlternatives
+from explore.measured.belief import Belief, PredictionSubject
 from explore.objective import Objective
 from explore.rest import RestOfPrograms
 from workloads.network import Task
 
-__all__ = ["Allowed", "Expected", "Found", "Measure", "MeasuredSearch", "Prior", "Round"]
+__all__ = ["Allowed", "Expected", "Measure", "MeasuredDesign", "MeasuredSearch", "Prior", "Round"]
 
 Floats = NDArray[np.float64]
 #: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
@@ -59,7 +59,7 @@ _DESIGNS = -1
 
 
 @dataclass(frozen=True)
-class Found:
+class MeasuredDesign:
     """A design all of whose layers were measured.
 
     Attributes:
@@ -142,7 +142,7 @@ class MeasuredSearch:
         self,
         tasks: Sequence[Task],
         objective: Objective,
-        machines: Sequence[Machine],
+        machines: Sequence[MachineAlternatives],
         measure: Measure,
         budget: float,
         *,
@@ -159,12 +159,12 @@ class MeasuredSearch:
         self._measure_jobs, self._prior, self._watch, self._allowed = measure, prior, watch, allowed
         self.budget, self.spent, self.verified = budget, 0, 0
         self._rest = rest
-        self.first: Found | None = None
+        self.first: MeasuredDesign | None = None
         self.failures: list[str] = []
         self._counts = np.array([task.count for task in tasks])
         self._known: dict[str, Measurement] = {}
         self._cycles, self._energy = Belief(), Belief()
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, PredictionSubject] = {}
         self._beliefs: dict[str, Expected] = {}
         macs = np.array([float(task.problem.macs) for task in tasks])
         family = np.array([task.problem.R * task.problem.S for task in tasks], dtype=np.int64)
@@ -172,7 +172,7 @@ class MeasuredSearch:
 
     # -- the loop ----------------------------------------------------------------------------------------
 
-    def run(self) -> Found | None:
+    def run(self) -> MeasuredDesign | None:
         """Spend the budget and measure the winner whole. None where no design could be measured."""
         opening = [ones[0] for ones in self.machines[0].found]
         self._take(self._affordable(opening), within=True)
@@ -245,7 +245,7 @@ class MeasuredSearch:
 
     def _choose(self, budget: float) -> list[Alternative]:
         """What to measure next, within a budget of cycles."""
-        choices: list[Choice] = []
+        choices: list[MeasurementChoice] = []
         wanted: list[list[Alternative]] = []
         best = self.best()
         known = portable.log(self.objective.scalar(best.measured)) if best else math.inf
@@ -254,13 +254,15 @@ class MeasuredSearch:
             if missing:
                 cycles = sum(map(self._bound, missing.values()))
                 log = portable.log(design.objective)
-                choices.append(Choice(log, design.deviation, cycles, _DESIGNS, known))
+                choices.append(MeasurementChoice(log, design.deviation, cycles, _DESIGNS, known))
                 wanted.append(list(missing.values()))
             self._layer_choices(design, choices, wanted)
         picked = select(choices, budget)
         return list({one.key: one for at in picked for one in wanted[at]}.values())
 
-    def _layer_choices(self, design: _Design, choices: list[Choice], wanted: list[list[Alternative]]) -> None:
+    def _layer_choices(
+        self, design: _Design, choices: list[MeasurementChoice], wanted: list[list[Alternative]]
+    ) -> None:
         """Single layers of a machine: costs are their parts in d ln(objective), so that gains of all layers compare."""
         machine = self.machines[design.place]
         totals = self._totals(self.machines[design.place], design.chosen)
@@ -282,7 +284,9 @@ class MeasuredSearch:
                 spread = self._believed(one).deviation * cycles / part + _OWN_ENERGY * (1 - cycles / part)
                 group = design.place * len(self.tasks) + layer
                 choices.append(
-                    Choice(portable.log(part), spread, self._bound(one), group, portable.log(least), least)
+                    MeasurementChoice(
+                        portable.log(part), spread, self._bound(one), group, portable.log(least), least
+                    )
                 )
                 wanted.append([one])
 
@@ -315,7 +319,7 @@ class MeasuredSearch:
             )
             for a, log, spread in zip(new, logs, spreads, strict=True):
                 layer = str(a.job.layer.problem)
-                self._programs[a.key] = Program(
+                self._programs[a.key] = PredictionSubject(
                     a.style, a.job.accelerator.config_hash, layer, float(log), float(spread)
                 )
         programs = [self._programs[key] for key in everyone]
@@ -365,7 +369,9 @@ class MeasuredSearch:
         programs = [self._programs[chosen[i].key] for i in unknown]
         return _Design(place, chosen, value, self._cycles.spread(programs, np.array(shares)))
 
-    def _combined(self, machine: Machine, usable: Callable[[Alternative], bool]) -> list[Alternative] | None:
+    def _combined(
+        self, machine: MachineAlternatives, usable: Callable[[Alternative], bool]
+    ) -> list[Alternative] | None:
         """The best combination of some alternatives that keeps the bounds; None where there is none."""
         energies, latencies = [], []
         for ones in machine.found:
@@ -387,11 +393,11 @@ class MeasuredSearch:
                 return chosen
         return None
 
-    def _beside(self, machine: Machine) -> tuple[float, float]:
+    def _beside(self, machine: MachineAlternatives) -> tuple[float, float]:
         """Cycles and energy (pJ) of what programs do beside the tasks."""
         return (0.0, 0.0) if self._rest is None else self._rest.whole(machine.accelerator)
 
-    def _totals(self, machine: Machine, chosen: Sequence[Alternative]) -> tuple[float, float]:
+    def _totals(self, machine: MachineAlternatives, chosen: Sequence[Alternative]) -> tuple[float, float]:
         """Energy (pJ) and cycles of the workload."""
         believed = [self._believed(one) for one in chosen]
         cycles, energy = self._beside(machine)
@@ -400,7 +406,7 @@ class MeasuredSearch:
             float(portable.dot([one.cycles for one in believed], self._counts)) + cycles,
         )
 
-    def _found(self, machine: Machine, chosen: Sequence[Alternative]) -> Found | None:
+    def _found(self, machine: MachineAlternatives, chosen: Sequence[Alternative]) -> MeasuredDesign | None:
         """A design as measured; None unless all its layers were, and were right."""
         results = [self._known.get(one.key) for one in chosen]
         if any(one is None or one.status != "measured" for one in results):
@@ -414,9 +420,11 @@ class MeasuredSearch:
             area,
         )
         mappings = tuple(one.mapping for one in chosen)
-        return Found(machine.accelerator, mappings, predicted, Cost(cycles, energy, area, "measured"))
+        return MeasuredDesign(
+            machine.accelerator, mappings, predicted, Cost(cycles, energy, area, "measured")
+        )
 
-    def best(self) -> Found | None:
+    def best(self) -> MeasuredDesign | None:
         """The best design of measured layers alone."""
         found = []
         for machine in self.machines:
@@ -458,5 +466,5 @@ class MeasuredSearch:
         self._watch(Round(number, measured, self.spent, value, alternatives))
 
 
-def _energy_program(one: Program) -> Program:
-    return Program(one.style, one.machine, one.layer, 0.0, _OWN_ENERGY)
+def _energy_program(one: PredictionSubject) -> PredictionSubject:
+    return PredictionSubject(one.style, one.machine, one.layer, 0.0, _OWN_ENERGY)

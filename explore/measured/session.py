@@ -21,11 +21,11 @@ from explore.layers import layers_of_tasks
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
-from explore.measured.alternatives import Alternative, Machine
-from explore.measured.search import Allowed, Expected, Found, MeasuredSearch, Prior, Round
+from explore.measured.alternatives import Alternative, MachineAlternatives
+from explore.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace, read_space
-from explore.study import Study
+from explore.studies.study import Study
 from explore.validate.choose import by_accelerator
 from explore.validate.design import design_of_candidate
 from explore.validate.run import (
@@ -73,8 +73,8 @@ class MeasuredOutcome:
         ended: `done`, or `interrupted`.
     """
 
-    first: Found | None
-    best: Found | None
+    first: MeasuredDesign | None
+    best: MeasuredDesign | None
     rounds: tuple[Round, ...]
     spent: int
     verified: int
@@ -116,7 +116,7 @@ def measure_study(
         contenders = []
         best_of_each, _ = by_accelerator(candidates, study.objective)
         for one in (candidates[i] for i in best_of_each[:machines]):
-            machine = Machine.of(one.accelerator, one.mappings, layers, names)
+            machine = MachineAlternatives.of(one.accelerator, one.mappings, layers, names)
             if machine is not None:
                 contenders.append(machine)
         if not contenders:
@@ -153,7 +153,7 @@ def measure_study(
                 rest=study.rest,
                 watch=told,
             )
-            best: Found | None = None
+            best: MeasuredDesign | None = None
             ended: Ended = "done"
             try:
                 with stop_on_signals(None):
@@ -237,7 +237,7 @@ def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | N
     return allowed
 
 
-def _candidate(found: Found, study: Study) -> Candidate:
+def _candidate(found: MeasuredDesign, study: Study) -> Candidate:
     return Candidate(
         found.accelerator,
         study.tasks,

@@ -19,7 +19,7 @@ from workloads.network import Task, Workload
 
 
 @dataclass(frozen=True)
-class HostCost:
+class OtherOperator:
     """Predicted cost of one operator that is no layer: run by the host core, or an addition or pooling by the accelerator.
 
     Attributes:
@@ -39,7 +39,7 @@ class HostCost:
 
 
 @dataclass(frozen=True)
-class Bound:
+class CostBound:
     """A limit that no design can beat, by costs of the kind that the best design's are.
 
     Attributes:
@@ -136,8 +136,8 @@ class ReportData:
     search: SearchRecord
     provenance: dict[str, Any]
     command: str
-    bounds: Sequence[Bound] = ()
-    host: Sequence[HostCost] = field(default=())
+    bounds: Sequence[CostBound] = ()
+    host: Sequence[OtherOperator] = field(default=())
     validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()

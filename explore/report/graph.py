@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from explore.report.data import HostCost
+from explore.report.data import OtherOperator
 from workloads.network import Network, Operator, Task
 
-__all__ = ["Unit", "network_units"]
+__all__ = ["GraphNode", "network_units"]
 
 
 @dataclass
-class Unit:
+class GraphNode:
     """One operator and those that it carries.
 
     Attributes:
@@ -33,7 +33,7 @@ class Unit:
     sources: set[int] = field(default_factory=set)
 
 
-def network_units(network: Network, tasks: Sequence[Task], host: Sequence[HostCost]) -> list[Unit]:
+def network_units(network: Network, tasks: Sequence[Task], host: Sequence[OtherOperator]) -> list[GraphNode]:
     """The units of a network in the order in which it runs.
 
     An operator that the accelerator does on the way out of its accumulator rides on the unit that makes what it reads
@@ -41,7 +41,7 @@ def network_units(network: Network, tasks: Sequence[Task], host: Sequence[HostCo
     """
     places = {(task.network, task.problem): place for place, task in enumerate(tasks)}
     cycles = {one.operator: one.latency_cycles for one in host if one.network == network.name}
-    units: list[Unit] = []
+    units: list[GraphNode] = []
     made: dict[str, int] = {}  # unit that makes a tensor
     for op in network.operators:
         sources = {made.get(name, -1) for name in op.inputs}
@@ -52,7 +52,7 @@ def network_units(network: Network, tasks: Sequence[Task], host: Sequence[HostCo
             own = len(units)
             runs = op.problem is not None or op.fused
             units.append(
-                Unit(
+                GraphNode(
                     op,
                     "accelerator" if runs else "host",
                     None if op.problem is None else places.get((network.name, op.problem)),

@@ -10,10 +10,10 @@ from common.files import atomic_write
 from common.page import html_cards, page
 from common.text import html_text
 from explore.candidate import BatchSummary
-from explore.engine import Budget, Progress
 from explore.objective import Objective
 from explore.report.payload import history
 from explore.report.units import scientific, significant
+from explore.studies.engine import Budget, Progress
 
 __all__ = ["PROGRESS_PAGE", "LivePage"]
 
@@ -25,7 +25,7 @@ _ASSETS = Path(__file__).parent
 
 
 class LivePage:
-    """Writes the page as a search advances (an `explore.engine.Progress`, which hands on to another).
+    """Writes the page as a search advances (an `explore.studies.engine.Progress`, which hands on to another).
 
     Args:
         folder: of the study; made by the search before the first call.

@@ -12,7 +12,7 @@ from explore.cost.detail import LayerDetail
 from explore.objective import metric
 from explore.report.data import Baseline, ReportData
 from explore.report.figures import axis_metrics
-from explore.report.graph import Unit, network_units
+from explore.report.graph import GraphNode, network_units
 from explore.report.summary import (
     candidate_block,
     cost_block,
@@ -301,7 +301,7 @@ def _network(data: ReportData, index: int) -> dict[str, Any]:
     }
 
 
-def _unit(one: Unit) -> dict[str, Any]:
+def _unit(one: GraphNode) -> dict[str, Any]:
     return {
         "name": one.operator.name,
         "kind": one.operator.kind,

@@ -9,7 +9,7 @@ from common.page import html_table
 from common.text import html_text
 from explore.report.data import ReportData
 from explore.report.units import scientific, si, significant
-from explore.validate.compare import Comparison, comparisons
+from explore.validate.compare import BaselineComparison, comparisons
 from explore.validate.result import LayerResult, ProgramResult, ValidatedDesign, model_error
 
 __all__ = ["stall_breakdown", "validation_block", "validation_html", "validation_sentences"]
@@ -62,7 +62,7 @@ def validation_block(
     }
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
+def _comparison(one: BaselineComparison) -> dict[str, Any]:
     return {
         "design": one.design,
         "role": one.role,

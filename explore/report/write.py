@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from accel.c_header import c_header
-from accel.generate import rtl_problems, verilog
 from accel.presets import BEST
+from accel.verilog.generate import rtl_problems, verilog
 from common.files import atomic_write, output_folder
 from explore.report.data import ReportData
 from explore.report.figures import pareto_figures

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from common import portable
 from explore.combine import Chain, chain
+from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from explore.cost.model import CostModel, ReferenceModel, rest_at
 from explore.cost.reference import Counts
-from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from explore.search.base import State
 from explore.space import DesignSpace
 from workloads.network import Task

@@ -55,7 +55,7 @@ class SearchSetup:
 class BatchResult:
     """What one call of `Searcher.step` did: new candidates worth keeping, and where it stands.
 
-    As long as nothing feasible was found, `details` say how near the nearest design is (`explore.infeasible`), and
+    As long as nothing feasible was found, `details` say how near the nearest design is (`explore.cost.infeasible`), and
     `nearest` are designs like it, nearest first; at least in the batches that come nearer than those before.
     """
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explore.candidate import Candidate
-from explore.genome import FLOWS, Genomes
+from explore.cost.genome import FLOWS, Genomes
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.designs import Designs, Evaluator, Keeper
 from explore.search.exact_factors import ExactMappings

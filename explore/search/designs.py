@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from common import portable
 from explore.candidate import Candidate, Cost
+from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
+from explore.cost.infeasible import PREFIX
 from explore.cost.model import CostModel, ReferenceModel, rest_at
 from explore.front import nondominated, thin
-from explore.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
-from explore.infeasible import PREFIX
 from explore.objective import Objective
 from explore.search.base import State
 from explore.space import DesignSpace
@@ -33,7 +33,7 @@ _FRONT = 48
 
 
 @dataclass(frozen=True)
-class Measured:
+class MappingCosts:
     """Evaluated mappings, fields (B,) unless said: what they cost on any accelerator, and what they need of it.
 
     Attributes:
@@ -53,10 +53,10 @@ class Measured:
     accumulator_words: Floats
     scratchpad: Floats
 
-    def view(self, *shape: int) -> Measured:
+    def view(self, *shape: int) -> MappingCosts:
         """The same with every field of another shape."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Measured(
+        return MappingCosts(
             **{n: v.reshape(len(v), *shape) if n == "kept" else v.reshape(shape) for n, v in fields.items()}
         )
 
@@ -111,13 +111,13 @@ class Evaluator:
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def measure(self, task: Ints, genomes: Genomes) -> Measured:
+    def measure(self, task: Ints, genomes: Genomes) -> MappingCosts:
         """One evaluation a row."""
         c = count(self.problems, task, genomes, self.space.double_buffer, padded=self.model.padded)
         side, accumulator, scratchpad = self.needs(task, genomes)
         energy = self.space.base.energy
         pj = energy.mac_pj * c.macs + energy.register_pj * c.a0
-        return Measured(
+        return MappingCosts(
             base_pj=pj.numpy(),
             a1=c.a1.numpy(),
             a2=c.a2.numpy(),
@@ -132,7 +132,7 @@ class Evaluator:
         return need * dim / 1024 if self.space.rules == "gemmini" else need / 1024
 
     def needs(self, task: Ints, genomes: Genomes) -> tuple[Floats, Floats, Floats]:
-        """Array side, accumulator words a column and scratchpad need (see `Measured`) of rows; free of charge."""
+        """Array side, accumulator words a column and scratchpad need (see `MappingCosts`) of rows; free of charge."""
         acc, words, rows = needs(self.problems, task, genomes, self.space.double_buffer)
         return sides(genomes), *self.model.needs(
             task, genomes, acc, rows if self.space.rules == "gemmini" else words
@@ -145,7 +145,7 @@ class Evaluator:
         fits = (side <= dim) & (acc * dim * 4 / 1024 <= point[:, 1])
         return np.asarray(fits & (self.scratchpad_kib(need, dim) <= point[:, 2]))
 
-    def costs(self, m: Measured, point: Floats) -> tuple[Floats, Floats]:
+    def costs(self, m: MappingCosts, point: Floats) -> tuple[Floats, Floats]:
         """Energy and latency of mappings on accelerators; `point` (..., 3) broadcasts with the fields of `m`.
         Infinite where a mapping does not fit."""
         dim, acc, sp = point[..., 0], point[..., 1], point[..., 2]
@@ -321,7 +321,7 @@ class Keeper:
         return found
 
     def details(self) -> dict[str, float]:
-        """The nearest miss, while there is nothing better (convention of `explore.infeasible`)."""
+        """The nearest miss, while there is nothing better (convention of `explore.cost.infeasible`)."""
         return {} if np.isfinite(self.best) else dict(self.nearest)
 
     def state(self) -> State:

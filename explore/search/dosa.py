@@ -19,8 +19,7 @@ from torch import Tensor
 
 from common import portable, tensors
 from explore.candidate import Candidate
-from explore.cost.reference import access_counts, total_energy
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
@@ -35,6 +34,7 @@ from explore.genome import (
     assemble,
     trivial,
 )
+from explore.cost.reference import access_counts, total_energy
 from explore.search.base import SearchSetup, State
 from explore.search.baseline import BaselineSearch
 from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from common import portable
 from explore.candidate import Candidate, Cost
-from explore.cost.reference import Counts
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,
@@ -40,8 +39,9 @@ from explore.genome import (
     tighten,
     trivial,
 )
+from explore.cost.infeasible import nearest_details
+from explore.cost.reference import Counts
 from explore.importance import ImportanceEstimator
-from explore.infeasible import nearest_details
 from explore.search.archive import Archive
 from explore.search.base import BatchResult, SearchSetup, State
 from explore.search.finish import ExactFinish

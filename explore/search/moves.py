@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,

@@ -17,9 +17,7 @@ from torch import Tensor
 
 from common import portable, tensors
 from compiler.mapping.batch import AXES
-from explore.cost.model import CostModel
-from explore.cost.reference import access_counts, total_energy
-from explore.genome import (
+from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,
@@ -37,6 +35,8 @@ from explore.genome import (
     tighten,
     trivial,
 )
+from explore.cost.model import CostModel
+from explore.cost.reference import access_counts, total_energy
 from explore.search.exact_factors import nearest_divisor
 from explore.space import DesignSpace
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from common import portable
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
+from explore.cost.genome import to_mapping
 from explore.front import nondominated, thin
-from explore.genome import to_mapping
 from explore.objective import Objective, metric
 from explore.search.archive import ACCUMULATOR, SCRATCHPAD, SIDE, Archive, Hardware
 from explore.search.focus import Focus

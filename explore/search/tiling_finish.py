@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from common.errors import InfeasibleError
 from compiler.choice.choose import Style, choices
 from compiler.styles.realise import mapping_of
+from explore.cost.genome import FLOW, MACRO, Genomes, from_mapping
 from explore.cost.predicted import InstructionModel
-from explore.genome import FLOW, MACRO, Genomes, from_mapping
 from explore.search.archive import Archive, Hardware
 from explore.search.focus import Focus
 from explore.search.selector import Elite

@@ -1,7 +1,7 @@
 """Mappings in macro form: how they are made, changed, and listed.
 
 A macro's tiling is one size an axis: channels in blocks of the array's side, pixels and window positions one by one,
-and two orders of the loops over tiles (`explore.genome.MACRO_ORDERS`). All functions here propose; none evaluates.
+and two orders of the loops over tiles (`explore.cost.genome.MACRO_ORDERS`). All functions here propose; none evaluates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from common import portable
 from compiler.choice.equal_parts import equal_parts
 from compiler.mapping.batch import AXES
-from explore.genome import (
+from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     FLOW,

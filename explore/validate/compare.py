@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from explore.objective import Objective
 from explore.validate.result import ValidatedDesign
 
-__all__ = ["Comparison", "best_measured", "comparisons"]
+__all__ = ["BaselineComparison", "best_measured", "comparisons"]
 
 _WORDS = {"edp": "EDP", "latency": "latency", "energy": "energy", "area": "area", "edap": "EDP times area"}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BaselineComparison:
     """One measured design against the reference machine under Gemmini's default tiling.
 
     Attributes:
@@ -58,7 +58,7 @@ def best_measured(designs: Sequence[ValidatedDesign], objective: Objective) -> V
     return designs[min(found)[1]] if found else None
 
 
-def comparisons(designs: Sequence[ValidatedDesign], objective: Objective) -> list[Comparison]:
+def comparisons(designs: Sequence[ValidatedDesign], objective: Objective) -> list[BaselineComparison]:
     """The best measured candidate, and the reference machine under searched mappings, against the baseline.
 
     Empty unless the baseline was measured whole.
@@ -73,7 +73,7 @@ def comparisons(designs: Sequence[ValidatedDesign], objective: Objective) -> lis
         if one is None or one.cost is None:
             continue
         found.append(
-            Comparison(
+            BaselineComparison(
                 one.design.name,
                 one.design.role,
                 objective.scalar(baseline) / objective.scalar(one.cost),

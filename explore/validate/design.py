@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from accel.config import Accelerator
-from accel.generate import check_rtl
+from accel.verilog.generate import check_rtl
 from common.errors import BacoError, InfeasibleError
 from common.provenance import stable_hash
 from compiler.layers.layer import Layer

@@ -13,7 +13,7 @@ from compiler.network.plan import Plan
 from compiler.schedules.text import parse_layer, parse_schedule
 from compiler.styles.program import layer_program
 from explore.measure.program import compile_plan
-from explore.study import Study
+from explore.studies.study import Study
 from explore.validate.compare import best_measured
 from explore.validate.design import Design
 from explore.validate.run import validated_designs

@@ -17,11 +17,11 @@ from types import FrameType
 from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
-from explore._store import STUDY
 from explore.measure.measurement import Measurement
-from explore.measure.pool import Job, measure_many
+from explore.measure.pool import Measurable, measure_many
 from explore.measure.store import MeasurementStore
-from explore.study import Study
+from explore.studies._store import STUDY
+from explore.studies.study import Study
 from explore.validate.design import Design, jobs_of, programs_of
 from explore.validate.result import ValidatedDesign
 from workloads.network import Task
@@ -29,10 +29,10 @@ from workloads.network import Task
 __all__ = [
     "DEFAULT_SPREAD",
     "STORE_NAME",
-    "Progress",
     "Stop",
     "ValidationOptions",
     "ValidationOutcome",
+    "ValidationProgress",
     "no_design",
     "stop_on_signals",
     "validate_designs",
@@ -78,14 +78,14 @@ class ValidationOptions:
                 raise InputError(f"the {name} must be a positive number, not {limit}")
 
 
-class Progress(Protocol):
+class ValidationProgress(Protocol):
     """Who wants to see a validation advance."""
 
     def begin(self, designs: Sequence[Design], jobs: int, cycles: float) -> None:
         """So many different programs, of whole networks or of layers, of so many predicted cycles, stand for the designs;
         those measured before count as finished soon."""
 
-    def measured(self, finished: int, result: Measurement, job: Job, predicted: float | None) -> None:
+    def measured(self, finished: int, result: Measurement, job: Measurable, predicted: float | None) -> None:
         """One more program has been measured; `predicted` are its cycles."""
 
     def note(self, text: str) -> None:
@@ -115,7 +115,10 @@ def no_design(path: Path) -> InfeasibleError:
 
 
 def validate_designs(
-    study: Study, designs: Sequence[Design], options: ValidationOptions, progress: Progress | None = None
+    study: Study,
+    designs: Sequence[Design],
+    options: ValidationOptions,
+    progress: ValidationProgress | None = None,
 ) -> ValidationOutcome:
     """Measure designs and keep them and their measurements in the study.
 
@@ -125,7 +128,7 @@ def validate_designs(
     Raises StorageError when the disk is full or fails, and what building simulators raises.
     """
     _keep(study, designs)
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, Measurable] = {}
     predicted: dict[str, float | None] = {}
     for design in designs:
         if design.programs:
@@ -142,7 +145,7 @@ def validate_designs(
         progress.begin(designs, len(jobs), sum(predicted[key] or 0.0 for key in jobs))
         _tell_problems(designs, progress)
 
-    def finished(number: int, _: int, job: Job, result: Measurement) -> None:
+    def finished(number: int, _: int, job: Measurable, result: Measurement) -> None:
         key = by_job[id(job)]
         if key not in known:
             study.keep_measurement(key, result.to_dict())
@@ -219,7 +222,7 @@ def _within(design: Design, tasks: Sequence[Task], limit: float | None) -> set[s
     return chosen
 
 
-def _tell_problems(designs: Sequence[Design], progress: Progress) -> None:
+def _tell_problems(designs: Sequence[Design], progress: ValidationProgress) -> None:
     for design in designs:
         problems = [f"{one.network}: {one.reason}" for one in design.programs if one.reason]
         if not design.programs:

@@ -11,19 +11,19 @@ from common.files import output_folder
 from common.yaml import parse_yaml
 from compiler.layers.layer import Layer
 from explore.cost.model import CostModel, make_cost_model
-from explore.engine import run_exploration
 from explore.layers import layers_of_tasks
 from explore.reference_machine import reference_machine, reference_space
 from explore.space import DesignSpace, read_space
-from explore.study import Study
+from explore.studies.engine import run_exploration
+from explore.studies.study import Study
 from explore.validate.baseline import baseline_design
 from explore.validate.choose import choose_candidates
 from explore.validate.design import Design, as_programs, design_of_candidate
 from explore.validate.programs import write_best
 from explore.validate.run import (
-    Progress,
     ValidationOptions,
     ValidationOutcome,
+    ValidationProgress,
     no_design,
     validate_designs,
 )
@@ -41,7 +41,7 @@ def validate_file(
     *,
     baseline: bool = False,
     baseline_samples: int | None = None,
-    progress: Progress | None = None,
+    progress: ValidationProgress | None = None,
 ) -> ValidationOutcome:
     """Measure the best candidates of the study at `path`, and some along its front.
 
@@ -72,7 +72,9 @@ def validate_file(
         return outcome
 
 
-def _as_programs(designs: Sequence[Design], study: Study, progress: Progress | None) -> list[Design]:
+def _as_programs(
+    designs: Sequence[Design], study: Study, progress: ValidationProgress | None
+) -> list[Design]:
     """The designs as whole programs; layer by layer where these cannot be, or would take too long."""
     note: Callable[[str], None] = progress.note if progress else lambda _: None
     longest = max((one.predicted.latency_cycles for one in designs if one.predicted), default=0.0)
@@ -103,7 +105,7 @@ def _baselines(
     layers: Sequence[Layer],
     model: CostModel,
     samples: int | None,
-    progress: Progress | None,
+    progress: ValidationProgress | None,
 ) -> list[Design]:
     note: Callable[[str], None] = progress.note if progress else lambda _: None
     found = [baseline_design(space, study.tasks, layers, model)]

@@ -17,8 +17,8 @@ from explore.candidate import Candidate, Cost
 from explore.cost.program import ProgramCost, program_cost
 from explore.measure.program import ProgramJob
 from explore.objective import Objective
-from explore.plan import SearchedSchedules
-from workloads.load import load_again
+from explore.studies.plan import SearchedSchedules
+from workloads.inputs.load import load_again
 from workloads.network import Workload
 
 __all__ = ["MOST_CYCLES", "PlannedProgram", "WholeNetworks", "predicted_cost", "whole_networks"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from accel.config import Accelerator, Features
-from accel.generate import rtl_problems
+from accel.verilog.generate import rtl_problems
 
 __all__ = ["random_accelerator"]
 

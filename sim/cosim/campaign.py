@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from accel.config import Accelerator
-from accel.isa.legality.errors import ERRORS
+from accel.legality.errors import ERRORS
 from sim.cosim.illegal import illegal_stream
 from sim.cosim.minimise import Minimised, minimise
-from sim.cosim.run import Outcome, Simulator, random_stream
+from sim.cosim.run import Simulator, StreamOutcome, random_stream
 from sim.cosim.stream import Stream
 
 __all__ = ["ConfigurationResult", "Failure", "run_campaign"]
@@ -27,7 +27,7 @@ class Failure:
     """A stream on which the models disagree; `minimised` for the first of a configuration only."""
 
     stream: Stream
-    outcome: Outcome
+    outcome: StreamOutcome
     minimised: Minimised | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from accel.isa import Command, decode, encode, find_command_type
-from sim.cosim.run import Outcome, Simulator
+from sim.cosim.run import Simulator, StreamOutcome
 from sim.cosim.stream import Group, Stream, describe
 
 __all__ = ["Divergence", "Minimised", "first_divergence", "minimise"]
@@ -49,7 +49,7 @@ class Divergence:
 
     index: int
     group: Group
-    outcome: Outcome
+    outcome: StreamOutcome
 
     def describe(self) -> str:
         """The place, both values, and the command."""
@@ -61,7 +61,7 @@ class Minimised:
     """A short failing stream, how it fails, and where; `runs` counts the streams played to find it."""
 
     stream: Stream
-    outcome: Outcome
+    outcome: StreamOutcome
     divergence: Divergence | None
     runs: int
 
@@ -96,7 +96,7 @@ def first_divergence(stream: Stream, simulator: Simulator) -> Divergence | None:
     return None
 
 
-def _failure_class(outcome: Outcome) -> str:
+def _failure_class(outcome: StreamOutcome) -> str:
     if outcome.kind == "verdict":  # by the codes of both sides, whatever the commands
         return " ".join(side.split()[0] for side in outcome.text.split(" | "))
     return "contents" if outcome.kind in ("local", "memory") else outcome.kind

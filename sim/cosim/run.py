@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.config import Accelerator
-from accel.generate import config_lines, verilog
 from accel.isa import disassemble
-from accel.isa.legality.errors import error_reason
+from accel.legality.errors import error_reason
+from accel.verilog.generate import config_lines, verilog
 from common.errors import BacoError
 from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator
@@ -18,7 +18,7 @@ from sim.cosim.macros import MacroGenerator
 from sim.cosim.stream import BASE, MEMORY_BYTES, Stream
 from sim.toolchain import toolchain
 
-__all__ = ["Outcome", "Simulator", "random_stream"]
+__all__ = ["Simulator", "StreamOutcome", "random_stream"]
 
 #: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
 _STALL_CYCLES = 20_000
@@ -27,7 +27,7 @@ _SECONDS_A_STREAM, _SECONDS = 20.0, 60.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StreamOutcome:
     """How a stream ended.
 
     Attributes:
@@ -106,23 +106,23 @@ class Simulator:
         self.accelerator = accelerator
         self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), report=report)
 
-    def play(self, streams: Sequence[Stream]) -> list[Outcome]:
+    def play(self, streams: Sequence[Stream]) -> list[StreamOutcome]:
         """Play each stream on new devices.
 
         A simulator that crashes ends the streams before it; the one it was at gets the kind `crash`, later ones are
         played by another process. Raises StorageError when files cannot be written, BacoError when the simulator
         cannot read them.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[StreamOutcome] = []
         while len(outcomes) < len(streams):
             rest = streams[len(outcomes) :]
             found, crash = self._process(rest)
             outcomes += found
             if len(found) < len(rest):
-                outcomes.append(Outcome(rest[len(found)].name, "crash", crash))
+                outcomes.append(StreamOutcome(rest[len(found)].name, "crash", crash))
         return outcomes
 
-    def _process(self, streams: Sequence[Stream]) -> tuple[list[Outcome], str]:
+    def _process(self, streams: Sequence[Stream]) -> tuple[list[StreamOutcome], str]:
         with scratch_folder() as folder:
             config, text = folder / "config", folder / "streams"
             config.write_text(config_lines(self.accelerator), encoding="ascii")
@@ -133,7 +133,7 @@ class Simulator:
             return _run(arguments, _SECONDS + _SECONDS_A_STREAM * len(streams))
 
 
-def _run(arguments: list[str], limit: float) -> tuple[list[Outcome], str]:
+def _run(arguments: list[str], limit: float) -> tuple[list[StreamOutcome], str]:
     try:
         done = subprocess.run(
             arguments, capture_output=True, text=True, errors="replace", timeout=limit, check=False
@@ -147,13 +147,13 @@ def _run(arguments: list[str], limit: float) -> tuple[list[Outcome], str]:
     return list(_outcomes(output.splitlines())), f"exit code {code}: {errors.strip()[-300:]}"
 
 
-def _outcomes(lines: Iterable[str]) -> Iterable[Outcome]:
+def _outcomes(lines: Iterable[str]) -> Iterable[StreamOutcome]:
     for line in lines:
         name, kind, text = (*line.split(" ", 2), "")[:3]
         if kind == "same":
             cycles, commands, digest = text.split()
-            yield Outcome(name, kind, "", int(cycles), int(commands), digest)
+            yield StreamOutcome(name, kind, "", int(cycles), int(commands), digest)
         elif kind == "refused":
-            yield Outcome(name, kind, text, error=int(text.split()[0]))
+            yield StreamOutcome(name, kind, text, error=int(text.split()[0]))
         else:
-            yield Outcome(name, kind, text)
+            yield StreamOutcome(name, kind, text)

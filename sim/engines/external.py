@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from common.errors import InputError, Location
-from sim.elf import Program
+from sim.elf import ElfProgram
 from sim.engines.native import load_program
-from sim.job import Job, Memory, Simulation, SimulationError
+from sim.job import Job, MainMemory, Simulation, SimulationError
 
 __all__ = ["Outcome", "Watcher", "find_simulator", "load_for", "result_of", "run_external", "unsaid"]
 
@@ -106,7 +106,7 @@ def find_simulator(job: Job, *, what: str, option: str, variable: str, on_path: 
     return path.absolute()  # not resolved: programs look for their files beside the link's name
 
 
-def load_for(engine: str, job: Job) -> Program:
+def load_for(engine: str, job: Job) -> ElfProgram:
     """The job's program, after refusing what such an engine cannot do. Raises InputError."""
     if job.stream is not None:
         raise InputError(f"the engine '{engine}' runs programs, not streams of commands")
@@ -121,7 +121,7 @@ def load_for(engine: str, job: Job) -> Program:
         )
     if job.watches:
         raise InputError(f"the engine '{engine}' watches no instructions", hint="use 'functional' or 'rtl'")
-    if job.memory != Memory(base=job.memory.base, size_bytes=job.memory.size_bytes):
+    if job.memory != MainMemory(base=job.memory.base, size_bytes=job.memory.size_bytes):
         raise InputError(f"the timing of memory cannot be set for the engine '{engine}'")
     for argument in job.engine_arguments:
         if argument[:1] not in ("-", "+") or len(argument) < 2:
@@ -211,7 +211,7 @@ def unsaid(outcome: Outcome, hint: str) -> SimulationError:
 def result_of(
     engine: str,
     job: Job,
-    program: Program,
+    program: ElfProgram,
     outcome: Outcome,
     *,
     exit_code: int,

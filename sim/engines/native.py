@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from accel.config import Accelerator
-from accel.generate import config_lines
 from accel.isa import find_command_type
+from accel.verilog.generate import config_lines
 from common.errors import BacoError, InputError, Location
 from common.files import open_in_place, read_input, storage_error
 from common.scratch import scratch_folder
-from sim.elf import Program, load_elf
+from sim.elf import ElfProgram, load_elf
 from sim.failure import describe
 from sim.job import Job, Mark, Recording, Simulation, SimulationError
 from sim.toolchain import Toolchain
@@ -40,7 +40,7 @@ _STREAM_BYTES = 64 << 20
 _CONSOLE_KEPT = 8 << 20
 
 
-def load_program(job: Job) -> Program | None:
+def load_program(job: Job) -> ElfProgram | None:
     """The job's program, checked; None for a stream, of which only the file is checked.
 
     For engines to call before they build anything. Raises InputError.
@@ -61,7 +61,7 @@ def load_program(job: Job) -> Program | None:
 
 
 def run_simulator(
-    simulator: Path, engine: str, job: Job, elf: Program | None, tools: Toolchain, *, build_seconds: float
+    simulator: Path, engine: str, job: Job, elf: ElfProgram | None, tools: Toolchain, *, build_seconds: float
 ) -> Simulation:
     """Run a job in a simulator that `sim.build` made; `elf` is what `load_program` gave.
 
@@ -234,7 +234,7 @@ def _copy(source: Path, stream: int, name: Path) -> None:
         raise storage_error(error, name) from error
 
 
-def _check_hash(program: Program, accelerator: Accelerator) -> None:
+def _check_hash(program: ElfProgram, accelerator: Accelerator) -> None:
     if program.config_hash is not None and program.config_hash != accelerator.config_hash:
         raise InputError(
             f"the program was compiled for the accelerator {program.config_hash}, this one is"
@@ -330,7 +330,7 @@ def _names(counts: Sequence[Sequence[int]]) -> dict[str, int]:
 def _result(
     record: dict[str, Any],
     job: Job,
-    elf: Program | None,
+    elf: ElfProgram | None,
     output: str,
     tools: Toolchain,
     build_seconds: float,

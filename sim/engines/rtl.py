@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from accel.generate import check_rtl, verilog
+from accel.verilog.generate import check_rtl, verilog
 from common.errors import InputError
 from sim.build import Waves, rtl_simulator
 from sim.engines.native import load_program, run_simulator

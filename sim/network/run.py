@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from compiler.network.program import NetworkProgram
-from sim.job import Limits, Memory, Recording, Simulation, SimulationError, Watch
+from sim.engines.program import run_program
+from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError, Watchpoint
 from sim.network.boundaries import Boundary, Mismatch, boundaries, compare
 from sim.network.profile import OperatorProfile, StepProfile, group_by_operator, profile_steps
-from sim.program import run_program
 
 __all__ = ["NetworkRun", "run_network"]
 
@@ -49,7 +49,7 @@ def run_network(
     *,
     inputs: Mapping[str, Array] | None = None,
     predicted: Sequence[float] | None = None,
-    memory: Memory | None = None,
+    memory: MainMemory | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     report: Callable[[str], None] | None = None,
@@ -65,7 +65,7 @@ def run_network(
         inputs: new contents of buffers by name.
         predicted: cycles of every step (`compiler.network.prediction`), kept beside the measured ones.
 
-    Raises as `sim.program.run_program`, with the operator in which a simulation was stopped; a program that ends
+    Raises as `sim.engines.program.run_program`, with the operator in which a simulation was stopped; a program that ends
     early, with an exit code, raises nothing.
     """
     looked_at = boundaries(built) if reference is not None else []
@@ -74,7 +74,7 @@ def run_network(
     for one in looked_at:
         copied[one.step].append(one)
     watches = [
-        Watch(address, tuple((one.address, one.nbytes) for one in copied[number]))
+        Watchpoint(address, tuple((one.address, one.nbytes) for one in copied[number]))
         for number, address in enumerate(labels)
     ]
     try:

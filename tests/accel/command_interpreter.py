@@ -7,7 +7,8 @@ run in the order given, so two streams that leave the same memory are equivalent
 from dataclasses import dataclass, field
 
 import numpy as np
-from loop_conv_expansion import (
+
+from tests.accel.loop_conv_expansion import (
     COMPUTE_ACCUMULATED,
     COMPUTE_PRELOADED,
     CONFIG,

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from loop_conv_expansion import CONFIG, Command, LoopConv, Machine
+
+from tests.accel.loop_conv_expansion import CONFIG, Command, LoopConv, Machine
 
 KINDS = (
     "plain",

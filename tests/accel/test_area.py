@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel import fit_area
 from accel.area import AREA, area_mm2
 from accel.config import Accelerator
+from bench.fit import area as fit_area
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "timeloop-mappings.csv.gz"
 needs_data = pytest.mark.skipif(

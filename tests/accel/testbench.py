@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from accel.isa import verilog_constants
+from accel.legality.document import verilog_constants
 
 RTL = Path(__file__).parents[2] / "accel" / "rtl"
 BENCHES = Path(__file__).parent / "benches"

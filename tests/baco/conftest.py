@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from hostile import Case, CheckAll, check_all, check_in_this_process, check_message, write
 
+from tests.baco.hostile import Case, CheckAll, check_all, check_in_this_process, check_message, write
 from tests.limited_runs import MOST_BYTES, MOST_SECONDS, LimitedRuns, limited_runs
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import baco.main
-from baco.console import amount, duration
+from baco.cli.startup import PACKAGES, shadowed
+from baco.display.console import amount, duration
+from baco.display.progress import PlainProgress, Standing, bar, make_progress
 from baco.main import run
-from baco.progress import PlainProgress, Standing, bar, make_progress
-from baco.startup import PACKAGES, shadowed
 from explore.candidate import BatchSummary
-from explore.engine import Budget
+from explore.studies.engine import Budget
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,7 +143,7 @@ def test_explore_writes_a_report(capsys: pytest.CaptureFixture[str], tmp_path: P
 def test_default_folder_is_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from baco.api.explore import default_folder
     from explore.objective import Objective
-    from explore.study import FILE_NAME
+    from explore.studies.study import FILE_NAME
     from workloads.network import Network, Workload
 
     monkeypatch.chdir(tmp_path)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile import NO_NAMES, Case, CheckAll
+
+from tests.baco.hostile import NO_NAMES, Case, CheckAll
 
 #: No option takes these for a number.
 NO_NUMBERS = (

@@ -2,16 +2,12 @@
 
 import random
 import struct
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from hostile import NO_NAMES, Case, CheckAll
 from onnx import TensorProto, helper
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
-
-from elf_builder import BASE, GOOD, elf_bytes
+from tests.baco.hostile import NO_NAMES, Case, CheckAll
+from tests.sim.elf_builder import BASE, GOOD, elf_bytes
 
 FENCES = "fence\n" * 10
 

@@ -2,17 +2,13 @@
 
 import json
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from baco.main import run
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
-
-from riscv_programs import compile_program
+from tests.sim.riscv_programs import compile_program
 
 ACCELERATOR = "name: small\ndim: 4\nscratchpad_kib: 16\naccumulator_kib: 8\n"
 

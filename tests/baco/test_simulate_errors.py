@@ -2,18 +2,14 @@
 
 import os
 import struct
-import sys
 from pathlib import Path
 
 import pytest
 
 from accel.config import Accelerator
 from baco.main import run
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sim"))
-
-from accel_programs import build_source
-from harness_helpers import SMALL
+from tests.sim.accel_programs import build_source
+from tests.sim.harness_helpers import SMALL
 
 YAML = "name: small\ndim: 4\nscratchpad_kib: 16\naccumulator_kib: 8\n"
 ENGINES = ("functional", "rtl")

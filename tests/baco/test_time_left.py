@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from baco.time_left import TimeLeft
-from baco.validation_display import _Pace
+from baco.display.time_left import TimeLeft
+from baco.display.validation import _Pace
 
 #: Searches as they were recorded: (seconds, share of the budget spent) of every batch, to the end.
 RECORDED = json.loads(Path(__file__).with_name("recorded_searches.json").read_text())
@@ -60,7 +60,7 @@ def test_nothing_is_said_of_a_search_that_does_not_move() -> None:
 def test_the_time_that_a_validation_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three machines with four layers of 10 s each, and 60 s more for every machine's simulator."""
     now = 0.0
-    monkeypatch.setattr("baco.validation_display.time.monotonic", lambda: now)
+    monkeypatch.setattr("baco.display.validation.time.monotonic", lambda: now)
     pace = _Pace(12 * 1e6, 3)
     found = []
     for machine in "abc":

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from accel.generate import TOP
+from accel.verilog.generate import TOP
 from baco.main import run
 from explore.report.summary import SCHEMA_PATH
 

@@ -11,7 +11,7 @@ from common.errors import InputError
 from compiler.choice.choose import choose
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import LoopWsSchedule
-from sim.program import run_program
+from sim.engines.program import run_program
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

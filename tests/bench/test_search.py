@@ -11,11 +11,11 @@ import pytest
 
 from bench import search as bench
 from bench.model import bench_model, random_batch
-from bench.runs import Run, RunKey
+from bench.runs import RunKey, SearchRun
 from bench.search import bench_search, compare, geometric_mean, log_points
 from common.errors import InputError
 from compiler.mapping.batch import AXES
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 LAYERS = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
 tiny,3,3,8,8,16,32,1,1,1,1,1,2
@@ -30,8 +30,8 @@ def layers(tmp_path: Path) -> str:
     return f"{path}:tiny"
 
 
-def run(searcher: str, seed: int, spent: int, *curve: tuple[int, float, float]) -> Run:
-    return Run(RunKey("net", "gemmini", searcher, seed, 100), 2, spent, 2.0, curve)
+def run(searcher: str, seed: int, spent: int, *curve: tuple[int, float, float]) -> SearchRun:
+    return SearchRun(RunKey("net", "gemmini", searcher, seed, 100), 2, spent, 2.0, curve)
 
 
 def test_throughput_has_the_documented_keys(monkeypatch: pytest.MonkeyPatch) -> None:

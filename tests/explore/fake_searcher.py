@@ -9,7 +9,7 @@ import numpy as np
 from accel.config import Accelerator
 from compiler.mapping.nest import Mapping, requirement
 from explore.candidate import Candidate, Cost
-from explore.infeasible import nearest_details, violation
+from explore.cost.infeasible import nearest_details, violation
 from explore.search.base import BatchResult, SearchSetup, State
 from workloads.network import Task
 from workloads.problem import DIMS

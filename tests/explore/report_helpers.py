@@ -16,7 +16,7 @@ from explore.candidate import BatchSummary, Candidate, Cost, LayerCost
 from explore.cost.detail import layer_details
 from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.objective import Objective
-from explore.report import Baseline, Bound, HostCost, ReportData, SearchRecord
+from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord
 from workloads.network import Network, Operator, Task, Tensor, Unsupported, Workload
 from workloads.problem import DIMS, Problem
 
@@ -178,10 +178,10 @@ def report_data(
         provenance={"versions": {"python": "3.11"}, "seed": seed, "platform": {"processors": 2}},
         command="baco explore --network tiny --objective edp --seed 1",
         bounds=(
-            Bound("compulsory traffic", best.cost.edp / 8, "Every word crosses the memory port once."),
-            Bound("SRAM-aware", best.cost.edp / 4, "Knows what the memories cost and hold."),
+            CostBound("compulsory traffic", best.cost.edp / 8, "Every word crosses the memory port once."),
+            CostBound("SRAM-aware", best.cost.edp / 4, "Knows what the memories cost and hold."),
         ),
-        host=[HostCost(g.name, "softmax", "softmax", 1.0, 4096.0, 8192.0) for g in graphs],
+        host=[OtherOperator(g.name, "softmax", "softmax", 1.0, 4096.0, 8192.0) for g in graphs],
         baseline=baseline,
         details=dict(enumerate(details)),
     )
@@ -211,8 +211,8 @@ def hostile(data: ReportData, text: str) -> ReportData:
         search=SearchRecord(text, 0, text, text, text, (text,)),
         provenance={text: text, "command": text},
         command=text,
-        bounds=[Bound(text, b.edp, text) for b in data.bounds],
-        host=[HostCost(text, text, text, 2.0, 10.0, None)],
+        bounds=[CostBound(text, b.edp, text) for b in data.bounds],
+        host=[OtherOperator(text, text, text, 2.0, 10.0, None)],
         baseline=data.baseline and replace(data.baseline, name=text),
         details=data.details,
     )

@@ -16,13 +16,13 @@ import numpy as np
 from accel.presets import load_accelerator
 from explore.candidate import BatchSummary, Candidate
 from explore.constraints import Constraints
-from explore.engine import describe_setup
 from explore.objective import Objective
 from explore.records import ProvenanceRecord
 from explore.search import base, finish, gradient, tiling_finish
 from explore.search.base import SearchSetup
 from explore.space import DesignSpace
-from explore.study import Study
+from explore.studies.engine import describe_setup
+from explore.studies.study import Study
 from tests.explore.fake_searcher import FakeSearch
 from workloads.network import Network, Operator, Tensor, Workload
 from workloads.problem import Problem

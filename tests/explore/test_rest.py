@@ -10,19 +10,19 @@ from common.errors import InputError
 from compiler.network.program import compile_network
 from compiler.network.quantise import quantise, sketch
 from explore.cost.rest import rest_costs, rest_in_space, rest_of_programs
-from explore.engine import run_exploration
 from explore.importance import ImportanceEstimator
 from explore.measure.energy import counted_energy
 from explore.objective import Objective
+from explore.report.study_report import report_data
 from explore.report.summary import network_totals
 from explore.rest import RestOfPrograms
 from explore.space import load_space
-from explore.study import Study
-from explore.study_report import report_data
+from explore.studies.engine import run_exploration
+from explore.studies.study import Study
 from explore.validate.run import ValidationOptions
 from explore.validate.session import validate_file
 from sim.network.run import run_network
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Network, Workload
 
 DEFAULT = load_accelerator("gemmini-default")

@@ -9,7 +9,7 @@ import pytest
 from explore.layers import layer_of_task, layers_of_tasks, result_scale
 from explore.serialize import workload_from_json, workload_to_json
 from workloads.builder import GraphBuilder
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Network, Operator, Task, Tensor, Workload
 from workloads.problem import Problem
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from accel.presets import load_accelerator
-from explore.engine import run_exploration
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, Progress
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.space import DesignSpace
-from explore.study import FILE_NAME
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME
 from workloads.network import Network, Operator, Tensor, Workload
 from workloads.problem import Problem
 

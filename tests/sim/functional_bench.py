@@ -12,9 +12,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numpy_gemmini import GemminiConfig
-
-from accel.isa.legality.cpp import cpp_sources
+from accel.legality.cpp import cpp_sources
+from tests.sim.numpy_gemmini import GemminiConfig
 
 SOURCES = Path(__file__).parents[2] / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-from numpy_macros import LoopMacros
+
+from tests.sim.numpy_macros import LoopMacros
 
 __all__ = ["GemminiConfig", "LoadState", "NumpyGemmini", "StoreState", "bits", "scaled"]
 

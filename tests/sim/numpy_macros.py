@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy_gemmini import ExecuteState, GemminiConfig, LoadState, StoreState
+    from tests.sim.numpy_gemmini import ExecuteState, GemminiConfig, LoadState, StoreState
 
 
 def bits(value: int, high: int, low: int) -> int:

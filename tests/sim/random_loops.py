@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random_program import BASE, INPUT_BYTES, ONE, OUTPUT, OUTPUT_BYTES, SCALES, Program
+from tests.sim.random_program import BASE, INPUT_BYTES, ONE, OUTPUT, OUTPUT_BYTES, SCALES, Program
 
 
 def ceil(n: int, m: int) -> int:

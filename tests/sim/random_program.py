@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from numpy_gemmini import ONE, GemminiConfig, NumpyGemmini
+
+from tests.sim.numpy_gemmini import ONE, GemminiConfig, NumpyGemmini
 
 BASE = 0x80000000
 INPUT_BYTES = 1 << 16

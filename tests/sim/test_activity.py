@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness_helpers import BASE, SMALL, command
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE, is_garbage, local_address_bits
 from sim.cosim.run import random_stream
+from sim.engines.run import run_job
 from sim.job import Job, Recording, Simulation
-from sim.run import run_job
 from sim.trace import LogEntry, read_log
+from tests.sim.harness_helpers import BASE, SMALL, command
 
 ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29
 ENGINES = ("functional", "rtl")

@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness_helpers import stub_verilog
 
 import sim.build
 import sim.toolchain
@@ -13,6 +12,7 @@ from common.cache import Cache
 from common.errors import InputError, StorageError
 from sim.build import BuildError, functional_simulator, rtl_simulator
 from sim.toolchain import Toolchain, toolchain
+from tests.sim.harness_helpers import stub_verilog
 
 
 def test_the_second_build_is_the_first_one(tmp_path: Path) -> None:

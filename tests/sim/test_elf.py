@@ -5,19 +5,19 @@ import struct
 from pathlib import Path
 
 import pytest
-from elf_builder import BASE, GOOD, elf_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from riscv_programs import compile_program
 
 from accel.elf_note import note_bytes, read_note
 from common.errors import InputError
-from sim.elf import Program, Segment, load_elf
+from sim.elf import ElfProgram, Segment, load_elf
+from tests.sim.elf_builder import BASE, GOOD, elf_bytes
+from tests.sim.riscv_programs import compile_program
 
 SIZE = 1 << 20
 
 
-def load(folder: Path, data: bytes) -> Program:
+def load(folder: Path, data: bytes) -> ElfProgram:
     path = folder / "program.elf"
     path.write_bytes(data)
     return load_elf(path, memory_base=BASE, memory_bytes=SIZE)

@@ -16,8 +16,8 @@ from common.errors import InputError
 from compiler.codegen.program import Buffer, Program, build_program
 from compiler.ir.emit import Emitter
 from sim.engines.external import load_for
-from sim.job import Job, Watch
-from sim.run import run_job
+from sim.engines.run import run_job
+from sim.job import Job, Watchpoint
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 LABELS = ["inside", "at_load", "at_fence", "after"]
@@ -55,7 +55,7 @@ def job(program: Program, tmp_path: Path) -> Job:
 @pytest.mark.parametrize("engine", ["functional", "rtl"])
 def test_marks_say_what_has_happened_before(program: Program, job: Job, engine: str) -> None:
     target = (program.symbols["target"], 8)
-    watches = tuple(Watch(program.labels[name], (target,)) for name in LABELS)
+    watches = tuple(Watchpoint(program.labels[name], (target,)) for name in LABELS)
     result = run_job(replace(job, watches=watches), engine=engine)
     names = {address: name for name, address in program.labels.items()}
     # once each time, in order, however long the fence waits; copies are from before the instruction
@@ -83,7 +83,7 @@ def test_marks_say_what_has_happened_before(program: Program, job: Job, engine: 
 def test_watching_every_instruction_changes_nothing(program: Program, job: Job, engine: str) -> None:
     plain = run_job(job, engine=engine)
     code = range(0x80000000, 0x80002000, 2)
-    watched = run_job(replace(job, watches=tuple(Watch(address) for address in code)), engine=engine)
+    watched = run_job(replace(job, watches=tuple(Watchpoint(address) for address in code)), engine=engine)
     assert (watched.cycles, watched.counters, watched.unrolled) == (
         plain.cycles,
         plain.counters,
@@ -96,7 +96,7 @@ def test_watching_every_instruction_changes_nothing(program: Program, job: Job, 
 
 
 def test_marks_without_copies_are_plain_values(program: Program, job: Job) -> None:
-    result = run_job(replace(job, watches=(Watch(program.labels["after"]),)), engine="functional")
+    result = run_job(replace(job, watches=(Watchpoint(program.labels["after"]),)), engine="functional")
     (mark,) = result.to_dict()["marks"]
     assert mark["address"] == program.labels["after"]
     assert "copies" not in mark
@@ -104,11 +104,11 @@ def test_marks_without_copies_are_plain_values(program: Program, job: Job) -> No
 
 
 def test_what_cannot_be_watched(program: Program, job: Job, tmp_path: Path) -> None:
-    here = Watch(program.labels["after"])
+    here = Watchpoint(program.labels["after"])
     with pytest.raises(InputError, match="watched twice"):
         run_job(replace(job, watches=(here, here)), engine="functional")
     with pytest.raises(InputError, match=r"the copy of a mark of .* is outside memory"):
-        run_job(replace(job, watches=(Watch(here.address, ((0, 8),)),)), engine="functional")
+        run_job(replace(job, watches=(Watchpoint(here.address, ((0, 8),)),)), engine="functional")
     with pytest.raises(InputError, match="watches no instructions"):
         load_for("spike", replace(job, watches=(here,)))
     stream = tmp_path / "stream.txt"

@@ -13,8 +13,8 @@ from compiler.codegen.program import Buffer, build_program
 from compiler.ir.emit import Emitter
 from sim.elf import symbol_range
 from sim.engines.external import load_for
+from sim.engines.run import run_job
 from sim.job import Job
-from sim.run import run_job
 
 GEMMINI = load_accelerator("gemmini-default")
 

@@ -13,12 +13,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from common.errors import BacoError
-from explore import study as study_module
 from explore.candidate import BatchSummary
-from explore.engine import Budget, run_exploration
 from explore.objective import Objective
 from explore.search import base
 from explore.search.base import BatchResult, SearchSetup, State
+from explore.studies import study as study_module
+from explore.studies.engine import Budget, run_exploration
 from tests.explore.study_helpers import register_fake, small_space, small_workload
 from tests.system.durable_log import DurableLog
 

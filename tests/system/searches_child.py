@@ -23,14 +23,14 @@ from accel.presets import load_accelerator
 from compiler.choice.choose import choices
 from compiler.layers.layer import Layer
 from compiler.styles.realise import mapping_of
-from explore.engine import run_exploration
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
-from explore.measured.alternatives import Machine
+from explore.measured.alternatives import MachineAlternatives
 from explore.measured.search import MeasuredSearch
 from explore.measured.session import learned_prior
 from explore.objective import Objective
 from explore.search.base import SEARCHERS
+from explore.studies.engine import run_exploration
 from tests.explore.study_helpers import GEMMINI, REFERENCE, content, early_phases, small_workload
 from workloads.network import Network, Operator, Task, Tensor, Workload
 from workloads.problem import Problem
@@ -95,7 +95,7 @@ def searched(searcher: str, objective: str, model: str, proof: bool, folder: Pat
 class Simulated:
     """Measurements that differ from predictions by a factor of the schedule's own, of exact arithmetic alone."""
 
-    def __init__(self, machines: Sequence[Machine]) -> None:
+    def __init__(self, machines: Sequence[MachineAlternatives]) -> None:
         self.machines = machines
         self.asked: list[str] = []
 
@@ -129,7 +129,7 @@ def measured(budget: float) -> str:
             mapping_of(one, choices(one, accelerator, style="macro")[0].schedule, accelerator)
             for one in layers
         ]
-        machine = Machine.of(accelerator, mappings, layers, [task.name for task in tasks])
+        machine = MachineAlternatives.of(accelerator, mappings, layers, [task.name for task in tasks])
         assert machine is not None
         machines.append(machine)
     simulated = Simulated(machines)

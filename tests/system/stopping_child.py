@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from baco.main import run
-from explore.study import Study
+from explore.studies.study import Study
 
 NUMBERS = {"stop": signal.SIGINT, "kill": signal.SIGKILL}
 

@@ -19,8 +19,8 @@ import explore.validate.run as running
 from baco.main import run
 from common.cache import Cache
 from common.errors import StorageError
+from explore.report.study_report import report_data
 from explore.report.summary import summary_json
-from explore.study_report import report_data
 from explore.validate.run import STORE_NAME
 from tests.explore.validate_helpers import explored, fake_measuring, products
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from explore.measure.store import MeasurementStore
-from explore.study import Study
+from explore.studies.study import Study
 from explore.validate.run import STORE_NAME, validated_designs
 from tests.explore.validate_helpers import explored, products
 

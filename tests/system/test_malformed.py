@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from malformed_inputs import Case, cases
 
 from baco.main import run
+from tests.system.malformed_inputs import Case, cases
 
 CASES = cases()
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from explore.measure.store import MeasurementStore
-from explore.study import FILE_NAME, Study
+from explore.studies.study import FILE_NAME, Study
 from explore.validate.run import STORE_NAME
 from tests.baco.test_validate_command import SPACE, TABLE
 from tests.explore.study_helpers import content

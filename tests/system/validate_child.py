@@ -11,9 +11,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from common.errors import BacoError
-from explore import study as study_module
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob
+from explore.studies import study as study_module
 from explore.validate.run import ValidationOptions
 from explore.validate.session import validate_file
 from tests.system.durable_log import DurableLog

@@ -5,7 +5,7 @@ import pytest
 from common.errors import InputError
 from workloads.builder import GraphBuilder
 from workloads.expand import expand
-from workloads.load import load_network, network_names
+from workloads.inputs.load import load_network, network_names
 from workloads.network import Tensor
 from workloads.problem import Problem
 from workloads.semantics import Parameter

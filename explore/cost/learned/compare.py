@@ -14,7 +14,7 @@ from explore.cost.learned.model import Corrected, LearnedModel
 from explore.cost.learned.protocol import Floats
 from explore.cost.learned.scores import Scores, grouped_folds, scores
 
-__all__ = ["SPLITS", "Comparison", "coverage", "cross_validated", "split_folds", "stratum_scores"]
+__all__ = ["SPLITS", "ResidualScores", "coverage", "cross_validated", "split_folds", "stratum_scores"]
 
 Progress = Callable[[str], None]
 #: What test rows share with no training row: the layer, the accelerator, or either.
@@ -38,7 +38,7 @@ def split_folds(
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ResidualScores:
     """One residual under one split.
 
     Attributes:
@@ -71,7 +71,7 @@ def cross_validated(
     folds: int = 5,
     seeds: Sequence[int] = (0,),
     progress: Progress = lambda _: None,
-) -> tuple[Comparison, Corrected]:
+) -> tuple[ResidualScores, Corrected]:
     """Predict every row by models that were not trained on what the split keeps apart.
 
     Returns the scores, and the first seed's predictions.
@@ -88,7 +88,7 @@ def cross_validated(
         first = first or Corrected(cycles, deviation)
         progress(f"{name}, split by {split}, seed {seed}: {found[-1]}")
     assert first is not None
-    return Comparison(name, split, tuple(found)), first
+    return ResidualScores(name, split, tuple(found)), first
 
 
 def stratum_scores(cycles: Floats, data: MeasuredSet) -> dict[str, Scores]:

@@ -22,7 +22,7 @@ from common import portable
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import RELEVANT, Mapping, requirement
-from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.reference import access_counts
 from workloads.problem import DIMS, Problem
 
@@ -78,7 +78,7 @@ def program_features(
     styles: Sequence[str],
     cycles: Floats,
     terms: Dictionary[str, Floats],
-) -> Features:
+) -> ProgramFeatures:
     """Features of B programs.
 
     Args:
@@ -113,7 +113,7 @@ def program_features(
         tokens.append(token)
         masks.append(mask)
     columns = (*FLAT, *(f"share {name}" for name in names))
-    return Features(
+    return ProgramFeatures(
         columns,
         np.array(flat, dtype=np.float64).reshape(len(layers), len(columns)),
         np.array(tokens, dtype=np.float64).reshape(len(layers), len(STATEMENTS), len(TOKEN)),

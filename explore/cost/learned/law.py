@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
-from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
+from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 from explore.cost.learned.resource_law import ResourceLaw
 
 __all__ = ["LawResidual"]
@@ -46,7 +46,7 @@ class LawResidual:
         self.factor = 0.0
         self.deviations = (0.2, 0.2)
 
-    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """As `Residual.fit`; with few rows of explicit code they get one factor, too."""
         explicit = _explicit(features)
         self.law = None
@@ -60,7 +60,7 @@ class LawResidual:
         error = self.predict(features).log - log_ratio
         self.deviations = (_spread(error[explicit]), _spread(error[~explicit]))
 
-    def predict(self, features: Features) -> Correction:
+    def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`."""
         explicit = _explicit(features)
         log = np.full(len(features), self.factor)
@@ -71,7 +71,7 @@ class LawResidual:
             )
         return Correction(log, np.where(explicit, *self.deviations))
 
-    def augmented(self, features: Features) -> Features:
+    def augmented(self, features: ProgramFeatures) -> ProgramFeatures:
         """The features, with the law's correction and the shares of its resources."""
         explicit = _explicit(features)
         extra = np.full((len(features), 1 + 1 + len(_RESOURCES)), np.nan)
@@ -81,7 +81,7 @@ class LawResidual:
             busy = self.law.busy(counts) / self.law.predict(counts)
             extra[explicit, 1:] = portable.log(np.maximum(busy.T, _NONE))
         names = (*features.names, "share law", *(f"share law {name}" for name in ("host", *_RESOURCES)))
-        return Features(names, np.hstack([features.flat, extra]), features.tokens, features.mask)
+        return ProgramFeatures(names, np.hstack([features.flat, extra]), features.tokens, features.mask)
 
     def arrays(self) -> tuple[dict[str, Any], Arrays]:
         """As `Residual.arrays`."""
@@ -108,7 +108,7 @@ def _spread(error: Floats) -> float:
     return max(float(1.4826 * np.median(np.abs(error))), 0.01) if len(error) else 0.2
 
 
-def _explicit(features: Features) -> NDArray[np.bool_]:
+def _explicit(features: ProgramFeatures) -> NDArray[np.bool_]:
     found = np.zeros(len(features), np.bool_)
     for name in _EXPLICIT:
         if name in features.names:
@@ -116,7 +116,7 @@ def _explicit(features: Features) -> NDArray[np.bool_]:
     return found
 
 
-def _column(features: Features, name: str) -> Floats:
+def _column(features: ProgramFeatures, name: str) -> Floats:
     return features.flat[:, features.names.index(name)]
 
 
@@ -129,7 +129,7 @@ def _resources(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found if host and all(found.values()) else {}
 
 
-def _counts(features: Features, events: Sequence[str]) -> Floats:
+def _counts(features: ProgramFeatures, events: Sequence[str]) -> Floats:
     """(B, events) from the shares; what a share cannot tell from none is none."""
     predicted = portable.exp(_column(features, _PREDICTED))
     counts = []

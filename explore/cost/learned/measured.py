@@ -18,7 +18,7 @@ from compiler.styles.packed import packed_layer
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.features import program_features
 from explore.cost.learned.program_counts import counts_of_dataset
-from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.learned.scores import group_numbers
 from explore.measure.dataset import Dataset
 
@@ -39,7 +39,7 @@ class MeasuredSet:
         strata: what each waited for.
     """
 
-    features: Features
+    features: ProgramFeatures
     predicted: Floats
     cycles: Floats
     tasks: NDArray[np.int64]
@@ -76,7 +76,7 @@ def described(
     styles: Sequence[str],
     base: Base = instruction_base,
     counts: Dictionary[str, Floats] | None = None,
-) -> tuple[Features, Floats]:
+) -> tuple[ProgramFeatures, Floats]:
     """Features of B programs, and cycles (B,) of the analytical model.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 from common import portable
 from common.errors import InputError, Location
 from explore.cost.learned.measured import MeasuredSet
-from explore.cost.learned.protocol import Features, Floats, Residual, load_arrays, store_arrays
+from explore.cost.learned.protocol import Floats, ProgramFeatures, Residual, load_arrays, store_arrays
 from explore.cost.learned.registry import make_residual
 
 __all__ = ["SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
@@ -60,7 +60,7 @@ class LearnedModel:
         facts = {"rows": len(data), "accelerators": len(np.unique(data.machines)), "seed": seed}
         return cls(residual, data.features.names, facts | about)
 
-    def correct(self, features: Features, predicted: Floats) -> Corrected:
+    def correct(self, features: ProgramFeatures, predicted: Floats) -> Corrected:
         """Corrected cycles of B programs whose analytical cycles are `predicted` (B,).
 
         Raises InputError for features of another analytical model.

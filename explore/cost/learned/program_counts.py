@@ -18,7 +18,7 @@ from compiler.schedules.schedule import Schedule
 from compiler.styles.program import layer_program
 from explore.cost.learned.protocol import Floats
 from explore.measure.dataset import Dataset
-from sim.program import run_program
+from sim.engines.program import run_program
 
 __all__ = ["PROGRAM_TERMS", "counts_of_dataset", "counts_of_programs"]
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from common.errors import InputError, Location
 from common.files import MAX_INPUT_BYTES, atomic_write, read_input
 
-__all__ = ["Correction", "Features", "Floats", "Residual", "load_arrays", "store_arrays"]
+__all__ = ["Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
@@ -34,7 +34,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Features:
+class ProgramFeatures:
     """What is known of B programs before they run.
 
     Attributes:
@@ -59,12 +59,12 @@ class Features:
     def __len__(self) -> int:
         return len(self.flat)
 
-    def take(self, rows: NDArray[Any]) -> Features:
+    def take(self, rows: NDArray[Any]) -> ProgramFeatures:
         """The rows at indices, or where a boolean array holds."""
-        return Features(self.names, self.flat[rows], self.tokens[rows], self.mask[rows])
+        return ProgramFeatures(self.names, self.flat[rows], self.tokens[rows], self.mask[rows])
 
     @classmethod
-    def join(cls, parts: Sequence[Features]) -> Features:
+    def join(cls, parts: Sequence[ProgramFeatures]) -> ProgramFeatures:
         """One batch after another; all have the same columns."""
         return cls(
             parts[0].names,
@@ -95,7 +95,7 @@ class Residual(Protocol):
     #: Registered name, as tables and files have it.
     name: str
 
-    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """Learn from measurements.
 
         Args:
@@ -105,7 +105,7 @@ class Residual(Protocol):
         """
         ...
 
-    def predict(self, features: Features) -> Correction:
+    def predict(self, features: ProgramFeatures) -> Correction:
         """The correction of each row."""
         ...
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from common.errors import InputError, Location
 from compiler.mapping.nest import Mapping
 from explore.cost.learned.boosting import BoostingOptions
-from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
@@ -70,7 +70,9 @@ class PublishedModel:
         correction = self.residual.predict(features)
         return base * np.exp(correction.log), base, correction.deviation
 
-    def _features(self, problems: Sequence[Problem], mappings: Sequence[Mapping]) -> tuple[Floats, Features]:
+    def _features(
+        self, problems: Sequence[Problem], mappings: Sequence[Mapping]
+    ) -> tuple[Floats, ProgramFeatures]:
         product = _products(problems)
         base = np.ones(len(problems))
         shares = np.full((len(problems), len(_RESOURCES)), np.nan)
@@ -84,7 +86,7 @@ class PublishedModel:
         flat = np.column_stack([raw_features(problems, mappings), shares, product, np.log(base)])
         names = (*FEATURES, *(f"share {name}" for name in _RESOURCES), "product", "law")
         none = np.zeros((len(problems), 0, 0))
-        return base, Features(names, flat, none, np.zeros((len(problems), 0), np.bool_))
+        return base, ProgramFeatures(names, flat, none, np.zeros((len(problems), 0), np.bool_))
 
 
 def _products(problems: Sequence[Problem]) -> NDArray[np.bool_]:

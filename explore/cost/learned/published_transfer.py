@@ -19,8 +19,8 @@ from compiler.layers.layer import Layer
 from compiler.mapping.nest import ROW_DIM, Mapping
 from explore.cost.learned.base import Base, instruction_base, reference_base
 from explore.cost.learned.measured import described
-from explore.cost.learned.process import GaussianProcess, column_groups, standardised
-from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.process import GaussianProcess, standardised
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.learned.published import measured_cycles
 from explore.cost.learned.scores import Scores, group_numbers, mean_scores, scores
 from explore.mapping_rows import MappingTable, read_mapping_table
@@ -89,9 +89,8 @@ def transfer_published(
             error = np.log(cycles / predicted)
             constant = np.exp(np.median(error[learn]))
             before.append(scores(constant * predicted[test], cycles[test]))
-            process = GaussianProcess()
             inputs = standardised(features, features)
-            process.fit(inputs[learn], error[learn], column_groups(features.names))
+            process = GaussianProcess(inputs[learn], error[learn])
             mean, _ = process.predict(inputs[test])
             after.append(scores(predicted[test] * np.exp(mean), cycles[test]))
         found.append(PublishedTransfer(f"{name}, one factor", measurements, mean_scores(before)))
@@ -100,7 +99,7 @@ def transfer_published(
     return found
 
 
-def _described(table: MappingTable, base: Base) -> tuple[Features, Floats]:
+def _described(table: MappingTable, base: Base) -> tuple[ProgramFeatures, Floats]:
     accelerator = load_accelerator(_ACCELERATOR)
     mappings = [split_factors(mapping, accelerator.dim) for mapping in table.mappings]
     count = len(table)

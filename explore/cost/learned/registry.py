@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common.errors import InputError, did_you_mean
-from explore.cost.learned.blend import BlendResidual
-from explore.cost.learned.encoder import EncoderResidual
 from explore.cost.learned.law import LawResidual
-from explore.cost.learned.mlp import MlpResidual
+from explore.cost.learned.neural import EncoderResidual, MlpResidual
 from explore.cost.learned.process import ProcessResidual
 from explore.cost.learned.protocol import Residual
-from explore.cost.learned.trees import TreeResidual
+from explore.cost.learned.trees import BlendResidual, TreeResidual
 
 __all__ = ["RESIDUALS", "check_residual", "make_residual"]
 

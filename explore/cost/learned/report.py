@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.cost.learned.base import fingerprint
-from explore.cost.learned.compare import SPLITS, Comparison, coverage, cross_validated, stratum_scores
+from explore.cost.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
 from explore.cost.learned.measured import MeasuredSet, measured_set
 from explore.cost.learned.model import SHIPPED, LearnedModel
-from explore.cost.learned.protocol import Features
+from explore.cost.learned.protocol import ProgramFeatures
 from explore.cost.learned.registry import RESIDUALS, check_residual
 from explore.cost.learned.scores import Scores, scores
-from explore.cost.learned.transfer import LEAST_TESTED, Transfer, leave_one_machine_out, summary
+from explore.cost.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
 from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = [
@@ -123,7 +123,7 @@ def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
         machines.append(one.machines + len(names))
         names += one.names
     return MeasuredSet(
-        Features.join([one.features for one in sets]),
+        ProgramFeatures.join([one.features for one in sets]),
         np.concatenate([one.predicted for one in sets]),
         np.concatenate([one.cycles for one in sets]),
         np.concatenate(tasks),
@@ -184,7 +184,7 @@ def compare_residuals(
     seeds: int = 5,
     programs: bool = False,
     progress: Progress = lambda _: None,
-) -> list[Comparison]:
+) -> list[ResidualScores]:
     """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both. Raises InputError."""
     for split in splits:
         if split not in SPLITS:
@@ -193,7 +193,7 @@ def compare_residuals(
         check_residual(residual)
     data = measured_set(read_dataset(name), programs=programs)
     analytical = scores(data.predicted, data.cycles, data.tasks * len(data.names) + data.machines)
-    found = [Comparison("analytical", "-", (analytical,))]
+    found = [ResidualScores("analytical", "-", (analytical,))]
     for split in splits:
         for residual in residuals:
             one, _ = cross_validated(
@@ -203,7 +203,7 @@ def compare_residuals(
     return found
 
 
-def comparison_text(found: Sequence[Comparison]) -> str:
+def comparison_text(found: Sequence[ResidualScores]) -> str:
     """A table in Markdown: mean over the seeds, and their standard deviation."""
     lines = [
         "| residual | split by | seeds | Spearman | mean error | median error | bias | pairs in order |",
@@ -228,7 +228,7 @@ def transfer_set(
     seed: int = 0,
     programs: bool = False,
     progress: Progress = lambda _: None,
-) -> list[Transfer]:
+) -> list[MachineTransfer]:
     """Leave out every accelerator of a measured set in turn, and adapt to it with some measurements."""
     check_residual(residual)
     data = measured_set(read_dataset(name), programs=programs)
@@ -241,7 +241,7 @@ def transfer_set(
     return found
 
 
-def transfer_text(found: Sequence[Transfer]) -> str:
+def transfer_text(found: Sequence[MachineTransfer]) -> str:
     """A table in Markdown: mean errors of the rows tested."""
     lines = [
         "| accelerator left out | rows | analytical | residual of others | adapted | within | ratio |",

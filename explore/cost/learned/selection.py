@@ -12,7 +12,7 @@ import numpy as np
 from common import portable
 from explore.cost.learned.protocol import Floats
 
-__all__ = ["Choice", "Strategy", "expected_improvement", "select"]
+__all__ = ["MeasurementChoice", "Strategy", "expected_improvement", "select"]
 
 #: Where the tails of the normal distribution begin, and terms of either form.
 _TAIL, _TERMS = 2.5, 60
@@ -21,7 +21,7 @@ Strategy = Literal["improvement", "uncertainty", "predicted"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class MeasurementChoice:
     """Something that could be measured.
 
     Attributes:
@@ -75,7 +75,9 @@ def normal_below(z: Floats) -> Floats:
     return np.where(z < 0, above, 1.0 - above)
 
 
-def select(choices: Sequence[Choice], budget: float, strategy: Strategy = "improvement") -> list[int]:
+def select(
+    choices: Sequence[MeasurementChoice], budget: float, strategy: Strategy = "improvement"
+) -> list[int]:
     """Places of the choices to measure, most useful first, whose cycles together stay within the budget.
 
     Greedy by use per cycle. What is chosen is taken to turn out as predicted before the next is chosen, so that the
@@ -110,7 +112,7 @@ def select(choices: Sequence[Choice], budget: float, strategy: Strategy = "impro
 
 
 def _use(
-    choices: Sequence[Choice], best: dict[int, float], taken: dict[int, int], strategy: Strategy
+    choices: Sequence[MeasurementChoice], best: dict[int, float], taken: dict[int, int], strategy: Strategy
 ) -> Floats:
     mean = np.array([one.log_cost for one in choices])
     deviation = np.array([one.deviation for one in choices])

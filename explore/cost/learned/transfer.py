@@ -15,22 +15,14 @@ import numpy as np
 
 from explore.cost.learned.measured import MeasuredSet
 from explore.cost.learned.model import Corrected, LearnedModel
-from explore.cost.learned.process import GaussianProcess, column_groups, standardised
-from explore.cost.learned.protocol import Features, Floats
+from explore.cost.learned.process import GaussianProcess, standardised
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.learned.scores import Scores, grouped_folds, scores
 
 #: Rows of an accelerator that are left to test on, at least.
 LEAST_TESTED = 20
 
-__all__ = [
-    "Adapted",
-    "GaussianProcess",
-    "Transfer",
-    "adapt",
-    "leave_one_machine_out",
-    "standardised",
-    "summary",
-]
+__all__ = ["Adapted", "MachineTransfer", "adapt", "leave_one_machine_out", "summary"]
 
 
 @dataclass
@@ -45,16 +37,16 @@ class Adapted:
 
     source: LearnedModel
     process: GaussianProcess
-    known: Features
+    known: ProgramFeatures
 
-    def correct(self, features: Features, predicted: Floats) -> Corrected:
+    def correct(self, features: ProgramFeatures, predicted: Floats) -> Corrected:
         """As `LearnedModel.correct`."""
         before = self.source.correct(features, predicted)
         mean, deviation = self.process.predict(standardised(features, self.known))
         return Corrected(before.cycles * np.exp(mean), deviation)
 
 
-def adapt(source: LearnedModel, known: Features, new: MeasuredSet) -> Adapted:
+def adapt(source: LearnedModel, known: ProgramFeatures, new: MeasuredSet) -> Adapted:
     """Learn from measurements of something new what a model gets wrong there.
 
     Args:
@@ -62,15 +54,12 @@ def adapt(source: LearnedModel, known: Features, new: MeasuredSet) -> Adapted:
         new: measurements, a few are enough.
     """
     before = source.correct(new.features, new.predicted)
-    process = GaussianProcess()
-    process.fit(
-        standardised(new.features, known), np.log(new.cycles / before.cycles), column_groups(known.names)
-    )
+    process = GaussianProcess(standardised(new.features, known), np.log(new.cycles / before.cycles))
     return Adapted(source, process, known)
 
 
 @dataclass(frozen=True)
-class Transfer:
+class MachineTransfer:
     """One accelerator that was left out.
 
     Attributes:
@@ -103,7 +92,7 @@ def leave_one_machine_out(
     seed: int = 0,
     machines: Sequence[int] | None = None,
     progress: Callable[[str], None] = lambda _: None,
-) -> list[Transfer]:
+) -> list[MachineTransfer]:
     """For every accelerator: train on the others, adapt with some measurements of it, test on its rows left.
 
     The rows tested are of layers that neither the source nor the adapting measurements have. `within` trains on all
@@ -129,7 +118,7 @@ def leave_one_machine_out(
         after = adapt(source, source_rows.features, data.take(chosen)).correct(
             tested.features, tested.predicted
         )
-        one = Transfer(
+        one = MachineTransfer(
             data.names[machine],
             measurements,
             scores(tested.predicted, tested.cycles),
@@ -145,7 +134,7 @@ def leave_one_machine_out(
     return found
 
 
-def summary(found: Sequence[Transfer]) -> dict[str, Any]:
+def summary(found: Sequence[MachineTransfer]) -> dict[str, Any]:
     """Means over accelerators."""
     return {
         name: float(np.mean([getattr(one, name).mean_percent for one in found]))

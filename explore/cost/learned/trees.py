@@ -1,4 +1,4 @@
-"""Gradient-boosted trees as a residual: an ensemble over groups, with errors learned from what was left out."""
+"""Boosted trees as a residual, alone and on top of a law of resources."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from common import portable
 from explore.cost.learned.boosting import Booster, BoostingOptions
-from explore.cost.learned.protocol import Arrays, Correction, Features, Floats
+from explore.cost.learned.law import LawResidual
+from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
-__all__ = ["TreeResidual"]
+__all__ = ["BlendResidual", "TreeResidual"]
 
 #: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
 _LOG_NORMAL_GAP = (0.5772156649015329 + portable.log(2)) / 2
 _LEAST_ERROR, _LEAST_DEVIATION = 1e-3, 5e-3
 _ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, least=20, columns=0.7, penalty=10.0)
+_BLEND_TREES = BoostingOptions("absolute", trees=250, depth=5, rate=0.06, least=20, columns=0.1, penalty=10.0)
 
 
 class TreeResidual:
@@ -35,7 +37,7 @@ class TreeResidual:
         self.members = [Booster(self.options) for _ in range(members)]
         self.error = Booster(_ERROR_TREES)
 
-    def fit(self, features: Features, log_ratio: Floats, groups: NDArray[Any]) -> None:
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """As `Residual.fit`. With fewer groups than members, rows are left out one by one."""
         names = np.unique(groups)
         rng = np.random.default_rng(self.seed)
@@ -52,7 +54,7 @@ class TreeResidual:
         size = np.log(np.maximum(np.abs(left_out), _LEAST_ERROR))
         self.error.fit(features.flat, size, seed=self.seed * 1000 + 999)
 
-    def predict(self, features: Features) -> Correction:
+    def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`: the members' mean, and learned error and disagreement as deviation."""
         each = np.stack([member.predict(features.flat) for member in self.members])
         mean = portable.total(each, 0) / len(each)
@@ -75,6 +77,41 @@ class TreeResidual:
         for number, member in enumerate(self.members):
             member.restore(_part(arrays, f"{number}."))
         self.error.restore(_part(arrays, "error."))
+
+
+class BlendResidual:
+    """A law, which extrapolates, and trees on its shares and all other features, which do not but see everything."""
+
+    name = "blend"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.law = LawResidual(seed)
+        self.trees = TreeResidual(seed, options=_BLEND_TREES)
+
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """As `Residual.fit`."""
+        self.law.fit(features, log_ratio, groups)
+        left = log_ratio - self.law.predict(features).log
+        self.trees.fit(self.law.augmented(features), left, groups)
+
+    def predict(self, features: ProgramFeatures) -> Correction:
+        """As `Residual.predict`."""
+        found = self.trees.predict(self.law.augmented(features))
+        return Correction(self.law.predict(features).log + found.log, found.deviation)
+
+    def arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """As `Residual.arrays`."""
+        header: dict[str, Any] = {}
+        arrays: Arrays = {}
+        for part in (self.law, self.trees):
+            header[part.name], own = part.arrays()
+            arrays |= {f"{part.name}/{name}": array for name, array in own.items()}
+        return header, arrays
+
+    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
+        """As `Residual.restore`."""
+        for part in (self.law, self.trees):
+            part.restore(header[part.name], _part(arrays, f"{part.name}/"))
 
 
 def _part(arrays: Dictionary[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -14,7 +14,7 @@ from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import build_program
 from compiler.dialects.baco import GRID
 from compiler.language.jit import stored
-from sim.program import run_program
+from sim.engines.program import run_program
 from tests.compiler.blocks.block_kernels import Case
 
 

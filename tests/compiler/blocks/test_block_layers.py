@@ -14,7 +14,7 @@ from compiler.layers.reference import draw_tensors, layer_result
 from compiler.passes.linalg_to_instgem import lower_block_functions
 from compiler.styles import workspaces
 from compiler.styles.program import layer_buffers
-from sim.program import run_program
+from sim.engines.program import run_program
 from tests.compiler.blocks.block_run import machine
 from tests.compiler.blocks.layer_linalg import layer_text
 from workloads.problem import Problem

@@ -13,7 +13,7 @@ from compiler.codegen.pipeline import run_passes
 from compiler.codegen.program import Buffer, build_program, lower_to_ir, program_assembly
 from compiler.ir.emit import Emitter
 from compiler.ir.text import check_level, read_ir, write_ir
-from sim.program import run_program
+from sim.engines.program import run_program
 from tests.compiler.ir.ir_helpers import function, parsed
 from tests.compiler.ir.ir_machine import Machine
 

@@ -20,7 +20,7 @@ from compiler.codegen.data_object import DataSection, data_object
 from compiler.codegen.program import Program, build_program
 from compiler.codegen.toolchain import CompileError
 from compiler.ir.emit import Emitter
-from sim.program import run_program
+from sim.engines.program import run_program
 from tests.compiler.ir.ir_helpers import parsed
 
 GEMMINI: Accelerator = load_accelerator("gemmini-default")

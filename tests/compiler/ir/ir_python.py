@@ -15,7 +15,7 @@ from accel.config import Accelerator
 from compiler.dialects.instgem import CommandOp, FenceOp
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "sim"))
-from numpy_gemmini import GemminiConfig, LoadState, NumpyGemmini, Place, bits
+from tests.sim.numpy_gemmini import GemminiConfig, LoadState, NumpyGemmini, Place, bits
 
 __all__ = ["Machine", "python_of"]
 

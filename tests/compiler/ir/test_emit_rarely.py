@@ -11,7 +11,7 @@ from accel.config import Accelerator
 from compiler.codegen.program import Buffer, build_program, lower_to_ir
 from compiler.ir.emit import Emitter
 from compiler.styles.explicit.jobs import MoveJob, Pace, Turns
-from sim.program import run_program
+from sim.engines.program import run_program
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=4, accumulator_kib=2)
 

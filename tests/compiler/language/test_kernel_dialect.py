@@ -1,6 +1,5 @@
 """The baco dialect: its text is read back as it is written, and what is ill-formed is refused with the reason."""
 
-import example_kernels as kernels
 import numpy as np
 import pytest
 
@@ -9,6 +8,7 @@ from common.errors import InputError
 from compiler.dialects.baco import Baco
 from compiler.dialects.context import all_dialects
 from compiler.ir.text import read_ir, write_ir
+from tests.compiler.language import example_kernels as kernels
 
 HEADER = """func.func @k(%p: !baco.ptr<i8>, %q: !baco.ptr<i32>, %n: index, %v: i32, %b: tensor<4x8xi8>, %w: tensor<8x4xi8>,
     %s: tensor<4x4xi32>, %o: tensor<4x8xindex>, %m: tensor<4x8xi1>, %u: tensor<4x8xui8>)

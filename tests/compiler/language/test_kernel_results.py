@@ -1,11 +1,11 @@
 """Kernels against numpy, by interpretation of their block programs: what the language means."""
 
-import example_kernels as kernels
 import numpy as np
 import pytest
 import torch
 
 import baco
+from tests.compiler.language import example_kernels as kernels
 
 #: M, N, K: one of each kind of overhang, and everything smaller than a block.
 SHAPES = [

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import example_kernels as kernels
 import numpy as np
 import pytest
 import torch
@@ -12,6 +11,7 @@ import baco
 from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.language import compile as compiling
+from tests.compiler.language import example_kernels as kernels
 
 RNG = np.random.default_rng(11)
 

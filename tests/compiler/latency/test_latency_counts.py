@@ -21,7 +21,7 @@ from compiler.styles.program import layer_program
 from explore.measure.dataset import read_dataset
 from explore.measure.sample import draw_mapping
 from explore.measure.shapes import draw_layer
-from sim.program import run_program
+from sim.engines.program import run_program
 
 ACCELERATORS = [
     Accelerator(name="four", dim=4, scratchpad_kib=8, accumulator_kib=4),

@@ -13,7 +13,7 @@ from compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetw
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
 from compiler.network.views import View, dense
-from sim.program import run_program
+from sim.engines.program import run_program
 
 Array = np.ndarray[Any, Any]
 DIM4 = Accelerator(name="four", dim=4, scratchpad_kib=16, accumulator_kib=8)

@@ -8,8 +8,8 @@ from compiler.network.graph import Convolution
 from compiler.network.program import NetworkProgram, compile_network, scheduler
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
-from sim.program import run_program
-from workloads.load import load_network
+from sim.engines.program import run_program
+from workloads.inputs.load import load_network
 
 
 def run(

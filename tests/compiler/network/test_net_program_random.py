@@ -1,6 +1,5 @@
 """Random small networks, from their graphs to programs: every operator equals the integer reference."""
 
-import net_quant_networks as small
 import numpy as np
 import pytest
 
@@ -11,7 +10,8 @@ from compiler.network.host_calls import _CALLS
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
-from sim.program import run_program
+from sim.engines.program import run_program
+from tests.compiler.network import net_quant_networks as small
 from tests.compiler.network.net_sketch import DIM4
 from tests.compiler.network.test_net_quant_random import RandomNetwork
 from workloads.network import Network

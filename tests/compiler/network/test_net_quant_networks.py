@@ -11,7 +11,7 @@ from compiler.network.graph import Convolution, Map, MatMul, Normalisation, Soft
 from compiler.network.parameters import Parameters
 from compiler.network.quantise import quantise, quantise_inputs, runnable
 from tests.compiler.network.net_quant_networks import run_both
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 
 def count(network, kind):

@@ -12,7 +12,7 @@ from compiler.network.parameters import Parameters
 from compiler.network.quantise import quantise, quantise_inputs, real, runnable
 from compiler.network.reference import reference
 from tests.compiler.network.net_quant_networks import run_both, snr_db
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 
 HEAD = """
 import torch

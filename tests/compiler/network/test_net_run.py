@@ -20,11 +20,11 @@ from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
 from compiler.network.steps import ValueAddress
 from compiler.network.views import View
+from sim.engines.program import run_program
 from sim.job import Limits, SimulationError
 from sim.network.boundaries import boundaries
 from sim.network.run import NetworkRun, run_network
 from sim.network.table import COLUMNS, kind_errors, run_to_dict, table_rows
-from sim.program import run_program
 from tests.compiler.network.net_sketch import DIM4, Sketch
 
 Array = np.ndarray[Any, Any]

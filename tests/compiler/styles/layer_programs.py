@@ -13,7 +13,7 @@ from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import Schedule
 from compiler.styles import Operands, emit_layer, workspaces
-from sim.program import run_program
+from sim.engines.program import run_program
 from tests.compiler.layers.layer_oracle import draw_tensors, run_layer
 
 #: What results hold where no layer writes.

@@ -14,7 +14,7 @@ from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, req
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
 from compiler.styles import workspaces
 from compiler.styles.packed import packed_layer
-from explore.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
+from explore.cost.genome import FLOW, FLOWS, ProblemSet, tighten, to_mapping
 from tests.compiler.styles.layer_programs import Case
 from tests.explore.genome_helpers import random_rows
 from workloads.problem import DIMS, Problem

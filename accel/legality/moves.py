@@ -1,0 +1,147 @@
+"""Rules of loads and stores and their configuration (ISA specification, sections 4.2, 4.3 and 5)."""
+
+from __future__ import annotations
+
+from accel.legality.language import Let, Refuse, Set, Step
+
+__all__ = ["RULES"]
+
+CONFIG_LD: tuple[Step, ...] = (
+    Refuse("BAD_FLAGS", "state is 0, 1 or 2", "state > 2"),
+    Set("ld_configured", "1", index="state"),
+    Set("ld_shrink", "shrink", index="state"),
+    Set("ld_repeats", "max(1, pixel_repeats) if first_layer else 1", index="state"),
+    Set("ld_block_stride", "block_stride", index="state"),
+)
+
+CONFIG_ST: tuple[Step, ...] = (
+    Refuse("NOT_BUILT", "activation is none or ReLU: there is no normalisation unit", "activation > 1"),
+    Let("pools", "max_pool and pool_stride != 0"),
+    Let("windowed", "pools or pool_size != 0"),
+    Refuse("BAD_FLAGS", "a pooling window has an edge of 1 to 3", "pools and pool_size == 0"),
+    Refuse(
+        "BAD_SIZE",
+        "pooling and the 1-D mode have orows and ocols of at least 1",
+        "windowed and (orows == 0 or ocols == 0)",
+    ),
+    Refuse(
+        "BAD_SIZE",
+        "pooling has porows and pocols of at least 1",
+        "pools and (porows == 0 or pocols == 0)",
+    ),
+    Set("st_configured", "1"),
+    Set("st_pooled", "pools"),
+    Set("st_windowed", "windowed"),
+    Set("st_rows", "orows * ocols", when="windowed"),
+)
+
+
+def _load(state: int) -> tuple[Step, ...]:
+    return (
+        Refuse(
+            "NOT_CONFIGURED", f"a CONFIG_LD of state {state} has come before", f"not ld_configured[{state}]"
+        ),
+        Let("repeats", f"ld_repeats[{state}]"),
+        Let("block_stride", f"ld_block_stride[{state}]"),
+        Let("element_bytes", f"4 if accumulator(local) and not ld_shrink[{state}] else 1"),
+        Refuse(
+            "BAD_FLAGS", "pixels are repeated in the scratchpad only", "repeats > 1 and accumulator(local)"
+        ),
+        Refuse("BAD_SIZE", "rows are 1 to DIM", "rows == 0 or rows > DIM"),
+        Refuse(
+            "BAD_SIZE",
+            "cols are at least 1 and at most ROW_BYTES of main memory",
+            "cols == 0 or cols * element_bytes > ROW_BYTES",
+        ),
+        Refuse(
+            "BAD_SIZE",
+            "several blocks are a block_stride of at least rows apart",
+            "cols > DIM and block_stride < rows",
+        ),
+        Refuse("BAD_SIZE", "all copies of a pixel fit in a row", "repeats > 1 and repeats * cols > DIM"),
+        Let("first", "row(local)"),
+        Let("past", "first + (blocks(cols) - 1) * block_stride + rows"),
+        Refuse("LOCAL_ADDRESS", "the destination exists, whole", "past > rows_of(local)"),
+        # copies lie below their pixel
+        Let("lowest", "first - min(first, repeats - 1)"),
+        Refuse(
+            "ROWS_IN_USE",
+            "the rows are none that the PRELOAD before it names",
+            "meets_result(accumulator(local), lowest, past)"
+            " or meets_stationary(accumulator(local), lowest, past)",
+        ),
+    )
+
+
+MVOUT: tuple[Step, ...] = (
+    Refuse("NOT_CONFIGURED", "a CONFIG_ST has come before", "not st_configured"),
+    Refuse("BAD_FLAGS", "what is pooled is not raw", "raw(local) and st_pooled"),
+    Refuse(
+        "NOT_BUILT", "raw accumulator reads (read_full_width) are built", "raw(local) and not read_full_width"
+    ),
+    Refuse(
+        "NOT_BUILT",
+        "scaled accumulator reads (read_small_width) are built",
+        "accumulator(local) and not raw(local) and not read_small_width",
+    ),
+    Refuse("BAD_SIZE", "cols are 1 to ROW_BYTES", "cols == 0 or cols > ROW_BYTES"),
+    Refuse(
+        "BAD_SIZE",
+        "raw, pooled and 1-D stores have at most DIM columns",
+        "(raw(local) or st_windowed) and cols > DIM",
+    ),
+    Refuse("BAD_SIZE", "rows are 1 to DIM", "not st_windowed and (rows == 0 or rows > DIM)"),
+    Let("first", "row(local)"),
+    Let("past", "first + (st_rows if st_windowed else (blocks(cols) - 1) * DIM + rows)"),
+    Refuse("LOCAL_ADDRESS", "the source exists, whole", "past > rows_of(local)"),
+    Refuse(
+        "ROWS_IN_USE",
+        "the rows are none to which the PRELOAD before it directs a result",
+        "meets_result(accumulator(local), first, past)",
+    ),
+)
+
+MVOUT_SPAD: tuple[Step, ...] = (
+    Refuse("NOT_CONFIGURED", "a CONFIG_ST has come before", "not st_configured"),
+    Refuse("BAD_FLAGS", "the destination is in the scratchpad", "accumulator(destination)"),
+    Refuse("BAD_FLAGS", "pooling and the 1-D mode are off", "st_windowed"),
+    Refuse("BAD_FLAGS", "accumulator rows are scaled: raw ones do not fit", "raw(local)"),
+    Refuse(
+        "NOT_BUILT",
+        "scaled accumulator reads (read_small_width) are built",
+        "accumulator(local) and not read_small_width",
+    ),
+    Refuse(
+        "BAD_SIZE",
+        "rows and cols are 1 to DIM",
+        "rows == 0 or rows > DIM or cols == 0 or cols > DIM",
+    ),
+    Let("first", "row(local)"),
+    Let("past", "first + rows"),
+    Let("to_first", "row(destination)"),
+    Let("to_past", "to_first + (rows - 1) * destination_stride + 1"),
+    Refuse("LOCAL_ADDRESS", "the source exists, whole", "past > rows_of(local)"),
+    Refuse("LOCAL_ADDRESS", "the destination exists, whole", "to_past > SCRATCHPAD_ROWS"),
+    Refuse(
+        "ROWS_IN_USE",
+        "source and destination are apart",
+        "meet(accumulator(local), first, past, 0, to_first, to_past)",
+    ),
+    Refuse(
+        "ROWS_IN_USE",
+        "the rows are none that the PRELOAD before it names",
+        "meets_result(accumulator(local), first, past) or meets_result(0, to_first, to_past)"
+        " or meets_stationary(0, to_first, to_past)",
+    ),
+)
+
+#: Steps by command.
+RULES = {
+    "CONFIG_LD": CONFIG_LD,
+    "CONFIG_ST": CONFIG_ST,
+    "MVIN": _load(0),
+    "MVIN2": _load(1),
+    "MVIN3": _load(2),
+    "MVOUT": MVOUT,
+    "MVOUT_SPAD": MVOUT_SPAD,
+}

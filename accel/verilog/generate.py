@@ -1,0 +1,215 @@
+"""From a configuration to the hardware: one self-contained Verilog file, and the simulator's settings.
+
+Sources lie in `accel/rtl`, one module a file, parametrised. What a configuration turns off is not in the text:
+conditional blocks are resolved here, and modules that nothing instantiates any more are left out.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from accel.config import Accelerator, Features
+from accel.legality.document import verilog_constants
+from accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros
+from common.errors import InfeasibleError
+from common.provenance import versions
+
+__all__ = [
+    "ADDRESS_BITS",
+    "TOP",
+    "check_rtl",
+    "config_lines",
+    "rtl_features",
+    "rtl_parameters",
+    "rtl_problems",
+    "verilog",
+]
+
+#: Name of the top module.
+TOP = "baco_accelerator"
+#: Width of a main-memory address at the accelerator's memory ports.
+ADDRESS_BITS = 40
+#: Width of a command's number inside the accelerator: at most 64 entries of each class.
+_ID_BITS = 6
+#: Macro names of the optional features where they are not `BACO_` and the field's name.
+_MACRO_NAMES = {
+    "depthwise_convs": "BACO_DEPTHWISE",
+    "accumulator_scale": "BACO_ACC_SCALE",
+    "read_small_width": "BACO_READ_SMALL",
+    "read_full_width": "BACO_READ_FULL",
+    "write_to_scratchpad": "BACO_WRITE_SCRATCHPAD",
+}
+#: Largest row index a local address can hold.
+_MAX_ROWS = 1 << 25
+
+
+def rtl_problems(accelerator: Accelerator) -> list[str]:
+    """Why our RTL cannot be built for this configuration, one sentence a reason; empty when it can."""
+    found = []
+    if accelerator.input_bits != 8:
+        found.append(f"input_bits must be 8, not {accelerator.input_bits}")
+    if accelerator.accumulator_bits != 32:
+        found.append(f"accumulator_bits must be 32, not {accelerator.accumulator_bits}")
+    if accelerator.dim.bit_count() != 1:
+        found.append(f"dim must be a power of two, not {accelerator.dim}")
+    for memory, rows, banks in (
+        ("scratchpad", accelerator.scratchpad_rows, accelerator.scratchpad_banks),
+        ("accumulator", accelerator.accumulator_rows, accelerator.accumulator_banks),
+    ):
+        if banks.bit_count() != 1:
+            found.append(f"{memory}_banks must be a power of two, not {banks}")
+        elif rows % banks:
+            found.append(
+                f"{memory}_kib: the {rows} rows must be divisible by {memory}_banks ({banks}),"
+                f" {rows % banks} are left over"
+            )
+        if rows > _MAX_ROWS:
+            found.append(f"{memory}_kib: a local address holds at most {_MAX_ROWS} rows, not {rows}")
+        least = max(2 * banks, accelerator.dim)
+        if rows < least:
+            found.append(f"{memory}_kib: the {memory} must have at least {least} rows, not {rows}")
+    if accelerator.execute_entries < 2:
+        # a PRELOAD stays until the COMPUTE behind it is done
+        found.append(f"execute_entries must be at least 2, not {accelerator.execute_entries}")
+    if accelerator.features.normalizations:
+        found.append("features.normalizations: normalization is not built in RTL")
+    return found
+
+
+def check_rtl(accelerator: Accelerator) -> None:
+    """Raise InfeasibleError with every one of `rtl_problems`, if there are any."""
+    problems = rtl_problems(accelerator)
+    if problems:
+        raise InfeasibleError(
+            f"no RTL can be built for accelerator '{accelerator.name}': " + "; ".join(problems),
+            hint="change the fields named, or use the configuration with cost models only",
+        )
+
+
+def rtl_parameters(accelerator: Accelerator) -> dict[str, int]:
+    """Values of the top module's parameters; each is the macro `BACO_` and its name in the generated file."""
+    return {
+        "DIM": accelerator.dim,
+        "TILE_ROWS": accelerator.tile_rows,
+        "SP_ROWS": accelerator.scratchpad_rows,
+        "SP_BANKS": accelerator.scratchpad_banks,
+        "ACC_ROWS": accelerator.accumulator_rows,
+        "ACC_BANKS": accelerator.accumulator_banks,
+        "PSUM_BITS": accelerator.partial_sum_bits,
+        "DMA_BITS": accelerator.dma_bits,
+        "DMA_MAX_BYTES": accelerator.dma_max_bytes,
+        "DMA_REQUESTS": accelerator.dma_requests,
+        "LOAD_QUEUE": accelerator.load_queue,
+        "EX_QUEUE": accelerator.execute_queue,
+        "STORE_QUEUE": accelerator.store_queue,
+        "LOAD_ENTRIES": accelerator.load_entries,
+        "EX_ENTRIES": accelerator.execute_entries,
+        "STORE_ENTRIES": accelerator.store_entries,
+        "COUNTERS": accelerator.counters,
+        "ADDR_BITS": ADDRESS_BITS,
+        "ID_BITS": _ID_BITS,
+    }
+
+
+def rtl_features(accelerator: Accelerator) -> dict[str, bool]:
+    """Macro names of the optional parts of the RTL, and whether this configuration has them."""
+    found = {f"BACO_{flow}": flow in accelerator.dataflows for flow in ("WS", "OS")}
+    for name in Features.model_fields:
+        found[_macro_name(name)] = getattr(accelerator.features, name)
+    # Gemmini's hardcode_d_to_garbage_addr has no effect when both dataflows are built
+    found["BACO_PRELOAD_D"] |= accelerator.dataflow == "both"
+    found["BACO_COUNTERS"] = accelerator.counters > 0
+    return found
+
+
+def _macro_name(feature: str) -> str:
+    return _MACRO_NAMES.get(feature, f"BACO_{feature.upper()}")
+
+
+def verilog(accelerator: Accelerator, sources: Path | None = None) -> str:
+    """The accelerator as one self-contained Verilog file, the top module `baco_accelerator` first.
+
+    Args:
+        accelerator: the configuration.
+        sources: folder of the modules, one file each; by default those of this package.
+
+    The same configuration gives the same text. Raises InfeasibleError as `check_rtl`.
+    """
+    check_rtl(accelerator)
+    modules = _modules(accelerator, sources)
+    used = set().union(*map(used_macros, modules.values()))
+    lines = [*_banner(accelerator, list(modules)), ""]
+    # a file of several modules cannot have the name of each
+    lines += ["// verilator lint_off DECLFILENAME", ""]
+    lines += [f"`define BACO_CONFIG_HASH 64'h{accelerator.config_hash}"]
+    lines += [f"`define BACO_{name} {value}" for name, value in rtl_parameters(accelerator).items()]
+    lines += [f"`define {name} {value}" for name, value in verilog_constants().items() if name in used]
+    return "\n".join(lines) + "\n\n" + "\n".join(modules.values())
+
+
+def _banner(accelerator: Accelerator, modules: list[str]) -> list[str]:
+    features = rtl_features(accelerator)
+    on = [name.removeprefix("BACO_") for name, is_on in features.items() if is_on]
+    off = [name.removeprefix("BACO_") for name, is_on in features.items() if not is_on]
+    return [
+        f"// Accelerator {accelerator.name}, configuration {accelerator.config_hash}",
+        f"// Generated by baco {versions().get('baco', '(not installed)')}",
+        f"// {accelerator.dim} x {accelerator.dim} array, dataflow {accelerator.dataflow},"
+        f" scratchpad {accelerator.scratchpad_kib} KiB, accumulator {accelerator.accumulator_kib} KiB",
+        f"// Built: {' '.join(on) or 'nothing optional'}",
+        f"// Left out: {' '.join(off) or 'nothing'}",
+        f"// Modules: {' '.join(modules)}",
+    ]
+
+
+def _modules(accelerator: Accelerator, sources: Path | None) -> dict[str, str]:
+    """Resolved text of every module needed, the top first and each other one in the order of first use."""
+    features = rtl_features(accelerator)
+    found: dict[str, str] = {}
+
+    def visit(name: str) -> None:
+        if name in found:
+            return
+        file = f"{name}.v"
+        found[name] = resolve_conditionals(_source(file, sources), features, file)
+        for child in instantiated_modules(found[name]):
+            visit(child)
+
+    visit(TOP)
+    return found
+
+
+def _source(file: str, sources: Path | None) -> str:
+    folder = sources if sources is not None else resources.files("accel") / "rtl"
+    try:
+        return (folder / file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ValueError(f"the Verilog sources have no {file}") from None
+
+
+def config_lines(accelerator: Accelerator) -> str:
+    """The configuration as the simulators' C++ reads it: a line `name value` each, whole numbers only."""
+    values: dict[str, int] = {
+        "dim": accelerator.dim,
+        "tile_rows": accelerator.tile_rows,
+        "ws": "WS" in accelerator.dataflows,
+        "os": "OS" in accelerator.dataflows,
+        "scratchpad_rows": accelerator.scratchpad_rows,
+        "scratchpad_banks": accelerator.scratchpad_banks,
+        "accumulator_rows": accelerator.accumulator_rows,
+        "accumulator_banks": accelerator.accumulator_banks,
+        "partial_sum_bits": accelerator.partial_sum_bits,
+        "dma_bits": accelerator.dma_bits,
+        "dma_max_bytes": accelerator.dma_max_bytes,
+        "dma_requests": accelerator.dma_requests,
+        "load_queue": accelerator.load_queue,
+        "execute_queue": accelerator.execute_queue,
+        "store_queue": accelerator.store_queue,
+        "load_entries": accelerator.load_entries,
+        "execute_entries": accelerator.execute_entries,
+        "store_entries": accelerator.store_entries,
+        "counters": accelerator.counters,
+    }
+    values |= {name: getattr(accelerator.features, name) for name in Features.model_fields}
+    return "".join(f"{name} {int(value)}\n" for name, value in values.items())

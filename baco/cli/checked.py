@@ -1,0 +1,78 @@
+"""Commands whose arguments are checked before they run, beyond what the parser knows of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+__all__ = ["CommandGroup", "seed_option"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: What every generator of random numbers takes as a seed.
+_LARGEST_SEED = 2**32 - 1
+
+
+def seed_option(meaning: str) -> Any:
+    """The option `--seed` of a command."""
+    return typer.Option("--seed", min=0, max=_LARGEST_SEED, help=meaning)
+
+
+class CommandGroup(typer.Typer):
+    """A group of commands none of which sees a number that is not finite or not exact, or a name that cannot be."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
+        """As typer's."""
+        register = super().command(name, **options)
+
+        def decorate(function: Function) -> Function:
+            register(_checked(function))
+            return function
+
+        return decorate
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)  # typer reads the signature of what is wrapped
+    def call(**arguments: Any) -> Any:
+        for name, value in arguments.items():
+            problem = _problem(value)
+            if problem:
+                from common.errors import InputError, Location
+
+                raise InputError(problem, location=Location(_shown_name(function, name)))
+        return function(**arguments)
+
+    return call
+
+
+def _problem(value: Any) -> str | None:
+    """Why a value can be no argument of any command."""
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, map(_problem, value)), None)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"the number must be finite, not {value}"
+    if isinstance(value, int) and abs(value) > 2**53:
+        return f"the number {value} is too large" if abs(value) < 10**40 else "the number is too large"
+    if isinstance(value, (str, Path)):
+        return _text_problem(str(value))
+    return None
+
+
+def _text_problem(text: str) -> str | None:
+    if "\0" in text:
+        return "the text must not hold a NUL character"
+    return None if text else "the text must not be empty"
+
+
+def _shown_name(function: Callable[..., Any], name: str) -> str:
+    """What a parameter is called on the command line."""
+    (about,) = get_type_hints(function, include_extras=True)[name].__metadata__
+    # typer takes the first for a default until it meets the signature
+    declared = (about.default, *(about.param_decls or ()))
+    return next((one for one in declared if isinstance(one, str) and one.startswith("--")), name.upper())

@@ -1,0 +1,115 @@
+"""What the command line asks to compile, and arrays as it describes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from accel.config import Accelerator
+from baco.api.arrays import load_array
+from baco.cli.layer_input import LayerOptions
+from common.errors import InputError, did_you_mean
+from common.numbers import WHOLE
+from compiler.codegen.buffer import Buffer
+from compiler.main_memory import check_memory
+from workloads.tensor import MOST_RANK
+
+if TYPE_CHECKING:
+    from compiler.ir.text import Level
+
+__all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array"]
+
+_BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
+_BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes:
+        source: FILE.mlir or KERNEL.py:FUNCTION; None for a layer.
+        arguments: of --arg.
+        compare: find out what the results must be.
+    """
+
+    source: str | None
+    layer: LayerOptions
+    accelerator: Accelerator
+    level: Level | None = None
+    entry: str | None = None
+    arguments: Sequence[str] = ()
+    grid: str | None = None
+    seed: int = 0
+    compare: bool = False
+
+
+def described_buffer(text: str) -> Buffer:
+    """The buffer that `--arg NAME=VALUE` describes, without content unless a file gives it."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--arg: '{text}' is no argument", hint=_BUFFER_HINT)
+    if value.endswith(".npy"):
+        data = load_array(Path(value))
+        return Buffer(name, data.shape, str(data.dtype), "inout", data)
+    found = _BUFFER.fullmatch(value)
+    if not found:
+        raise InputError(f"--arg: '{value}' describes no array", hint=_BUFFER_HINT)
+    dtype, sizes, role = found.groups()
+    shape = tuple(int(one) for one in sizes.split(",") if one.strip())
+    if len(shape) > MOST_RANK:
+        raise InputError(f"--arg: an array of {len(shape)} dimensions is more than the {MOST_RANK} allowed")
+    return Buffer(name, shape, dtype, role or "inout")  # type: ignore[arg-type]
+
+
+def filled_buffers(buffers: Sequence[Buffer | None], seed: int) -> list[Buffer | None]:
+    """The buffers with random numbers where no file gives their content; those for results alone stay without.
+
+    Args:
+        buffers: of all arguments in their order, None for those that are no array.
+
+    Raises InfeasibleError, before any number is drawn, where main memory does not hold them all.
+    """
+    arrays = [one for one in buffers if one is not None]
+    check_memory("the arguments", {one.name: one.nbytes for one in arrays}, hint="make the arrays smaller")
+
+    def filled(one: Buffer, index: int) -> Buffer:
+        if one.data is not None or one.role in ("output", "workspace"):
+            return one
+        return replace(one, data=random_array(one.shape, one.dtype, seed, index))
+
+    return [None if one is None else filled(one, index) for index, one in enumerate(buffers)]
+
+
+def named_files(
+    option: str, texts: Sequence[str], known: Collection[str], kind: str = "array"
+) -> dict[str, Path]:
+    """Files by name from an option's NAME=FILE. Raises InputError for a malformed one and an unknown name of that kind."""
+    files = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or not file:
+            raise InputError(f"{option} takes NAME=FILE, not '{text}'")
+        if name not in known:
+            raise InputError(f"{option}: there is no {kind} '{name}'", hint=did_you_mean(name, list(known)))
+        files[name] = Path(file)
+    return files
+
+
+def random_array(
+    shape: tuple[int, ...], dtype: str, seed: int, index: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    """Random numbers: all of an 8-bit type, a few bits less of wider ones, so that sums stay exact."""
+    random = np.random.default_rng((seed, index))
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        return random.standard_normal(shape).astype(kind)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    if kind.itemsize > 1:
+        least, most = max(int(least), -(1 << 12)), min(int(most), 1 << 12)
+    return random.integers(least, most, shape, dtype=kind, endpoint=True)

@@ -1,0 +1,159 @@
+"""Kernels out of a Python file that is not executed.
+
+Of the file only this is looked at: imports of baco, numpy and torch, constants written as literals, and functions
+decorated by `@baco.jit`. Function bodies are compiled by the block language, which never runs them either.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import InputError, Location, did_you_mean
+from common.files import read_input_text
+from compiler.language.source import showing_line
+
+if TYPE_CHECKING:
+    from compiler.language.jit import Kernel
+
+__all__ = ["load_kernel"]
+
+#: Of a file with kernels.
+_MOST_BYTES = 1 << 18
+
+
+def load_kernel(path: Path, name: str) -> Kernel:
+    """The kernel `name` of a file.
+
+    Raises InputError, with the line, for a file that is no Python, a function that is missing or no kernel, and a
+    default value that is no literal.
+    """
+    text = read_input_text(path, limit_bytes=_MOST_BYTES)
+    with _python_errors(path):
+        tree = ast.parse(text, str(path))
+    reader = _Reader(path)
+    for statement in tree.body:
+        reader.read(statement)
+    if name in reader.kernels:
+        return reader.kernels[name]
+    if name in reader.functions:
+        raise InputError(
+            f"the function '{name}' is no kernel",
+            location=Location(str(path), reader.functions[name]),
+            hint="put @baco.jit above it",
+        )
+    hint = did_you_mean(name, reader.kernels) if reader.kernels else "put @baco.jit above a function"
+    raise InputError(f"there is no kernel '{name}'", location=Location(str(path)), hint=hint)
+
+
+@contextmanager
+def _python_errors(path: Path) -> Iterator[None]:
+    """Errors of Python's parser and compiler, as they are for the user: with the line, and marked in it."""
+    try:
+        yield
+    except SyntaxError as error:
+        place = Location(str(path), error.lineno, error.offset)
+        raise showing_line(InputError(f"this is no Python: {error.msg}", location=place)) from None
+    except (RecursionError, MemoryError):
+        raise InputError("the file is nested too deeply", location=Location(str(path))) from None
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"this is no Python: {error}", location=Location(str(path))) from None
+
+
+def _interface() -> Any:
+    """What `import baco` gives the user's file: looked up by name, as the file itself would do it, since the front
+    door stands above the command line."""
+    return importlib.import_module("baco")
+
+
+class _Reader:
+    """Collects what a file defines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.scope: dict[str, Any] = {"__name__": path.stem}
+        self.kernels: dict[str, Kernel] = {}
+        self.functions: dict[str, int] = {}
+
+    def read(self, statement: ast.stmt) -> None:
+        """Take what a statement of the file defines, if it is of a kind that kernels can see."""
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                if alias.name in ("baco", "numpy"):
+                    self.scope[alias.asname or alias.name] = __import__(alias.name)
+        elif isinstance(statement, ast.ImportFrom) and statement.module == "baco":
+            self._names_of_baco(statement)
+        elif isinstance(statement, ast.Assign):
+            self._constant(statement.targets, statement.value)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            self._constant([statement.target], statement.value)
+        elif isinstance(statement, ast.FunctionDef):
+            self.functions[statement.name] = statement.lineno
+            if any(self._is_jit(one) for one in statement.decorator_list):
+                self._kernel(statement)
+
+    def _names_of_baco(self, statement: ast.ImportFrom) -> None:
+        baco = _interface()
+
+        for alias in statement.names:
+            if alias.name not in baco.__all__:
+                raise InputError(
+                    f"baco has no name '{alias.name}'",
+                    location=self._at(statement),
+                    hint=did_you_mean(alias.name, baco.__all__),
+                )
+            self.scope[alias.asname or alias.name] = getattr(baco, alias.name)
+
+    def _constant(self, targets: list[ast.expr], value: ast.expr) -> None:
+        try:
+            number = ast.literal_eval(value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return  # a kernel that uses it will say that the name is unknown
+        for target in targets:
+            if isinstance(target, ast.Name):
+                self.scope[target.id] = number
+
+    def _is_jit(self, decorator: ast.expr) -> bool:
+        if isinstance(decorator, ast.Attribute) and isinstance(decorator.value, ast.Name):
+            baco = _interface()
+
+            return self.scope.get(decorator.value.id) is baco and decorator.attr == "jit"
+        if isinstance(decorator, ast.Name):
+            baco = _interface()
+
+            return self.scope.get(decorator.id) is baco.jit
+        return False
+
+    def _kernel(self, function: ast.FunctionDef) -> None:
+        """Define the function, which runs nothing of it: no decorators, only literals as defaults."""
+        baco = _interface()
+
+        for default in (*function.args.defaults, *function.args.kw_defaults):
+            if default is None:
+                continue
+            try:
+                ast.literal_eval(default)
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                raise InputError(
+                    f"a default value of kernel '{function.name}' is no literal",
+                    location=self._at(default),
+                    hint="write a number, or give the argument by --arg",
+                ) from None
+        plain = copy.copy(function)
+        plain.decorator_list = []
+        with _python_errors(self.path):
+            code = compile(
+                ast.Module([plain], []), str(self.path), "exec", flags=__future__.annotations.compiler_flag
+            )
+        exec(code, self.scope)  # defines the function; its annotations stay text
+        kernel = baco.jit(self.scope[function.name])
+        self.scope[function.name] = self.kernels[function.name] = kernel
+
+    def _at(self, node: ast.stmt | ast.expr) -> Location:
+        return Location(str(self.path), node.lineno, node.col_offset + 1)

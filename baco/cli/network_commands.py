@@ -1,0 +1,173 @@
+"""`baco compile --network` and `baco run --network`."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from baco.api.arrays import save_array
+from baco.api.network_unit import (
+    NetworkRequest,
+    NetworkUnit,
+    network_macs,
+    predicted_cycles,
+    prepare_network,
+)
+from baco.cli.compile_request import named_files
+from baco.cli.lowering import elf_path, needs_text, prediction_text
+from baco.display.console import print_json, stderr, stdout
+from common.errors import InputError
+from common.files import atomic_write, output_folder
+from common.text import one_line
+from explore.measure.energy import energy_uj
+
+if TYPE_CHECKING:
+    from compiler.network.program import NetworkProgram
+    from sim.network.run import NetworkRun
+
+__all__ = ["compile_network_command", "run_network_command"]
+
+
+def compile_network_command(
+    request: NetworkRequest, emit: str, out: Path | None, image: Path | None, *, check: bool
+) -> None:
+    """Write the program, or the text of a level below; `image`: where the weights go as well."""
+    unit = prepare_network(request)
+    if emit != "elf":
+        _emit_text(unit, emit, out)
+        return
+    path = elf_path(unit.network.name, out)
+    built = unit.compile(check=check)
+    atomic_write(path, built.program.elf)
+    notes = stderr()
+    for line in (*built.report(), needs_text(built.program.requirement), _predicted(built)):
+        notes.print(line)
+    if image is not None:
+        atomic_write(image, built.image.tobytes())
+        notes.print(f"{one_line(str(image))}: {built.image.nbytes:,} bytes at the symbol buffer_constants")
+    notes.print(
+        f"{one_line(str(path))}: {len(built.program.elf):,} bytes, for the accelerator {request.accelerator.config_hash}",
+    )
+
+
+def _emit_text(unit: NetworkUnit, emit: str, out: Path | None) -> None:
+    from compiler.codegen.program import lower_to_ir, program_assembly
+    from compiler.ir.text import write_ir
+
+    levels = ("instgem", "llvm", "llvm-ir", "asm", "elf")
+    if emit not in levels:
+        raise InputError(f"a network has no '{emit}' form", hint="allowed: " + ", ".join(levels))
+    module = unit.code().module
+    if emit == "instgem":
+        text = write_ir(module)
+    else:
+        ir = lower_to_ir(module, unit.request.observe)
+        text = write_ir(module) if emit == "llvm" else ir if emit == "llvm-ir" else program_assembly(ir)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        atomic_write(out, text)
+
+
+def run_network_command(
+    request: NetworkRequest,
+    engine: str,
+    save: Sequence[str],
+    *,
+    log: Path | None,
+    report: Path | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Compile, simulate, and compare with the integer reference what every operator wrote, and every output.
+
+    Exit code 1 at a difference. `report`: folder for charts and figures.
+    """
+    from sim.network.chart import draw_network_html, draw_network_image
+
+    if report is not None:
+        if engine != "rtl":
+            raise InputError("--report draws what the engine 'rtl' measures", hint="add --engine rtl")
+        output_folder(report)
+    unit = prepare_network(request)
+    files = named_files("--save", save, unit.network.outputs, "output")
+    built = unit.compile(check=False)
+    notes = stderr()
+    talkative = not (json or quiet)
+    run, outputs, wrong = unit.run(built, engine, log=log, report=notes.print if talkative else None)
+    for name, path in files.items():
+        save_array(path, outputs[name])
+    plain = _plain(built, run, wrong)
+    if report is not None and not run.steps:
+        notes.print("there is nothing to report: the program ended before its end")
+    elif report is not None:
+        draw_network_html(built, run, report / "network.html")
+        draw_network_image(built, run, report / "network.png")
+        atomic_write(report / "network.json", json_format.dumps(plain, indent=1) + "\n")
+    if json:
+        print_json(plain)
+    elif talkative:
+        _print_run(built, run, wrong=bool(wrong))
+    for text in wrong if not json else ():
+        notes.print(text)
+    result = run.result
+    if result.exit_code:
+        notes.print(f"the program ended with exit code {result.exit_code}: {result.console}")
+    if wrong or result.exit_code:
+        raise typer.Exit(1)
+
+
+def _plain(built: NetworkProgram, run: NetworkRun, wrong: Sequence[str]) -> dict[str, Any]:
+    """All that was measured, for JSON."""
+    from sim.network.table import run_to_dict
+
+    result = replace(run.result, marks=()).to_dict()
+    compared = {"compared": sorted(run.values), "wrong": list(wrong), "report": built.report()}
+    energy = {"energy_uj": energy_uj(run.result, built.program.accelerator)}
+    return result | compared | energy | run_to_dict(built, run)
+
+
+def _print_run(built: NetworkProgram, run: NetworkRun, *, wrong: bool) -> None:
+    from rich.table import Table
+
+    from baco.cli.result_text import energy_text, result_lines
+    from sim.network.table import COLUMNS, kind_errors, table_rows
+
+    out = stdout()
+    for line in built.report():
+        out.print(line)
+    rows = table_rows(run)
+    if rows:
+        table = Table(box=None, padding=(0, 1), pad_edge=False)
+        for name in COLUMNS:
+            left = name in ("operator", "what")
+            table.add_column(name, justify="left" if left else "right", no_wrap=name != "what")
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
+        errors = ", ".join(
+            f"{kind} {100 * (predicted / cycles - 1):+.1f} %"
+            for kind, _, cycles, predicted in kind_errors(built, run)
+            if cycles
+        )
+        out.print(f"predictions     by kind of step: {errors}")
+    outputs = ", ".join(sorted(run.values))
+    right = (
+        f"right: what {len(run.checked)} operators wrote, and {outputs} at the end, equal the integer reference,"
+        " element by element"
+    )
+    verdict = "WRONG" if wrong or run.result.exit_code else right
+    needs = needs_text(built.program.requirement)
+    energy = energy_text(energy_uj(run.result, built.program.accelerator), run.result)
+    for line in (needs, _predicted(built), *result_lines(run.result), energy, f"results         {verdict}"):
+        out.print(line)
+
+
+def _predicted(built: NetworkProgram) -> str:
+    return prediction_text(predicted_cycles(built), network_macs(built), built.program.accelerator.dim)

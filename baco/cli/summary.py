@@ -1,0 +1,69 @@
+"""What `explore` prints when it is done."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from baco.api.result import Result
+from baco.display.console import amount, duration, stdout
+from common.text import one_line
+from explore.candidate import Candidate
+
+_HOW = {
+    "budget": "budget used",
+    "time": "time limit reached",
+    "converged": "search complete",
+    "interrupted": "interrupted; continue with --resume",
+}
+_LEAST = {"edp": "EDP", "latency": "latency", "energy": "energy", "area": "area", "edap": "EDP × area"}
+
+
+def print_result(result: Result) -> None:
+    """The best design, how the search ended, and where the report lies."""
+    console = stdout()
+    if result.stopped is not None:
+        samples = f"{result.samples:,.0f} samples in {duration(result.seconds)}"
+        console.print(f"{_HOW[result.stopped]}: {samples}")
+    best, metrics = result.best, result.objective.metrics
+    cost, machine = best.cost, best.accelerator
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("best accelerator", _hardware(best))
+    if len(metrics) > 1:
+        others = " and ".join(_LEAST[name] for name in metrics[1:])
+        table.add_row("", f"best: the least {_LEAST[metrics[0]]}, the first objective, whatever {others}")
+    table.add_row("EDP", f"{amount(cost.edp)} µJ·cycles ({cost.source})")
+    if result.proven_edp is not None:
+        above = max(0.0, cost.edp / result.proven_edp - 1)
+        table.add_row("proven", f"at most {above:.2%} above the least EDP of the space (predicted)")
+    table.add_row("cost model", result.cost_model)
+    milliseconds = cost.latency_cycles / (machine.clock_mhz * 1e3)
+    table.add_row(
+        "latency",
+        f"{amount(cost.latency_cycles)} cycles, {milliseconds:.4g} ms at {machine.clock_mhz:g} MHz ({cost.source})",
+    )
+    table.add_row("energy", f"{amount(cost.energy_uj)} µJ ({cost.source})")
+    table.add_row("area", f"{cost.area_mm2:.4g} mm² ({cost.source})")
+    table.add_row("Pareto front", f"{len(result.front)} designs in {', '.join(result.front_metrics)}")
+    if len(metrics) > 1:
+        knee = result.knee
+        table.add_row("knee of the front", _hardware(knee))
+        table.add_row("", _costs(knee))
+        table.add_row("", "knee: the nearest to the best values of all objectives at once")
+    table.add_row("report", one_line(str(result.folder / "report.html")))
+    console.print(table)
+
+
+def _hardware(one: Candidate) -> str:
+    machine = one.accelerator
+    return (
+        f"{machine.dim} x {machine.dim} array, scratchpad {machine.scratchpad_kib} KiB, "
+        f"accumulator {machine.accumulator_kib} KiB, dataflow {machine.dataflow}"
+    )
+
+
+def _costs(one: Candidate) -> str:
+    cost = one.cost
+    return (
+        f"{amount(cost.latency_cycles)} cycles, {amount(cost.energy_uj)} µJ, EDP {amount(cost.edp)} µJ·cycles, "
+        f"{cost.area_mm2:.4g} mm² ({cost.source})"
+    )

@@ -1,0 +1,231 @@
+"""Live progress of a search: a bar on a terminal or in a notebook, occasional plain lines elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from baco.display.console import amount, duration, in_notebook, is_wanted, rounded, stderr
+from baco.display.time_left import TimeLeft
+from common.text import html_text, one_line
+
+if TYPE_CHECKING:
+    from explore.candidate import BatchSummary
+    from explore.studies.engine import Budget, Progress
+
+_UNITS = {"edp": "µJ·cycles", "latency": "cycles", "energy": "pJ", "area": "mm²", "edap": "µJ·cycles·mm²"}
+#: Seconds between plain lines, so that logs stay short.
+_PLAIN_INTERVAL = 5.0
+_BAR_CELLS = 20
+
+
+class ClosableProgress(Protocol):
+    """The engine's progress interface, plus the end of the display."""
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def shown(progress: Progress | bool | None, tasks: int, objective: str) -> Iterator[Progress | None]:
+    """The display of a search, closed at the end: the user's own, the usual one, or none.
+
+    Args:
+        progress: True or False; None for a display where somebody is looking; or one of the user's own.
+        tasks, objective: as for `make_progress`.
+    """
+    if progress is not None and not isinstance(progress, bool):
+        yield progress
+        return
+    if not is_wanted(progress):
+        yield None
+        return
+    display = make_progress(tasks, objective)
+    try:
+        yield display
+    finally:
+        display.close()
+
+
+def make_progress(tasks: int, objective: str) -> ClosableProgress:
+    """A display on standard error, live on a terminal and plain lines otherwise; in a notebook, below the cell.
+
+    Args:
+        tasks: problem-mapping evaluations a sample.
+        objective: as given; its first metric is what `best` shows.
+    """
+    metric = objective.split(",")[0]
+    if in_notebook():
+        return NotebookProgress(tasks, metric)
+    console = stderr()
+    kind = LiveProgress if console.is_terminal else PlainProgress
+    return kind(console, tasks, metric)
+
+
+class Standing:
+    """Where a search stands, in words: share of its budget, phase, best so far, time left."""
+
+    def __init__(self, tasks: int, metric: str) -> None:
+        self.tasks = tasks
+        self.metric = metric
+        self.share: float | None = None
+        self._first: tuple[int, float] | None = None
+        self._time_left = TimeLeft()
+        self._words = ""
+        self._limit: float | None = None
+        self._seconds = 0.0
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """Take in what a batch did."""
+        if summary.best_objective is None:
+            best = f"no feasible design yet ({self.metric})"
+        else:
+            best = f"best {self.metric} {amount(summary.best_objective)} {_UNITS[self.metric]}"
+        samples = summary.evaluations / self.tasks
+        parts = [f"{summary.phase}: {best}"]
+        parts.append(
+            f"{samples:,.0f} of {budget.samples:,} samples" if budget.samples else f"{samples:,.0f} samples"
+        )
+        rate = self._rate(summary, samples)
+        if rate:
+            parts.append(f"{amount(float(f'{rate:.3g}'))} samples/s")
+        self._words = " | ".join(parts)
+        self._seconds = summary.seconds
+        self._limit = budget.time_limit
+        shares = []
+        if budget.samples:
+            shares.append(min(1.0, samples / budget.samples))
+            self._time_left.report(summary.seconds, shares[0])
+        if budget.time_limit is not None:
+            shares.append(min(1.0, summary.seconds / budget.time_limit))
+        self.share = max(shares, default=None)
+
+    def line(self, since: float = 0.0) -> str:
+        """`descent: best edp 7.1e+10 µJ·cycles | 1,200 of 5,000 samples | 812 samples/s | about 5 s left`.
+
+        Args:
+            since: seconds since the last update.
+        """
+        left = self.time_left(since)
+        return f"{self._words} | {left}" if left else self._words
+
+    def short_line(self, since: float = 0.0) -> str:
+        """The same with the time left first: what follows may be cut off."""
+        left = self.time_left(since)
+        return f"{left} | {self._words}" if left else self._words
+
+    def time_left(self, since: float = 0.0) -> str:
+        """`about 5 s left`, or nothing as long as there is no estimate."""
+        now = self._seconds + since
+        left = [] if self._limit is None else [max(0.0, self._limit - now)]
+        estimate = self._time_left.left(now)
+        if estimate is not None:
+            left.append(estimate)
+        if not left:
+            return ""
+        return "nearly done" if min(left) < 1 else f"about {duration(rounded(min(left)))} left"
+
+    def _rate(self, summary: BatchSummary, samples: float) -> float | None:
+        """Samples per second of this session (a resumed study has a past that was not timed here)."""
+        if self._first is None:
+            self._first = (summary.evaluations, summary.seconds)
+            return samples / summary.seconds if summary.batch == 0 and summary.seconds > 0 else None
+        evaluations, seconds = self._first
+        if summary.batch > 0 and summary.seconds > seconds:
+            return (summary.evaluations - evaluations) / self.tasks / (summary.seconds - seconds)
+        return None
+
+
+def bar(share: float) -> str:
+    """A bar of text, and the share in percent: 100% only when all is spent."""
+    full = int(share * _BAR_CELLS)
+    return "█" * full + "░" * (_BAR_CELLS - full) + f" {int(100 * share):3d}%"
+
+
+class PlainProgress:
+    """A line when something happens, at most one every few seconds."""
+
+    def __init__(self, console: Console, tasks: int, metric: str) -> None:
+        self.console = console
+        self.standing = Standing(tasks, metric)
+        self.last_line = 0.0
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """Show where the search stands."""
+        self.standing.update(summary, budget)
+        now = time.monotonic()
+        if now - self.last_line >= _PLAIN_INTERVAL:
+            self.last_line = now
+            self.console.print(Text(one_line(self.standing.line())))
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        self.console.print(Text(one_line(f"note: {text}")))
+
+    def close(self) -> None:
+        """End the display."""
+        sys.stderr.flush()
+
+
+class LiveProgress(PlainProgress):
+    """A bar that is redrawn in place, whose time goes on while a batch takes long."""
+
+    def __init__(self, console: Console, tasks: int, metric: str) -> None:
+        super().__init__(console, tasks, metric)
+        self.updated: float | None = None
+        self.live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._line)
+        self.live.start()
+
+    def _line(self) -> Text:
+        if self.updated is None:
+            return Text("starting")
+        share = self.standing.share
+        words = one_line(self.standing.short_line(time.monotonic() - self.updated))
+        return Text(words if share is None else f"{bar(share)} {words}", no_wrap=True, overflow="ellipsis")
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """Redraw the bar."""
+        self.standing.update(summary, budget)
+        self.updated = time.monotonic()
+
+    def close(self) -> None:
+        """Remove the bar and give the terminal back."""
+        self.live.stop()
+
+
+class NotebookProgress:
+    """A bar below a cell, which goes when the search is done; remarks stay."""
+
+    def __init__(self, tasks: int, metric: str) -> None:
+        screen = importlib.import_module("IPython.display")  # there where a notebook is
+        self.standing = Standing(tasks, metric)
+        self._html: Any = screen.HTML
+        self._handle: Any = screen.display(self._html("<div>starting</div>"), display_id=True)
+
+    def update(self, summary: BatchSummary, budget: Budget) -> None:
+        """Redraw the bar."""
+        self.standing.update(summary, budget)
+        share = self.standing.share
+        meter = "" if share is None else f'<progress value="{share:.4f}"></progress> '
+        self._handle.update(
+            self._html(f"<div>{meter}{html_text(one_line(self.standing.short_line()))}</div>")
+        )
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        sys.stderr.write(one_line(f"note: {text}") + "\n")
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._handle.update(self._html(""))

@@ -1,0 +1,329 @@
+"""Fit the law of structure counts to Yosys: `python -m bench.fit.structure`.
+
+Yosys counts a set of small accelerators: the default with one parameter changed at a time, and random ones. A
+linear fit of least squared relative error gives the coefficients; random accelerators that the fit has not
+seen, larger ones among them, give its error. Takes about 10 s of one core for each of about 70 accelerators.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.config import Accelerator, Features
+from accel.structure_law import QUANTITIES, StructureLaw, terms
+from accel.verilog.generate import rtl_problems, verilog
+from accel.verilog.structure import ModuleStructure, Structure, structure
+from common.errors import BacoError, InputError
+from common.files import atomic_write
+
+__all__ = ["fit", "held_out", "main", "quantities", "random_accelerator", "training"]
+
+SEED = 0
+#: Values that random accelerators choose from.
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "dataflow": ("WS", "OS", "both"),
+    "tile_rows": (1, 2, 4),
+    "partial_sum_bits": (16, 20, 24, 32),
+    "scratchpad_banks": (1, 2, 4, 8),
+    "accumulator_banks": (1, 2, 4),
+    "dma_bits": (32, 64, 128, 256),
+    "dma_max_bytes": (32, 64, 128),
+    "dma_requests": (4, 16, 64),
+    "load_queue": (2, 8, 16),
+    "execute_queue": (3, 8, 16),
+    "store_queue": (1, 2, 8),
+    "load_entries": (4, 8, 16),
+    "execute_entries": (8, 16, 32),
+    "store_entries": (2, 4, 8),
+    "counters": (0, 4, 8, 16),
+}
+#: Values that every parameter is changed to by itself: one or two, by what the terms need.
+CHANGES: dict[str, tuple[Any, ...]] = {
+    "tile_rows": (2,),
+    "scratchpad_banks": (8,),
+    "accumulator_banks": (4,),
+    "dma_bits": (32, 256),
+    "dma_max_bytes": (128,),
+    "dma_requests": (64,),
+    "load_queue": (16,),
+    "execute_queue": (16,),
+    "store_queue": (8,),
+    "load_entries": (16,),
+    "execute_entries": (32,),
+    "store_entries": (8,),
+    "counters": (0, 16),
+}
+#: Features whose hardware is in part repeated for every column, and so changed at two sides.
+LANE_FEATURES = (
+    "max_pool",
+    "activations",
+    "mvin_scale",
+    "mvin_scale_acc",
+    "accumulator_scale",
+    "read_small_width",
+    "read_full_width",
+    "first_layer",
+    "preload_d",
+    "write_to_scratchpad",
+)
+_MEMORY_TERMS = ("1", "dim", "{} banks", "{} banks dim")
+_MVIN_TERMS = ("mvin_scale", "mvin_scale dim", "mvin_scale_acc", "mvin_scale_acc dim")
+#: Terms that the counts of a module depend on, by its ports, parameters and conditional blocks. What is not
+#: named here has `OTHER_TERMS`, or those of the last entry that its name starts with.
+MODULE_TERMS: dict[str, tuple[str, ...]] = {
+    "baco_mesh": ("1", "tiles", "dim", "dim psum", "dim tiles", "dim tiles psum"),
+    "baco_mesh_row": (
+        *("dim", "dim^2", "dim^2 psum", "dim tiles", "dim tiles psum"),
+        *("WS only dim^2", "WS only dim^2 psum", "OS only dim^2", "OS only dim^2 psum"),
+    ),
+    "baco_shift_round": ("1", "dim", "dim psum", "WS only", "WS only dim", "WS only dim psum"),
+    "baco_transposer": ("1", "dim", "dim^2"),
+    "baco_scratchpad": tuple(term.format("scratchpad") for term in _MEMORY_TERMS),
+    "baco_accumulator": tuple(term.format("accumulator") for term in _MEMORY_TERMS),
+    "baco_counters": ("counters", "counters built"),
+    "baco_reservation": ("1", "load entries", "execute entries", "store entries", "entries^2"),
+    "baco_fifo": (
+        *("1", "dim", "tiles", "dma bits", "slice", "dma bytes", "dma requests"),
+        *("load queue", "execute queue", "store queue", "WS only", "OS only", "first_layer", *_MVIN_TERMS),
+    ),
+    "baco_scale": (*_MVIN_TERMS, "accumulator_scale", "accumulator_scale lanes"),
+    "baco_load": ("1", "dim", "dma bits", "dma bytes", "mvin_scale", "mvin_scale_acc", "first_layer"),
+    "baco_load_scale": ("1", "dim", *_MVIN_TERMS),
+    "baco_load_rows": ("1", "dim", "dma bits", "dma bytes"),
+    "baco_aligner": ("1", "dim", "dma bits", "dma bits log", "slice"),
+    "baco_dma_read": ("1", "dim", "dma bits", "dma bytes", "dma requests"),
+    "baco_pixel_repeat": ("first_layer", "first_layer dim"),
+    "baco_store": ("1", "dim", "dma bits", "slice", "max_pool", "activations"),
+    "baco_store_convert": (
+        *("1", "dim", "dma bits", "lanes", "slice", "accumulator_scale", "accumulator_scale lanes"),
+        *("max_pool", "max_pool dim", "max_pool lanes", "read_small_width", "read_full_width"),
+    ),
+    "baco_store_packer": ("1", "dma bits", "dma bits log", "slice", "counters built"),
+    "baco_execute": (
+        *("1", "dim", "tiles", "dim psum", "WS only", "OS only", "preload_d", "activations"),
+        *("write_to_scratchpad", "write_to_scratchpad dim"),
+    ),
+    "baco_operands": (
+        *("1", "first_layer", "max_pool", "WS only", "OS only", "preload_d"),
+        *("read_small_width", "read_full_width", "write_to_scratchpad"),
+    ),
+    "baco_loop_ws": ("loop_ws", "loop_ws dim"),
+    "baco_loop_conv": (
+        *("loop_conv", "loop_conv dim", "loop_conv training_convs", "loop_conv depthwise_convs"),
+        *("loop_conv first_layer", "loop_conv max_pool"),
+    ),
+}
+OTHER_TERMS = ("1", "dim")
+#: Features that our RTL builds.
+FEATURES = tuple(name for name in Features.model_fields if name != "normalizations")
+#: The module that scratchpad and accumulator are made of.
+SRAM = "baco_sram"
+#: Memory that grows with the side keeps the address widths, which the law leaves out, the same.
+ROWS = 512
+#: Weight of keeping coefficients small against errors: decides only between terms that the data cannot separate.
+RIDGE = 1e-9
+
+Floats = npt.NDArray[np.float64]
+#: Quantities by module.
+ModuleCounts = dict[str, dict[str, float]]
+
+
+def quantities(report: Structure) -> dict[str, dict[str, float]]:
+    """`QUANTITIES` of every module in a report but the memories, which the area law has its own account of.
+
+    Every bit of any other memory is a register and is selected once in reading.
+    """
+    return {
+        one.module: {
+            "register_bits": float(one.flip_flop_bits + one.memory_bits),
+            "partial_products": sum(n * width * width / 4 for width, n in one.multipliers.items()),
+            "adder_bits": float(_bits(one.adders) + _bits(one.comparators)),
+            "multiplexer_bits": float(one.multiplexer_bits + one.memory_bits + _shifter_bits(one)),
+        }
+        for one in report.modules
+        if one.module != SRAM
+    }
+
+
+def totals(counts: ModuleCounts) -> dict[str, float]:
+    """Sums over the modules of what `quantities` gives."""
+    return {quantity: sum(one[quantity] for one in counts.values()) for quantity in QUANTITIES}
+
+
+def _bits(units: dict[int, int]) -> int:
+    return sum(width * count for width, count in units.items())
+
+
+def _shifter_bits(one: ModuleStructure) -> int:
+    """A shifter is a row of multiplexers for each bit of the distance."""
+    return sum(width * (width - 1).bit_length() * count for width, count in one.shifters.items())
+
+
+def _accelerator(dim: int, **changes: Any) -> Accelerator:
+    features = {name: changes.pop(name) for name in list(changes) if name in FEATURES}
+    return Accelerator(
+        dim=dim,
+        scratchpad_kib=max(1, dim * ROWS // 1024),
+        accumulator_kib=max(1, dim * ROWS // 1024),
+        features=Features(**features),
+        **changes,
+    )
+
+
+def random_accelerator(rng: np.random.Generator, sides: tuple[int, ...], changed: float) -> Accelerator:
+    """An accelerator that can be built, each parameter changed with the probability given."""
+    while True:
+        dim = int(rng.choice(sides))
+        values: dict[str, Any] = {
+            name: choices[rng.integers(len(choices))]
+            for name, choices in CHOICES.items()
+            if rng.random() < changed
+        }
+        values |= {
+            name: not Features.model_fields[name].default for name in FEATURES if rng.random() < changed
+        }
+        if values.get("tile_rows", 1) > dim:
+            continue
+        if values.get("dma_bits", 128) > 8 * values.get("dma_max_bytes", 64):
+            continue
+        found = _accelerator(dim, **values)
+        if not rtl_problems(found):
+            return found
+
+
+def training() -> list[Accelerator]:
+    """What the law is fitted to: the default changed one parameter at a time, then random ones."""
+    found = [_accelerator(dim) for dim in (2, 4, 8, 16)]
+    for dim in (4, 8):
+        for flow in ("WS", "OS"):
+            found.append(_accelerator(dim, dataflow=flow, partial_sum_bits=20))
+        for name in FEATURES if dim == 4 else LANE_FEATURES:
+            found.append(_accelerator(dim, **{name: not Features.model_fields[name].default}))
+    for name, values in CHANGES.items():
+        found += [_accelerator(4, **{name: value}) for value in values]
+    rng = np.random.default_rng(SEED)
+    found += [random_accelerator(rng, (4, 8, 16), 0.35) for _ in range(20)]
+    return list(dict.fromkeys(found))
+
+
+def held_out(count: int = 6, sides: tuple[int, ...] = (4, 8, 16, 32)) -> list[Accelerator]:
+    """Random accelerators that no fit has seen."""
+    rng = np.random.default_rng(SEED + 1)
+    return [random_accelerator(rng, sides, 0.35) for _ in range(count)]
+
+
+def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> StructureLaw:
+    """The law of least squared relative error on the accelerators with their counts (`quantities`).
+
+    Each module is fitted to its own terms (`MODULE_TERMS`), so that a parameter cannot stand in for another
+    that the same accelerators happen to change; the sum over the modules is the law.
+    """
+    rows = [terms(one, one.dim) for one in accelerators]
+    measured = list(counts)
+    if not rows or len(rows) != len(measured):
+        raise InputError(
+            f"{len(rows)} accelerators and {len(measured)} counts: there must be as many, and some"
+        )
+    coefficients = {quantity: dict.fromkeys(rows[0], 0.0) for quantity in QUANTITIES}
+    for module in sorted(set().union(*measured)):
+        names = _terms_of(module)
+        design = np.array([[float(row[name]) for name in names] for row in rows])
+        scale = np.abs(design).max(axis=0)
+        scale[scale == 0] = 1.0
+        for quantity in QUANTITIES:
+            whole = np.array([totals(one)[quantity] for one in measured])
+            target = np.array([one[module][quantity] if module in one else 0.0 for one in measured])
+            size = max(float(np.abs(target).max()), 1.0)
+            ridge = np.sqrt(RIDGE) * np.eye(len(names))
+            relative = design / scale * (whole.min() / whole)[:, None]
+            solution = np.linalg.lstsq(
+                np.vstack([relative, ridge]),
+                np.concatenate([target / size * whole.min() / whole, np.zeros(len(names))]),
+            )[0]
+            for name, value in zip(names, solution * size / scale, strict=True):
+                coefficients[quantity][name] += float(value)
+    return StructureLaw(
+        {
+            quantity: {name: float(f"{value:.6g}") for name, value in factors.items()}
+            for quantity, factors in coefficients.items()
+        }
+    )
+
+
+def _terms_of(module: str) -> tuple[str, ...]:
+    starts = [name for name in MODULE_TERMS if module.startswith(name)]
+    return MODULE_TERMS[max(starts, key=len)] if starts else OTHER_TERMS
+
+
+def errors(
+    law: StructureLaw, accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]
+) -> dict[str, Floats]:
+    """Relative error of every predicted total, by quantity."""
+    pairs = [
+        (law.counts(one, one.dim), totals(count)) for one, count in zip(accelerators, counts, strict=True)
+    ]
+    return {q: np.array([abs(found[q] / count[q] - 1) for found, count in pairs]) for q in QUANTITIES}
+
+
+def _statistics(found: dict[str, Floats]) -> dict[str, dict[str, float]]:
+    return {
+        quantity: {
+            "mean_percent": round(100 * float(e.mean()), 2),
+            "max_percent": round(100 * float(e.max()), 2),
+        }
+        for quantity, e in found.items()
+    }
+
+
+def _count_all(accelerators: list[Accelerator], jobs: int) -> tuple[list[ModuleCounts], str]:
+    """Quantities of each accelerator, and the version of Yosys."""
+
+    def one(index: int) -> tuple[ModuleCounts, str]:
+        report = structure(verilog(accelerators[index]))
+        print(f"{index + 1} of {len(accelerators)} counted", file=sys.stderr)
+        return quantities(report), report.yosys
+
+    with ThreadPoolExecutor(jobs) as pool:
+        found = list(pool.map(one, range(len(accelerators))))
+    return [counts for counts, _ in found], found[0][1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Count, fit, print the errors and write `structure.json` of `accel` (or --out)."""
+    parser = argparse.ArgumentParser(prog="python -m bench.fit.structure", description=main.__doc__)
+    parser.add_argument("--out", type=Path, default=Path(str(resources.files("accel") / "structure.json")))
+    parser.add_argument("--jobs", type=int, default=1, help="Yosys runs at the same time")
+    options = parser.parse_args(arguments)
+    seen, unseen = training(), held_out()
+    try:
+        counts, yosys = _count_all(seen + unseen, options.jobs)
+        law = fit(seen, counts[: len(seen)])
+        record = {
+            "source": f"{yosys}: {len(seen)} accelerators fitted, {len(unseen)} held out",
+            "command": "python -m bench.fit.structure",
+            "errors": {
+                "fit": _statistics(errors(law, seen, counts[: len(seen)])),
+                "held out": _statistics(errors(law, unseen, counts[len(seen) :])),
+            },
+            "coefficients": law.coefficients,
+        }
+        atomic_write(options.out, json.dumps(record, indent=2) + "\n")
+    except BacoError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(record["errors"], indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

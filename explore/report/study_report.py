@@ -1,0 +1,269 @@
+"""From a study on disk to its report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from accel.config import Accelerator
+from common.errors import BacoError, InfeasibleError, Location
+from common.yaml import parse_yaml
+from compiler.layers.layer import Layer
+from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
+from explore.cost.bound import capacity_bound
+from explore.cost.detail import layer_details, schedule_details
+from explore.cost.host import host_costs
+from explore.cost.limits import limits_of
+from explore.cost.model import CostModel, make_cost_model
+from explore.cost.proof import BOUND
+from explore.cost.schedules import schedule_costs, standing_mappings
+from explore.layers import layers_of_tasks
+from explore.objective import Objective
+from explore.reference_machine import reference_machine
+from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
+from explore.rest import RestOfPrograms
+from explore.space import DesignSpace, read_space
+from explore.studies.study import Study
+from explore.validate.baseline import baseline_schedules
+from explore.validate.merge import merge
+from explore.validate.result import ValidatedDesign
+from explore.validate.run import validated_designs
+from workloads.network import Task, Workload
+
+#: Most layers shown in detail, of all designs together: half a millisecond each.
+_MOST_DETAILED = 4000
+#: How a search ended (`Outcome.stopped`), in words that follow "the search".
+ENDED = {
+    "budget": "used its budget",
+    "time": "reached its time limit",
+    "converged": "was complete",
+    "interrupted": "was interrupted",
+}
+
+
+def write_study_report(
+    path: Path, out: Path, *, stopped: str | None = None, notes: tuple[str, ...] = ()
+) -> None:
+    """Write the report of the study at `path` to the folder `out`.
+
+    A study without any feasible design gets a report of the nearest ones. Raises StorageError for a study that cannot be
+    read or a folder that cannot be written, InfeasibleError for a study without any design.
+    """
+    write_report(report_data(path, stopped=stopped, notes=notes), out)
+
+
+def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...] = ()) -> ReportData:
+    """What a report shows, from the study at `path` (read only: a search may be going on in it).
+
+    Args:
+        stopped: how the search ended, a key of `ENDED`; inferred when None.
+        notes: remarks for the reader.
+
+    Raises as `write_study_report` does.
+    """
+    with Study.open(path, read_only=True) as study:
+        nearest = [replace(one, front=True) for one in study.nearest()]
+        if study.best() is None and not nearest:
+            raise InfeasibleError(
+                "the study holds no feasible design yet",
+                location=Location(str(path)),
+                hint="continue it with --resume",
+            )
+        workload, summaries = study.workload(), study.summaries()
+        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        ended = (
+            "found no feasible design"
+            if nearest
+            else ENDED[stopped]
+            if stopped
+            else "was complete"
+            if study.done
+            else "used its budget or was stopped"
+        )
+        record = SearchRecord(
+            searcher=study.setup["searcher"],
+            seed=study.setup["seed"],
+            space_name=study.setup["space_name"],
+            space_text=study.setup["space"],
+            ended=ended,
+            notes=notes,
+            cost_model=study.cost_model,
+            whole=study.rest is not None,
+        )
+        provenance, objective, rest = study.provenance, study.objective, study.rest
+        found = merge(study.candidates() or nearest, validated_designs(study), objective)
+    candidates = found.candidates
+    best = nearest[0] if nearest else candidates[found.best]
+    layers = layers_of_tasks(best.tasks, workload)
+    model = make_cost_model(record.cost_model, layers, space, rest)
+    designs = [(c.mappings, c.accelerator) for c in candidates]
+    costs = model.design_costs(designs)
+    detailed = _detailed(candidates, candidates.index(best), objective)
+    details = layer_details(
+        record.cost_model, layers, [designs[i] for i in detailed], [costs[i] for i in detailed]
+    )
+    return ReportData(
+        workload=workload,
+        objective=objective,
+        candidates=candidates,
+        best=best,
+        layers=costs,
+        summaries=summaries,
+        search=record,
+        provenance={**provenance},
+        command=provenance["command"],
+        bounds=_bounds(best, space, layers, summaries, record.cost_model, rest),
+        host=_host(workload, best.accelerator, rest),
+        validated=found.validated,
+        others=found.others,
+        violations=[
+            _broken(one, layer, workload, space, rest) for one, layer in zip(nearest, costs, strict=True)
+        ]
+        if nearest
+        else (),
+        baseline=_baseline(space, best.tasks, layers, model, found.others),
+        details=dict(zip(detailed, details, strict=True)),
+    )
+
+
+def _broken(
+    candidate: Candidate,
+    layers: Sequence[LayerCost],
+    workload: Workload,
+    space: DesignSpace,
+    rest: RestOfPrograms | None,
+) -> dict[str, tuple[float, float]]:
+    """Of every constraint that a design breaks, (value reached, bound), by path."""
+    accelerator, networks = candidate.accelerator, {}
+    for network in workload.networks:
+        mine = [
+            (task.count / task.weight, cost)
+            for task, cost in zip(candidate.tasks, layers, strict=True)
+            if task.network == network.name
+        ]
+        cycles, energy = rest.total(network.name, accelerator) if rest else (0.0, 0.0)
+        networks[network.name] = Cost(
+            math.fsum([cycles, *(runs * cost.latency_cycles for runs, cost in mine)]),
+            math.fsum([energy, *(runs * cost.energy_pj for runs, cost in mine)]),
+            candidate.cost.area_mm2,
+        )
+    values = space.constraints.values(
+        candidate.cost,
+        sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
+        clock_mhz=accelerator.clock_mhz,
+        networks=networks,
+    )
+    return {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
+
+
+def _detailed(candidates: Sequence[Candidate], best: int, objective: Objective) -> list[int]:
+    """Candidates whose layers the report shows in detail: the best, the best of every accelerator, then others, as many
+    as are predicted in some seconds."""
+    order = sorted(range(len(candidates)), key=lambda i: (i != best, objective.scalar(candidates[i].cost), i))
+    first: dict[str, int] = {}
+    for index in order:
+        first.setdefault(candidates[index].accelerator.config_hash, index)
+    heads = list(first.values())
+    rest = [index for index in order if index not in set(heads)]
+    most = max(1, _MOST_DETAILED // max(1, len(candidates[best].tasks)))
+    return (heads + rest)[:most]
+
+
+def _baseline(
+    space: DesignSpace,
+    tasks: Sequence[Task],
+    layers: Sequence[Layer],
+    model: CostModel,
+    others: Sequence[ValidatedDesign],
+) -> Baseline | None:
+    """Gemmini's default machine under its own tiling; None where some layer cannot be carried out on it."""
+    machine = reference_machine(space)
+    try:
+        name, schedules = baseline_schedules(layers, machine)
+        _, mappings = standing_mappings(layers, schedules, machine)
+        costs = schedule_costs(layers, schedules, machine, model.name)
+        details = schedule_details(model.name, layers, schedules, costs, machine)
+    except BacoError:
+        return None
+    measured = next((one.cost for one in others if one.design.role == "baseline" and one.cost), None)
+    cycles, energy = model.rest.whole(machine) if model.rest else (0.0, 0.0)
+    cost = measured or Cost(
+        cycles + sum(task.count * one.latency_cycles for task, one in zip(tasks, costs, strict=True)),
+        energy + sum(task.count * one.energy_pj for task, one in zip(tasks, costs, strict=True)),
+        machine.area_mm2,
+    )
+    return Baseline(name, machine, mappings, costs, details, cost)
+
+
+def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | None) -> list[OtherOperator]:
+    """Cost of the operators that are no layers, with the weights of their networks."""
+    return [
+        OtherOperator(
+            network.name,
+            one.operator,
+            one.function,
+            one.runs * weight,
+            one.cost.cycles / one.runs,
+            one.cost.energy_pj(accelerator) / one.runs,
+            one.on_accelerator,
+        )
+        for network, weight in zip(workload.networks, workload.weights, strict=True)
+        for one in (
+            rest.operators[network.name][accelerator.dim] if rest else host_costs(network, accelerator)
+        )
+    ]
+
+
+def _bounds(
+    best: Candidate,
+    space: DesignSpace,
+    layers: Sequence[Layer],
+    summaries: Sequence[BatchSummary],
+    cost_model: CostModelName,
+    rest: RestOfPrograms | None,
+) -> list[CostBound]:
+    """Limits on the EDP of the workload that hold for the best design's costs, the tightest last.
+
+    What is measured was compiled, so of measured costs the limit of compiled programs holds, whatever model the search
+    believed.
+    """
+    measured = best.cost.source == "measured"
+    if measured or cost_model == "instruction":
+        return [
+            CostBound(
+                "compulsory work",
+                limits_of(best.tasks, space, layers, rest).edp,
+                "On its best accelerator of the space, every operand crosses main memory's channel once while the array"
+                " takes a full row of operands every cycle; all dataflows and packings at their best.",
+                predicted=cost_model == "instruction",
+            )
+        ]
+    found = [
+        CostBound(
+            "compulsory traffic",
+            limits_of(best.tasks, space, None).edp,
+            "On its best accelerator of the space, every tensor crosses the DRAM bus once and the array is perfectly"
+            " used; what memories cannot hold costs nothing.",
+        )
+    ]
+    proven = [summary.details[BOUND] for summary in summaries if BOUND in summary.details]
+    if proven:
+        found.append(
+            CostBound(
+                "proven",
+                proven[-1],
+                "Exact branch and bound over all accelerators of the space and all mappings: no design is better.",
+            )
+        )
+    elif space.enumerable:
+        found.append(
+            CostBound(
+                "capacity",
+                capacity_bound(best.tasks, space).edp,
+                "As compulsory traffic, but for each accelerator of the space with the least DRAM traffic of any tiling"
+                " that fits its memories.",
+            )
+        )
+    return sorted(found, key=lambda bound: bound.edp)

@@ -1,0 +1,542 @@
+"""The study: the persistent, resumable record of one search, in one SQLite file.
+
+Every batch is one transaction: its summary, the candidates worth keeping and the searcher's snapshot. When
+`Study.record` has returned, the batch is on the disk; a process killed later loses none of it.
+
+What is kept of the candidates: the best of a batch that improved the objective, and the members of the
+Pareto front in `Objective.front_metrics`. A front member dominated later loses its flag, and goes unless it
+was an improvement. A front of more than `FRONT_LIMIT` members is thinned evenly (`explore.front.thin`), the
+best in each metric and in the objective always staying. So a study stays small however long the search is.
+
+Until there is a candidate, the designs nearest to feasible are kept instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import BacoError, Location, StorageError
+from explore._database import marks, row_digest
+from explore._json import Json, dump, load
+from explore.candidate import BatchSummary, Candidate, CostModelName
+from explore.front import nondominated, thin
+from explore.objective import Objective, metric
+from explore.records import (
+    ProvenanceRecord,
+    SessionRecord,
+    SetupRecord,
+    provenance_from_json,
+    session_from_json,
+    setup_from_json,
+)
+from explore.rest import RestOfPrograms
+from explore.search.base import Searcher, State
+from explore.serialize import (
+    candidate_from_json,
+    candidate_to_json,
+    summary_from_json,
+    summary_to_json,
+    task_from_json,
+    task_to_json,
+    workload_from_json,
+)
+from explore.studies._snapshot import pack_state, unpack_state
+from explore.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
+from workloads.network import Task, Workload
+
+_T = TypeVar("_T")
+
+#: Most members a study keeps of its Pareto front.
+FRONT_LIMIT = 512
+#: Name of the study's file in an output folder.
+FILE_NAME = "study.sqlite"
+
+
+def already_there(path: Path) -> StorageError:
+    """The error for a new study where there is one."""
+    return StorageError(
+        "a study is already here",
+        location=Location(str(path)),
+        hint="continue it with --resume, or choose another --out",
+    )
+
+
+_CANDIDATE = (
+    "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
+    "objective, improved, front"
+)
+#: Rows that are no candidates, but the designs nearest to feasible.
+_NEAREST = "WHERE improved = 0 AND front = 0"
+_BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
+
+
+@dataclass
+class _Kept:
+    """Front members as the next batch needs them: row ids, whether they were improvements, their metrics."""
+
+    ids: NDArray[np.int64]
+    improved: NDArray[np.bool_]
+    points: NDArray[np.float64]
+
+
+class Study:
+    """The record of one search. Use `create` or `open`; a study is also a context manager.
+
+    Attributes:
+        path: the file.
+        provenance: where the study comes from: versions, seed, hashes, command.
+        setup: what determines the result (see `explore.studies.engine.describe_setup`).
+        tasks: the workload's unique problems, as searched.
+        objective: what is minimised.
+        batches: number of batches recorded.
+        done: the searcher had nothing left to do after the last batch.
+        best_objective: of the best candidate; None before the first.
+    """
+
+    def __init__(self, store: StudyFile) -> None:
+        self._store = store
+        self.path = store.path
+        self.batches = 0
+        self.done = False
+        self.best_objective: float | None = None
+        self._best_id: int | None = None
+        self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
+        try:
+            with store.snapshot("opening it"), store.bounded_time():
+                self.verify()
+                self._trusted("its set-up", self._load_setup)
+                self._trusted("its front", self._load_front)
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def create(
+        cls, path: Path, setup: SetupRecord, tasks: Sequence[Task], provenance: ProvenanceRecord
+    ) -> Study:
+        """A new, empty study in the (existing) folder of `path`; complete or not there at all.
+
+        Args:
+            tasks: of the networks in `setup`.
+
+        Raises StorageError when a study is already there or the folder cannot be written.
+        """
+        rows: list[tuple[str, tuple[object, ...]]] = []
+        for key, value in (("setup", dump(setup)), ("provenance", dump(provenance))):
+            rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, row_digest(key, value))))
+        for position, task in enumerate(tasks):
+            text = dump(task_to_json(task))
+            rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
+        return cls(StudyFile.create(Path(path), rows))
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool = False) -> Study:
+        """The study at `path`, verified.
+
+        With `read_only` nothing is written and another process may go on exploring. Raises StorageError when
+        it is missing, damaged (naming what), of another format version, or already being written.
+        """
+        return cls(StudyFile(Path(path), read_only=read_only))
+
+    # ------------------------------------------------------------------ writing
+
+    def record(
+        self,
+        summary: BatchSummary,
+        candidates: Sequence[Candidate],
+        state: State,
+        *,
+        done: bool = False,
+        nearest: Sequence[Candidate] = (),
+    ) -> None:
+        """Keep one batch. When this returns, the batch survives whatever happens to the process.
+
+        Args:
+            summary: its `batch` must be the next one.
+            candidates: feasible design points; those not worth keeping are dropped (see the module).
+            state: the searcher's snapshot after the batch.
+            done: the searcher has nothing left to do within its budget.
+            nearest: designs nearest to feasible, in place of those kept before; kept until there is a feasible one.
+
+        Raises StorageError when the disk is full or fails; the study then is what it was before.
+        """
+        expected = self.batches
+        if summary.batch != expected:
+            raise ValueError(f"batch {summary.batch} recorded where {expected} was expected")
+        points = self._points(candidates)
+        improvement = self._improvement(candidates)
+        old = self._kept
+        everything = np.concatenate([old.points, points])
+        front = nondominated(everything)
+        if len(front) > FRONT_LIMIT:
+            best = improvement + len(old.ids) if improvement is not None else self._best_position
+            always = np.flatnonzero(front == best) if best is not None else ()
+            front = front[thin(everything[front], FRONT_LIMIT, always=always)]
+        on_front = np.zeros(len(everything), dtype=bool)
+        on_front[front] = True
+        blob = pack_state(state)
+        inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
+        with self._store.transaction("recording a batch") as connection:
+            left = [i for i in range(len(old.ids)) if not on_front[i]]
+            for i in left:
+                row_id = (int(old.ids[i]),)
+                if old.improved[i]:
+                    query = f"SELECT {_CANDIDATE} FROM candidates WHERE id = ?"
+                    digest = row_digest(*connection.execute(query, row_id).fetchone()[:-1], 0)
+                    connection.execute(
+                        "UPDATE candidates SET front = 0, digest = ? WHERE id = ?", (digest, *row_id)
+                    )
+                else:
+                    connection.execute("DELETE FROM candidates WHERE id = ?", row_id)
+            if nearest or improvement is not None:
+                connection.execute(f"DELETE FROM candidates {_NEAREST}")
+            next_id = 1 + connection.execute("SELECT coalesce(max(id), 0) FROM candidates").fetchone()[0]
+            for index, candidate in enumerate(candidates):
+                position, improved = len(old.ids) + index, index == improvement
+                if on_front[position] or improved:
+                    row = self._candidate_row(next_id, summary.batch, candidate, improved)
+                    values = (*row, int(on_front[position]))
+                    connection.execute(
+                        f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
+                        (*values, row_digest(*values)),
+                    )
+                    inserted.append((position, next_id, improved))
+                    next_id += 1
+            for index, candidate in enumerate(
+                nearest if self.best_objective is None and not candidates else ()
+            ):
+                values = (*self._candidate_row(next_id + index, summary.batch, candidate, False), 0)
+                connection.execute(
+                    f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
+                    (*values, row_digest(*values)),
+                )
+            record = summary_to_json(summary)
+            batch = (
+                record["batch"],
+                record["evaluations"],
+                record["seconds"],
+                record["best_objective"],
+                record["phase"],
+                dump(record["details"]),
+                int(done),
+            )
+            connection.execute(
+                f"INSERT INTO batches ({_BATCH}, digest) VALUES ({marks(batch)}, ?)",
+                (*batch, row_digest(*batch)),
+            )
+            connection.execute(
+                "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?)",
+                (record["batch"], blob, row_digest(record["batch"], blob)),
+            )
+        ids = {position: row_id for position, row_id, _ in inserted}
+        improved_at = {position for position, _, improved in inserted if improved}
+        self._kept = _Kept(
+            ids=np.array([old.ids[i] if i < len(old.ids) else ids[int(i)] for i in front], dtype=np.int64),
+            improved=np.array(
+                [old.improved[i] if i < len(old.ids) else int(i) in improved_at for i in front], bool
+            ),
+            points=everything[front],
+        )
+        if improvement is not None:
+            self._best_id = ids[len(old.ids) + improvement]
+            self.best_objective = self.objective.scalar(candidates[improvement].cost)
+        self.batches, self.done = summary.batch + 1, done
+        self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
+
+    def begin_session(self, record: SessionRecord) -> None:
+        """Note that a process starts to work on the study (command, budget, versions)."""
+        text = dump(record)
+        with self._store.transaction("starting a session") as connection:
+            number = connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
+            connection.execute(
+                "INSERT INTO sessions VALUES (?, ?, ?)", (number, text, row_digest(number, text))
+            )
+
+    def keep_measurement(self, key: str, record: Json) -> None:
+        """Keep what was measured of a layer (plain JSON). When this returns, it survives whatever happens.
+
+        A second record of a key takes the place of the first. Raises StorageError when the disk is full or fails.
+        """
+        row = (key, dump(record))
+        with self._store.transaction("recording a measurement") as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?)", (*row, row_digest(*row))
+            )
+        self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
+
+    def measurements(self) -> dict[str, Json]:
+        """Everything measured, by key."""
+        rows = self._rows("SELECT key, record FROM measurements")
+        return {key: self._trusted(f"measurement {key!r}", partial(load, record)) for key, record in rows}
+
+    def keep_validation(self, design: str, record: Json) -> None:
+        """Keep which layers stand for a design (plain JSON), in place of what was kept of it before.
+
+        Raises StorageError when the disk is full or fails.
+        """
+        with self._store.transaction("recording a validation") as connection:
+            number = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM validations").fetchone()[0]
+            row = (design, number, dump(record))
+            connection.execute(
+                "INSERT OR REPLACE INTO validations VALUES (?, ?, ?, ?)", (*row, row_digest(*row))
+            )
+
+    def validations(self) -> list[Json]:
+        """The designs chosen to be measured, in the order they were kept."""
+        rows = self._rows("SELECT record FROM validations ORDER BY number")
+        return [self._trusted("a validated design", partial(load, record)) for (record,) in rows]
+
+    def _points(self, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        names = self.objective.front_metrics
+        points = np.array(
+            [[metric(candidate.cost, name) for name in names] for candidate in candidates], dtype=np.float64
+        ).reshape(len(candidates), len(names))
+        for candidate, point in zip(candidates, points, strict=True):
+            if not np.isfinite(point).all() or not np.isfinite(candidate.objective):
+                raise ValueError(f"a candidate's cost is not finite: {candidate.cost}")
+            if candidate.tasks != self.tasks or len(candidate.mappings) != len(self.tasks):
+                raise ValueError("a candidate's tasks are not those of the study")
+        return points
+
+    def _improvement(self, candidates: Sequence[Candidate]) -> int | None:
+        """Index of the batch's best candidate if it beats the best so far."""
+        scores = [self.objective.scalar(candidate.cost) for candidate in candidates]
+        if not scores:
+            return None
+        index = int(np.argmin(scores))
+        return index if self.best_objective is None or scores[index] < self.best_objective else None
+
+    @property
+    def _best_position(self) -> int | None:
+        found = np.flatnonzero(self._kept.ids == self._best_id)
+        return int(found[0]) if len(found) else None
+
+    @staticmethod
+    def _candidate_row(row_id: int, batch: int, candidate: Candidate, improved: bool) -> tuple[object, ...]:
+        record = candidate_to_json(candidate)
+        cost = record["cost"]
+        return (
+            row_id,
+            batch,
+            candidate.accelerator.config_hash,
+            dump(record["accelerator"]),
+            dump({"mappings": record["mappings"]}),
+            cost["latency_cycles"],
+            cost["energy_pj"],
+            cost["area_mm2"],
+            cost["source"],
+            record["samples"],
+            record["objective"] + 0.0,  # SQLite keeps no sign of zero
+            int(improved),
+        )
+
+    # ------------------------------------------------------------------ reading
+
+    def best(self) -> Candidate | None:
+        """The candidate with the least objective (its first metric), the earliest of equals; None before any."""
+        found = self._select("WHERE improved = 1 ORDER BY id DESC LIMIT 1")
+        return found[0] if found else None
+
+    def front(self, metrics: Sequence[str] | None = None) -> list[Candidate]:
+        """Candidates that no kept one dominates in `metrics`, ascending in the first of them.
+
+        Without `metrics`, the front the study maintains, in `Objective.front_metrics`. In other metrics the
+        front is that of the candidates kept, which may lack some that were dominated in the study's own.
+        """
+        if metrics is None:
+            names = tuple(self.objective.front_metrics)
+            members = self._select("WHERE front = 1 ORDER BY id")
+        else:
+            names = tuple(metrics)
+            everyone = self.candidates()
+            points = np.array([[metric(c.cost, name) for name in names] for c in everyone], dtype=np.float64)
+            members = [everyone[i] for i in nondominated(points.reshape(len(everyone), len(names)))]
+        return sorted(members, key=lambda c: tuple(metric(c.cost, name) for name in names))
+
+    def candidates(self) -> list[Candidate]:
+        """All candidates kept, in the order they were found."""
+        return self._select("WHERE improved = 1 OR front = 1 ORDER BY id")
+
+    def nearest(self) -> list[Candidate]:
+        """The designs nearest to feasible, nearest first, of a study without candidates."""
+        return self._select(f"{_NEAREST} ORDER BY id")
+
+    def summaries(self) -> list[BatchSummary]:
+        """One summary a batch, in order."""
+        names = ("batch", "evaluations", "seconds", "best_objective", "phase", "details")
+        found = []
+        for *values, details in self._rows(f"SELECT {', '.join(names)} FROM batches ORDER BY batch"):
+            what = f"batch {values[0]!r}"
+            data = dict(zip(names, [*values, self._trusted(what, partial(load, details))], strict=True))
+            found.append(self._trusted(what, partial(summary_from_json, data)))
+        return found
+
+    def state(self) -> State | None:
+        """The searcher's snapshot after the last batch; None before the first."""
+        rows = self._rows("SELECT arrays FROM snapshot")
+        return self._trusted("the searcher's snapshot", lambda: unpack_state(rows[0][0])) if rows else None
+
+    def restore(self, searcher: Searcher) -> None:
+        """Put a searcher into the state after the last batch. Raises StorageError for a snapshot that is not its own."""
+        state = self.state()
+        assert state is not None
+        try:
+            searcher.restore(state)
+            same = pack_state(searcher.state()) == pack_state(state)
+        except Exception as error:  # whatever a searcher trips over in arrays that it did not write
+            reason = f"{type(error).__name__} {error}"
+            raise STUDY.damaged(self.path, f"the searcher's snapshot cannot be restored: {reason}") from error
+        if not same:
+            raise STUDY.damaged(self.path, "the searcher's snapshot is not of this search")
+
+    def sessions(self) -> list[SessionRecord]:
+        """The record of every process that worked on the study, in order."""
+        rows = self._rows("SELECT record FROM sessions ORDER BY number")
+        return [self._trusted("a session", partial(session_from_json, record)) for (record,) in rows]
+
+    @property
+    def cost_model(self) -> CostModelName:
+        """The model whose costs the study holds."""
+        return self.setup["cost_model"]
+
+    @property
+    def rest(self) -> RestOfPrograms | None:
+        """What programs do beside the tasks; None where the study's costs are of the tasks alone."""
+        return self._rest
+
+    def workload(self) -> Workload:
+        """The networks explored, as whole graphs."""
+        return self._workload
+
+    def verify(self) -> None:
+        """Check the whole file: pages, checksums of all rows, and that the parts fit together.
+
+        Raises StorageError naming the damaged part.
+        """
+        # the quick check does not look whether keys in an index are those of the rows
+        problem = self._rows("PRAGMA integrity_check(1)")[0][0]
+        if problem != "ok":
+            raise STUDY.damaged(self.path, str(problem))
+        columns = {
+            "meta": ("key", "value"),
+            "tasks": ("position", "task"),
+            "sessions": ("number", "record"),
+            "batches": tuple(_BATCH.split(", ")),
+            "candidates": tuple(_CANDIDATE.split(", ")),
+            "snapshot": ("batch", "arrays"),
+            "measurements": ("key", "record"),
+            "validations": ("design", "number", "record"),
+        }
+        with self._store.snapshot("verifying it"):
+            for table, names in columns.items():
+                for *values, stored in self._rows(
+                    f"SELECT {', '.join(names)}, digest FROM {table} ORDER BY 1"
+                ):
+                    if row_digest(*values) != stored:
+                        raise STUDY.damaged(
+                            self.path, f"the checksum of {table} row {values[0]!r} does not match"
+                        )
+            keys = {key for (key,) in self._rows("SELECT key FROM meta")}
+            if keys != {"setup", "provenance"}:
+                raise STUDY.damaged(self.path, "its set-up or provenance is missing")
+            numbers = [number for (number,) in self._rows("SELECT batch FROM batches ORDER BY batch")]
+            if numbers != list(range(len(numbers))):
+                raise STUDY.damaged(self.path, "batches are missing from its history")
+            snapshots = [number for (number,) in self._rows("SELECT batch FROM snapshot")]
+            if snapshots != numbers[-1:]:
+                raise STUDY.damaged(self.path, "the searcher's snapshot is not that of the last batch")
+            later = self._rows("SELECT id FROM candidates WHERE batch NOT IN (SELECT batch FROM batches)")
+            if later:
+                raise STUDY.damaged(self.path, f"candidate {later[0][0]} belongs to no recorded batch")
+
+    def _load_setup(self) -> None:
+        meta = dict(self._rows("SELECT key, value FROM meta"))
+        self.provenance = provenance_from_json(meta["provenance"])
+        self.setup = setup_from_json(meta["setup"])
+        rows = self._rows("SELECT task FROM tasks ORDER BY position")
+        self.tasks: tuple[Task, ...] = tuple(task_from_json(load(record)) for (record,) in rows)
+        self.objective = Objective.parse(self.setup["objective"])
+        self._workload = workload_from_json(self.setup["workload"])
+        rest = self.setup["rest"]
+        self._rest = None if rest is None else RestOfPrograms.from_json(rest)
+        names = {one.name for one in self._workload.networks}
+        if self._rest is not None and {*self._rest.weights, *self._rest.operators} != names:
+            raise ValueError("the rest of its programs is not that of its networks")
+        if self.tasks != self._workload.tasks:
+            raise ValueError("its tasks are not those of its networks")
+
+    def _load_front(self) -> None:
+        """Read what `record` needs to know of the batches before."""
+        rows = self._rows("SELECT id, improved FROM candidates WHERE front = 1 ORDER BY id")
+        members = self._select("WHERE front = 1 ORDER BY id")
+        self._kept = _Kept(
+            ids=np.array([row[0] for row in rows], dtype=np.int64),
+            improved=np.array([row[1] for row in rows], dtype=bool),
+            points=self._points(members),
+        )
+        best = self.best()
+        if best is not None:
+            self.best_objective = self.objective.scalar(best.cost)
+            self._best_id = self._rows("SELECT max(id) FROM candidates WHERE improved = 1")[0][0]
+        last = self._rows("SELECT count(*), max(batch) FROM batches")[0]
+        self.batches = last[0]
+        self.done = bool(last[0]) and bool(
+            self._rows("SELECT done FROM batches ORDER BY batch DESC LIMIT 1")[0][0]
+        )
+
+    def _select(self, clause: str) -> list[Candidate]:
+        found = []
+        for row in self._rows(f"SELECT {_CANDIDATE} FROM candidates {clause}"):
+            found.append(self._trusted(f"candidate {row[0]}", partial(self._candidate, row)))
+        return found
+
+    def _candidate(self, row: tuple[Any, ...]) -> Candidate:
+        named = dict(zip(_CANDIDATE.split(", "), row, strict=True))
+        data = {
+            "accelerator": load(named["accelerator"]),
+            "mappings": load(named["mappings"])["mappings"],
+            "cost": {key: named[key] for key in ("latency_cycles", "energy_pj", "area_mm2", "source")},
+            "samples": named["samples"],
+            "objective": named["objective"],
+            "front": bool(named["front"]),
+        }
+        candidate = candidate_from_json(data, self.tasks)
+        found, expected = candidate.accelerator.config_hash, named["config_hash"]
+        if found != expected:
+            raise ValueError(f"its accelerator has hash {found}, not {expected}")
+        return candidate
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        with STUDY.errors(self.path, "reading it"):
+            return self._store.connection.execute(query).fetchall()
+
+    def _trusted(self, what: str, read: Callable[[], _T]) -> _T:
+        """The result of `read`, whose failure means that `what` is damaged."""
+        try:
+            return read()
+        except StorageError:
+            raise
+        except BacoError as error:
+            raise STUDY.damaged(self.path, f"{what}: {error.message}") from error
+        except (KeyError, ValueError, TypeError, OverflowError) as error:
+            raise STUDY.damaged(self.path, f"{what}: {error}") from error
+
+    def close(self) -> None:
+        """Give the file back; harmless when repeated."""
+        self._store.close()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,107 @@
+"""Genomes: needs agree with the model and the compiler, mappings cover their problems, tightening is minimal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compiler.mapping.nest import requirement
+from explore.cost.genome import (
+    COLUMNS,
+    FLOW,
+    K_AXIS,
+    ROW_AXIS,
+    ROWS,
+    T1,
+    T2,
+    T3,
+    ProblemSet,
+    count,
+    needs,
+    tighten,
+    to_mapping,
+    trivial,
+)
+from tests.explore.genome_helpers import random_rows
+from workloads.problem import Problem
+
+PROBLEMS = ProblemSet(
+    [
+        Problem(R=3, S=3, P=14, Q=14, C=24, K=40, stride_w=2, stride_h=2),
+        Problem(R=3, S=2, P=17, Q=5, groups=5, dilation_w=2),
+        Problem(P=50, C=30, K=70, N=2),
+        Problem(),
+    ]
+)
+SIZE = 400
+
+
+@pytest.fixture
+def task() -> np.ndarray:
+    return np.arange(SIZE) % len(PROBLEMS)
+
+
+@pytest.fixture
+def rows(task: np.ndarray) -> np.ndarray:
+    return random_rows(PROBLEMS.bounds[task], 16, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("double_buffer", [False, True])
+def test_needs_are_those_of_the_model_and_of_the_compiler(
+    task: np.ndarray, rows: np.ndarray, double_buffer: bool
+) -> None:
+    accumulator, words, lines = needs(PROBLEMS, task, rows, double_buffer)
+    counts = count(PROBLEMS, task, rows, double_buffer)
+    assert np.array_equal(accumulator, counts.accumulator_words.numpy())
+    assert np.array_equal(words, counts.scratchpad_words.numpy())
+    assert np.array_equal(lines, counts.scratchpad_rows.numpy())
+    for i, row in enumerate(rows):
+        problem = PROBLEMS.problems[task[i]]
+        need = requirement(to_mapping(row, problem.groups, double_buffer), problem)
+        assert (need.rows, need.columns) == (row[ROWS], row[COLUMNS])
+        assert need.accumulator_words == accumulator[i]
+        assert need.scratchpad_words == words[i]
+        assert need.scratchpad_rows == lines[i]
+
+
+def test_mappings_cover_their_problems(task: np.ndarray, rows: np.ndarray) -> None:
+    for row, t in zip(rows, task, strict=True):
+        problem = PROBLEMS.problems[t]
+        to_mapping(row, problem.groups, True).check(problem)
+
+
+def test_tiles_that_change_are_held_twice() -> None:
+    problem = Problem(P=8, C=8, K=8)
+    row = trivial(1)[0]
+    row[T1][4:] = (8, 1, 1)
+    row[ROWS], row[COLUMNS] = 8, 8
+    assert to_mapping(row, 1, True).buffering == (1, 1, 1)
+    assert to_mapping(row, 2, True).buffering == (2, 2, 2)  # another group follows with other tiles
+    row[COLUMNS], row[T3][K_AXIS] = 4, 2
+    assert to_mapping(row, 1, True).buffering == (2, 1, 2)  # K moves weights and outputs
+    assert to_mapping(row, 1, False).buffering == (1, 1, 1)
+    to_mapping(row, 1, True).check(problem)
+
+
+def _product(rows: np.ndarray) -> np.ndarray:
+    product = rows[:, T1] * rows[:, T2] * rows[:, T3]
+    index = np.arange(len(rows))
+    product[index, ROW_AXIS[rows[:, FLOW]]] *= rows[:, ROWS]
+    product[:, K_AXIS] *= rows[:, COLUMNS]
+    return product
+
+
+def test_tightening_leaves_no_factor_that_could_be_smaller(task: np.ndarray, rows: np.ndarray) -> None:
+    bounds = PROBLEMS.bounds[task]
+    tight = rows.copy()
+    tighten(tight, bounds)
+    assert (_product(tight) >= bounds).all()
+    assert (tight <= rows).all()
+    for place in [ROWS, COLUMNS, *range(T1.start, T3.stop)]:
+        smaller = tight.copy()
+        smaller[:, place] -= 1
+        still = (smaller[:, place] >= 1) & (_product(smaller) >= bounds).all(1)
+        assert not still.any(), place
+    again = tight.copy()
+    tighten(again, bounds)
+    assert np.array_equal(again, tight)

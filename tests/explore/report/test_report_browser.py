@@ -1,0 +1,201 @@
+"""`report.html` in a real browser: it draws, reacts to the mouse, complains of nothing and calls nobody."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from explore.report import ReportData
+from explore.report.live import PROGRESS_PAGE, LivePage
+from explore.report.page import page_html
+from explore.studies.engine import Budget
+from tests.browser import ATTACK, LOOKS, Browser
+from tests.explore import report_helpers as helpers
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def show(browser: Browser, data: ReportData, folder: Path, address: str = "") -> Path:
+    browser.requests.clear()
+    browser.problems.clear()
+    path = folder / "report.html"
+    path.write_text(page_html(data), "utf-8")
+    browser.open(path, address)
+    browser.wait_for("document.body.dataset.ready")
+    return path
+
+
+def layer_rows(browser: Browser) -> list[str]:
+    script = "[...document.querySelectorAll('#layers tbody tr')].map((r) => r.lastChild.textContent.trim().replace(/ +/g, ' '))"
+    return list(browser.evaluate(script))
+
+
+def expected_rows(data: ReportData, index: int) -> list[str]:
+    return [text.replace(" - ", " ") for text in data.mapping_texts[index]]
+
+
+def test_report_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    data = helpers.report_data(candidates=20, layers=10, networks=("resnet50", "bert_base"))
+    path = show(browser, data, tmp_path)
+
+    for plot in ("front", "history", "layers", "roof"):
+        size = browser.evaluate(
+            f"(() => {{ const b = document.querySelector('#plot-{plot} svg.main-svg').getBoundingClientRect();"
+            " return [b.width, b.height]; })()"
+        )
+        assert min(size) > 200, plot
+    # every candidate is a point; the best and the one shown are drawn once more
+    browser.evaluate(
+        "document.getElementById('zoom-all').click(); document.getElementById('every-mapping').click()"
+    )
+    points = "document.querySelectorAll('#plot-front .scatterlayer .point').length"
+    browser.wait_for(f"{points} === {len(data.candidates) + 3}")  # Gemmini's machine too
+    assert browser.evaluate("document.querySelectorAll('#plot-layers .bars path').length") > len(data.tasks)
+    # nothing is wider than the window
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    assert layer_rows(browser) == expected_rows(data, data.best_index)
+    xs = [c.cost.latency_cycles for c in data.candidates]
+    other = max(
+        (i for i in range(20) if i != data.best_index), key=lambda i: abs(xs[i] - xs[data.best_index])
+    )
+    browser.evaluate("document.getElementById('plot-front').scrollIntoView({block: 'center'})")
+    x, y = browser.evaluate(
+        "(() => { const plot = document.getElementById('plot-front');"
+        f" for (const group of plot.querySelectorAll('.scatterlayer .trace')) for (const p of group.querySelectorAll('.point'))"
+        f" if (p.__data__ && p.__data__.data === {other}) {{ const b = p.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }}"
+        " return [0, 0]; })()"
+    )
+    assert x > 0, "the point to click was not found"
+    browser.click(x, y)
+    shown = int(
+        browser.wait_for(
+            f"document.body.dataset.shown !== '{data.best_index}' && document.body.dataset.shown"
+        )
+    )
+    assert layer_rows(browser) == expected_rows(data, shown)
+    assert layer_rows(browser) != expected_rows(data, data.best_index)
+    assert browser.evaluate("document.getElementById('showing-name').textContent").startswith(f"#{shown} ")
+    hover = browser.evaluate("document.querySelector('#plot-front .hoverlayer').textContent")
+    assert "latency" in hover
+    assert f"#{shown}" in hover
+    assert shown == other
+
+    browser.evaluate("document.getElementById('back').click()")
+    browser.wait_for(f"document.body.dataset.shown === '{data.best_index}'")
+    assert layer_rows(browser) == expected_rows(data, data.best_index)
+
+    assert browser.problems == []
+    assert browser.requests == [path.resolve().as_uri()]
+
+
+def test_hostile_names_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    path = show(browser, helpers.hostile(helpers.report_data(candidates=4), ATTACK), tmp_path)
+    browser.evaluate("document.getElementById('all-bars').click()")
+    assert browser.evaluate("window.attacked") is None
+    assert browser.evaluate("document.images.length") == 0
+    assert browser.evaluate("document.querySelector('h1').textContent") == ATTACK
+    assert browser.problems == []
+    assert browser.requests == [path.resolve().as_uri()]
+
+
+@pytest.mark.parametrize(
+    "options", [{"candidates": 1, "layers": 1}, {"candidates": 1000, "layers": 2}, {"layers": 200}]
+)
+def test_extreme_sizes_in_a_browser(browser: Browser, tmp_path: Path, options: dict[str, int]) -> None:
+    data = helpers.report_data(**options)
+    show(browser, data, tmp_path)
+    assert len(layer_rows(browser)) == len(data.tasks)
+    browser.evaluate(
+        "document.getElementById('zoom-all').click(); document.getElementById('every-mapping').click()"
+    )
+    points = "document.querySelectorAll('#plot-front .scatterlayer .point').length"
+    browser.wait_for(f"{points} === {len(data.candidates) + 3}")
+    # tables make their rows as they are asked for
+    assert browser.evaluate("document.querySelectorAll('#designs tbody tr').length") <= 11
+    assert browser.problems == []
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+def test_layout(browser: Browser, tmp_path: Path, width: int) -> None:
+    """Nothing is wider than the window, cut off or on top of something else: two networks, long names, designs side by
+    side, a design other than the best in view; with everything unfolded; with a layer open; light, dark, printed."""
+    label = "encoder.block.attention.self.query_projection_"
+    data = helpers.report_data(candidates=14, layers=12, networks=("resnet50", "bert_base"), label=label)
+    browser.look(width)
+    show(browser, data, tmp_path, f"#design=2&pin=2,{data.best_index},5,gemmini")
+    assert browser.evaluate("document.getElementById('compare-section').hidden") is False
+    assert browser.layout_problems() == []
+    browser.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    browser.evaluate("document.getElementById('zoom-all').click()")
+    for look in LOOKS:
+        browser.look(width, look=look)
+        assert browser.layout_problems() == [], look
+        ink = browser.evaluate("getComputedStyle(document.querySelector('#plot-roof .xtitle')).fill")
+        assert (min(int(part) for part in re.findall(r"[0-9]+", ink)) > 128) == (look == "dark")
+    browser.look(width)
+    browser.evaluate("document.querySelector('#layers button.link').click()")
+    assert browser.evaluate("document.getElementById('layer').open") is True
+    assert browser.layout_problems() == []
+    assert browser.problems == []
+    browser.look(1300)
+
+
+def test_layout_of_the_page_that_lives(browser: Browser, tmp_path: Path) -> None:
+    data = helpers.report_data(candidates=30)
+    page = LivePage(tmp_path, "resnet50, bert_base", data.objective, len(data.tasks))
+    page.note("a remark " * 20)
+    for summary in data.summaries:
+        page.update(summary, Budget(5000, None, None))
+    (tmp_path / PROGRESS_PAGE).write_text(
+        (tmp_path / PROGRESS_PAGE).read_text("utf-8").replace('http-equiv="refresh"', ""), "utf-8"
+    )  # or it would be shown anew while it is looked at
+    browser.problems.clear()
+    for width in (1400, 420):
+        browser.open(tmp_path / PROGRESS_PAGE)
+        browser.wait_for("document.body.dataset.ready")
+        for look in LOOKS:
+            browser.look(width, look=look)
+            assert browser.layout_problems() == []
+    assert browser.problems == []
+    browser.look(1300)
+
+
+def test_what_is_wrong_with_a_layout_is_seen(browser: Browser, tmp_path: Path) -> None:
+    """The check that the others rely on finds each fault put into a page that has none."""
+    show(browser, helpers.report_data(), tmp_path)
+    assert browser.layout_problems() == []
+    heading = "document.querySelector('h1')"
+    for fault, words in (
+        (f"{heading}.style.width = '3000px'", "wide"),
+        (f"{heading}.style.cssText = 'width:20px;overflow:hidden;white-space:nowrap'", "cut off"),
+        (f"{heading}.style.cssText = 'position:relative;top:30px'", "overlap"),
+        ("document.querySelector('#plot-roof .xtitle').setAttribute('x', -20)", "cut off"),
+    ):
+        browser.evaluate(fault)
+        found = browser.layout_problems()
+        assert any(words in one for one in found), (fault, found)
+        browser.evaluate(f"{heading}.style.cssText = ''")
+
+
+def test_printing_scales_plots_to_the_paper(browser: Browser, tmp_path: Path) -> None:
+    browser.look(1400)
+    show(browser, helpers.report_data(), tmp_path)
+    seen = "window.seen = []; addEventListener('beforeprint', () => seen.push(document.querySelector('#plot-roof svg.main-svg').getAttribute('viewBox')))"
+    browser.evaluate(seen)
+    assert len(browser.call("Page.printToPDF", printBackground=True)["data"]) > 50_000
+    (box,) = browser.evaluate("seen")
+    assert float(box.split()[2]) > 600
+    assert (
+        browser.evaluate("document.querySelector('#plot-roof svg.main-svg').getAttribute('viewBox')") is None
+    )
+
+
+def test_the_network_is_closed_to_the_page(browser: Browser, tmp_path: Path) -> None:
+    """The test above would notice a request: the policy of the page blocks one and the browser says so."""
+    show(browser, helpers.report_data(), tmp_path)
+    outcome = browser.evaluate("fetch('http://127.0.0.1:9/').then(() => 'open', (e) => e.name)")
+    assert outcome == "TypeError"
+    assert any("Content Security Policy" in problem for problem in browser.problems)

@@ -1,0 +1,314 @@
+"""What a reader does with `report.html`: choosing, filtering, comparing, opening layers, keeping files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from accel.config import Accelerator
+from compiler.mapping.text import parse_mapping
+from explore.report import ReportData
+from explore.report.graph import network_units
+from explore.report.page import page_html
+from explore.report.payload import payload
+from tests.explore import report_helpers as helpers
+from tests.explore.report.test_report_page import Engine
+from workloads.inputs.load import load_network
+from workloads.network import Workload
+
+
+def shared(data: ReportData) -> ReportData:
+    """The same report with one accelerator for every second design (whether it holds the mappings does not matter)."""
+    one = data.candidates[0].accelerator
+    candidates = [
+        replace(c, accelerator=one) if index % 2 == 0 else c for index, c in enumerate(data.candidates)
+    ]
+    return replace(data, candidates=candidates, best=candidates[data.best_index])
+
+
+def shown_points(engine: Engine) -> set[int]:
+    traces = engine.get("plots['plot-front'].traces")
+    return {i for trace in traces for i in trace.get("customdata", [])}
+
+
+def test_one_point_an_accelerator() -> None:
+    data = shared(helpers.report_data(candidates=8))
+    engine = Engine(page_html(data))
+    engine.change("zoom-all", "on")
+    head = min(range(0, 8, 2), key=lambda i: data.candidates[i].objective)
+    assert shown_points(engine) == {head, 1, 3, 5, 7, 8, data.best_index}
+    assert engine.text("designs-count") == "6 accelerators"
+    rows = {row.split(" | ")[1]: row.split(" | ")[3] for row in engine.rows("designs")}
+    assert rows[f"#{head}"] == "4"
+    engine.change("every-mapping", "on")
+    assert shown_points(engine) == set(range(9))
+    # the panel lists the others, best first
+    engine.do(f"elements['plot-front'].fire('plotly_click', {{points: [{{customdata: {head}}}]}})")
+    assert "4 mappings on this accelerator" in engine.text("design")
+    order = sorted(range(0, 8, 2), key=lambda i: data.candidates[i].objective)
+    listed = engine.text("design").split("EDP", 2)[-1]
+    assert [listed.index(f"#{i}") for i in order] == sorted(listed.index(f"#{i}") for i in order)
+
+
+def test_the_picture_shows_what_is_near_and_gemminis_machine() -> None:
+    data = helpers.report_data(candidates=30, seed=4)
+    engine = Engine(page_html(data))
+    best = data.best.cost
+    near = {
+        i
+        for i, c in enumerate(data.candidates)
+        if c.cost.latency_cycles <= 5 * best.latency_cycles and c.cost.energy_pj <= 5 * best.energy_pj
+    }
+    heads = {
+        min(
+            (i for i, c in enumerate(data.candidates) if c.accelerator == one.accelerator),
+            key=lambda i: data.candidates[i].objective,
+        )
+        for one in data.candidates
+    }
+    assert shown_points(engine) == (near & heads) | {data.best_index, 30}
+    assert 1 < len(near) < 30
+    assert "outside the picture" in engine.text("front-note")
+    assert "gemmini-default" in [t.get("name") for t in engine.get("plots['plot-front'].traces")]
+
+
+def test_filters() -> None:
+    data = helpers.report_data(candidates=12)
+    engine = Engine(page_html(data))
+    engine.change("zoom-all", "on")
+    engine.change("filter-dim", "32")
+    kept = {i for i, c in enumerate(data.candidates) if c.accelerator.dim == 32}
+    assert kept <= shown_points(engine) <= kept | {data.best_index, 12}
+    engine.change("filter-dim", "")
+    areas = sorted(c.cost.area_mm2 for c in data.candidates)
+    engine.change("filter-area", str(areas[4]))
+    assert len(shown_points(engine) - {data.best_index, 12}) in (4, 5)
+    engine.change("filter-area", "")
+    engine.change("only-front", "on")
+    assert shown_points(engine) == {i for i, c in enumerate(data.candidates) if c.front} | {
+        12,
+        data.best_index,
+    }
+
+
+def test_best_first() -> None:
+    data = helpers.report_data(candidates=9)
+    rows = Engine(page_html(data)).rows("designs")
+    costs = [float(row.split(" | ")[9]) for row in rows]
+    assert costs == sorted(costs)
+    assert "best" in next(row for row in rows if f"#{data.best_index} " in row)
+
+
+def test_designs_side_by_side() -> None:
+    data = helpers.report_data(candidates=6, layers=7)
+    engine = Engine(page_html(data), address="#design=2&pin=2,4,gemmini")
+    assert engine.get("document.body.dataset.shown") == "2"
+    assert engine.get("elements['compare-section'].hidden") is False
+    assert data.baseline is not None
+    costs = [data.candidates[2].cost, data.candidates[4].cost, data.baseline.cost]
+    (area,) = (row for row in engine.rows("compare") if row.startswith("Area"))
+    for cell, cost in zip(area.split(" | ")[1:], costs, strict=True):
+        assert float(cell.split("×")[0][:4]) == pytest.approx(cost.area_mm2, rel=0.1)
+    rows = engine.rows("compare-layers")
+    assert len(rows) == len(data.tasks)
+    layers = [data.layers[2], data.layers[4], data.baseline.layers]
+    for row, i in zip(rows, range(len(rows)), strict=True):
+        for cell, of in zip(row.split(" | ")[1:], layers, strict=True):
+            assert of is not None
+            value, unit = cell.split()[:2]
+            scale = {"k": 1e3, "M": 1e6, "G": 1e9}.get(unit, 1.0)
+            assert float(value) * scale == pytest.approx(of[i].latency_cycles * data.tasks[i].count, rel=6e-3)
+    # four at most, and the address says what is seen
+    for index in (0, 1):
+        engine.do(f"elements['plot-front'].fire('plotly_click', {{points: [{{customdata: {index}}}]}})")
+        engine.do(
+            "elements['design'].children.find((e) => e.getAttribute('class') === 'buttons').children[0].fire('click')"
+        )
+    assert engine.get("location.hash") == "#design=1&pin=4,gemmini,0,1"
+    engine.do("location.hash = '#design=3'; for (const action of windowListeners.hashchange) action()")
+    assert engine.get("document.body.dataset.shown") == "3"
+    assert engine.get("elements['compare-section'].hidden") is True
+
+
+@pytest.mark.parametrize("address", ["#design=99", "#design=x&pin=a,b,,7,7,-1", "#%%%", "#pin=" + "1," * 99])
+def test_addresses_that_mean_nothing(address: str) -> None:
+    data = helpers.report_data(candidates=4)
+    engine = Engine(page_html(data), address=address)
+    assert engine.get("document.body.dataset") == {"shown": str(data.best_index), "ready": "yes"}
+
+
+def nest_of(text: str) -> list[str]:
+    """A loop nest as Timeloop prints it, from the mapping's text alone."""
+    lines, depth = [], 0
+    names = {"L3": "DRAM", "L2": "scratchpad", "L1": "accumulator", "L0": "registers"}
+    words = {"W": "weights", "I": "inputs", "O": "outputs"}
+    for level in text.split(" - "):
+        head, *loops = level.split()
+        lines.append("  " * depth + f"{names[head[:2]]} [ {', '.join(words[t] for t in head[3:-1])} ]")
+        for loop in loops:
+            factor = int(loop[1:].rstrip("X"))
+            if factor > 1:
+                kind, where = (
+                    ("parallel-for", "  (rows)" if head[1] == "1" else "  (columns)")
+                    if loop.endswith("X")
+                    else ("for", "")
+                )
+                lines.append("  " * depth + f"| {kind} {loop[0]} in [0:{factor}){where}")
+                depth += 1
+    return [*lines, "  " * depth + "multiply-accumulate"]
+
+
+def test_a_layer_opens_with_what_the_models_say() -> None:
+    data = helpers.report_data(candidates=3, layers=6)
+    engine = Engine(page_html(data))
+    for index in range(len(data.tasks)):
+        engine.do(f"elements['layers'].children[1].children[{index}].fire('click')")
+        assert engine.get("elements['layer'].open") is True
+        text = engine.text("layer")
+        mapping = data.mapping_texts[data.best_index][index]
+        assert "\n".join(nest_of(mapping)) in text
+        assert f"--mapping '{mapping}'" in text
+        cost, detail = data.best_layers[index], data.details[data.best_index][index]
+        machine = data.best.accelerator
+        for memory, kib in (("scratchpad", machine.scratchpad_kib), ("accumulator", machine.accumulator_kib)):
+            used = sum(one.bytes * one.copies for one in detail.held if one.memory == memory)
+            share = used / (kib * 1024)
+            assert 0 < share <= 1
+            shown = re.search(rf"{memory}[^%]* of [^%]*\((<?[\d.]+)%\)", text)
+            assert shown is not None
+            assert float(shown[1].lstrip("<")) / 100 == pytest.approx(share, rel=0.02, abs=0.006)
+        limit = {"compute": "array (MACs)", "dram": "DRAM"}.get(cost.bottleneck, cost.bottleneck)
+        assert f"{limit} (binds)" in text
+        gain = 1 - detail.doubled[cost.resources.index(cost.bottleneck)] / cost.latency_cycles
+        assert "with twice of it " in text or gain < 0.0006
+        assert "Words and bytes" in text
+    engine.do("elements['layer'].all((e) => e.textContent === 'close')[0].fire('click')")
+    assert engine.get("elements['layer'].open") is False
+
+
+def test_bottlenecks_and_what_doubling_gives() -> None:
+    data = helpers.report_data(candidates=3, layers=16)
+    rows = Engine(page_html(data)).rows("bottlenecks")
+    found = Counter(cost.bottleneck for cost in data.best_layers)
+    assert len(rows) == len(data.resources)
+    words = {"compute": "array", "dram": "DRAM"}
+    for name in data.resources:
+        (row,) = (row for row in rows if row.startswith(words.get(name, name)))
+        assert row.split(" | ")[1] == f"{found[name]} of {len(data.tasks)}"
+        k = data.resources.index(name)
+        total = sum(
+            t.count * d.doubled[k] for t, d in zip(data.tasks, data.details[data.best_index], strict=True)
+        )
+        value, unit = row.split(" | ")[3].split()[:2]
+        scale = {"kcycles": 1e3, "Mcycles": 1e6, "Gcycles": 1e9}[
+            next(u for u in ("kcycles", "Mcycles", "Gcycles") if unit.startswith(u))
+        ]
+        assert float(value) * scale == pytest.approx(total, rel=6e-3)
+
+
+def saved(engine: Engine) -> str:
+    return str(engine.get("saved[saved.length - 1].text"))
+
+
+def press(engine: Engine, label: str) -> None:
+    engine.do(
+        f"elements['design'].all((e) => e.tag === 'button' && e.textContent === '{label}')[0].fire('click')"
+    )
+
+
+def test_files_to_keep(tmp_path: Path) -> None:
+    text = '=HYPERLINK("http://127.0.0.1") \'é" #: - {x}'
+    data = helpers.hostile(helpers.report_data(candidates=5, layers=4), text)
+    engine = Engine(page_html(data), address="#design=3")
+    press(engine, "accelerator.yaml")
+    (tmp_path / "accelerator.yaml").write_text(saved(engine), "utf-8")
+    assert Accelerator.from_yaml(tmp_path / "accelerator.yaml") == data.candidates[3].accelerator
+    press(engine, "mappings.yaml")
+    content = yaml.safe_load(saved(engine))
+    assert content["accelerator"] == data.candidates[3].accelerator.config_hash
+    for entry, task, mapping in zip(content["layers"], data.tasks, data.candidates[3].mappings, strict=True):
+        assert (entry["network"], entry["count"]) == (text, task.count)
+        copies = tuple(2 if name in entry["double_buffered"] else 1 for name in "WIO")
+        again = replace(parse_mapping(entry["mapping"]), buffering=copies)
+        assert (again.temporal, again.buffering) == (mapping.temporal, mapping.buffering)
+    press(engine, "layers.csv")
+    rows = list(csv.DictReader(io.StringIO(saved(engine))))
+    costs = data.layers[3]
+    assert costs is not None
+    assert [row["network"] for row in rows] == ["'" + text] * len(data.tasks)  # no spreadsheet runs it
+    assert [float(row["latency_cycles"]) for row in rows] == pytest.approx(
+        [c.latency_cycles for c in costs], rel=1e-4
+    )
+    assert [row["limited_by"] for row in rows] == [c.bottleneck for c in costs]
+    engine.change("every-mapping", "on")
+    engine.do("elements['save-designs'].fire('click')")
+    rows = list(csv.DictReader(io.StringIO(saved(engine))))
+    assert sorted(row["design"] for row in rows) == ["0", "1", "2", "3", "4", "gemmini-default"]
+    for row in rows:
+        if row["design"].isdigit():
+            cost = data.candidates[int(row["design"])].cost
+            assert float(row["latency_cycles"]) == pytest.approx(cost.latency_cycles, rel=1e-4)
+
+
+def test_units_of_networks() -> None:
+    # what `baco networks` counts: tensor operators, those that cost nothing beside them, those of the host
+    for name, counts in (("resnet50", (54, 119, 1)), ("mobilenet_v2", (53, 97, 1))):
+        network = load_network(name)
+        units = network_units(network, Workload.of([network]).tasks, [])
+        where = Counter(unit.on for unit in units)
+        rides = sum(len(unit.rides) for unit in units)
+        assert (where["accelerator"], rides, where["host"]) == counts
+        made: dict[str, int] = {}
+        for place, unit in enumerate(units):
+            assert all(-1 <= source < place for source in unit.sources)
+            assert (unit.task is not None) == (unit.operator.problem is not None)
+            made[unit.operator.name] = place
+    # an addition waits for both of its inputs, wherever they come from
+    resnet = load_network("resnet50")
+    units = network_units(resnet, Workload.of([resnet]).tasks, [])
+    places = {unit.operator.name: place for place, unit in enumerate(units)}
+    last = units[places["layer1.1.conv3"]]
+    assert last.rides[-2:] == ["layer1.1.add (add)", "layer1.1.relu (relu)"]
+    assert last.sources == {places["layer1.1.conv2"], places["layer1.0.downsample"]}
+
+
+def test_the_graph_on_the_page() -> None:
+    data = helpers.report_data(layers=80)
+    engine = Engine(page_html(data))
+    assert len(engine.get("elements['graph'].children.map((e) => 1)")) == 61  # a note says how many more
+    assert "more below" in engine.get("elements['graph'].children[60].textContent")
+    engine.change("graph-all", "on")
+    assert len(engine.get("elements['graph'].children.map((e) => 1)")) == 81
+    assert engine.get("elements['graph'].children[80].textContent").startswith("softmax")
+    first = engine.get("elements['graph'].children[0].textContent")
+    assert first.startswith("layer0 conv2d")
+    assert "accelerator" in first
+
+
+def test_headline_and_whole_program() -> None:
+    data = helpers.report_data()
+    cards = {label: (value, remark) for label, value, remark in payload(data)["cards"]}
+    host = sum(one.count * one.latency_cycles for one in data.host)
+    assert list(cards)[:3] == ["Whole program", "Accelerator", "Host"]
+    assert "4.10 kcycles" in cards["Host"][1]
+    assert host == 4096
+    assert "Against gemmini-default" in cards
+    assert json.loads(json.dumps(payload(data)))["workload"][0]["host"] == host
+
+
+def test_reports_without_a_baseline_or_details() -> None:
+    data: Any = replace(helpers.report_data(candidates=3), baseline=None, details={})
+    engine = Engine(page_html(data))
+    assert engine.get("document.body.dataset.ready") == "yes"
+    engine.do("elements['layers'].children[1].children[0].fire('click')")
+    assert "nearest to the best only" in engine.text("layer")
+    assert all(row.endswith("–") for row in engine.rows("bottlenecks"))

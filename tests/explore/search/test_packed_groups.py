@@ -1,0 +1,133 @@
+"""Groups that share a pass, in the search: counted, predicted and proposed as they run, measured bit-exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from bench.paper.systems import best_candidate
+from compiler.latency import predict_layers
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import DepthwiseSchedule
+from compiler.styles.realise import realise
+from explore.cost.genome import to_mapping
+from explore.cost.model import make_cost_model
+from explore.cost.predicted import InstructionModel
+from explore.measure.layer import measure_layer
+from explore.objective import Objective
+from explore.search.archive import Archive, Hardware
+from explore.search.base import SearchSetup, make_searcher
+from explore.search.proposals import Proposals
+from explore.space import DesignSpace
+from workloads.network import Task
+from workloads.problem import Problem
+
+SPACE = DesignSpace(
+    name="small",
+    rules="gemmini",
+    base=load_accelerator("gemmini-default"),
+    dim=(4, 8, 16),
+    scratchpad_kib=(16, 64),
+    accumulator_kib=(8, 16),
+    dataflows=("WS",),
+    double_buffer=True,
+)
+LAYERS = (
+    Layer(Problem(R=3, S=3, P=14, Q=14, C=1, K=1, groups=40), (14, 14), (1, 1), scale=0.02),
+    Layer(Problem(R=3, S=3, P=7, Q=7, C=2, K=2, groups=12), (7, 7), (1, 1), scale=0.02),
+    Layer(Problem(P=49, C=40, K=24), scale=0.02),
+)
+TASKS = tuple(Task("net", layer.problem, 1.0, (f"layer{n}",)) for n, layer in enumerate(LAYERS))
+
+
+def model() -> InstructionModel:
+    found = make_cost_model("instruction", LAYERS, SPACE)
+    assert isinstance(found, InstructionModel)
+    return found
+
+
+def proposed(archive: Archive) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """New mappings and neighbours of them, for arrays of all sides: tasks and rows."""
+    proposals = Proposals(archive, [0], np.random.default_rng(3), model())
+    limit = np.array([(4.0, 8.0, 16.0), (8.0, 8.0, 16.0), (16.0, 16.0, 64.0)])
+    task = np.tile(np.arange(len(TASKS)), 40)
+    limit = limit[np.random.default_rng(1).integers(0, 3, len(task))]
+    rows, good = proposals.construct(task, limit)
+    task, rows, limit = task[good], rows[good], limit[good]
+    more_tasks, more = proposals.neighbours(task, rows, limit)
+    return np.concatenate([task, more_tasks]), np.concatenate([rows, more])
+
+
+def test_rows_are_counted_and_predicted_as_they_run() -> None:
+    archive = Archive(TASKS, SPACE, model())
+    task, rows = proposed(archive)
+    packed = archive.problems.packed(task, rows)
+    # of both grouped layers, most; of the product, none
+    assert [(packed[task == n] > 1).mean() > 0.4 for n in range(3)] == [True, True, False]
+    assert packed[task == 2].max() == 1
+    assert set(packed[task == 0]) >= {1, 2, 4, 8, 16}
+    archive.add(task, rows)
+    compared = 0
+    for point in ((4.0, 8.0, 16.0), (8.0, 8.0, 16.0), (16.0, 16.0, 64.0)):
+        accelerator = SPACE.accelerator(*map(int, point))
+        for n, layer in enumerate(LAYERS):
+            energy, cycles = archive.costs(n, Hardware.of([point]))
+            for k in np.flatnonzero(np.isfinite(cycles[0])):
+                mapping = to_mapping(archive.genomes[n][k], layer.problem.groups, True)
+                (predicted,) = predict_layers([layer], [mapping], accelerator)
+                assert cycles[0, k] == pytest.approx(float(predicted.cycles), rel=1e-6)
+                (cost,) = InstructionModel([layer], SPACE).layer_costs([mapping], accelerator)
+                assert energy[0, k] == pytest.approx(cost.energy_pj)
+                compared += isinstance(realise(layer, mapping, accelerator), DepthwiseSchedule)
+    assert compared > 60
+
+
+def test_words_of_packed_groups_by_hand() -> None:
+    """Twelve groups of 2 x 2 channels, four at once: three matrices of 8 x 8 weights for each of 9 window positions."""
+    archive = Archive(TASKS, SPACE, model())
+    row = np.ones((1, 25), dtype=np.int64)
+    row[0, [0, 1, 2, 24]] = 0, 8, 8, 0
+    row[0, 3:5] = 3  # the window, and all pixels, in one tile
+    row[0, 7:9] = 7
+    counts = archive.add(np.array([1]), row)
+    assert float(counts.macs[0]) == 3 * 9 * 49 * 8 * 8
+    weights, inputs, outputs = 3 * 9 * 8 * 8, 3 * 9 * 9 * 8, 3 * 49 * 8
+    assert float(counts.a3[0]) == weights + inputs + outputs
+
+
+def test_packed_predictions_against_the_rtl() -> None:
+    accelerator = Accelerator(name="small", dim=8, scratchpad_kib=32, accumulator_kib=16)
+    archive = Archive(TASKS, SPACE, model())
+    task, rows = proposed(archive)
+    packed = archive.problems.packed(task, rows)
+    for n in (0, 1):
+        # the largest tile of pixels: fewest commands
+        usable = np.flatnonzero((task == n) & (packed == 4) & (rows[:, 1:3].max(1) <= 8))
+        acc, sp = archive.load(task[usable], rows[usable], np.tile([8.0, 16.0, 32.0], (len(usable), 1)))
+        usable = usable[(acc <= 1) & (sp <= 1)]
+        best = usable[rows[usable][:, 7:9].prod(1).argmax()]
+        mapping = to_mapping(rows[best], LAYERS[n].problem.groups, True)
+        schedule = realise(LAYERS[n], mapping, accelerator)
+        assert isinstance(schedule, DepthwiseSchedule)
+        measured = measure_layer(LAYERS[n], mapping, accelerator)
+        assert measured.status == "measured", measured.reason
+        (predicted,) = predict_layers([LAYERS[n]], [mapping], accelerator)
+        assert float(predicted.cycles) == pytest.approx(measured.cycles, rel=0.35)
+        moved = measured.activity["dram_read_bytes"] + measured.activity["dram_write_bytes"]
+        assert float(predicted.bytes) == pytest.approx(moved, rel=0.05)
+
+
+def test_a_search_packs_groups() -> None:
+    setup = SearchSetup(TASKS, SPACE, Objective.parse("edp"), 1200, 0, model())
+    best = best_candidate(make_searcher("gradient", setup))
+    schedules = [realise(*pair, best.accelerator) for pair in zip(LAYERS, best.mappings, strict=True)]
+    # few pixels of few groups are hardly worth the expansion
+    assert isinstance(schedules[0], DepthwiseSchedule)
+    assert not isinstance(schedules[2], DepthwiseSchedule)
+    styles = [one.style for one in model().layer_costs(best.mappings, best.accelerator)]
+    assert (styles[0] == "packed", styles[2] == "packed") == (True, False)
+    # far below what one group after the other takes: a pass of at least 14 pixels for each window position and line
+    (cost,) = predict_layers(LAYERS[:1], schedules[:1], best.accelerator)
+    assert float(cost.cycles) < 0.5 * 40 * 9 * 14 * 14

@@ -1,0 +1,122 @@
+"""Every registered searcher against the conformance suite, in both kinds of spaces."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from accel.presets import load_accelerator
+from explore.objective import Objective
+from explore.search import base
+from explore.search.base import Searcher, SearchSetup, make_searcher
+from explore.studies.engine import run_exploration
+from tests.explore import searcher_conformance as conformance
+from tests.explore.fake_searcher import FakeSearch, toy_cost
+from tests.explore.study_helpers import GEMMINI, REFERENCE, content, small_workload
+
+SPACES = {"gemmini": GEMMINI, "reference": REFERENCE}
+
+
+def make(name: str, setup: SearchSetup) -> Searcher:
+    if name == "fake":
+        return FakeSearch(setup)
+    return make_searcher(name, setup)
+
+
+def setup_in(space: str, samples: int, objective: str = "edp") -> SearchSetup:
+    tasks = small_workload().tasks
+    return SearchSetup(tasks, SPACES[space], Objective.parse(objective), samples * len(tasks), 11)
+
+
+def recompute(name: str) -> conformance.Recompute:
+    if name == "fake":
+        return lambda candidate: toy_cost(candidate.accelerator, candidate.tasks, candidate.mappings)
+    return conformance.model_cost
+
+
+@pytest.fixture(params=["fake", *base.SEARCHERS])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=list(SPACES))
+def space(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_determinism(name: str, space: str) -> None:
+    conformance.check_determinism(lambda setup: make(name, setup), setup_in(space, 600))
+
+
+def test_state(name: str, space: str) -> None:
+    conformance.check_state(lambda setup: make(name, setup), setup_in(space, 1500))
+
+
+def test_budget(name: str, space: str) -> None:
+    conformance.check_budget(lambda setup: make(name, setup), setup_in(space, 600))
+
+
+def test_tiny_budgets(name: str, space: str) -> None:
+    conformance.check_tiny_budgets(lambda setup: make(name, setup), setup_in(space, 1))
+
+
+def test_costs_and_bounds_with_another_base(name: str, space: str) -> None:
+    """All that a base has is charged for: areas of candidates are those of their accelerators, also at a bound."""
+    base = load_accelerator("gemmini-default").replace(
+        scratchpad_banks=8, dma_requests=64, execute_queue=32, counters=16, features={"loop_conv": False}
+    )
+    setup = setup_in(space, 600)
+    setup = dataclasses.replace(setup, space=dataclasses.replace(setup.space, base=base))
+    conformance.check_constraints(lambda s: make(name, s), setup, recompute(name))
+
+
+def test_more_budget(name: str) -> None:
+    conformance.check_more_budget(lambda setup: make(name, setup), setup_in("gemmini", 500))
+
+
+@pytest.mark.parametrize("objective", ["edp", "latency,energy", "area", "edap"])
+def test_candidates(name: str, space: str, objective: str) -> None:
+    check = conformance.check_candidates
+    check(lambda setup: make(name, setup), setup_in(space, 600, objective), recompute(name))
+
+
+def test_constraints(name: str, space: str) -> None:
+    conformance.check_constraints(lambda setup: make(name, setup), setup_in(space, 600), recompute(name))
+
+
+def test_interrupted_and_resumed_equals_uninterrupted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(base.SEARCHERS, "fake", ("tests.explore.fake_searcher", "FakeSearch", ""))
+    make(name, setup_in("gemmini", 1))
+
+    class Stop:
+        def update(self, summary: object, budget: object) -> None:
+            raise KeyboardInterrupt
+
+        def note(self, text: str) -> None:
+            pass
+
+    def explore(out: Path, **changes: object) -> Path:
+        return run_exploration(
+            small_workload(),
+            GEMMINI,
+            Objective.parse("edp"),
+            name,
+            600,
+            seed=5,
+            out=out,
+            cost_model="reference",
+            **changes,  # type: ignore[arg-type]
+        ).path
+
+    expected = content(explore(tmp_path / "straight"))
+    for _ in range(4):
+        # Stopped dead after every recorded batch: the progress display is called when it is safe.
+        try:
+            explore(tmp_path / "broken", resume=True, progress=Stop())
+        except KeyboardInterrupt:
+            continue
+    assert content(explore(tmp_path / "broken", resume=True)) == expected

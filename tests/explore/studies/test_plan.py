@@ -1,0 +1,78 @@
+"""Schedules of a network's layers on a design: searched mappings where they are best in the program."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from common.errors import InfeasibleError
+from compiler.latency import schedule_cycles
+from compiler.layers.layer import Layer, Pooling
+from compiler.styles.realise import realise
+from explore.candidate import Candidate
+from explore.layers import layers_of_tasks
+from explore.objective import Objective
+from explore.space import load_space
+from explore.studies.engine import run_exploration
+from explore.studies.plan import SearchedSchedules
+from workloads.inputs.load import load_network
+from workloads.network import Workload
+
+EDP = Objective.parse("edp")
+NETWORK = load_network("deepbench_face")
+WORKLOAD = Workload.of([NETWORK], [1.0])
+
+
+@pytest.fixture(scope="module")
+def design(tmp_path_factory: pytest.TempPathFactory) -> Candidate:
+    space = dataclasses.replace(
+        load_space("gemmini"), dim=(16,), scratchpad_kib=(64, 128, 256), accumulator_kib=(32, 64)
+    )
+    out = tmp_path_factory.mktemp("plan")
+    return run_exploration(WORKLOAD, space, EDP, samples=300, out=out).best
+
+
+def layers(design: Candidate) -> list[Layer]:
+    return list(layers_of_tasks(design.tasks, WORKLOAD))
+
+
+def test_alone_most_layers_are_as_the_search_mapped_them(design: Candidate) -> None:
+    schedules = SearchedSchedules(design, EDP)
+    for layer in layers(design):
+        schedules(layer)
+    assert schedules.searched + schedules.chosen == len(design.tasks)
+    assert schedules.searched > len(design.tasks) / 2
+    assert f"{schedules.searched} different layers" in schedules.summary()
+
+
+def test_the_first_order_objective_never_prefers_what_is_worse_in_both(design: Candidate) -> None:
+    """By latency alone: no layer takes longer than as it was searched."""
+    schedules = SearchedSchedules(design, Objective.parse("latency"))
+    machine = design.accelerator
+    for layer, mapping in zip(layers(design), design.mappings, strict=True):
+        found, _ = schedules(layer)
+        searched = realise(layer, mapping, machine)
+        assert schedule_cycles(layer, found, machine) <= schedule_cycles(layer, searched, machine)
+
+
+def test_a_pooling_behind_it_makes_a_mapping_a_bad_one(design: Candidate) -> None:
+    """Explicit code computes windows that overlap again and again."""
+    layer = max(layers(design), key=lambda one: one.problem.P * one.problem.Q)
+    p = layer.problem
+    pooled = dataclasses.replace(layer, pooling=Pooling(3, 1, 0, p.Q - 2, p.P - 2))
+    found, _ = SearchedSchedules(design, Objective.parse("latency"))(pooled)
+    mapping = design.mappings[[task.problem for task in design.tasks].index(p)]
+    try:
+        cycles = schedule_cycles(pooled, realise(pooled, mapping, design.accelerator), design.accelerator)
+    except InfeasibleError:
+        return
+    assert schedule_cycles(pooled, found, design.accelerator) <= cycles
+
+
+def test_layers_that_the_search_did_not_see_are_the_compilers(design: Candidate, tmp_path: Path) -> None:
+    schedules = SearchedSchedules(design, EDP)
+    problem = dataclasses.replace(layers(design)[0].problem, K=48, C=20)
+    schedules(Layer(problem, scale=1.0))
+    assert (schedules.searched, schedules.chosen) == (0, 1)

@@ -1,0 +1,194 @@
+"""Validation of whole programs: compiled with the mappings of a study, run on the RTL from input to output, and kept."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from baco.cli.layer_input import LayerOptions
+from baco.cli.network_input import network_request
+from common.errors import InfeasibleError, InputError
+from compiler.layers.layer import Layer
+from compiler.network.plan import Plan
+from explore.measure.program import ProgramJob, compile_plan
+from explore.objective import Objective
+from explore.report.study_report import report_data, write_study_report
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME, Study
+from explore.validate.result import ValidatedDesign, model_error
+from explore.validate.run import ValidationOptions, validated_designs
+from explore.validate.session import validate_file
+from tests.explore.validate_helpers import small_space
+from workloads.inputs.load import load_network
+from workloads.network import Network, Operator, Tensor, Workload
+from workloads.problem import Problem
+
+NETWORK = "resnet18:image=32"
+SCHEMA = Path(__file__).parents[3] / "explore" / "report" / "summary.schema.json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of one accelerator, whose best design has been validated as a whole program."""
+    out = tmp_path_factory.mktemp("whole")
+    mix = Workload.of([load_network(NETWORK)])
+    run_exploration(
+        mix, small_space(dim=(16,), scratchpad_kib=(64,), accumulator_kib=(32,)), Objective.parse("edp"),
+        samples=80, out=out,
+    )  # fmt: skip
+    validate_file(out / FILE_NAME, ValidationOptions(best=1, spread=0))
+    write_study_report(out / FILE_NAME, out)
+    return out
+
+
+def designs(folder: Path) -> list[ValidatedDesign]:
+    with Study.open(folder / FILE_NAME, read_only=True) as study:
+        return validated_designs(study)
+
+
+def test_every_operator_is_right_and_the_whole_is_measured(folder: Path) -> None:
+    (one,) = designs(folder)
+    assert one.status == "measured"
+    (program,) = one.programs
+    measured = program.measured
+    assert measured is not None
+    assert measured.operators[-1].operator == "fc"
+    assert sum(operator.cycles for operator in measured.operators) == pytest.approx(measured.cycles, rel=0.01)
+    assert 0 < measured.host_cycles < measured.cycles
+    assert measured.energy_pj == pytest.approx(sum(measured.energy_terms_pj.values()))
+    assert one.cost is not None
+    assert (one.cost.latency_cycles, one.cost.energy_pj) == (measured.cycles, measured.energy_pj)
+
+
+def test_the_whole_is_predicted(folder: Path) -> None:
+    """Cycles and energy of the search's candidate, of its program, and as measured, are near each other."""
+    (one,) = designs(folder)
+    (program,) = one.programs
+    assert program.ratio == pytest.approx(1, abs=0.1)
+    error = model_error([one])
+    assert error is not None
+    assert (error.what, error.count, error.worst) == ("whole programs", 1, program.ratio)
+    with Study.open(folder / FILE_NAME, read_only=True) as study:
+        best = study.best()
+    assert best is not None
+    assert one.cost is not None
+    assert best.cost.latency_cycles == pytest.approx(one.cost.latency_cycles, rel=0.1)
+    assert best.cost.energy_pj == pytest.approx(one.cost.energy_pj, rel=0.15)
+
+
+def test_the_program_is_made_again_from_its_plan_byte_for_byte(folder: Path) -> None:
+    plan = Plan.read(folder / "best" / "plan.json")
+    elf = (folder / "best" / "program.elf").read_bytes()
+    assert Plan.from_json(json.loads(plan.text)) == plan
+    assert compile_plan(plan)[0].program.elf == elf
+    request = network_request(
+        str(folder / "best" / "plan.json"), "gemmini-default", "study", LayerOptions(), {}, (), compare=False
+    )
+    from baco.api.network_unit import prepare_network
+
+    again = prepare_network(request).compile(check=False).program.elf
+    assert hashlib.sha256(again).hexdigest() == hashlib.sha256(elf).hexdigest()
+    assert (folder / "best" / "gemmini_params.h").read_text().count("#define DIM 16\n") == 1
+
+
+def test_reports_show_accelerator_host_and_whole(folder: Path) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    jsonschema.validate(summary, json.loads(SCHEMA.read_text()))
+    (design,) = summary["validation"]["designs"]
+    (program,) = design["programs"]
+    for source in ("predicted", "measured"):
+        for quantity in ("cycles", "energy_uj"):
+            parts = program[source][quantity]
+            assert parts["accelerator"] + parts["host"] == pytest.approx(parts["whole"])
+    assert summary["best"]["cost"]["source"] == "measured"
+    assert summary["program"]["source"] == "measured"
+    assert design["layers"] == []
+    page = (folder / "report.html").read_text()
+    assert "one program, with the mappings of the search" in page
+    assert "Operators of resnet18 on best 1" in page
+
+
+def test_a_validation_does_not_measure_twice(folder: Path) -> None:
+    class Watch:
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def begin(self, designs: object, jobs: int, cycles: float) -> None:
+            self.seen.append(f"{jobs} jobs")
+
+        def measured(self, finished: int, result: object, job: object, predicted: float | None) -> None:
+            self.seen.append(result.seconds)  # type: ignore[attr-defined]
+
+        def note(self, text: str) -> None: ...
+
+    (before,) = designs(folder)
+    assert before.programs[0].measured is not None
+    watch = Watch()
+    validate_file(folder / FILE_NAME, ValidationOptions(best=1, spread=0), progress=watch)  # type: ignore[arg-type]
+    assert watch.seen == ["1 jobs", before.programs[0].measured.seconds]
+
+
+def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> None:
+    plan = Plan.read(folder / "best" / "plan.json")
+    with pytest.raises(InfeasibleError, match="the plan has no schedule for P3 C5 K7"):
+        plan(Layer(Problem(P=3, C=5, K=7)))
+    path = tmp_path / "plan.json"
+    for text, why in (
+        ("{", "this is no plan"),
+        ("[]", "network, accelerator, seed and schedules"),
+        (plan.text.replace('"seed": 0', '"seed": -1'), "whole number"),
+        (plan.text.replace("loop_", "lop_"), "is no schedule"),
+        (plan.text.replace('"dim": 16', '"dim": 1'), "dim"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=why):
+            Plan.read(path)
+    for options, why in (
+        ({"accelerator": "gemmini-large"}, "the plan is for the accelerator"),
+        ({"mappings": "compiler"}, "--mappings"),
+    ):
+        arguments = {"accelerator": "gemmini-default", "mappings": "study"} | options
+        with pytest.raises(InputError, match=why):
+            network_request(
+                str(folder / "best" / "plan.json"), layer=LayerOptions(), others={}, arguments=(), **arguments
+            )
+
+
+def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an operator must have written is altered by one: the run says which and where."""
+    plan = Plan.read(folder / "best" / "plan.json")
+    built, values = compile_plan(plan)
+    assert values is not None
+    name = next(one for one in values if built.network.values[one].role == "output")
+    wrong = dict(values)
+    wrong[name] = values[name] + (values[name] < 127) - (values[name] == 127)
+    monkeypatch.setattr("explore.measure.program.compile_plan", lambda _: (built, wrong))
+    found = ProgramJob(plan).measure()
+    assert found.status == "failed"
+    assert "fc" in found.reason
+
+
+def test_networks_that_are_no_programs_are_measured_layer_by_layer(tmp_path: Path) -> None:
+    """A graph without semantics that came from nowhere."""
+    op = Operator("product", "layer", ("x",), Tensor("y", (1,)), Problem(P=8, C=8, K=8))
+    notes: list[str] = []
+
+    class Watch:
+        def begin(self, designs: object, jobs: int, cycles: float) -> None: ...
+        def measured(self, *_: object) -> None: ...
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    run_exploration(
+        Workload.of([Network("bare", (), (op,))]), small_space(), Objective.parse("edp"), samples=20, out=tmp_path
+    )  # fmt: skip
+    validate_file(tmp_path / FILE_NAME, ValidationOptions(best=1, spread=0), progress=Watch())  # type: ignore[arg-type]
+    assert any("layers are measured one by one" in note for note in notes)
+    (one,) = designs(tmp_path)
+    assert one.status == "measured"
+    assert not one.programs
+    data = report_data(tmp_path / FILE_NAME)
+    assert data.best.cost.source == "measured"
+    assert not (tmp_path / "best" / "program.elf").exists()

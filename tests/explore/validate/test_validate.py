@@ -1,0 +1,497 @@
+"""Validation: which candidates are measured, what becomes of them, and what a study and a report say of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import explore.validate.run as running
+from common.errors import InfeasibleError, InputError, StorageError
+from explore.candidate import Candidate
+from explore.measure.measurement import Measurement
+from explore.measure.pool import MeasurementJob
+from explore.objective import Objective
+from explore.report.page import page_html
+from explore.report.study_report import report_data, write_study_report
+from explore.report.summary import SCHEMA_PATH
+from explore.studies.study import Study
+from explore.validate.choose import MOST_LATENCY, choose_candidates
+from explore.validate.design import Design
+from explore.validate.result import ValidatedDesign, model_error
+from explore.validate.run import STORE_NAME, ValidationOptions, validated_designs
+from explore.validate.session import validate_file
+from tests.explore.report.test_report_page import Engine
+from tests.explore.report_helpers import report_data as random_report
+from tests.explore.study_helpers import new_study
+from tests.explore.validate_helpers import explored, fake_measuring, made_up, products
+from workloads.network import Network, Operator, Tensor, Workload
+from workloads.problem import Problem
+
+EDP = Objective.parse("edp")
+
+
+class Lines:
+    """A progress display that remembers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.layers: list[tuple[int, str, float | None]] = []
+        self.total = 0
+
+    def begin(self, designs: object, layers: int, cycles: float) -> None:
+        self.total = layers
+
+    def measured(
+        self, finished: int, result: Measurement, job: MeasurementJob, predicted: float | None
+    ) -> None:
+        self.layers.append((finished, job.name, predicted))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+# ---------------------------------------------------------------- which candidates
+
+
+def _candidates(count: int = 12) -> list[Candidate]:
+    return list(random_report(candidates=count, seed=3).candidates)
+
+
+def test_the_best_of_different_accelerators_come_first() -> None:
+    found = _candidates()
+    twin = replace(found[0], objective=found[0].objective)
+    chosen = choose_candidates([*found, twin], EDP, 4, 0)
+    assert [one.name for one in chosen] == ["best 1", "best 2", "best 3", "best 4"]
+    ranked = sorted(found, key=lambda one: one.cost.edp)
+    hashes = list(dict.fromkeys(one.accelerator.config_hash for one in ranked))
+    assert [one.candidate.accelerator.config_hash for one in chosen] == hashes[:4]
+    assert chosen[0].candidate.cost.edp == ranked[0].cost.edp
+
+
+def test_with_too_few_accelerators_the_next_best_fill_up() -> None:
+    found = _candidates(3)
+    worse = [replace(one, cost=replace(one.cost, energy_pj=2 * one.cost.energy_pj)) for one in found]
+    chosen = choose_candidates([*found, *worse], EDP, 5, 0)
+    distinct = {one.accelerator.config_hash for one in found}
+    assert len(chosen) == 5
+    assert {one.candidate.accelerator.config_hash for one in chosen[: len(distinct)]} == distinct
+
+
+def test_the_spread_lies_on_the_front_and_is_not_too_slow() -> None:
+    found = _candidates(40)
+    chosen = choose_candidates(found, EDP, 2, 3)
+    best, spread = chosen[:2], chosen[2:]
+    assert [one.name for one in spread] == [f"front {i + 1}" for i in range(len(spread))]
+    members = [
+        one
+        for one in found
+        if one.front
+        and one.cost.latency_cycles <= MOST_LATENCY * best[0].candidate.cost.latency_cycles
+        and all(one is not other.candidate for other in best)
+    ]
+    assert len(spread) == min(3, len(members)) > 0
+    assert all(any(one.candidate is member for member in members) for one in spread)
+    # the first of them is the member farthest from the best ones, by brute force
+    points = np.log(
+        [
+            [c.cost.latency_cycles, c.cost.energy_pj, c.cost.area_mm2]
+            for c in [b.candidate for b in best] + members
+        ]
+    )
+    scaled = (points - points.min(0)) / np.ptp(points, 0)
+    distance = [min(((row - other) ** 2).sum() for other in scaled[:2]) for row in scaled[2:]]
+    assert spread[0].candidate is members[int(np.argmax(distance))]
+
+
+def test_no_spread_and_no_candidates() -> None:
+    assert choose_candidates([], EDP, 5, 2) == []
+    assert len(choose_candidates(_candidates(3), EDP, 100, 0)) == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"best": 0},
+        {"spread": -1},
+        {"workers": 0},
+        {"cycle_limit": 0.0},
+        {"time_limit": -1.0},
+        {"time_limit": math.nan},
+    ],
+)
+def test_options_that_do_not_exist(options: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        ValidationOptions(**options)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- what becomes of them
+
+
+def test_measured_costs_are_sums_over_the_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    study = explored(tmp_path)
+    lines = Lines()
+    outcome = validate_file(study, ValidationOptions(1, 0), progress=lines)
+    (one,) = outcome.designs
+    macs = [2 * 8 * 64, 9 * 64, 10 * 64]  # the first layer runs twice
+    assert one.status == "measured"
+    assert one.cost is not None
+    assert one.cost.source == "measured"
+    assert one.cost.latency_cycles == 2 * sum(macs)
+    assert one.cost.energy_pj == pytest.approx(3 * sum(macs))
+    assert one.cost.area_mm2 == one.design.accelerator.area_mm2
+    assert lines.total == 3
+    assert [finished for finished, _, _ in lines.layers] == [1, 2, 3]
+    assert {name for _, name, _ in lines.layers} == {f"best 1, product{i}" for i in range(3)}
+    error = model_error(outcome.designs)
+    ratios = [
+        layer.planned.predicted_cycles / (2 * n) for layer, n in zip(one.layers, (512, 576, 640), strict=True)
+    ]
+    assert error is not None
+    assert error.bias == pytest.approx(np.mean(ratios) - 1)
+    assert error.mean_absolute == pytest.approx(np.mean(np.abs(np.array(ratios) - 1)))
+
+
+def test_nothing_is_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    study = explored(tmp_path)
+    first = validate_file(study, ValidationOptions(3, 0))
+    done = len(log)
+    assert done == len({layer.planned.key for one in first.designs for layer in one.layers})
+    again = validate_file(study, ValidationOptions(3, 0))
+    assert len(log) == done
+    assert again.designs == first.designs
+    # the study alone is enough: the file of the workers may be gone
+    (tmp_path / STORE_NAME).unlink()
+    validate_file(study, ValidationOptions(3, 0))
+    assert len(log) == done
+
+
+def test_a_wrong_element_makes_the_candidate_failed_and_never_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = explored(tmp_path)
+    with Study.open(study, read_only=True) as opened:
+        predicted_best = opened.best()
+    assert predicted_best is not None
+    wrong = "output[3] (group 0, n 0, q 0, p 0, k 3) is 5, should be 6; 1 of 64 elements are wrong"
+
+    def measure(job: MeasurementJob) -> Measurement:
+        if job.name.startswith("best 1,") and job.name.endswith("product1"):
+            return Measurement("failed", wrong)
+        return made_up(job)
+
+    monkeypatch.setattr(running, "measure_many", fake_measuring(measure))
+    outcome = validate_file(study, ValidationOptions(2, 0))
+    first = outcome.designs[0]
+    assert (first.status, first.cost) == ("failed", None)
+    assert first.reason == f"product1: {wrong}"
+    data = report_data(study)
+    (index,) = [i for i, one in data.validated.items() if one.design.name == "best 1"]
+    assert not data.candidates[index].front
+    assert data.best_index != index
+    write_study_report(study, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "<strong>FAILED</strong> best 1" in page
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert "FAILED" in summary["text"]
+
+
+def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    study = explored(tmp_path)
+    import explore.validate.design as planning
+
+    def refuse(*_: object) -> None:
+        raise InfeasibleError("the tile needs 9 rows, there are 8")
+
+    monkeypatch.setattr(planning, "check_schedule", refuse)
+    lines = Lines()
+    outcome = validate_file(study, ValidationOptions(1, 0), progress=lines)
+    assert log == []
+    (one,) = outcome.designs
+    assert one.status == "infeasible"
+    assert one.reason == "product0: the tile needs 9 rows, there are 8"
+    assert any("best 1 is infeasible" in note for note in lines.notes)
+
+
+def test_an_array_without_verilog_is_infeasible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Designs of the reference space need not have a power-of-two side."""
+    log: list[str] = []
+    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    from explore.space import load_space
+    from explore.studies.engine import run_exploration
+
+    space = replace(load_space("reference"), dim=(6,))
+    run_exploration(products(2), space, EDP, "random", 20, out=tmp_path)
+    outcome = validate_file(tmp_path / "study.sqlite", ValidationOptions(1, 0))
+    (one,) = outcome.designs
+    assert one.status == "infeasible"
+    assert "dim must be a power of two, not 6" in one.reason
+    assert log == []
+    data = report_data(tmp_path / "study.sqlite")
+    assert [data.candidates[index].front for index in data.validated] == [False]
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_a_cycle_limit_takes_the_layers_that_matter_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    study = explored(tmp_path, products(6))
+    outcome = validate_file(study, ValidationOptions(1, 0, cycle_limit=1.0))
+    (one,) = outcome.designs
+    assert one.status == "sampled"
+    assert one.cost is None
+    weights = [layer.task.count * (layer.planned.predicted_cycles or 0) for layer in one.layers]
+    measured = [i for i, layer in enumerate(one.layers) if layer.status == "measured"]
+    assert measured == [int(np.argmax(weights))]  # the first is taken in any case
+    assert one.estimate is not None
+    assert one.estimate.latency_error is None  # one layer says nothing of the spread
+    assert one.estimate.share == pytest.approx(weights[measured[0]] / sum(weights))
+    # without the limit the rest follows
+    (whole,) = validate_file(study, ValidationOptions(1, 0)).designs
+    assert whole.status == "measured"
+    assert len(log) == 6
+
+
+def test_error_bars_hold_the_truth_nineteen_times_in_twenty() -> None:
+    """Layers whose predictions are off by log-normal factors; a random half of them measured."""
+    random = np.random.default_rng(5)
+    held = {"latency": 0, "energy": 0, "edp": 0}
+    trials = 400
+    workload = products(24)
+    for _ in range(trials):
+        planned = []
+        measurements = {}
+        true_latency = true_energy = 0.0
+        for i, task in enumerate(workload.tasks):
+            cycles = float(random.lognormal(9, 0.7))
+            ratio_l, ratio_e = random.lognormal(0.3, 0.25, 2)
+            planned.append(_planned(str(i), cycles, 10 * cycles))
+            true_latency += task.count * cycles * ratio_l
+            true_energy += task.count * 10 * cycles * ratio_e
+            if random.random() < 0.5:
+                measurements[str(i)] = Measurement(
+                    "measured", cycles=max(1, round(cycles * ratio_l)), energy_pj=10 * cycles * ratio_e
+                )
+        if len(measurements) < 4 or len(measurements) == len(planned):
+            trials -= 1
+            continue
+        one = ValidatedDesign.of(_design(tuple(planned)), workload.tasks, measurements)
+        found = one.estimate
+        assert found is not None
+        assert found.latency_error is not None
+        assert found.energy_error is not None
+        assert found.edp_error is not None
+        held["latency"] += abs(found.cost.latency_cycles / true_latency - 1) <= found.latency_error
+        held["energy"] += abs(found.cost.energy_pj / true_energy - 1) <= found.energy_error
+        edp = true_latency * true_energy * 1e-6
+        held["edp"] += abs(found.cost.edp / edp - 1) <= found.edp_error
+    assert held["latency"] / trials > 0.88
+    assert held["energy"] / trials > 0.88
+    assert held["edp"] / trials > 0.92  # the sum of both is a cautious bar for their product
+
+
+def _planned(key: str, cycles: float, energy: float) -> object:
+    from explore.validate.design import PlannedLayer
+
+    return PlannedLayer(key, "P1", "explicit", "", cycles, energy)
+
+
+def _design(layers: tuple[object, ...]) -> Design:
+    from accel.presets import load_accelerator
+
+    return Design("d", "candidate", load_accelerator("gemmini-default"), (), None, layers, "", "reference")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("number", "ended"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "interrupted")]
+)
+def test_a_signal_ends_it_with_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, ended: str
+) -> None:
+    before = signal.getsignal(number)
+
+    def measure(job: MeasurementJob) -> Measurement:
+        if job.name.endswith("product2"):
+            os.kill(os.getpid(), number)
+        return made_up(job)
+
+    monkeypatch.setattr(running, "measure_many", fake_measuring(measure))
+    study = explored(tmp_path)
+    outcome = validate_file(study, ValidationOptions(1, 0))
+    assert outcome.ended == ended
+    assert signal.getsignal(number) == before
+    done = [layer.status for layer in outcome.designs[0].layers]
+    assert "pending" in done
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    assert validate_file(study, ValidationOptions(1, 0)).designs[0].status == "measured"
+
+
+def test_a_time_limit_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    def slow(job: MeasurementJob) -> Measurement:
+        if not job.name.endswith("product2"):
+            time.sleep(30)
+        return made_up(job)
+
+    monkeypatch.setattr(running, "measure_many", fake_measuring(slow))
+    study = explored(tmp_path)
+    outcome = validate_file(study, ValidationOptions(1, 0, time_limit=0.2))
+    assert outcome.ended == "time"
+    assert outcome.designs[0].status in ("sampled", "pending")
+
+
+# ---------------------------------------------------------------- reports
+
+
+def test_a_report_draws_measured_points_where_they_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    study = explored(tmp_path, samples=60, scratchpad_kib=(8, 16, 32), accumulator_kib=(4, 8))
+    outcome = validate_file(study, ValidationOptions(2, 1))
+    write_study_report(study, tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    jsonschema.validate(summary, json.loads(SCHEMA_PATH.read_text()))
+    block = summary["validation"]
+    assert [one["name"] for one in block["designs"]] == [one.design.name for one in outcome.designs]
+    measured = {one["candidate"]: one for one in block["designs"]}
+    costs = [one.cost for one in outcome.designs]
+    least = min(cost.edp for cost in costs if cost)
+    assert summary["best"]["cost"]["source"] == "measured"
+    assert summary["best"]["cost"]["edp_uj_cycles"] == pytest.approx(least)
+    assert summary["networks"][0]["cost"]["source"] == "measured"
+    assert summary["networks"][0]["cost"]["latency_cycles"] == summary["best"]["cost"]["latency_cycles"]
+    rows = pq.read_table(tmp_path / "candidates.parquet").to_pylist()
+    for row in rows:
+        if row["id"] in measured:
+            one = measured[row["id"]]
+            assert (row["source"], row["status"]) == ("measured", "measured")
+            assert row["latency_cycles"] == one["measured"]["latency_cycles"]
+            assert row["predicted_latency_cycles"] == one["predicted"]["latency_cycles"]
+        else:
+            assert (row["source"], row["status"]) == ("predicted", None)
+            assert row["predicted_latency_cycles"] == row["latency_cycles"]
+    layer = block["designs"][0]["layers"][0]
+    assert layer["measured_cycles"] == 1024
+    assert layer["busy"] == {
+        "array": 0.5,
+        "load": 0.25,
+        "store": 0.125,
+        "memory": 0.0625,
+        "waits_for_host": 0.25,
+    }
+    page = (tmp_path / "report.html").read_text()
+    assert 'id="validation"' in page
+    assert "Layers of best 1" in page
+    assert '"was":{' in page
+
+
+def test_the_page_draws_lines_from_predictions_to_measurements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    study = explored(tmp_path, samples=60, scratchpad_kib=(8, 16, 32), accumulator_kib=(4, 8))
+    designs = validate_file(study, ValidationOptions(2, 0)).designs
+    traces = Engine(page_html(report_data(study))).get("plots['plot-front']")["traces"]
+    named = {one["name"]: one for one in traces if "name" in one}
+    axes = [
+        (sorted(named["measured"][axis]), sorted(named["predicted before"][axis]), scale, what)
+        for axis, scale, what in (("x", 1.0, "latency_cycles"), ("y", 1e-12, "energy_pj"))
+    ]
+    for measured, predicted, scale, what in axes:
+        costs = sorted(getattr(one.cost, what) * scale for one in designs)
+        before = sorted(getattr(one.design.predicted, what) * scale for one in designs)
+        assert measured == pytest.approx(costs, rel=1e-4)
+        assert predicted == pytest.approx(before, rel=1e-4)
+    dotted = next(one for one in traces if one.get("line", {}).get("dash") == "dot")
+    assert dotted["x"][2::3] == [None] * len(designs)
+    assert sorted(dotted["x"][1::3]) == axes[0][0]
+    assert sorted(dotted["x"][::3]) == axes[0][1]
+
+
+def test_a_report_without_validation_says_nothing_of_it(tmp_path: Path) -> None:
+    write_study_report(explored(tmp_path), tmp_path)
+    assert json.loads((tmp_path / "summary.json").read_text())["validation"] is None
+    assert 'id="validation"' not in (tmp_path / "report.html").read_text()
+
+
+def test_names_from_users_are_shown_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    bad = "</script><img src=x onerror=alert(1)>"
+    op = Operator(bad, "layer", ("x",), Tensor("y", (1,)), Problem(P=4, C=4, K=4))
+    study = explored(tmp_path, Workload.of([Network("net", (), (op,))]))
+    validate_file(study, ValidationOptions(1, 0))
+    write_study_report(study, tmp_path)
+    assert "<img" not in (tmp_path / "report.html").read_text()
+
+
+# ---------------------------------------------------------------- studies
+
+
+def test_a_study_without_designs_and_one_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no study here"):
+        validate_file(tmp_path / "none.sqlite", ValidationOptions())
+    path = tmp_path / "study.sqlite"
+    new_study(path).close()
+    with pytest.raises(InfeasibleError, match="no feasible design"):
+        validate_file(path, ValidationOptions())
+
+
+def test_a_damaged_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    study = explored(tmp_path)
+    validate_file(study, ValidationOptions(1, 0))
+    with Study.open(study) as opened:
+        opened.keep_validation("odd", {"name": "odd"})
+        with pytest.raises(StorageError, match="its validated designs"):
+            validated_designs(opened)
+
+
+def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    study = explored(tmp_path)
+    (first,) = validate_file(study, ValidationOptions(1, 0)).designs
+    from explore.studies.engine import run_exploration
+    from tests.explore.validate_helpers import small_space
+
+    run_exploration(
+        products(3),
+        small_space(),
+        EDP,
+        "random",
+        4000,
+        seed=1,
+        out=tmp_path,
+        resume=True,
+        cost_model="reference",
+    )
+    (now,) = validate_file(study, ValidationOptions(1, 0)).designs
+    assert now.design.identity != first.design.identity  # the longer search found something better
+    with Study.open(study, read_only=True) as opened:
+        names = {one.design.name: one for one in validated_designs(opened)}
+    assert names["earlier 1"].design.identity == first.design.identity
+    assert names["earlier 1"].cost == first.cost
+    # both are in the report, whether the study still keeps the candidate or not
+    assert {one.design.name for one in report_data(study).validated_designs} == {"best 1", "earlier 1"}

@@ -1,0 +1,58 @@
+"""C programs that use the accelerator and check its results against integer arithmetic (tests/programs)."""
+
+from pathlib import Path
+
+import pytest
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from sim.engines.run import simulate
+from tests.sim.accel_programs import PROGRAMS, build_program
+from tests.sim.harness_helpers import SMALL
+
+#: The small one and the preset are those of other tests, so that their simulators are built once.
+ACCELERATORS = {
+    "dim 4": SMALL,
+    "dim 8": Accelerator(name="eight", dim=8, scratchpad_kib=64, accumulator_kib=16),
+    "dim 16": load_accelerator("gemmini-default"),
+    "dim 32": Accelerator(name="thirty-two", dim=32, scratchpad_kib=256, accumulator_kib=64),
+}
+
+
+def run(program: str, accelerator: Accelerator, engine: str, folder: Path) -> None:
+    result = simulate(build_program(program, accelerator, folder), accelerator, engine=engine)
+    assert result.console.endswith(": right\n"), result.console
+    assert result.exit_code == 0
+    # the program carries the hash of the accelerator it was compiled for
+    assert not any("configuration hash" in note for note in result.notes)
+
+
+def test_there_are_programs() -> None:
+    assert len(PROGRAMS) >= 9
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS.values(), ids=ACCELERATORS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_on_the_functional_model(program: str, accelerator: Accelerator, tmp_path: Path) -> None:
+    run(program, accelerator, "functional", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "accelerator",
+    [
+        pytest.param(one, id=name, marks=[] if name in ("dim 4", "dim 16") else [pytest.mark.slow])
+        for name, one in ACCELERATORS.items()
+    ],
+)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_on_the_verilog(program: str, accelerator: Accelerator, tmp_path: Path) -> None:
+    run(program, accelerator, "rtl", tmp_path)
+
+
+def test_a_wrong_result_is_told(tmp_path: Path) -> None:
+    """Hardware without ReLU, which its header cannot say."""
+    without = SMALL.replace(features=SMALL.features.model_copy(update={"activations": False}))
+    program = build_program("accumulator", without, tmp_path)
+    result = simulate(program, without, engine="functional")
+    assert result.exit_code == 1
+    assert result.console.startswith("wrong: scaled store, case ")

@@ -1,0 +1,136 @@
+"""From what a user writes behind `--network` to a `Network`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args, get_type_hints
+
+from common.errors import InputError, did_you_mean
+from common.numbers import whole_number
+from workloads.network import Network
+from workloads.networks import NETWORKS
+from workloads.options import LARGEST, split_options
+
+_FILE = re.compile(
+    r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
+)
+_FILE_HINT = "a file is MODEL.onnx, CODE.py:FUNCTION, TABLE.csv[:NAME] or TABLE.yaml"
+
+
+def network_names() -> tuple[str, ...]:
+    """Names of the built-in networks."""
+    return tuple(NETWORKS)
+
+
+def network_options(name: str) -> dict[str, tuple[int | str, tuple[str, ...]]]:
+    """Options of a built-in network: name -> (default, allowed values; empty for whole numbers)."""
+    definition = NETWORKS[name]
+    hints = get_type_hints(definition)
+    return {
+        option: (parameter.default, tuple(get_args(hints[option])))
+        for option, parameter in inspect.signature(definition).parameters.items()
+    }
+
+
+def load_network(spec: str) -> Network:
+    """The network that `spec` names.
+
+    Forms: `NAME[:OPTION=VALUE,...]` for built-in networks, `MODEL.onnx[:batch=N,dim.NAME=N]`,
+    `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`.
+
+    Raises:
+        InputError: unknown name or option, missing, malformed or unsupported file.
+    """
+    name, _, rest = spec.partition(":")
+    if name in NETWORKS:
+        return replace(_built_in(name, rest, spec, has_options=":" in spec), spec=spec)
+    match = _FILE.fullmatch(spec)
+    if match is None:
+        raise _unknown(spec, name)
+    return replace(_loader(match["suffix"].lower())(match["file"], match["rest"]), spec=spec)
+
+
+def load_again(network: Network) -> Network:
+    """A network that is known by its graph alone, as a study keeps it, from where it came from.
+
+    Raises InputError where that is not known, is gone, or has become another network.
+    """
+    if not network.spec:
+        raise InputError(f"'{network.name}' came from a program, which is not there any more")
+    found = load_network(network.spec)
+    if found.tasks != network.tasks:
+        raise InputError(f"'{network.spec}' is not the network any more that it was")
+    return found
+
+
+def describe(network: Network) -> dict[str, Any]:
+    """Facts about a network for listings.
+
+    Keys: `name`, `source`, `options`; `macs`, `weights` (trained parameters); `operators` (executed in one
+    run, repetitions counted), of these `tensor_operators`, `fused_operators` and `host_operators`;
+    `problems` (unique tensor problems); `host_kinds` (kind -> executions); `unsupported` (operator, node,
+    reason).
+    """
+    operators = network.operators
+    host_kinds: dict[str, int] = {}
+    for op in network.host_operators:
+        host_kinds[op.kind] = host_kinds.get(op.kind, 0) + op.repeat
+    return {
+        "name": network.name,
+        "source": network.source,
+        "options": dict(network.options),
+        "macs": network.macs,
+        "weights": network.weight_words,
+        "operators": sum(op.repeat for op in operators),
+        "tensor_operators": sum(op.repeat for op in operators if op.problem),
+        "fused_operators": sum(op.repeat for op in operators if op.fused),
+        "host_operators": sum(host_kinds.values()),
+        "problems": len(network.tasks),
+        "host_kinds": host_kinds,
+        "unsupported": [
+            {"operator": item.operator, "node": item.node, "reason": item.reason}
+            for item in network.unsupported
+        ],
+    }
+
+
+def _built_in(name: str, rest: str, spec: str, has_options: bool) -> Network:
+    known = network_options(name)
+    chosen: dict[str, int | str] = {}
+    for option, value in (split_options(rest, spec) if has_options else {}).items():
+        if option not in known:
+            raise InputError(f"network '{name}' has no option '{option}'", hint=did_you_mean(option, known))
+        _, allowed = known[option]
+        if allowed and value not in allowed:
+            raise InputError(f"{option} of '{name}' cannot be '{value}'", hint=did_you_mean(value, allowed))
+        chosen[option] = (
+            value if allowed else whole_number(f"{option} of '{name}'", value, least=1, most=LARGEST)
+        )
+    return NETWORKS[name](**chosen)
+
+
+def _unknown(spec: str, name: str) -> InputError:
+    if os.path.isdir(spec):
+        return InputError(f"'{spec}' is a folder, not a network", hint=_FILE_HINT)
+    if os.path.exists(spec) or os.sep in spec or re.search(r"\.[A-Za-z]\w*$", name):
+        return InputError(
+            f"'{spec[:200]}' is not a kind of file that networks are read from", hint=_FILE_HINT
+        )
+    known = did_you_mean(name, NETWORKS)
+    return InputError(f"unknown network '{name[:200]}'", hint=f"{known}; {_FILE_HINT}")
+
+
+def _loader(suffix: str) -> Callable[[str, str | None], Network]:
+    # onnx and torch take up to seconds to import: only when such a file is asked for.
+    module, function = {
+        "onnx": ("workloads.onnx.graph", "load_onnx"),
+        "py": ("workloads.torch.graph", "load_torch"),
+        "csv": ("workloads.inputs.tables", "load_csv"),
+    }.get(suffix, ("workloads.inputs.tables", "load_yaml_table"))
+    loader: Callable[[str, str | None], Network] = getattr(importlib.import_module(module), function)
+    return loader

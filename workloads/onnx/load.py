@@ -1,0 +1,184 @@
+"""Reading ONNX files: parsing, dropping weights, fixing symbolic dimensions, shape inference.
+
+Nothing here needs the weights' values, so external data may be missing; small constants (which hold
+shapes, axes and scales) are kept because shape inference reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import onnx
+import onnx.checker
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from common.errors import InputError, Location, did_you_mean
+from common.files import read_input
+from common.numbers import whole_number
+from workloads.onnx.checks import check_names, check_order
+from workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value
+from workloads.onnx.functions import check_size, inline_functions
+from workloads.onnx.shapes import infer_shapes, known_shape
+from workloads.options import LARGEST, split_options
+
+#: protobuf cannot hold more.
+MAX_BYTES = 2**31 - 1
+
+_BATCH_NAME = re.compile(r"(n|b|bs|none|\?|-1|.*batch.*|unk__\d+|dynamic_axes_\d+)?", re.IGNORECASE)
+_STANDARD_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass
+class LoadedModel:
+    """An ONNX graph with shapes.
+
+    Attributes:
+        shapes: of every value whose shape is known.
+        constants: initializers.
+        guessed: outputs of operators without a definition, assumed to have their input's shape.
+        computed: values that were computed from constants and shapes, with the stored tensors behind them.
+        opset: version of the standard operators.
+    """
+
+    path: str
+    graph: onnx.GraphProto
+    inputs: list[tuple[str, tuple[int, ...]]]
+    shapes: dict[str, tuple[int, ...]]
+    constants: dict[str, FoldedTensor]
+    options: dict[str, int | str]
+    guessed: set[str] = field(default_factory=set)
+    computed: dict[str, tuple[Root, ...]] = field(default_factory=dict)
+    opset: int = 1
+
+
+def load_model(path: str, rest: str | None) -> LoadedModel:
+    """Read a model. `rest` holds the options `batch=N` and `dim.NAME=N`. Raises InputError."""
+    model = _parse(path)
+    try:
+        check_size(path, model)
+        constants = _strip_weights(path, model.graph)
+        model = inline_functions(model)
+        check_order(path, model.graph)
+        options = _fix_dimensions(path, model.graph, constants, rest)
+        inputs = [
+            (value.name, shape)
+            for value in model.graph.input
+            if value.name not in constants and (shape := known_shape(value.type)) is not None
+        ]
+        shapes, guessed, computed = infer_shapes(path, model, constants)
+    except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
+        raise _broken(path, error) from None
+    opset = next(entry.version for entry in model.opset_import if entry.domain in _STANDARD_DOMAINS)
+    return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed, opset)
+
+
+def _broken(path: str, error: Exception) -> InputError:
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return InputError(f"this ONNX model is damaged: {first[:200]}", location=Location(path))
+
+
+def _parse(path: str) -> onnx.ModelProto:
+    data = read_input(path, limit_bytes=MAX_BYTES)
+    if not data:
+        raise InputError("the file is empty", location=Location(path))
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except (DecodeError, RuntimeError, ValueError) as error:
+        raise InputError(
+            "this is not an ONNX model, or a truncated one",
+            location=Location(path),
+            hint=str(error)[:200] or None,
+        ) from None
+    if not model.HasField("graph") or not model.graph.node:
+        raise InputError("this is not an ONNX model: it holds no graph", location=Location(path))
+    if not any(entry.domain in _STANDARD_DOMAINS for entry in model.opset_import):
+        raise InputError(
+            "the model does not say which operator set it uses: it is truncated or damaged",
+            location=Location(path),
+        )
+    check_names(path, model)
+    return model
+
+
+def tensor_shape(path: str, name: str, dims: Iterable[int]) -> tuple[int, ...]:
+    """Dimensions of a stored tensor. Raises InputError for negative ones."""
+    shape = tuple(int(n) for n in dims)
+    if any(n < 0 for n in shape):
+        raise InputError(f"the tensor has a negative extent: {shape}", location=Location(path, node=name))
+    return shape
+
+
+def _strip_weights(path: str, graph: onnx.GraphProto) -> dict[str, FoldedTensor]:
+    """Constants of the graph, which become inputs of known shape in it."""
+    constants: dict[str, FoldedTensor] = {}
+    stored = [(t.name, t.data_type, t.dims, t) for t in graph.initializer]
+    stored += [(t.values.name, t.values.data_type, t.dims, None) for t in graph.sparse_initializer]
+    kept = [value for value in graph.input if value.name not in {name for name, *_ in stored}]
+    for name, kind, dims, tensor in stored:
+        shape = tensor_shape(path, name, dims)
+        value = None if tensor is None else stored_value(tensor)
+        constants[name] = FoldedTensor(shape, roots_of(name, kind, shape), value)
+        kept.append(onnx.helper.make_tensor_value_info(name, kind or onnx.TensorProto.FLOAT, shape))
+    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
+    del graph.input[:], graph.initializer[:], graph.sparse_initializer[:]
+    graph.input.extend(copies)
+    return constants
+
+
+def _fix_dimensions(
+    path: str, graph: onnx.GraphProto, constants: dict[str, FoldedTensor], rest: str | None
+) -> dict[str, int | str]:
+    """Give every dimension of every input a value; the chosen ones are returned."""
+    chosen = {
+        name: whole_number(name, value, least=1, most=LARGEST)
+        for name, value in (split_options(rest, f"{path}:{rest}") if rest is not None else {}).items()
+    }
+    inputs = [
+        value for value in graph.input if value.name not in constants and value.type.HasField("tensor_type")
+    ]
+    leading: list[onnx.TensorShapeProto.Dimension] = []
+    others: dict[str, list[tuple[str, int, onnx.TensorShapeProto.Dimension]]] = {}
+    for value in inputs:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:
+                continue
+            name = dim.dim_param or f"{value.name}.{axis}"
+            if dim.dim_value < 0 and not dim.dim_param:
+                dim.Clear()
+            is_batch = axis == 0 and (not dim.dim_param or _BATCH_NAME.fullmatch(dim.dim_param) is not None)
+            if is_batch and f"dim.{name}" not in chosen:
+                leading.append(dim)
+            else:
+                others.setdefault(name, []).append((value.name, axis, dim))
+    known = ["batch", *(f"dim.{name}" for name in others)]
+    for option in chosen:
+        if option not in known:
+            raise InputError(
+                f"the model has no option '{option}'",
+                location=Location(path),
+                hint=did_you_mean(option, known),
+            )
+    result: dict[str, int | str] = dict(chosen)
+    if leading:
+        result.setdefault("batch", 1)
+    elif "batch" in chosen:
+        raise InputError(
+            "the batch size of this model is fixed",
+            location=Location(path),
+            hint="export it with a dynamic batch",
+        )
+    for dim in leading:
+        dim.dim_value = int(result["batch"])
+    for name, places in others.items():
+        for tensor, axis, dim in places:
+            if f"dim.{name}" not in chosen:
+                raise InputError(
+                    f"dimension {axis} ('{name}') of the input '{tensor}' is symbolic",
+                    location=Location(path, node=tensor),
+                    hint=f"give it a value: {path}:dim.{name}=128",
+                )
+            dim.dim_value = chosen[f"dim.{name}"]
+    return result

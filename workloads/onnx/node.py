@@ -1,0 +1,199 @@
+"""The node at hand during an ONNX import: what handlers of operators read and write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+
+from common.errors import InputError, Location
+from common.text import file_label
+from workloads.builder import GraphBuilder
+from workloads.network import Tensor, Unsupported, UnsupportedNodeError
+from workloads.onnx.fold import FoldedTensor, roots_of, stored_value
+from workloads.onnx.load import LoadedModel, tensor_shape
+from workloads.onnx.values import OnnxValues
+
+
+class OnnxNode:
+    """A cursor over the graph, `imp` to the handlers of `workloads.onnx.operators`.
+
+    Attributes:
+        builder: where operators go.
+        node: the node at hand.
+        name: its unique name.
+        values_of_constants: elements of any constant by name, for running the network later.
+    """
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.model = model
+        self.builder = GraphBuilder(file_label(model.path), source=model.path, options=model.options)
+        self.values: dict[str, Tensor] = {}
+        self.constants = dict(model.constants)
+        self.values_of_constants = OnnxValues(model.path, model.graph, model.opset, model.shapes)
+        self.unsupported: list[Unsupported] = []
+        self.node = onnx.NodeProto()
+        self.name = ""
+        self._attributes: dict[str, onnx.AttributeProto] = {}
+        self._claimed: set[str] = set()
+
+    def enter(self, index: int, node: onnx.NodeProto) -> None:
+        """Move to a node."""
+        self.node = node
+        self._attributes = {a.name: a for a in node.attribute}
+        own = node.name or (node.output[0] if node.output and node.output[0] else f"{node.op_type}_{index}")
+        self.name = self.builder.unique(own)
+
+    def fold(self) -> bool:
+        """Results of constants are constants; True when the node was one."""
+        node = self.node
+        sources = [name for name in node.input if name]
+        has_body = any(
+            a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute
+        )
+        if has_body or any(name not in self.constants for name in sources):
+            return False
+        value: np.ndarray | None = None
+        shape: tuple[int, ...] | None = None
+        if node.op_type == "Constant" and "value" in self._attributes:
+            tensor = self._attributes["value"].t
+            shape = tensor_shape(self.model.path, self.name, tensor.dims)
+            value = stored_value(tensor)
+        elif sources and node.op_type in ("Identity", "Cast", "DequantizeLinear", "QuantizeLinear"):
+            shape = self.constants[sources[0]].shape
+            if node.op_type in ("Identity", "Cast"):
+                value = self.constants[sources[0]].value
+        roots = tuple(dict.fromkeys(root for name in sources for root in self.constants[name].roots))
+        if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
+            roots = self.constants[sources[0]].roots if sources else ()
+        elif node.op_type in ("Shape", "Size"):
+            roots = ()
+        elif node.op_type == "Constant" and shape is not None:
+            roots = roots_of(node.output[0], self._attributes["value"].t.data_type, shape)
+        for output in node.output:
+            known: tuple[int, ...] | None = self.model.shapes.get(output, shape)
+            self.constants[output] = FoldedTensor(known, self.model.computed.get(output, roots), value)
+        return True
+
+    def reject(self, reason: str) -> None:
+        """List the node as unsupported; its outputs count as inputs from outside."""
+        outputs = [name for name in self.node.output if name]
+        if any(name in self.model.guessed for name in outputs):
+            reason = "; ".join(filter(None, [reason, "output assumed to have the shape of its input"]))
+        self.unsupported.append(Unsupported(self._operator(), self.node.name or self.name, reason))
+        for output in outputs:
+            shape = self.model.shapes.get(output)
+            if shape is not None and 0 not in shape:
+                self.values[output] = self.builder.input(self.builder.unique(output), shape)
+
+    def _operator(self) -> str:
+        domain = self.node.domain
+        return self.node.op_type if domain in ("", "ai.onnx") else f"{domain}.{self.node.op_type}"
+
+    # For handlers
+
+    def error(self, message: str) -> InputError:
+        """An error located at the node."""
+        return InputError(message, location=Location(self.model.path, node=self.node.name or self.name))
+
+    def has(self, index: int) -> bool:
+        """Whether the input is given."""
+        return index < len(self.node.input) and bool(self.node.input[index])
+
+    def constant(self, index: int) -> FoldedTensor | None:
+        """The input if it is a constant."""
+        return self.constants.get(self.node.input[index]) if self.has(index) else None
+
+    def value(self, index: int) -> np.ndarray | None:
+        """Elements of the input if it is a small constant."""
+        constant = self.constant(index)
+        return constant.value if constant else None
+
+    def tensor(self, index: int) -> Tensor:
+        """The input as an activation. Raises UnsupportedNodeError when its shape is not known."""
+        if not self.has(index):
+            raise self.error(f"{self.node.op_type} lacks its input {index}")
+        name = self.node.input[index]
+        if name in self.values:
+            return self.values[name]
+        if name in self.constants:
+            raise UnsupportedNodeError(f"its input '{name}' is a constant")
+        raise UnsupportedNodeError(f"the shape of its input '{name}' is not known")
+
+    def tensors(self) -> list[Tensor]:
+        """All inputs that are activations."""
+        return [
+            self.tensor(i) for i in range(len(self.node.input)) if self.has(i) and self.constant(i) is None
+        ]
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Shape of an input, constant or not."""
+        constant = self.constant(index)
+        if constant is None:
+            return self.tensor(index).shape
+        if constant.shape is None:
+            raise UnsupportedNodeError(f"the shape of its input '{self.node.input[index]}' is not known")
+        return constant.shape
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        """Inferred shape of an output. Raises UnsupportedNodeError when it is not known or empty."""
+        name = self.node.output[index] if index < len(self.node.output) else ""
+        shape = self.model.shapes.get(name)
+        if shape is None:
+            raise UnsupportedNodeError("the shape of its output is not known")
+        if not math.prod(shape):
+            raise UnsupportedNodeError(f"its output is empty: {shape}")
+        return shape
+
+    def claim(self, index: int) -> int:
+        """Weights of a constant input, 0 when another operator counted them already."""
+        constant = self.constant(index)
+        fresh = {
+            name: words for name, words in (constant.roots if constant else ()) if name not in self._claimed
+        }
+        self._claimed.update(fresh)
+        return sum(fresh.values())
+
+    def emit(self, value: Tensor, output: int = 0) -> None:
+        """`value` is what the node writes to its output."""
+        if output < len(self.node.output) and self.node.output[output]:
+            self.values[self.node.output[output]] = value
+
+    def emit_constant(self, output: int = 0) -> None:
+        """The output does not depend on the data (a shape)."""
+        name = self.node.output[output]
+        self.constants[name] = FoldedTensor(self.model.shapes.get(name))
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        attribute = self._attribute(name, onnx.AttributeProto.INT)
+        return default if attribute is None else int(attribute.i)
+
+    def number(self, name: str, default: float) -> float:
+        """A real attribute."""
+        attribute = self._attribute(name, onnx.AttributeProto.FLOAT)
+        return default if attribute is None else float(attribute.f)
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...] | None:
+        """An attribute that is a list of integers."""
+        attribute = self._attribute(name, onnx.AttributeProto.INTS)
+        if attribute is None:
+            return None if default is None else tuple(default)
+        return tuple(int(i) for i in attribute.ints)
+
+    def text(self, name: str, default: str) -> str:
+        """A text attribute."""
+        attribute = self._attribute(name, onnx.AttributeProto.STRING)
+        return default if attribute is None else attribute.s.decode("utf-8", "replace")
+
+    def _attribute(self, name: str, kind: int) -> onnx.AttributeProto | None:
+        attribute = self._attributes.get(name)
+        if attribute is not None and attribute.type != kind:
+            wanted = onnx.AttributeProto.AttributeType.Name(kind)
+            raise self.error(f"the attribute '{name}' is not of type {wanted}")
+        return attribute
+
+
+Handler = Callable[[OnnxNode], None]

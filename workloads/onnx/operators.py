@@ -1,0 +1,293 @@
+"""What each ONNX operator becomes: tensor problems, fused or host operators, views, or nothing."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from workloads.onnx.node import Handler, OnnxNode
+from workloads.onnx.semantics import PLAIN_FUNCTIONS, meaning, skip_norm
+from workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
+from workloads.onnx.views import view_steps
+
+# Elementwise
+
+
+def _binary(imp: OnnxNode, kind: str) -> None:
+    """Add, Sub, Mul, Div: with a constant a bias or a scale where these can be fused."""
+    b = imp.builder
+    activations = imp.tensors()
+    additive = kind in ("add", "sub")
+    shapes = [imp.shape(0), imp.shape(1)]
+    small = next((i for i in (0, 1) if math.prod(shapes[i]) == 1), None)
+    if len(activations) == 2 and small is None:
+        imp.emit(b.op(kind, activations, name=imp.name, semantics=meaning(imp)))
+        return
+    weights = sum(imp.claim(i) for i in (0, 1) if math.prod(shapes[i]) > 1)
+    x = activations[0] if len(activations) == 1 or small == 1 else activations[1]
+    # A constant operand must not enlarge the result, or there is nothing to fuse it into.
+    shape = imp.model.shapes.get(imp.node.output[0], x.shape)
+    if b.rides(x) and shape == x.shape:
+        kind = "bias" if additive else "scale"
+    elif kind != "add":
+        kind = "elementwise"
+    imp.emit(b.op(kind, activations, shape, weights, imp.name, meaning(imp)))
+
+
+def _clip(imp: OnnxNode) -> None:
+    low = imp.value(1) if imp.has(1) else None
+    least = float(low.reshape(-1)[0]) if low is not None and low.size else imp.number("min", -math.inf)
+    kind = "relu6" if least == 0 else "elementwise"
+    imp.emit(imp.builder.op(kind, (imp.tensor(0),), name=imp.name, semantics=meaning(imp)))
+
+
+def _unary(imp: OnnxNode, kind: str) -> None:
+    x = imp.tensor(0)
+    weights = sum(imp.claim(i) for i in range(1, len(imp.node.input)))
+    imp.emit(imp.builder.op(kind, (x,), x.shape, weights, imp.name, meaning(imp)))
+
+
+def _norm(imp: OnnxNode, kind: str) -> None:
+    """Scale and shift are trained; running statistics (inputs 3 and 4) are not counted."""
+    x = imp.tensor(0)
+    weights = sum(imp.claim(i) for i in (1, 2) if imp.has(i))
+    imp.emit(imp.builder.op(kind, (x,), x.shape, weights, imp.name, meaning(imp)))
+
+
+def _skip_norm(imp: OnnxNode, kind: str) -> None:
+    """onnxruntime's fused residual addition and normalisation."""
+    b = imp.builder
+    x = b.add(imp.tensor(0), imp.tensor(1), b.unique(f"{imp.name}.add"))
+    weights = sum(imp.claim(i) for i in range(2, len(imp.node.input)) if imp.has(i))
+    imp.emit(b.op(kind, (x,), x.shape, weights, imp.name, skip_norm(imp, x, kind)))
+    if len(imp.node.output) > 3:
+        imp.emit(x, 3)
+
+
+def _shaped(imp: OnnxNode, kind: str) -> None:
+    """A host operator whose output shape is as inferred."""
+    weights = sum(imp.claim(i) for i in range(len(imp.node.input)) if imp.value(i) is None)
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.output_shape(), weights, imp.name, meaning(imp)))
+
+
+def _several(imp: OnnxNode, kind: str) -> None:
+    """The same with several outputs, all of one operator."""
+    x = imp.tensors()
+    first = imp.builder.op(kind, x, imp.output_shape(), name=imp.name)
+    for index in range(len(imp.node.output)):
+        if imp.node.output[index]:
+            imp.emit(imp.builder.view(first, imp.output_shape(index)), index)
+
+
+def _quantize(imp: OnnxNode) -> None:
+    x = imp.tensor(0)
+    imp.emit(imp.builder.op("requantize", (x,), x.shape, name=imp.name, semantics=meaning(imp)))
+
+
+def _dynamic_quantize(imp: OnnxNode) -> None:
+    x = imp.tensor(0)
+    y = imp.builder.op("elementwise", (x,), x.shape, name=imp.name)
+    imp.emit(y, 0)
+    imp.emit(imp.builder.view(y, (1,)), 1)
+    imp.emit(imp.builder.view(y, (1,)), 2)
+
+
+def _quantized_binary(imp: OnnxNode, kind: str) -> None:
+    """onnxruntime's QLinearAdd and QLinearMul: operands at 0 and 3."""
+    if imp.constant(0) is not None or imp.constant(3) is not None:
+        index = 0 if imp.constant(0) is None else 3
+        x = imp.tensor(index)
+        weights = imp.claim(3 - index)
+        imp.emit(imp.builder.op("bias" if kind == "add" else "scale", (x,), x.shape, weights, imp.name))
+    else:
+        imp.emit(imp.builder.op(kind, (imp.tensor(0), imp.tensor(3)), name=imp.name))
+
+
+# Shapes and addresses
+
+
+def _view(imp: OnnxNode) -> None:
+    for index in range(len(imp.node.output)):
+        if imp.node.output[index]:
+            x, shape = imp.tensor(0), imp.output_shape(index)
+            imp.emit(imp.builder.view(x, shape, *view_steps(imp, index)), index)
+
+
+def _same(imp: OnnxNode) -> None:
+    imp.emit(imp.tensor(0))
+
+
+def _shape_of(imp: OnnxNode) -> None:
+    imp.emit_constant()
+
+
+def _concat(imp: OnnxNode) -> None:
+    weights = sum(imp.claim(i) for i in range(len(imp.node.input)))
+    imp.emit(imp.builder.op("concat", imp.tensors(), imp.output_shape(), weights, imp.name, meaning(imp)))
+
+
+def _quantized_concat(imp: OnnxNode) -> None:
+    parts = [imp.tensor(i) for i in range(2, len(imp.node.input), 3) if imp.constant(i) is None]
+    imp.emit(imp.builder.concat(parts, imp.integer("axis", 1), name=imp.name))
+
+
+def _gather(imp: OnnxNode) -> None:
+    if imp.constant(0) is not None:
+        weights = imp.claim(0)
+        shape = imp.output_shape()
+        imp.emit(imp.builder.op("embedding", imp.tensors(), shape, weights, imp.name, meaning(imp)))
+    elif imp.constant(1) is not None:
+        _view(imp)
+    else:
+        _shaped(imp, "gather")
+
+
+HANDLERS: dict[str, Handler] = {
+    "Conv": partial(conv, weight=1, bias=2),
+    "FusedConv": partial(conv, weight=1, bias=2),
+    "ConvInteger": partial(conv, weight=1, bias=None),
+    "QLinearConv": partial(conv, weight=3, bias=8),
+    "ConvTranspose": conv_transpose,
+    "Gemm": gemm,
+    "MatMul": matmul,
+    "MatMulInteger": matmul,
+    "QLinearMatMul": partial(matmul, left=0, right=3),
+    "Einsum": einsum,
+    "Attention": attention,
+    "Add": partial(_binary, kind="add"),
+    "Sub": partial(_binary, kind="sub"),
+    "Mul": partial(_binary, kind="mul"),
+    "Div": partial(_binary, kind="div"),
+    "QLinearAdd": partial(_quantized_binary, kind="add"),
+    "QLinearMul": partial(_quantized_binary, kind="mul"),
+    "Clip": _clip,
+    "Relu": partial(_unary, kind="relu"),
+    "MaxPool": partial(pool, kind="maxpool"),
+    "AveragePool": partial(pool, kind="avgpool"),
+    "LpPool": partial(pool, kind="lppool"),
+    "BatchNormalization": partial(_norm, kind="batchnorm"),
+    "LayerNormalization": partial(_norm, kind="layernorm"),
+    "RMSNormalization": partial(_norm, kind="rmsnorm"),
+    "SimplifiedLayerNormalization": partial(_norm, kind="rmsnorm"),
+    "SkipLayerNormalization": partial(_skip_norm, kind="layernorm"),
+    "SkipSimplifiedLayerNormalization": partial(_skip_norm, kind="rmsnorm"),
+    "GroupNormalization": partial(_norm, kind="groupnorm"),
+    "InstanceNormalization": partial(_norm, kind="instancenorm"),
+    "LpNormalization": partial(_unary, kind="rmsnorm"),
+    "MeanVarianceNormalization": partial(_unary, kind="instancenorm"),
+    "LRN": partial(_unary, kind="lrn"),
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _same,
+    "DynamicQuantizeLinear": _dynamic_quantize,
+    "Shape": _shape_of,
+    "Size": _shape_of,
+    "Concat": _concat,
+    "QLinearConcat": _quantized_concat,
+    "Gather": _gather,
+    "Pad": partial(_shaped, kind="pad"),
+    "RotaryEmbedding": partial(_unary, kind="rope"),
+    "Where": partial(_shaped, kind="where"),
+    "TopK": partial(_several, kind="topk"),
+}
+HANDLERS |= dict.fromkeys(("Identity", "Cast", "CastLike", "Dropout"), _same)
+HANDLERS |= dict.fromkeys(
+    (
+        "Reshape",
+        "Flatten",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "Slice",
+        "Split",
+        "Expand",
+        "Tile",
+        "DepthToSpace",
+        "SpaceToDepth",
+    ),
+    _view,
+)
+HANDLERS |= dict.fromkeys(
+    ("GlobalAveragePool", "QLinearGlobalAveragePool", "QLinearAveragePool"), partial(_shaped, kind="avgpool")
+)
+HANDLERS |= dict.fromkeys(("Softmax", "LogSoftmax", "QLinearSoftmax"), partial(_unary, kind="softmax"))
+HANDLERS |= dict.fromkeys(("Gelu", "FastGelu", "BiasGelu", "QuickGelu"), partial(_unary, kind="gelu"))
+HANDLERS |= dict.fromkeys(("Swish",), partial(_unary, kind="silu"))
+HANDLERS |= dict.fromkeys(("Sigmoid", "QLinearSigmoid"), partial(_unary, kind="sigmoid"))
+HANDLERS |= dict.fromkeys(("Tanh",), partial(_unary, kind="tanh"))
+HANDLERS |= dict.fromkeys(
+    (
+        "LeakyRelu",
+        "PRelu",
+        "Elu",
+        "Selu",
+        "Celu",
+        "ThresholdedRelu",
+        "Softplus",
+        "Softsign",
+        "HardSigmoid",
+        "HardSwish",
+        "Mish",
+        "QLinearLeakyRelu",
+        "Hardmax",
+        "Shrink",
+    ),
+    partial(_unary, kind="activation"),
+)
+HANDLERS |= dict.fromkeys(
+    (
+        *PLAIN_FUNCTIONS,
+        "Not",
+        "IsNaN",
+        "IsInf",
+        "BitwiseNot",
+        "Trilu",
+    ),
+    partial(_unary, kind="elementwise"),
+)
+HANDLERS |= dict.fromkeys(
+    (
+        "Pow",
+        "Mod",
+        "Max",
+        "Min",
+        "Mean",
+        "Sum",
+        "And",
+        "Or",
+        "Xor",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "BitShift",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+    ),
+    partial(_shaped, kind="elementwise"),
+)
+HANDLERS |= dict.fromkeys(
+    (
+        "ReduceMean",
+        "ReduceSum",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceSumSquare",
+        "GlobalMaxPool",
+        "GlobalLpPool",
+    ),
+    partial(_shaped, kind="reduce"),
+)
+HANDLERS |= dict.fromkeys(("ArgMax", "ArgMin"), partial(_shaped, kind="argmax"))
+HANDLERS |= dict.fromkeys(("CumSum",), partial(_unary, kind="cumsum"))
+HANDLERS |= dict.fromkeys(("Resize", "Upsample"), partial(_shaped, kind="upsample"))
+HANDLERS |= dict.fromkeys(
+    ("GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter", "OneHot", "ReverseSequence"),
+    partial(_shaped, kind="gather"),
+)

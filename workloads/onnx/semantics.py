@@ -1,0 +1,349 @@
+"""What ONNX operators compute, as far as networks can be run: `workloads.semantics` from the node at hand.
+
+An operator without an entry here, or with attributes that are not covered, can be explored but not run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from workloads.network import Tensor, UnsupportedNodeError
+from workloads.onnx.node import OnnxNode
+from workloads.semantics import Fill, Operand, Parameter, Semantics
+
+#: Operators of one input that are a function of each element, without attributes.
+PLAIN_FUNCTIONS = (
+    "Abs",
+    "Neg",
+    "Sqrt",
+    "Exp",
+    "Log",
+    "Reciprocal",
+    "Erf",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Asin",
+    "Acos",
+    "Atan",
+    "Sinh",
+    "Cosh",
+    "Asinh",
+    "Acosh",
+    "Atanh",
+    "Ceil",
+    "Floor",
+    "Round",
+    "Sign",
+)
+
+Rule = Callable[[OnnxNode], Semantics | None]
+
+
+def meaning(imp: OnnxNode) -> Semantics | None:
+    """The semantics of the node, None if they are not known."""
+    rule = RULES.get(imp.node.op_type)
+    if rule is None:
+        return None
+    try:
+        return rule(imp)
+    except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError):
+        return None  # damaged attributes
+    except (InputError, UnsupportedNodeError):
+        return None
+
+
+def parameter(imp: OnnxNode, index: int, fill: Fill = "normal", fan_in: int = 1) -> Parameter:
+    """A constant input."""
+    constant = imp.constant(index)
+    if constant is None or constant.shape is None:
+        raise ValueError("no constant of known shape")
+    name = imp.node.input[index]
+    known = constant.value
+    load: Callable[[], np.ndarray | None] = (
+        (lambda: known) if known is not None else partial(imp.values_of_constants, name)
+    )
+    return Parameter(name, constant.shape, load, fill, fan_in)
+
+
+def operand(imp: OnnxNode, index: int) -> Tensor | Parameter:
+    """An input, constant or not."""
+    return imp.tensor(index) if imp.constant(index) is None else parameter(imp, index)
+
+
+def _optional(imp: OnnxNode, index: int, fill: Fill) -> Parameter | None:
+    return parameter(imp, index, fill) if imp.has(index) else None
+
+
+# Pointwise
+
+
+def _unary(imp: OnnxNode, name: str, **defaults: float) -> Semantics:
+    """`defaults`: attributes under their names in ONNX, with `our_name=...` given by `_NUMBERS`."""
+    numbers = {_NUMBERS.get(key, key): imp.number(key, value) for key, value in defaults.items()}
+    return Semantics("unary", (imp.tensor(0),), {"name": name, "numbers": numbers})
+
+
+_NUMBERS = {"lambd": "limit"}
+
+
+def _fixed(imp: OnnxNode, name: str, **numbers: float) -> Semantics:
+    return Semantics("unary", (imp.tensor(0),), {"name": name, "numbers": numbers})
+
+
+def _celu(imp: OnnxNode) -> Semantics:
+    alpha = imp.number("alpha", 1.0)
+    return _fixed(imp, "elu", alpha=alpha, rate=1 / alpha)
+
+
+def _gelu(imp: OnnxNode) -> Semantics | None:
+    if len([name for name in imp.node.input if name]) > 1:
+        return None  # onnxruntime's forms with a bias
+    return _fixed(imp, "gelu_tanh" if imp.text("approximate", "none") == "tanh" else "gelu")
+
+
+def _fast_gelu(imp: OnnxNode) -> Semantics | None:
+    return None if imp.has(1) else _fixed(imp, "gelu_tanh")
+
+
+def _clip(imp: OnnxNode) -> Semantics | None:
+    limits = {}
+    for index, key, name in ((1, "min", "low"), (2, "max", "high")):
+        if imp.has(index):
+            value = imp.value(index)
+            if value is None:
+                return None
+            limits[name] = float(value.reshape(-1)[0])
+        else:
+            limits[name] = imp.number(key, -math.inf if key == "min" else math.inf)
+    return _fixed(imp, "clip", **limits)
+
+
+def _binary(imp: OnnxNode, name: str) -> Semantics | None:
+    if len([n for n in imp.node.input if n]) != 2:
+        return None
+    return Semantics("binary", (operand(imp, 0), operand(imp, 1)), {"name": name})
+
+
+def _modulo(imp: OnnxNode) -> Semantics | None:
+    return _binary(imp, "fmod" if imp.integer("fmod", 0) else "mod")
+
+
+def _identity(imp: OnnxNode) -> Semantics:
+    return Semantics("identity", (imp.tensor(0),))
+
+
+# Normalisation and softmax
+
+
+def _batchnorm(imp: OnnxNode) -> Semantics:
+    fills: tuple[Fill, ...] = ("scale", "shift", "shift", "scale")
+    parts = [parameter(imp, 1 + i, fill) for i, fill in enumerate(fills)]
+    return Semantics("batchnorm", (imp.tensor(0), *parts), {"eps": imp.number("epsilon", 1e-5)})
+
+
+def _layernorm(imp: OnnxNode, function: str) -> Semantics:
+    rank = len(imp.shape(0))
+    axes = rank - imp.integer("axis", -1) % rank
+    attributes = {"axes": axes, "eps": imp.number("epsilon", 1e-5)}
+    parts = (parameter(imp, 1, "scale"), _optional(imp, 2, "shift"))
+    return Semantics(
+        function, (imp.tensor(0), *(parts if function == "layernorm" else parts[:1])), attributes
+    )
+
+
+def skip_norm(imp: OnnxNode, x: Tensor, function: str) -> Semantics | None:
+    """onnxruntime's normalisation of the sum `x`, without a bias in the sum."""
+    attributes = {"axes": 1, "eps": imp.number("epsilon", 1e-12)}
+    try:
+        if function == "rmsnorm":
+            return None if imp.has(3) else Semantics(function, (x, parameter(imp, 2, "scale")), attributes)
+        if imp.has(4):
+            return None
+        return Semantics(function, (x, parameter(imp, 2, "scale"), _optional(imp, 3, "shift")), attributes)
+    except (ValueError, InputError):
+        return None
+
+
+def _groupnorm(imp: OnnxNode, per_channel: bool = False) -> Semantics | None:
+    channels = imp.shape(0)[1]
+    groups = channels if per_channel else imp.integer("num_groups", 0)
+    parts = (parameter(imp, 1, "scale"), parameter(imp, 2, "shift"))
+    if groups < 1 or channels % groups or any(p.shape != (channels,) for p in parts):
+        return None  # before opset 21 scale and shift were those of groups
+    attributes = {"groups": groups, "eps": imp.number("epsilon", 1e-5)}
+    return Semantics("groupnorm", (imp.tensor(0), *parts), attributes)
+
+
+def _softmax(imp: OnnxNode, logarithm: bool = False) -> Semantics | None:
+    rank = len(imp.shape(0))
+    old = imp.model.opset < 13
+    axis = imp.integer("axis", 1 if old else -1) % rank
+    if old and axis != rank - 1:
+        return None  # flattened from that dimension on
+    return Semantics("softmax", (imp.tensor(0), None), {"axis": axis, "logarithm": logarithm})
+
+
+# Pooling, reductions, resizing
+
+
+def _reduce(imp: OnnxNode, name: str) -> Semantics | None:
+    rank = len(imp.shape(0))
+    axes: tuple[int, ...] | None = imp.integers("axes")
+    if imp.has(1):
+        value = imp.value(1)
+        if value is None:
+            return None
+        axes = tuple(int(n) for n in value.reshape(-1))
+    if not axes:
+        if imp.integer("noop_with_empty_axes", 0):
+            return _identity(imp)
+        axes = tuple(range(rank))
+    attributes = {
+        "name": name,
+        "axes": tuple(a % rank for a in axes),
+        "keepdims": bool(imp.integer("keepdims", 1)),
+    }
+    return Semantics("reduce", (imp.tensor(0),), attributes)
+
+
+def _global(imp: OnnxNode, name: str) -> Semantics:
+    axes = tuple(range(2, len(imp.shape(0))))
+    return Semantics("reduce", (imp.tensor(0),), {"name": name, "axes": axes, "keepdims": True})
+
+
+def _argmax(imp: OnnxNode, smallest: bool) -> Semantics:
+    attributes = {
+        "axis": imp.integer("axis", 0) % len(imp.shape(0)),
+        "keepdims": bool(imp.integer("keepdims", 1)),
+        "smallest": smallest,
+        "last": bool(imp.integer("select_last_index", 0)),
+    }
+    return Semantics("argmax", (imp.tensor(0),), attributes)
+
+
+def _resize(imp: OnnxNode) -> Semantics | None:
+    old = imp.node.op_type == "Upsample" or imp.model.opset < 11
+    mode = imp.text("mode", "nearest")
+    if mode not in ("nearest", "linear") or imp.integer("antialias", 0) or imp.integer("exclude_outside", 0):
+        return None
+    rule = "asymmetric" if old else imp.text("coordinate_transformation_mode", "half_pixel")
+    known = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
+    if rule not in known or imp.integers("axes") is not None:
+        return None
+    scales = imp.value(1 if old else 2) if imp.has(1 if old else 2) else None
+    attributes = {
+        "mode": mode,
+        "coordinates": rule,
+        "rounding": "floor" if old else imp.text("nearest_mode", "round_prefer_floor"),
+        "scales": None if scales is None or not scales.size else tuple(float(s) for s in scales[2:]),
+    }
+    if attributes["rounding"] not in ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil"):
+        return None
+    return Semantics("resize", (imp.tensor(0),), attributes)
+
+
+# Data movement
+
+
+def _concat(imp: OnnxNode) -> Semantics:
+    operands: list[Operand] = [operand(imp, i) for i in range(len(imp.node.input))]
+    axis = imp.integer("axis", 1) % len(imp.output_shape())
+    return Semantics("concat", tuple(operands), {"axis": axis})
+
+
+def _embedding(imp: OnnxNode) -> Semantics | None:
+    table = parameter(imp, 0)
+    if imp.integer("axis", 0) != 0 or len(table.shape) != 2:
+        return None
+    return Semantics("embedding", (imp.tensor(1), table))
+
+
+def _pad(imp: OnnxNode) -> Semantics | None:
+    rank = len(imp.shape(0))
+    pads: Any = imp.integers("pads")
+    if imp.has(1):
+        pads = imp.value(1)
+    if pads is None or imp.has(3) or imp.text("mode", "constant") != "constant":
+        return None
+    numbers = [int(n) for n in np.asarray(pads).reshape(-1)]
+    if len(numbers) != 2 * rank:
+        return None
+    value = imp.number("value", 0.0)
+    if imp.has(2):
+        given = imp.value(2)
+        if given is None:
+            return None
+        value = float(given.reshape(-1)[0])
+    attributes = {"before": tuple(numbers[:rank]), "after": tuple(numbers[rank:]), "value": value}
+    return Semantics("pad", (imp.tensor(0),), attributes)
+
+
+RULES: dict[str, Rule] = {
+    "Relu": partial(_fixed, name="relu"),
+    "Clip": _clip,
+    "Gelu": _gelu,
+    "FastGelu": _fast_gelu,
+    "QuickGelu": partial(_unary, name="gelu_quick", alpha=1.702),
+    "Swish": partial(_unary, name="silu", alpha=1.0),
+    "Sigmoid": partial(_fixed, name="sigmoid"),
+    "Tanh": partial(_fixed, name="tanh"),
+    "LeakyRelu": partial(_unary, name="leaky_relu", alpha=0.01),
+    "PRelu": partial(_binary, name="prelu"),
+    "Elu": partial(_unary, name="elu", alpha=1.0),
+    "Selu": partial(_fixed, name="elu", alpha=1.6732632423543772, scale=1.0507009873554805),
+    "Celu": _celu,
+    "ThresholdedRelu": lambda imp: _fixed(imp, "threshold", limit=imp.number("alpha", 1.0)),
+    "Softplus": partial(_fixed, name="softplus"),
+    "Softsign": partial(_fixed, name="softsign"),
+    "HardSigmoid": partial(_unary, name="hard_sigmoid", alpha=0.2, beta=0.5),
+    "HardSwish": partial(_fixed, name="hard_swish"),
+    "Mish": partial(_fixed, name="mish"),
+    "Shrink": partial(_unary, name="shrink", lambd=0.5, bias=0.0),
+    "Add": partial(_binary, name="add"),
+    "Sub": partial(_binary, name="sub"),
+    "Mul": partial(_binary, name="mul"),
+    "Div": partial(_binary, name="div"),
+    "Pow": partial(_binary, name="pow"),
+    "Mod": _modulo,
+    "Max": partial(_binary, name="maximum"),
+    "Min": partial(_binary, name="minimum"),
+    "Sum": partial(_binary, name="add"),
+    "And": partial(_binary, name="and"),
+    "Or": partial(_binary, name="or"),
+    "Xor": partial(_binary, name="xor"),
+    "Equal": partial(_binary, name="equal"),
+    "Greater": partial(_binary, name="greater"),
+    "GreaterOrEqual": partial(_binary, name="greater_equal"),
+    "Less": partial(_binary, name="less"),
+    "LessOrEqual": partial(_binary, name="less_equal"),
+    "QuantizeLinear": _identity,
+    "BatchNormalization": _batchnorm,
+    "LayerNormalization": partial(_layernorm, function="layernorm"),
+    "RMSNormalization": partial(_layernorm, function="rmsnorm"),
+    "SimplifiedLayerNormalization": partial(_layernorm, function="rmsnorm"),
+    "GroupNormalization": _groupnorm,
+    "InstanceNormalization": partial(_groupnorm, per_channel=True),
+    "Softmax": _softmax,
+    "LogSoftmax": partial(_softmax, logarithm=True),
+    "ReduceMean": partial(_reduce, name="mean"),
+    "ReduceSum": partial(_reduce, name="sum"),
+    "ReduceMax": partial(_reduce, name="max"),
+    "ReduceMin": partial(_reduce, name="min"),
+    "GlobalAveragePool": partial(_global, name="mean"),
+    "GlobalMaxPool": partial(_global, name="max"),
+    "ArgMax": partial(_argmax, smallest=False),
+    "ArgMin": partial(_argmax, smallest=True),
+    "Resize": _resize,
+    "Upsample": _resize,
+    "Concat": _concat,
+    "Gather": _embedding,
+    "Pad": _pad,
+}
+RULES |= {name: partial(_fixed, name=name.lower()) for name in PLAIN_FUNCTIONS}

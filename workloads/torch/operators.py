@@ -1,0 +1,458 @@
+"""What each operator of PyTorch's ATen library becomes, by its name without overload and trailing `_`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from workloads.builder import causal_mask
+from workloads.einsum import contraction
+from workloads.network import Tensor, UnsupportedNodeError
+from workloads.semantics import Parameter, Semantics
+from workloads.tensor_builder import Trained
+from workloads.torch.node import FixedTensor, Handler, TorchNode
+from workloads.torch.semantics import meaning, operand_of
+from workloads.torch.views import view_steps
+from workloads.views import Expand, Reshape, Transpose, Unknown
+
+# Convolutions
+
+
+def _conv(imp: TorchNode, transposed: bool = False) -> None:
+    x = imp.tensor("input")
+    weight = imp.constant("weight")
+    shape = weight.shape if weight else imp.tensor("weight").shape
+    rank = len(shape) - 2
+    if rank not in (1, 2):
+        raise UnsupportedNodeError(f"{rank}-D convolution")
+    transposed = transposed or bool(imp.args.get("transposed"))
+    stride, dilation = imp.numbers("stride", 1), imp.numbers("dilation", 1)
+    groups = int(imp.args.get("groups") or 1)
+    shared = not imp.claim("weight")
+    bias = bool(imp.claim("bias"))
+    b = imp.builder
+    batched = _batched(x, rank)
+    if transposed:
+        y = b.conv_transpose2d(
+            batched,
+            shape[1] * groups,
+            shape[2:],
+            stride,
+            imp.numbers("padding", 0),
+            imp.numbers("output_padding", 0),
+            dilation,
+            groups,
+            bias,
+            imp.name,
+            rank,
+            shared,
+            _trained(imp),
+        )
+    else:
+        padding = _padding(imp, shape[2:], dilation)
+        conv = b.conv2d if rank == 2 else b.conv1d
+        kernel = shape[2:]
+        y = conv(
+            batched,
+            shape[0],
+            kernel,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            imp.name,
+            shared,
+            _trained(imp),
+        )
+    imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
+
+
+def _trained(imp: TorchNode) -> Trained:
+    """Parameters of a convolution, none if they are computed from activations."""
+    weight, bias = imp.constant("weight"), imp.constant("bias")
+    if weight is None or (bias is None and imp.args.get("bias") is not None):
+        return None, None
+    fan_in = math.prod(weight.shape[1:])
+    return (
+        imp.parameter(imp.args["weight"], fan_in=fan_in),
+        None if bias is None else imp.parameter(imp.args["bias"], "shift"),
+    )
+
+
+def _batched(x: Tensor, rank: int) -> Tensor:
+    """Images may come without a batch dimension."""
+    shape = (1, *x.shape)
+    return x if len(x.shape) == rank + 2 else x.viewed(shape, Reshape(shape))
+
+
+def _padding(imp: TorchNode, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
+    mode = imp.args.get("padding")
+    if not isinstance(mode, str):
+        return imp.numbers("padding", 0)
+    if mode == "valid":
+        return (0,)
+    steps = tuple(dilation) * len(kernel) if len(dilation) == 1 else tuple(dilation)
+    totals = [(k - 1) * d for k, d in zip(kernel, steps, strict=True)]
+    return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
+
+
+def _pool(imp: TorchNode, kind: str, rank: int) -> None:
+    x = imp.tensor("self")
+    batched = _batched(x, rank)
+    stride = imp.numbers("stride", 0)
+    y = imp.builder.pool(
+        kind,
+        batched,
+        imp.numbers("kernel_size", 1),
+        None if stride == (0,) else stride,
+        imp.numbers("padding", 0),
+        imp.numbers("dilation", 1),
+        bool(imp.args.get("ceil_mode")),
+        imp.name,
+        imp.args.get("count_include_pad") is not False,
+        imp.args.get("divisor_override"),
+    )
+    imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
+
+
+# Matrix products
+
+
+def _swap(x: Tensor | Parameter) -> Tensor | Parameter:
+    """Rows and columns exchanged."""
+    if len(x.shape) < 2:
+        return x
+    axes = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
+    return x.viewed(tuple(x.shape[a] for a in axes), Transpose(axes))
+
+
+def _matmul(imp: TorchNode, left: str, right: str, bias: str | None = None, swap: bool = False) -> None:
+    a, b = imp.operand(left), imp.operand(right)
+    weights = imp.claim(left, right)
+    constant_bias = bias is not None and imp.constant(bias) is not None
+    if bias is not None and constant_bias:
+        weights += imp.claim(bias)
+    b = _swap(b) if swap else b
+    alpha, beta = (float(imp.args.get(name, 1)) for name in ("alpha", "beta"))
+    added = imp.parameter(imp.args[bias], "shift") if bias is not None and constant_bias else None
+    if added is not None and beta != 1:
+        a = a.viewed(a.shape, Unknown("a product whose bias is multiplied")) if isinstance(a, Tensor) else a
+    y = imp.builder.matmul(a, b, imp.name, weights, alpha, added)
+    if bias is not None and imp.args.get(bias) is not None and not constant_bias:
+        x = imp.tensor(bias)
+        semantics = Semantics("binary", (y, x), {"name": "add"}) if beta == 1 else None
+        name = imp.builder.unique(f"{imp.name}.add")
+        y = imp.builder.op("add", (y, x), y.shape, name=name, semantics=semantics)
+    imp.emit(y)
+
+
+def _einsum(imp: TorchNode) -> None:
+    operands: Any = imp.args.get("tensors") or ()
+    if len(operands) != 2:
+        raise UnsupportedNodeError("einsum of other than two operands")
+    shapes = [imp.values[n].shape if n in imp.values else imp.constants[n].shape for n in operands]
+    plan = contraction(str(imp.args.get("equation")), *shapes)
+    if isinstance(plan, str):
+        raise UnsupportedNodeError(plan)
+    left = operand_of(imp, operands[0]).viewed(plan.left, *plan.left_steps)
+    right = operand_of(imp, operands[1]).viewed(plan.right, *plan.right_steps)
+    y = imp.builder.matmul(left, right, imp.name, imp.claim_trained())
+    imp.emit(y.viewed(plan.output, *plan.output_steps))
+
+
+def _attention(imp: TorchNode) -> None:
+    """Scaled dot-product attention: two batched GEMMs and a softmax; the mask is part of the softmax."""
+    b = imp.builder
+    q, k, v = imp.tensor("query"), imp.tensor("key"), imp.tensor("value")
+    if len(q.shape) < 2 or len(k.shape) != len(q.shape) or len(v.shape) != len(q.shape):
+        raise UnsupportedNodeError(f"attention of {q.shape}, {k.shape} and {v.shape}")
+    if len(q.shape) > 3 and k.shape[-3] != q.shape[-3]:
+        # Grouped queries: several query heads read the same keys and values.
+        k, v = (_repeated(x, q.shape[-3]) for x in (k, v))
+    keys = k.viewed((*k.shape[:-2], k.shape[-1], k.shape[-2]), *_swap_last(len(k.shape)))
+    scale = imp.args.get("scale")
+    alpha = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    scores = b.matmul(q, keys, f"{imp.name}.scores", alpha=alpha)
+    mask = imp.args.get("attn_mask")
+    seen: Tensor | Parameter | None = None if mask is None else operand_of(imp, mask)
+    if imp.args.get("is_causal"):
+        # Aligned with the first key, unlike a decoder's.
+        seen = causal_mask(scores.shape[-2], scores.shape[-1], shift=0)
+    y = b.matmul(b.softmax(scores, f"{imp.name}.softmax", seen), v, f"{imp.name}.context")
+    imp.emit(y)
+
+
+def _swap_last(rank: int) -> tuple[Transpose]:
+    return (Transpose((*range(rank - 2), rank - 1, rank - 2)),)
+
+
+def _repeated(x: Tensor, heads: int) -> Tensor:
+    """Keys or values (..., heads, seq, size) that neighbouring query heads share."""
+    *lead, own, seq, size = x.shape
+    full = (*lead, heads, seq, size)
+    if heads % own:
+        return x.viewed(full, Unknown(f"{own} heads for {heads}"))
+    return x.viewed(
+        full,
+        Reshape((*lead, own, 1, seq, size)),
+        Expand((*lead, own, heads // own, seq, size)),
+        Reshape(full),
+    )
+
+
+# Elementwise
+
+
+def _binary(imp: TorchNode, kind: str) -> None:
+    """add, sub, mul, div: with a constant or a number a bias or a scale where these can be fused."""
+    b = imp.builder
+    activations = imp.tensors()
+    shape = imp.shape()
+    arguments = [imp.args.get("self"), imp.args.get("other")]
+    if len(activations) == 2 and all(math.prod(x.shape) > 1 for x in activations):
+        imp.emit(b.op(kind, activations, shape, name=imp.name, semantics=meaning(imp)))
+        return
+    if arguments[0] is arguments[1]:
+        imp.emit(b.op("elementwise", activations, shape, name=imp.name, semantics=meaning(imp)))
+        return
+    x = max(activations, key=lambda t: math.prod(t.shape))
+    weights = imp.claim_trained()
+    additive = kind in ("add", "sub")
+    if b.rides(x) and x.shape == shape and len(activations) == 1:
+        kind = "bias" if additive else "scale"
+    elif kind != "add":
+        kind = "elementwise"
+    imp.emit(b.op(kind, activations, shape, weights, imp.name, meaning(imp)))
+
+
+def _clamp(imp: TorchNode) -> None:
+    least = imp.args.get("min", imp.args.get("min_val"))
+    zero = isinstance(least, (int, float)) and least == 0
+    upper = imp.args.get("max", imp.args.get("max_val"))
+    kind = ("relu" if upper is None else "relu6") if zero else "elementwise"
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), name=imp.name, semantics=meaning(imp)))
+
+
+def _host(imp: TorchNode, kind: str) -> None:
+    """An operator without a problem; trained constants among its arguments are its weights."""
+    imp.emit(imp.builder.op(kind, imp.tensors(), imp.shape(), imp.claim_trained(), imp.name, meaning(imp)))
+
+
+def _norm(imp: TorchNode, kind: str) -> None:
+    """Scale and shift are trained, running statistics are not."""
+    x = imp.tensors()[0]
+    imp.emit(imp.builder.op(kind, (x,), x.shape, imp.claim("weight", "bias"), imp.name, meaning(imp)))
+
+
+def _first(imp: TorchNode) -> None:
+    """Nothing happens to the first argument's elements."""
+    x = imp.tensors()[0]
+    imp.emit(x if x.shape == imp.shape() else imp.builder.view(x, imp.shape()))
+
+
+def view(imp: TorchNode) -> None:
+    """Another shape, or parts, of the first activation."""
+    x = imp.tensors()[0]
+    shape = imp.shape()
+    target = imp.node.target
+    name = target._schema.name.split("::")[-1] if isinstance(target, torch._ops.OpOverload) else ""
+    parts = [x.viewed(part, *steps) for part, steps in view_steps(imp, name)]
+    imp.emit(parts[0] if parts and parts[0].shape == shape else imp.builder.view(x, shape))
+    if len(parts) > 1:
+        imp.parts[imp.node] = parts
+
+
+def shape_only(imp: TorchNode) -> None:
+    """Made from the shape of its argument alone."""
+    imp.constants[imp.node] = FixedTensor(imp.shape())
+
+
+def elementwise(imp: TorchNode) -> None:
+    """Any other pointwise operator."""
+    _host(imp, "elementwise")
+
+
+def reduction(imp: TorchNode) -> None:
+    """Any other reduction."""
+    _host(imp, "reduce")
+
+
+HANDLERS: dict[str, Handler] = {
+    "conv1d": _conv,
+    "conv2d": _conv,
+    "conv3d": _conv,
+    "convolution": _conv,
+    "conv_transpose1d": partial(_conv, transposed=True),
+    "conv_transpose2d": partial(_conv, transposed=True),
+    "conv_transpose3d": partial(_conv, transposed=True),
+    "linear": partial(_matmul, left="input", right="weight", bias="bias", swap=True),
+    "addmm": partial(_matmul, left="mat1", right="mat2", bias="self"),
+    "addmv": partial(_matmul, left="mat", right="vec", bias="self"),
+    "baddbmm": partial(_matmul, left="batch1", right="batch2", bias="self"),
+    "mm": partial(_matmul, left="self", right="mat2"),
+    "bmm": partial(_matmul, left="self", right="mat2"),
+    "mv": partial(_matmul, left="self", right="vec"),
+    "dot": partial(_matmul, left="self", right="tensor"),
+    "matmul": partial(_matmul, left="self", right="other"),
+    "einsum": _einsum,
+    "scaled_dot_product_attention": _attention,
+    "add": partial(_binary, kind="add"),
+    "sub": partial(_binary, kind="sub"),
+    "mul": partial(_binary, kind="mul"),
+    "div": partial(_binary, kind="div"),
+    "clamp": _clamp,
+    "clamp_min": _clamp,
+    "hardtanh": _clamp,
+    "max_pool1d": partial(_pool, kind="maxpool", rank=1),
+    "max_pool2d": partial(_pool, kind="maxpool", rank=2),
+    "max_pool2d_with_indices": partial(_pool, kind="maxpool", rank=2),
+    "max_pool3d": partial(_pool, kind="maxpool", rank=3),
+    "avg_pool1d": partial(_pool, kind="avgpool", rank=1),
+    "avg_pool2d": partial(_pool, kind="avgpool", rank=2),
+    "avg_pool3d": partial(_pool, kind="avgpool", rank=3),
+    "batch_norm": partial(_norm, kind="batchnorm"),
+    "_native_batch_norm_legit_no_training": partial(_norm, kind="batchnorm"),
+    "layer_norm": partial(_norm, kind="layernorm"),
+    "native_layer_norm": partial(_norm, kind="layernorm"),
+    "rms_norm": partial(_norm, kind="rmsnorm"),
+    "_fused_rms_norm": partial(_norm, kind="rmsnorm"),
+    "group_norm": partial(_norm, kind="groupnorm"),
+    "native_group_norm": partial(_norm, kind="groupnorm"),
+    "instance_norm": partial(_norm, kind="instancenorm"),
+    "dropout": _first,
+    "native_dropout": _first,
+    "feature_dropout": _first,
+    "alpha_dropout": _first,
+    "clone": _first,
+    "to": _first,
+    "_to_copy": _first,
+    "dequantize_per_tensor": _first,
+    "dequantize_per_channel": _first,
+    "_unsafe_view": view,
+    "pixel_shuffle": view,
+    "pixel_unshuffle": view,
+    "repeat": view,
+    "tile": view,
+    "roll": view,
+    "flip": view,
+}
+
+
+def _register(kind: str, *names: str) -> None:
+    handler: Any = partial(_host, kind=kind)
+    HANDLERS.update(dict.fromkeys(names, handler))
+
+
+_register("relu", "relu")
+_register("relu6", "relu6")
+_register("requantize", "quantize_per_tensor", "quantize_per_channel")
+_register("softmax", "softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax")
+_register("gelu", "gelu")
+_register("silu", "silu")
+_register("sigmoid", "sigmoid", "log_sigmoid")
+_register("tanh", "tanh")
+_register(
+    "activation",
+    "elu",
+    "selu",
+    "celu",
+    "leaky_relu",
+    "prelu",
+    "_prelu_kernel",
+    "softplus",
+    "mish",
+    "hardswish",
+    "hardsigmoid",
+    "rrelu",
+    "threshold",
+    "softshrink",
+    "hardshrink",
+    "glu",
+)
+_register(
+    "avgpool", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d"
+)
+_register(
+    "reduce",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "mean",
+    "sum",
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "prod",
+    "std",
+    "var",
+    "var_mean",
+    "std_mean",
+    "norm",
+    "linalg_vector_norm",
+    "logsumexp",
+    "all",
+    "any",
+)
+_register("lppool", "lp_pool1d", "lp_pool2d")
+_register("embedding", "embedding")
+_register(
+    "gather",
+    "index",
+    "index_select",
+    "gather",
+    "scatter",
+    "index_put",
+    "scatter_add",
+    "select_scatter",
+    "slice_scatter",
+    "masked_select",
+    "grid_sampler",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "replication_pad1d",
+    "replication_pad2d",
+    "one_hot",
+    "take_along_dim",
+    "copy",
+)
+_register("concat", "cat", "stack", "hstack", "vstack", "concat")
+_register("pad", "pad", "constant_pad_nd")
+_register(
+    "upsample",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_linear1d",
+    "upsample_bilinear2d",
+    "upsample_bicubic2d",
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa",
+)
+_register("argmax", "argmax", "argmin")
+_register("topk", "topk", "sort", "argsort")
+_register("cumsum", "cumsum", "cumprod")
+_register("where", "where", "masked_fill")
+_register("elementwise", "tril", "triu", "cosine_similarity")
+HANDLERS.update(
+    dict.fromkeys(
+        (
+            "zeros_like",
+            "ones_like",
+            "full_like",
+            "empty_like",
+            "new_zeros",
+            "new_ones",
+            "new_full",
+            "new_empty",
+            "rand_like",
+            "randn_like",
+        ),
+        shape_only,
+    )
+)
