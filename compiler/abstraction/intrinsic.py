@@ -8,7 +8,6 @@ that a program requires follow from it (`compiler.abstraction.matching`, `compil
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -100,10 +99,6 @@ class Intrinsic:
         if not kept:
             raise InputError(f"{self.name}: no instruction brings operand '{operand}' onto the chip")
         return kept[0]
-
-    def tile_elements(self, access: Access) -> int:
-        """Elements of one instruction's operand."""
-        return math.prod(self.compute.extents[str(index)] for index in access.indices)
 
 
 def gemmini(dim: int, *, max_block_columns: int = 0) -> Intrinsic:

@@ -28,7 +28,6 @@ __all__ = [
     "read_cycles",
     "request_table",
     "store_bytes",
-    "write_cycles",
 ]
 
 Numbers = NDArray[np.float64]
@@ -245,11 +244,6 @@ def _chunks(most: int) -> NDArray[np.int64]:
 def bytes_per_cycle(accelerator: Accelerator) -> float:
     """What memory, or the port if that is narrower, moves in a cycle."""
     return min(accelerator.dram_bytes_per_cycle, accelerator.dma_bits / 8)
-
-
-def write_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers) -> Numbers:
-    """Cycles to store `rows` rows of `columns` bytes that follow each other."""
-    return rows * columns / bytes_per_cycle(accelerator)
 
 
 def read_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers, pitch: int) -> Numbers:

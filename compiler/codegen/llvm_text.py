@@ -2,6 +2,10 @@
 
 Only what the lowering passes and hand-written modules of that level need; anything else is refused by name. The text
 depends on the module alone: values are numbered in the order of the operations.
+
+xDSL's own translation (`xdsl.backend.llvm`) does not serve here: it builds objects of llvmlite, which is no dependency of
+ours, gives every function external linkage, leaves the alignment of globals out, joins two edges between the same blocks
+in one wrong phi, and passes any inline assembly on.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 from compiler.language.dtypes import BY_NAME, Dtype
 from compiler.language.primitives import BUILTINS, Primitive
 from compiler.language.source import KernelSource
-from compiler.language.values import Function, Integer, KernelConstant, Module, Tuple, Value, integer
+from compiler.language.values import Function, KernelConstant, Module, Tuple, Value, integer
 
 
 class ConstantMarker:
@@ -102,8 +102,3 @@ def to_value(name: str, thing: Any) -> Value | None:
     if type(thing).__module__ == "torch" and str(thing).removeprefix("torch.") in BY_NAME:
         return KernelConstant(BY_NAME[str(thing).removeprefix("torch.")])
     return None
-
-
-def is_fixed_number(value: Value) -> bool:
-    """Whether the value is an integer known when compiling."""
-    return isinstance(value, Integer) and value.fixed
