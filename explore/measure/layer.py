@@ -19,7 +19,7 @@ from compiler.lower.realise import realise
 from compiler.mapping.nest import Mapping
 from compiler.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
-from explore.measure.energy import counted_activity, counted_energy
+from explore.measure.energy import counted_activity, counted_energy, static_energy
 from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
 from sim.job import Limits, Memory, Recording, Simulation, SimulationError
@@ -133,10 +133,11 @@ def _measured(
     counters |= {f"command_{name}": count for name, count in result.commands.items()}
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
     activity = counted_activity(result)
-    terms = counted_energy(activity, accelerator)
+    cycles = counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"]
+    terms = counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
     return Measurement(
         status="measured",
-        cycles=counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"],
+        cycles=cycles,
         program_cycles=result.cycles,
         counters=counters,
         activity=activity,
