@@ -194,6 +194,9 @@ def brute_edp(tasks: tuple[Task, ...], space: DesignSpace) -> float:
                 side, a, s = (torch.tensor(float(v), dtype=torch.float64) for v in (dim, acc, sp))
                 pj = energy_terms(counts, side, a, s, space.base.energy).sum(0).numpy()
                 cycles = latency_terms(counts, side, space.base.dram_bytes_per_cycle).amax(0).numpy()
+                area = space.accelerator(int(dim), int(acc), int(sp)).area_mm2
+                table = space.base.energy  # at 1 GHz, a cycle of a milliwatt is a pJ
+                pj = pj + area * (table.leakage_mw_per_mm2 + table.clock_pj_per_mm2) * cycles
                 pairs = np.concatenate([pairs, np.stack([pj, cycles], axis=1)])
                 pairs = pairs[np.lexsort(pairs.T[::-1])]
                 earlier = np.minimum.accumulate(np.concatenate([[np.inf], pairs[:-1, 1]]))
