@@ -84,7 +84,7 @@ def test_brute_force_includes_every_factorisation() -> None:
 
 
 def test_solutions_are_feasible_and_cost_what_they_say() -> None:
-    accelerator = load_accelerator("gemmini-default")
+    accelerator = GEMMINI.accelerator(16, 64, 256)
     point = Point(accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)
     problems = [
         Problem(R=3, S=3, P=14, Q=14, C=100, K=130),
