@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
 from bench.exhaustive import all_mappings, enumerate_all
 from bench.optimality import small_space
 from compiler.mapping.nest import requirement
