@@ -43,10 +43,10 @@ class EnergyTable(BaseModel):
     )
     dram_pj: float = Field(100.0, ge=0, description="pJ per DRAM access of one word (Table 6.3)")
     leakage_mw_per_mm2: float = Field(
-        0.0, ge=0, description="mW that each mm2 leaks; 0, as in the published evaluation, leaves it out"
+        0.0, ge=0, description="mW of leakage of each mm2 (Table 6.3 has none, 0; docs/models.md has sources)"
     )
     clock_pj_per_mm2: float = Field(
-        0.0, ge=0, description="pJ that each mm2 takes in a cycle, busy or idle: the clock; 0 leaves it out"
+        0.0, ge=0, description="pJ of clock of each mm2 and cycle, busy or idle (likewise 0 in Table 6.3)"
     )
 
     @model_serializer(mode="wrap")
