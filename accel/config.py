@@ -179,6 +179,19 @@ class Accelerator(BaseModel, metaclass=_Checked):
         """
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
 
+    def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
+        """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage
+        and clock of their area (`accel.energy`). Numbers, arrays or tensors that broadcast; 0.0 where the table has none.
+        """
+        if not self.energy.static:
+            return 0.0
+        area = self.area_of(dim, accumulator_kib, scratchpad_kib)
+        return self.energy.static_pj_per_cycle(area, self.clock_mhz) * cycles
+
+    def static_pj(self, cycles: float) -> float:
+        """Static energy in pJ of this accelerator over some cycles."""
+        return float(self.static_pj_of(cycles, self.dim, self.accumulator_kib, self.scratchpad_kib))
+
     @property
     def config_hash(self) -> str:
         """16 hexadecimal digits over all fields but `name`, equal on every platform and in every process."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 #: A Python number, numpy array or torch tensor: the laws are plain arithmetic.
 Number = TypeVar("Number")
 
 
+#: Constants of the static part.
+_STATIC = ("leakage_mw_per_mm2", "clock_pj_per_mm2")
+
+
 class EnergyTable(BaseModel):
-    """Energy constants, all in pJ.
+    """Energy constants, in pJ but for leakage, which is a power.
 
     Source of the defaults: method specification section 3, which gives the constants of the published Timeloop
     evaluation to the digits needed to reproduce it (thesis Table 6.3 prints them rounded).
@@ -38,6 +42,29 @@ class EnergyTable(BaseModel):
         0.02513, ge=0, description="pJ per scratchpad access and KiB of capacity (Table 6.3 prints 0.025)"
     )
     dram_pj: float = Field(100.0, ge=0, description="pJ per DRAM access of one word (Table 6.3)")
+    leakage_mw_per_mm2: float = Field(
+        0.0, ge=0, description="mW of leakage of each mm2 (Table 6.3 has none, 0; docs/models.md has sources)"
+    )
+    clock_pj_per_mm2: float = Field(
+        0.0, ge=0, description="pJ of clock of each mm2 and cycle, busy or idle (likewise 0 in Table 6.3)"
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_static(self, handler: SerializerFunctionWrapHandler) -> dict[str, float]:
+        # a table without a static part is written, and hashed, as the published one
+        values: dict[str, float] = handler(self)
+        return {name: value for name, value in values.items() if value or name not in _STATIC}
+
+    @property
+    def static(self) -> bool:
+        """Whether silicon takes energy that does nothing."""
+        return self.leakage_mw_per_mm2 > 0 or self.clock_pj_per_mm2 > 0
+
+    def static_pj_per_cycle(self, area_mm2: Number, clock_mhz: float) -> Number:
+        """Energy in pJ that silicon takes in every cycle, whatever it does: leakage, which is a power (mW / MHz is nJ
+        a cycle), and the clock. The result has the shape of the area."""
+        area: Any = area_mm2
+        return cast(Number, area * (self.leakage_mw_per_mm2 * 1e3 / clock_mhz + self.clock_pj_per_mm2))
 
     def accumulator_pj(self, accumulator_kib: Number, dim: Number) -> Number:
         """Energy of one accumulator access in pJ; arguments and result of any one broadcastable shape.

@@ -122,6 +122,7 @@ def enumerate_all(
                 )
                 pj = total_energy(counts, side, acc_kib, sp_kib, space.base.energy).numpy()[fits]
                 cycles = latency_terms(counts, side, space.base.dram_bytes_per_cycle).amax(0).numpy()[fits]
+                pj = pj + space.static_pj_of(cycles, dim, point.accumulator_kib, point.scratchpad_kib)
                 edp[i] = min(edp[i], float((pj * 1e-6 * cycles).min()))
                 for g, weighing in enumerate(weighings):
                     value = pj if np.isinf(weighing) else weighing * pj + cycles

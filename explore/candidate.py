@@ -54,7 +54,9 @@ class LayerCost:
     Attributes:
         accesses: words read and written at levels 0 (registers), 1 (accumulator), 2 (scratchpad), 3 (DRAM).
         latency_terms: cycles that each of `resources` needs.
+        energy_pj: `energy_terms_pj` and `static_pj`.
         energy_terms_pj: (mac, registers, accumulator, scratchpad, dram).
+        static_pj: leakage and clock of the whole accelerator while it lasts (`Accelerator.static_pj`).
         macs: multiply-accumulates executed, padding included.
         resources: what may bound the latency. With the reference model the latency is the largest of the terms; the
             instruction-aware model has resources of its own, and a latency that can be above all terms, since transfers
@@ -71,6 +73,7 @@ class LayerCost:
     energy_terms_pj: tuple[float, float, float, float, float]
     resources: tuple[str, ...] = REFERENCE_RESOURCES
     style: CodeStyle | None = None
+    static_pj: float = 0.0
 
     @property
     def bottleneck(self) -> str:

@@ -95,6 +95,10 @@ class DesignSpace:
         """
         return self._unsized.area_of(dim, accumulator_kib, scratchpad_kib)
 
+    def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
+        """Static energy of points in pJ over some cycles, see `Accelerator.static_pj_of`."""
+        return self._unsized.static_pj_of(cycles, dim, accumulator_kib, scratchpad_kib)
+
     def legal(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
         """Whether the choices and rules allow each accelerator (constraints are not considered).
 

@@ -84,8 +84,8 @@ class StepCost(NamedTuple):
     scratchpad_words: float = 0.0
 
     def energy_pj(self, accelerator: Accelerator) -> float:
-        """On an accelerator of the same side."""
-        return float(
+        """On an accelerator of the same side, its static energy included: it waits while the host works."""
+        dynamic = float(
             accelerator.energy.with_memories(
                 self.fixed_pj,
                 self.accumulator_words,
@@ -95,6 +95,7 @@ class StepCost(NamedTuple):
                 dim=float(accelerator.dim),
             )
         )
+        return dynamic + accelerator.static_pj(self.cycles)
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,7 @@ def _layer_bound(
                 traffic / space.base.dram_bytes_per_cycle,
             ]
         )
+        pj = pj + space.static_pj_of(cycles, dim, acc_kib, sp_kib)
         ways.append((pj * p.groups, cycles * p.groups))
 
     if "WS" in space.dataflows:

@@ -39,11 +39,12 @@ def layer_costs(
     return [
         LayerCost(
             latency_cycles=max(cycles),
-            energy_pj=sum(picojoules),
+            energy_pj=sum(picojoules) + accelerator.static_pj(max(cycles)),
             macs=macs,
             accesses=(words[0], words[1], words[2], words[3]),
             latency_terms=(cycles[0], cycles[1], cycles[2], cycles[3]),
             energy_terms_pj=(picojoules[0], picojoules[1], picojoules[2], picojoules[3], picojoules[4]),
+            static_pj=accelerator.static_pj(max(cycles)),
         )
         for cycles, picojoules, words, macs in rows
     ]

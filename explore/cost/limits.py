@@ -89,7 +89,12 @@ class LeastCosts:
             scratchpad_kib=np.asarray(points.scratchpad_kib, dtype=np.float64),
             dim=np.asarray(points.dim, dtype=np.float64),
         )
-        return energy * _ROUNDING, self.cycles[:, side] * _ROUNDING
+        cycles = self.cycles[:, side]
+        # silicon takes energy for as many cycles as there are at least
+        energy = energy + self.space.static_pj_of(
+            cycles, points.dim, points.accumulator_kib, points.scratchpad_kib
+        )
+        return energy * _ROUNDING, cycles * _ROUNDING
 
     def workload(self, each: Floats) -> Floats:
         """Sum over the networks of (N, H), with their weights, (H,)."""

@@ -186,4 +186,5 @@ def rest_at(
         scratchpad_kib=scratchpad_kib[..., None],
         dim=dim[..., None],
     )
-    return np.asarray(energy), cycles
+    sizes = (one[..., None] for one in (dim, accumulator_kib, scratchpad_kib))
+    return np.asarray(energy + space.static_pj_of(cycles, *sizes)), cycles

@@ -343,10 +343,12 @@ def by_instructions(
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
         busy["memory"] = moved / accelerator.dram_bytes_per_cycle
         energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
+        idle = accelerator.static_pj(float(own.cycles))
         found.append(
             replace(
                 cost,
-                energy_pj=sum(energy),
+                energy_pj=sum(energy) + idle,
+                static_pj=idle,
                 energy_terms_pj=energy,
                 accesses=(*cost.accesses[:3], moved),
                 latency_cycles=float(own.cycles),

@@ -18,7 +18,7 @@ class ProgramCost:
 
     Attributes:
         cycles, energy_pj: of all of it.
-        host_cycles, host_pj: of the operators that the host core runs.
+        host_cycles, host_pj: of the operators that the host core runs, without the static energy of the accelerator.
     """
 
     cycles: float
@@ -44,5 +44,7 @@ def program_cost(lowered: LoweredNetwork, accelerator: Accelerator) -> ProgramCo
             taken, pj = cost.cycles, cost.energy_pj(accelerator)
         cycles, energy = cycles + taken, energy + pj
         if not step.accelerator:
-            host_cycles, host_pj = host_cycles + taken, host_pj + pj
+            # the accelerator's silicon is the accelerator's part, also while the host works
+            own = pj - accelerator.static_pj(taken)
+            host_cycles, host_pj = host_cycles + taken, host_pj + own
     return ProgramCost(cycles, energy, host_cycles, host_pj)

@@ -141,6 +141,13 @@ class TileGrid:
         n = [column.astype(np.float64) for column in nodes.T]
         return self._bounds(flow, region, weighings, n, [column.astype(np.float64) for column in tiles.T])
 
+    def _static(self, region: Region) -> float:
+        """Least static energy of a cycle in a region: the area never falls as a capacity grows, but may in the side."""
+        sides = np.array([one for one in self.space.dim if region.low.dim <= one <= region.high.dim])
+        low = region.low
+        pj = self.space.static_pj_of(1.0, sides, low.accumulator_kib, low.scratchpad_kib)
+        return float(np.min(pj))
+
     def _bounds(
         self, flow: Dataflow, region: Region, weighings: Floats, n: list[Floats], tile: list[Floats]
     ) -> Floats:
@@ -208,6 +215,7 @@ class TileGrid:
         energy = space.base.energy
         c_acc = float(energy.accumulator_pj(region.low.accumulator_kib, float(dim)))
         c_sp = float(energy.scratchpad_pj(region.low.scratchpad_kib))
+        idle = self._static(region)
         best = np.full((len(weighings), *np.broadcast_shapes(*(a.shape for a in n))), np.inf)
         cases = (
             (1.0, by_pixels * nk, reduction, fits),
@@ -237,6 +245,8 @@ class TileGrid:
                 np.maximum(compute, pix * k_passes * per_output / 2),
                 np.maximum(a2 / (2 * dim), a3 / space.base.dram_bytes_per_cycle),
             )
+            if idle:
+                pj = pj + idle * cycles
             for g, weighing in enumerate(weighings.tolist()):
                 value = pj if np.isinf(weighing) else weighing * pj + cycles
                 np.minimum(best[g], np.where(possible, value, np.inf), out=best[g])

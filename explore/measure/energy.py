@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from accel.config import Accelerator
 from sim.job import Simulation
 
-__all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj"]
+__all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj", "static_energy"]
 
+#: Of what was counted. What silicon takes besides is `static_energy`.
 ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
 
 
@@ -40,6 +41,11 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
     return {name: accesses[name] * unit[name] for name in ENERGY_TERMS}
 
 
+def static_energy(cycles: float, accelerator: Accelerator) -> dict[str, float]:
+    """Leakage and clock in pJ over measured cycles, as a further term; none where the energy table has no static part."""
+    return {"static": accelerator.static_pj(cycles)} if accelerator.energy.static else {}
+
+
 def counted_activity(result: Simulation) -> dict[str, int]:
     """What a simulation counted, for `counted_energy`.
 
@@ -52,8 +58,7 @@ def counted_activity(result: Simulation) -> dict[str, int]:
 
 def energy_uj(result: Simulation, accelerator: Accelerator) -> float | None:
     """Energy of the accelerator and its main memory in µJ; None from simulators that do not count what it takes."""
-    return (
-        sum(counted_energy(counted_activity(result), accelerator).values()) * 1e-6
-        if result.activity
-        else None
-    )
+    if not result.activity:
+        return None
+    terms = counted_energy(counted_activity(result), accelerator)
+    return sum((terms | static_energy(result.cycles or 0, accelerator)).values()) * 1e-6

@@ -17,9 +17,7 @@ from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
-from compiler.styles.program import layer_program
-from compiler.styles.realise import realise
-from explore.measure.energy import counted_activity, counted_energy
+from explore.measure.energy import counted_activity, counted_energy, static_energy
 from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
 from sim.engines.program import run_program
@@ -133,10 +131,11 @@ def _measured(
     counters |= {f"command_{name}": count for name, count in result.commands.items()}
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
     activity = counted_activity(result)
-    terms = counted_energy(activity, accelerator)
+    cycles = counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"]
+    terms = counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
     return Measurement(
         status="measured",
-        cycles=counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"],
+        cycles=cycles,
         program_cycles=result.cycles,
         counters=counters,
         activity=activity,

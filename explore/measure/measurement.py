@@ -52,7 +52,8 @@ class Measurement:
             `command_NAME` as the host issued them and `unrolled_NAME` as the units executed them.
         activity: `sim.job.Simulation.activity`, but the bytes of DRAM are those that its channel moved.
         energy_pj: `energy_terms_pj` summed up.
-        energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`; of a program also `host`, the host core's.
+        energy_terms_pj: by `explore.measure.energy.ENERGY_TERMS`; of a program also `host`, the host core's; `static` where
+            the energy table has such a part.
         operators: of a program, in order; empty for a layer.
         style: of the code: explicit, packed, loop_ws, loop_conv.
         schedule: as `compiler.schedules.text.schedule_text` writes it.

@@ -19,7 +19,7 @@ from compiler.network.prediction import host_energy_pj, predict_steps
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
-from explore.measure.energy import counted_activity, counted_energy
+from explore.measure.energy import counted_activity, counted_energy, static_energy
 from explore.measure.measurement import Measurement, OperatorMeasurement, Status
 from explore.measure.store import source_hash
 from sim.job import Limits, SimulationError
@@ -109,7 +109,8 @@ class ProgramJob:
         host = host_energy_pj(
             counters["host_instructions"], counters.get("host_data_misses", 0), self.accelerator
         )
-        terms = counted_energy(activity, self.accelerator) | {"host": host}
+        terms = counted_energy(activity, self.accelerator) | static_energy(result.cycles, self.accelerator)
+        terms |= {"host": host}
         return Measurement(
             status="measured",
             cycles=result.cycles,

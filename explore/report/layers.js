@@ -22,12 +22,12 @@
       r.busy.map((t, k) => LIMITS[k].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>"));
     const traces = [];
     const bar = (resource) => ({ type: "bar", orientation: "h", y: ticks, legendgroup: resource.label, name: resource.label, marker: { color: resource.color }, hovertemplate: "%{hovertext}<extra></extra>" });
-    const parts = new Set(RESOURCES.map((one) => one.label));
+    const parts = new Set(COMPONENTS.map((one) => one.label));
     LIMITS.forEach((limit, k) => {
       const mine = shown.map((r) => (r.limit === k ? r.latency : 0));
       traces.push({ ...bar(limit), x: mine, hovertext: timeText, showlegend: !parts.has(limit.label) && mine.some((v) => v > 0) });
     });
-    RESOURCES.forEach((resource, k) => {
+    COMPONENTS.forEach((resource, k) => {
       const energyText = shown.map((r) => hover(r) + "<br>" + resource.label + ": " + joules(r.parts[k]) + " of " + joules(r.energy));
       traces.push({ ...bar(resource), x: shown.map((r) => r.parts[k] * 1e-12), hovertext: energyText, xaxis: "x2" });
     });

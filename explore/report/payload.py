@@ -168,12 +168,12 @@ def _mapping(mapping: Mapping) -> list[Any]:
 
 
 def _row(text: int, layer: LayerCost, detail: LayerDetail | None) -> list[Any]:
-    """Place of the mapping; latency, energy, MACs executed, DRAM words; latency terms; five energy terms; code style;
+    """Place of the mapping; latency, energy, MACs executed, DRAM words; latency terms; five energy terms and the static one; code style;
     details: words by level and tensor, bytes moved, what is held, latencies with twice of each resource."""
     numbers = [
         [layer.latency_cycles, layer.energy_pj, layer.macs, layer.accesses[3]],
         layer.latency_terms,
-        layer.energy_terms_pj,
+        [*layer.energy_terms_pj, layer.static_pj],
     ]
     known = None
     if detail is not None:

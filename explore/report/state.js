@@ -11,6 +11,8 @@
     { key: "scratchpad", label: "scratchpad", color: "#e69f00" },
     { key: "dram", label: "DRAM", color: "#d55e00" },
   ];
+  // What energy goes to, in the order of a layer's terms.
+  const COMPONENTS = [...RESOURCES, { key: "static", label: "leakage and clock", color: "#999999" }];
   // What bounds latencies, in the order of a layer's terms: resources as above, or what the instruction-aware model tells apart.
   const LIMITS = D.limits.map((name) => [
     { ...RESOURCES[0], key: "compute" }, ...RESOURCES,

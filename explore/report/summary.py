@@ -301,7 +301,7 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
     texts = data.mapping_texts[data.best_index]
     blocks = []
     for task, mapping, text, layer in zip(best.tasks, best.mappings, texts, data.best_layers, strict=True):
-        names = ("mac", "registers", "accumulator", "scratchpad", "dram")
+        names = ("mac", "registers", "accumulator", "scratchpad", "dram", "static")
         blocks.append(
             {
                 "name": task.name,
@@ -318,7 +318,7 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
                     "macs_executed": layer.macs,
                     "dram_words": layer.accesses[3],
                     "busy_cycles": dict(zip(layer.resources, layer.latency_terms, strict=True)),
-                    "energy_pj": dict(zip(names, layer.energy_terms_pj, strict=True)),
+                    "energy_pj": dict(zip(names, (*layer.energy_terms_pj, layer.static_pj), strict=True)),
                 },
                 "bottleneck": layer.bottleneck,
                 "style": layer.style,

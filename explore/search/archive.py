@@ -214,7 +214,10 @@ class Archive:
             scratchpad_kib=hardware.scratchpad_kib[:, None],
             dim=dim,
         )
-        pj = np.where(fits, own + dram_pj, np.inf)
+        idle = self.space.static_pj_of(
+            latency, dim, hardware.accumulator_kib[:, None], hardware.scratchpad_kib[:, None]
+        )
+        pj = np.where(fits, own + dram_pj + idle, np.inf)
         cycles = np.where(fits, latency, np.inf)
         return pj, cycles
 

@@ -153,6 +153,7 @@ class Evaluator:
         pj = energy.with_memories(m.base_pj, m.a1, m.a2, accumulator_kib=acc, scratchpad_kib=sp, dim=dim)
         pj = pj + energy.dram_pj * self.model.words(m.kept, dim)
         cycles = self.model.cycles(m.kept, dim)
+        pj = pj + self.space.static_pj_of(cycles, dim, acc, sp)
         fits = np.isfinite(cycles) & (m.side <= dim) & (m.accumulator_words * dim * 4 / 1024 <= acc)
         fits &= self.scratchpad_kib(m.scratchpad, dim) <= sp
         return np.where(fits, pj, np.inf), np.where(fits, cycles, np.inf)

@@ -197,6 +197,7 @@ class DosaSearch(BaselineSearch):
         each = [tensors.spread(v, n, 1).reshape(-1) for v in (dim, acc, sp)]
         latency, words = self.evaluator.model.relaxed(task, batch, c, each[0])
         energy = total_energy(replace(c, a3=words), each[0], each[1], each[2], base.energy)
+        energy = energy + space.static_pj_of(latency, *each)
 
         def sum_up(layers: Tensor, counts: Floats) -> Tensor:
             return tensors.total(layers.view(starts, n).T * torch.from_numpy(counts).view(-1, 1))

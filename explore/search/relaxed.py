@@ -177,14 +177,15 @@ class RelaxedStarts:
         energy = total_energy(c, each(dim), each(acc_kib), each(sp_kib), base.energy)
         rest_cycles, *amounts = self._rest
         rest_pj = base.energy.with_memories(*amounts, accumulator_kib=acc_kib, scratchpad_kib=sp_kib, dim=dim)
-        totals = [
+        total_pj, total_cycles = (
             tensors.total(one.view(starts, tasks).T * self.counts) + rest
             for one, rest in ((energy, rest_pj), (cycles, rest_cycles))
-        ]
+        )
+        total_pj = total_pj + self.space.static_pj_of(total_cycles, dim, acc_kib, sp_kib)
         area = self.space.area_of(dim, acc_kib, sp_kib)
         w = self.weights
         exponents = torch.from_numpy(np.stack([w.energy, w.latency, w.area]))
-        loss = tensors.total(exponents * tensors.log(torch.stack([*totals, area])))
+        loss = tensors.total(exponents * tensors.log(torch.stack([total_pj, total_cycles, area])))
         ratios = [acc_kib / self.space.accumulator_kib[-1], sp_kib / self.space.scratchpad_kib[-1]]
         if self.space.constraints.area_mm2 is not None:
             ratios.append(area / self.space.constraints.area_mm2)

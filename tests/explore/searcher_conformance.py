@@ -46,6 +46,11 @@ def task_cost(candidate: Candidate, tasks: tuple[Task, ...]) -> Cost:
     times = torch.tensor([task.count for task in tasks], dtype=torch.float64)
     latency = latency_terms(counts, sizes[0], accelerator.dram_bytes_per_cycle).amax(0)
     energy = energy_terms(counts, *sizes, accelerator.energy).sum(0)
+    static = (
+        accelerator.energy.leakage_mw_per_mm2 * 1e3 / accelerator.clock_mhz
+        + accelerator.energy.clock_pj_per_mm2
+    )
+    energy = energy + static * accelerator.area_mm2 * latency
     return Cost(float((latency * times).sum()), float((energy * times).sum()), accelerator.area_mm2)
 
 

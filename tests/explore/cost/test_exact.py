@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 
-from accel.presets import load_accelerator
 from bench.exhaustive import all_mappings, enumerate_all
 from bench.optimality import small_space
 from compiler.mapping.nest import requirement
@@ -84,7 +83,7 @@ def test_brute_force_includes_every_factorisation() -> None:
 
 
 def test_solutions_are_feasible_and_cost_what_they_say() -> None:
-    accelerator = load_accelerator("gemmini-default")
+    accelerator = GEMMINI.accelerator(16, 64, 256)
     point = Point(accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)
     problems = [
         Problem(R=3, S=3, P=14, Q=14, C=100, K=130),
@@ -194,6 +193,9 @@ def brute_edp(tasks: tuple[Task, ...], space: DesignSpace) -> float:
                 side, a, s = (torch.tensor(float(v), dtype=torch.float64) for v in (dim, acc, sp))
                 pj = energy_terms(counts, side, a, s, space.base.energy).sum(0).numpy()
                 cycles = latency_terms(counts, side, space.base.dram_bytes_per_cycle).amax(0).numpy()
+                area = space.accelerator(int(dim), int(acc), int(sp)).area_mm2
+                table = space.base.energy  # at 1 GHz, a cycle of a milliwatt is a pJ
+                pj = pj + area * (table.leakage_mw_per_mm2 + table.clock_pj_per_mm2) * cycles
                 pairs = np.concatenate([pairs, np.stack([pj, cycles], axis=1)])
                 pairs = pairs[np.lexsort(pairs.T[::-1])]
                 earlier = np.minimum.accumulate(np.concatenate([[np.inf], pairs[:-1, 1]]))

@@ -271,6 +271,10 @@ def all_costs(problem: Problem, space: DesignSpace) -> Floats:
             side, a, s = (torch.tensor(float(v), dtype=torch.float64) for v in (dim, acc, sp))
             pj = energy_terms(counts, side, a, s, space.base.energy).sum(0).numpy()
             cycles = latency_terms(counts, side, space.base.dram_bytes_per_cycle).amax(0).numpy()
+            watts = area * (
+                space.base.energy.leakage_mw_per_mm2 * 1e-3 + space.base.energy.clock_pj_per_mm2 * 1e-3
+            )
+            pj = pj + watts * 1e3 * cycles  # at 1 GHz, a cycle of a watt is 1,000 pJ
             found.append(np.stack([pj, cycles, np.full(len(pj), area)], 1))
     return np.concatenate(found)
 
