@@ -17,6 +17,8 @@ from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
+from compiler.styles.program import layer_program
+from compiler.styles.realise import realise
 from explore.measure.energy import counted_activity, counted_energy, static_energy
 from explore.measure.measurement import Measurement, Status
 from explore.measure.writer import last_writer
