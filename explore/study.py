@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
-from explore._json import Json, dump, load
+from explore._json import Json, dump, load, to_json
 from explore._snapshot import pack_state, unpack_state
 from explore._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from explore.candidate import BatchSummary, Candidate, CostModelName
@@ -44,10 +44,8 @@ from explore.search.base import Searcher, State
 from explore.serialize import (
     candidate_from_json,
     candidate_to_json,
-    summary_from_json,
-    summary_to_json,
+    read_json,
     task_from_json,
-    task_to_json,
     workload_from_json,
 )
 from workloads.network import Task, Workload
@@ -133,7 +131,7 @@ class Study:
         for key, value in (("setup", dump(setup)), ("provenance", dump(provenance))):
             rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, row_digest(key, value))))
         for position, task in enumerate(tasks):
-            text = dump(task_to_json(task))
+            text = dump(to_json(task))
             rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
         return cls(StudyFile.create(Path(path), rows))
 
@@ -218,7 +216,7 @@ class Study:
                     f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
                     (*values, row_digest(*values)),
                 )
-            record = summary_to_json(summary)
+            record = to_json(summary)
             batch = (
                 record["batch"],
                 record["evaluations"],
@@ -376,7 +374,7 @@ class Study:
         for *values, details in self._rows(f"SELECT {', '.join(names)} FROM batches ORDER BY batch"):
             what = f"batch {values[0]!r}"
             data = dict(zip(names, [*values, self._trusted(what, partial(load, details))], strict=True))
-            found.append(self._trusted(what, partial(summary_from_json, data)))
+            found.append(self._trusted(what, partial(read_json, "a batch", BatchSummary, data)))
         return found
 
     def state(self) -> State | None:
