@@ -6,12 +6,13 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 
 from common.files import atomic_write, output_folder
+from common.portable import Floats
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from explore.cost.reference import access_counts, latency_terms
@@ -20,7 +21,6 @@ from explore.measure.sample import STRATA
 
 __all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text", "write_report"]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 #: What predicts, and how it is called in tables.
 MODELS = {
     "instruction": "instruction-aware model",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from accel.energy import EnergyTable
 from common.errors import InputError, Location, StorageError, did_you_mean
 from common.files import atomic_write
+from common.portable import Floats
 from common.table import csv_text
 from common.text import one_line
 from compiler.mapping.batch import MappingBatch, ProblemBatch
@@ -23,8 +24,6 @@ from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
 from explore.cost.reference import access_counts, latency_terms, total_energy
 from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
-
-Floats = NDArray[np.float64]
 
 #: predicted.edp and target.edp are in J·cycles.
 _UJ_PER_J = 1e6

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import BacoError, InfeasibleError, InputError, Location
+from common.portable import Floats
 from compiler.layer import Layer
 from compiler.lower.explicit import buffered
 from compiler.mapping.nest import Mapping
@@ -18,7 +18,6 @@ from explore.mapping_rows import ARCH, MappingTable
 
 __all__ = ["predict_instruction"]
 
-Floats = NDArray[np.float64]
 #: What a row does not say of its accelerator.
 _BASE = "gemmini-default"
 _CHUNK = 4096

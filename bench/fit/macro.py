@@ -12,12 +12,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 import compiler.lower
 from common.files import atomic_write
+from common.portable import Floats
 from compiler.lower.arrays import NUMPY
 from compiler.lower.estimate import macro_numbers
 from compiler.lower.macro_cycles import (
@@ -34,7 +35,6 @@ from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _Numbers = TypeVar("_Numbers", Machine, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from common.errors import InputError, Location
 from common.files import MAX_INPUT_BYTES, atomic_write, read_input
+from common.portable import Floats
 
 __all__ = ["Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
 
-Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 _HEADER = "header.json"
 #: A fixed time in archives, so that equal weights are equal bytes.
