@@ -24,7 +24,7 @@ def network_request(
     network: NetworkOptions,
     others: Mapping[str, object] | None = None,
     *,
-    compare: bool = False,
+    compare: bool = True,
 ) -> NetworkRequest:
     """The request.
 
