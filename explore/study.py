@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
 from explore._json import Json, dump, load, to_json
-from explore._snapshot import pack_state, unpack_state
+from explore._snapshot import pack_arrays, unpack_arrays
 from explore._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
@@ -180,7 +180,7 @@ class Study:
             front = front[thin(everything[front], FRONT_LIMIT, always=always)]
         on_front = np.zeros(len(everything), dtype=bool)
         on_front[front] = True
-        blob = pack_state(state)
+        blob = pack_arrays(state)
         inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
         with self._store.transaction("recording a batch") as connection:
             left = [i for i in range(len(old.ids)) if not on_front[i]]
@@ -380,7 +380,7 @@ class Study:
     def state(self) -> State | None:
         """The searcher's snapshot after the last batch; None before the first."""
         rows = self._rows("SELECT arrays FROM snapshot")
-        return self._trusted("the searcher's snapshot", lambda: unpack_state(rows[0][0])) if rows else None
+        return self._trusted("the searcher's snapshot", lambda: unpack_arrays(rows[0][0])) if rows else None
 
     def restore(self, searcher: Searcher) -> None:
         """Put a searcher into the state after the last batch. Raises StorageError for a snapshot that is not its own."""
@@ -388,7 +388,7 @@ class Study:
         assert state is not None
         try:
             searcher.restore(state)
-            same = pack_state(searcher.state()) == pack_state(state)
+            same = pack_arrays(searcher.state()) == pack_arrays(state)
         except Exception as error:  # whatever a searcher trips over in arrays that it did not write
             reason = f"{type(error).__name__} {error}"
             raise STUDY.damaged(self.path, f"the searcher's snapshot cannot be restored: {reason}") from error

@@ -109,7 +109,6 @@ def test_weights_never_bring_code_along(tmp_path: Path) -> None:
     path = tmp_path / "weights.zip"
     np.save(tmp_path / "bad.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", "{}")
         archive.write(tmp_path / "bad.npy", "bad.npy")
     with pytest.raises(InputError, match="no weights"):
         load_arrays(path)

@@ -17,7 +17,7 @@ import pytest
 
 import explore.validate.run as running
 from common.errors import BacoError, StorageError
-from explore._snapshot import unpack_state
+from explore._snapshot import unpack_arrays
 from explore.engine import run_exploration
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
@@ -163,7 +163,7 @@ def test_what_is_forged_is_named(
 
 def test_an_archive_that_inflates_without_end() -> None:
     with pytest.raises(ValueError, match="far too large"):
-        unpack_state(forgery.bomb(600))
+        unpack_arrays(forgery.bomb(600))
 
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
