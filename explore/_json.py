@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar
 
@@ -37,6 +38,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 #: Real records are at most eight levels deep.
 _MAX_DEPTH = 32
+_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 #: What is counted in 64 bits stays below; SQLite holds no more.
 _MAX_WHOLE = 2**63
 
@@ -96,7 +98,14 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[_T], data: object) -> _T:
     """Inverse of `to_json`: nothing is converted but lists to tuples. Raises ValueError; see `reader`."""
     of: Any = kind
-    found: _T = _adapter(of).validate_json(dump(data), strict=True)
+    text = dump(data)
+    found: _T
+    if _SURROGATE.search(
+        text
+    ):  # a name of a file that is no UTF-8, which pydantic's parser refuses: less strict
+        found = _adapter(of).validate_python(data)
+    else:
+        found = _adapter(of).validate_json(text, strict=True)
     return found
 
 
