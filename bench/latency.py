@@ -6,21 +6,22 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 
 from common.files import atomic_write, output_folder
+from common.portable import Floats
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from explore.cost.reference import access_counts, latency_terms
+from explore.evaluate import spearman
 from explore.measure.dataset import Dataset, read_dataset
 from explore.measure.sample import STRATA
 
 __all__ = ["MODELS", "Accuracy", "accuracy", "bench_latency", "report_text", "write_report"]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 #: What predicts, and how it is called in tables.
 MODELS = {
     "instruction": "instruction-aware model",
@@ -57,23 +58,12 @@ def accuracy(predicted: Floats, measured: Floats) -> Accuracy:
     errors = ratio - 1
     return Accuracy(
         rows=len(measured),
-        spearman=_spearman(predicted, measured) if len(measured) > 2 else None,
+        spearman=spearman(predicted, measured) if len(measured) > 2 else None,
         mean_absolute_error=float(np.abs(errors).mean()),
         bias=float(errors.mean()),
         median_absolute_error=float(np.median(np.abs(errors))),
         calibrated_error=float(np.abs(ratio / np.median(ratio) - 1).mean()),
     )
-
-
-def _spearman(a: Floats, b: Floats) -> float:
-    """Correlation of the ranks, ties at their mean rank."""
-    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
-
-
-def _ranks(values: Floats) -> Floats:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
 
 
 def predictions(data: Dataset) -> dict[str, Floats]:

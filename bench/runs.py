@@ -15,9 +15,9 @@ from bench.code_hash import code_hash
 from common.errors import InputError, Location
 from common.files import atomic_write, read_input_text
 from common.provenance import stable_hash
+from explore._json import to_json
 from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
-from explore.serialize import task_to_json
 from explore.space import load_space
 from workloads.inputs.load import load_network
 
@@ -88,7 +88,7 @@ def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
     content = {
         "code": code_hash(__name__),
         "key": vars(key),
-        "tasks": [task_to_json(task) for task in setup.tasks],
+        "tasks": [to_json(task) for task in setup.tasks],
         "space": setup.space.space_hash,
     }
     names = [Path(key.network).name, Path(key.space).name, key.searcher, str(key.seed)]

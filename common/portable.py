@@ -20,9 +20,24 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["dot", "exp", "exp2", "inverse", "log", "log2", "matmul", "power", "total"]
+__all__ = [
+    "Bools",
+    "Floats",
+    "Ints",
+    "dot",
+    "exp",
+    "exp2",
+    "inverse",
+    "log",
+    "log2",
+    "matmul",
+    "power",
+    "total",
+]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 #: Elements that are worked on at once, so that what lies between is in the processor's cache.
 _BLOCK = 16_384

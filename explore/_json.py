@@ -1,26 +1,46 @@
-"""JSON that may come from anybody: only finite numbers, bounded depth, and values of the kind that is expected."""
+"""Plain JSON of what is kept in files, and back: equal objects, floats bit for bit.
+
+JSON may come from anybody: only finite numbers, bounded depth, and values of exactly the kinds that dataclasses declare.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from common.errors import InputError
 
-__all__ = ["Json", "dump", "flag", "listed", "load", "number", "reader", "text", "whole"]
+__all__ = [
+    "Amount",
+    "Count",
+    "Json",
+    "dump",
+    "from_json",
+    "listed",
+    "load",
+    "number",
+    "reader",
+    "text",
+    "to_json",
+]
 
 Json = dict[str, Any]
+#: Fields that hold a whole number, or a finite one, of at least 0.
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 #: Real records are at most eight levels deep.
 _MAX_DEPTH = 32
-#: Whole numbers beyond this are exact neither in floating point nor in SQLite.
-_MAX_WHOLE = 2**53
+_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
+#: What is counted in 64 bits stays below; SQLite holds no more.
+_MAX_WHOLE = 2**63
 
 
 def dump(data: object) -> str:
@@ -33,7 +53,7 @@ def load(data: str) -> Json:
     if not isinstance(data, str):
         raise ValueError("it is no text")
     try:
-        found = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+        found = json.loads(data, parse_constant=_refuse, parse_float=_finite, parse_int=_bounded)
     except RecursionError:
         raise ValueError("its lists are nested too deeply") from None
     level = [found]
@@ -61,22 +81,44 @@ def _finite(digits: str) -> float:
     return value
 
 
+def _bounded(digits: str) -> int:
+    if len(digits) > 20 or abs(int(digits)) >= _MAX_WHOLE:
+        raise ValueError(f"{digits[:40]} is beyond the range of whole numbers")
+    return int(digits)
+
+
+def to_json(value: Any) -> Any:
+    """Plain values of a dataclass or model: numpy's scalars become Python's, tuples lists."""
+    kind: Any = type(value)
+    return _adapter(kind).dump_python(
+        value, mode="json", warnings=False, fallback=lambda scalar: scalar.item()
+    )
+
+
+def from_json(kind: type[_T], data: object) -> _T:
+    """Inverse of `to_json`: nothing is converted but lists to tuples. Raises ValueError; see `reader`."""
+    of: Any = kind
+    text = dump(data)
+    found: _T
+    if _SURROGATE.search(
+        text
+    ):  # a name of a file that is no UTF-8, which pydantic's parser refuses: less strict
+        found = _adapter(of).validate_python(data)
+    else:
+        found = _adapter(of).validate_json(text, strict=True)
+    return found
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def _shown(value: object) -> str:
     """A value in messages: numbers and short texts as they are."""
     names: dict[type, str] = {dict: "an object", list: "a list", type(None): "null"}
-    if type(value) in names:
-        return names[type(value)]
-    shown = f"{value:g}" if isinstance(value, int) and abs(value) > _MAX_WHOLE else repr(value)
+    shown = names.get(type(value)) or repr(value)
     return shown if len(shown) <= 40 else "a long text"
-
-
-def whole(value: object, least: int = -_MAX_WHOLE) -> int:
-    """A whole number of at least `least` and at most 2^53. Raises ValueError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{_shown(value)} is not a whole number")
-    if not least <= value <= _MAX_WHOLE:
-        raise ValueError(f"{_shown(value)} is not from {least} to 2^53")
-    return value
 
 
 def number(value: object, least: float = -math.inf) -> float:
@@ -93,13 +135,6 @@ def text(value: object) -> str:
     """A text. Raises ValueError for anything else."""
     if not isinstance(value, str):
         raise ValueError(f"{_shown(value)} is not a text")
-    return value
-
-
-def flag(value: object) -> bool:
-    """True or false. Raises ValueError for anything else."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{_shown(value)} is neither true nor false")
     return value
 
 
@@ -123,6 +158,8 @@ def reader(what: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
             except ValidationError as error:
                 first = error.errors()[0]
                 at = ".".join(str(part) for part in first["loc"])
+                if first["type"] == "missing":
+                    raise InputError(f"the record of {what} has no '{at}'") from error
                 raise InputError(f"the record of {what} is malformed: {at}: {first['msg']}") from error
             except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
                 raise InputError(f"the record of {what} is malformed: {error}") from error

@@ -7,6 +7,7 @@ from typing import Literal
 
 from accel.config import Accelerator
 from compiler.mapping.nest import Mapping
+from explore._json import Amount, Count
 from workloads.network import Task
 
 Source = Literal["predicted", "measured"]
@@ -26,9 +27,9 @@ class Cost:
         source: where the numbers come from.
     """
 
-    latency_cycles: float
-    energy_pj: float
-    area_mm2: float
+    latency_cycles: Amount
+    energy_pj: Amount
+    area_mm2: Amount
     source: Source = "predicted"
 
     @property
@@ -127,9 +128,9 @@ class BatchSummary:
         details: searcher-specific numbers.
     """
 
-    batch: int
-    evaluations: int
-    seconds: float
+    batch: Count
+    evaluations: Count
+    seconds: Amount
     best_objective: float | None
     phase: str
     details: dict[str, float] = field(default_factory=dict)

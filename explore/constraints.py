@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from accel.config import Accelerator
 from common.errors import InputError, Location, did_you_mean
 from explore.candidate import Cost
+from workloads.network import Task
+
+if TYPE_CHECKING:
+    from explore.rest import RestOfPrograms
 
 Bound = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -108,3 +114,28 @@ class Constraints(BaseModel):
 def power_mw(cost: Cost, clock_mhz: float) -> float:
     """Average power: pJ per cycle × MHz is µW."""
     return cost.energy_pj / cost.latency_cycles * clock_mhz * 1e-3 if cost.latency_cycles > 0 else 0.0
+
+
+def network_costs(
+    tasks: Sequence[Task],
+    runs: Iterable[tuple[float, float]],
+    accelerator: Accelerator,
+    rest: RestOfPrograms | None,
+) -> dict[str, Cost]:
+    """Cost of one run of each network of a design, by name.
+
+    Args:
+        runs: cycles and energy (pJ) of one run of each task.
+        rest: what programs do beside the tasks; None where only the tasks count.
+    """
+    parts: dict[str, list[tuple[float, float]]] = {}
+    for task, (cycles, energy) in zip(tasks, runs, strict=True):
+        times = task.count / task.weight
+        parts.setdefault(task.network, []).append((times * cycles, times * energy))
+    found = {}
+    for name, own in parts.items():
+        if rest is not None:
+            own.append(rest.total(name, accelerator))
+        cycles, energy = (math.fsum(column) for column in zip(*own, strict=True))
+        found[name] = Cost(cycles, energy, accelerator.area_mm2)
+    return found

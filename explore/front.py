@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
-
-Floats = NDArray[np.float64]
+from common.portable import Floats
 
 
 def nondominated(points: Floats) -> NDArray[np.int64]:

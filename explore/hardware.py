@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from common.portable import Bools, Ints
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
+from common.portable import Floats
 
-Floats = NDArray[np.float64]
 ALPHA = 0.2
 BETA = 2.0
 _STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency", "rest")

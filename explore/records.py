@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from common.provenance import Provenance
-from explore._json import load, reader
+from explore._json import from_json, load, reader
 from explore.candidate import CostModelName
 
 __all__ = [
@@ -57,29 +57,24 @@ class SessionRecord(ProvenanceRecord):
     time_limit: Annotated[float, Field(gt=0)] | None
 
 
-_SETUP = TypeAdapter(SetupRecord)
-_PROVENANCE = TypeAdapter(ProvenanceRecord)
-_SESSION = TypeAdapter(SessionRecord)
-
-
 def provenance_record(provenance: Provenance) -> ProvenanceRecord:
     """As it is kept."""
-    return _PROVENANCE.validate_python(provenance.to_dict(), strict=True)
+    return from_json(ProvenanceRecord, provenance.to_dict())
 
 
 @reader("the set-up")
 def setup_from_json(record: str) -> SetupRecord:
     """Raises InputError for malformed text."""
-    return _SETUP.validate_python(load(record), strict=True)
+    return from_json(SetupRecord, load(record))
 
 
 @reader("the provenance")
 def provenance_from_json(record: str) -> ProvenanceRecord:
     """Raises InputError for malformed text."""
-    return _PROVENANCE.validate_python(load(record), strict=True)
+    return from_json(ProvenanceRecord, load(record))
 
 
 @reader("a session")
 def session_from_json(record: str) -> SessionRecord:
     """Raises InputError for malformed text."""
-    return _SESSION.validate_python(load(record), strict=True)
+    return from_json(SessionRecord, load(record))

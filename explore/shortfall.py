@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.errors import InfeasibleError, Location
+from common.portable import Bools
 from explore.constraints import UNITS
 from explore.space import DesignSpace
 
 __all__ = ["Shortfall", "check_feasible", "shortfall"]
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError, Location, did_you_mean
+from common.portable import Bools, Ints
 from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import Constraints
-from explore.hardware import Bools, HardwarePoints, Ints, legal_bank, member
+from explore.hardware import HardwarePoints, legal_bank, member
 from explore.space_file import MAX_KIB, SEARCHED, Flow, Rules, SearchRange, SpaceFile, WeightedNetwork
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"

@@ -1,10 +1,15 @@
-"""Commands whose arguments are checked before they run, beyond what the parser knows of them."""
+"""Commands whose arguments are checked before they run, beyond what the parser knows of them.
+
+Options that several commands share, or that say one thing together, are the fields of a dataclass; a command's parameter of
+that type stands for them all.
+"""
 
 from __future__ import annotations
 
-import functools
+import inspect
 import math
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -38,16 +43,36 @@ class CommandGroup(typer.Typer):
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)  # typer reads the signature of what is wrapped
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {}
+    options: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            own = get_type_hints(hints[name], include_extras=True)
+            more = [(one.name, one.default, own[one.name]) for one in fields(hints[name])]
+        else:
+            more = [(name, parameter.default, hints[name])]
+        for key, default, hint in more:
+            options[key] = inspect.Parameter(key, parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
     def call(**arguments: Any) -> Any:
         for name, value in arguments.items():
             problem = _problem(value)
             if problem:
                 from common.errors import InputError, Location
 
-                raise InputError(problem, location=Location(_shown_name(function, name)))
-        return function(**arguments)
+                raise InputError(problem, location=Location(_shown_name(options[name])))
+        made = {
+            name: group(**{one.name: arguments.pop(one.name) for one in fields(group)})
+            for name, group in groups.items()
+        }
+        return function(**arguments, **made)
 
+    # typer reads these
+    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
+    call.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
+    call.__annotations__ = {name: one.annotation for name, one in options.items()}
     return call
 
 
@@ -70,9 +95,11 @@ def _text_problem(text: str) -> str | None:
     return None if text else "the text must not be empty"
 
 
-def _shown_name(function: Callable[..., Any], name: str) -> str:
+def _shown_name(option: inspect.Parameter) -> str:
     """What a parameter is called on the command line."""
-    (about,) = get_type_hints(function, include_extras=True)[name].__metadata__
+    (about,) = option.annotation.__metadata__
     # typer takes the first for a default until it meets the signature
     declared = (about.default, *(about.param_decls or ()))
-    return next((one for one in declared if isinstance(one, str) and one.startswith("--")), name.upper())
+    return next(
+        (one for one in declared if isinstance(one, str) and one.startswith("--")), option.name.upper()
+    )

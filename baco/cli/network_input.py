@@ -8,82 +8,101 @@ from pathlib import Path
 from typing import Any
 
 from baco.api.network_unit import NetworkRequest
-from baco.cli.compile_options import DEFAULT_ACCELERATOR
-from baco.cli.layer_input import LayerOptions
+from baco.api.sources import accelerator as load_accelerator
+from baco.commands.compile_options import DEFAULT_ACCELERATOR, NetworkOptions, ProgramOptions
+from baco.commands.layer_input import LayerOptions
+from baco.commands.lowering import observer
 from common.errors import InputError, Location
+from compiler.network.plan import Plan
 
 __all__ = ["network_request", "only_networks"]
 
 
 def network_request(
-    spec: str,
-    accelerator: str,
-    mappings: str,
+    program: ProgramOptions,
     layer: LayerOptions,
-    others: Mapping[str, object],
-    arguments: Sequence[str],
-    **options: Any,
+    network: NetworkOptions,
+    others: Mapping[str, object] | None = None,
+    *,
+    compare: bool = True,
 ) -> NetworkRequest:
-    """The request, for `NetworkRequest`'s fields by name.
+    """The request.
 
     Args:
-        accelerator, mappings: of `NetworkRequest.on`.
-        layer: options that describe a layer: none of them goes with a network but --baseline.
+        layer: none of its options goes with a network but --baseline.
         others: options that do not, either, by how they are written.
-        arguments: of --arg: NAME=FILE.npy, inputs in real numbers.
+        compare: the program compares its results itself.
 
     Raises InputError where one of them is given.
     """
+    spec = str(network.network)
     if replace(layer, baseline=False) != LayerOptions():
         raise InputError("--network and options that describe a layer exclude each other")
-    for name, value in others.items():
+    code = {
+        "FILE": program.source,
+        "--from": program.level,
+        "--entry": program.entry,
+        "--grid": program.grid,
+    }
+    for name, value in (code | dict(others or {})).items():
         if value:
             raise InputError(f"--network and {name} exclude each other")
+    inputs = _given(program.arguments or ())
+    common: dict[str, Any] = {
+        "target": program.target,
+        "check_layers": network.check_layers,
+        "compare": compare,
+        "observe": observer(program.dump_after),
+    }
     if spec.endswith(".json"):
-        return _of_plan(spec, accelerator, mappings, layer, _given(arguments), options)
+        return NetworkRequest.of_plan(_plan(spec, program, layer, network), inputs=inputs, **common)
     return NetworkRequest.on(
-        accelerator, mappings, spec, baseline=layer.baseline, inputs=_given(arguments), **options
+        program.accelerator,
+        network.mappings,
+        spec,
+        baseline=layer.baseline,
+        inputs=inputs,
+        layers=network.layers,
+        scales=network.scales,
+        seed=program.seed,
+        **common,
     )
 
 
-def _of_plan(
-    spec: str,
-    accelerator: str,
-    mappings: str,
-    layer: LayerOptions,
-    inputs: Mapping[str, Path],
-    options: Mapping[str, Any],
-) -> NetworkRequest:
-    from baco.api.sources import accelerator as load_accelerator
-    from compiler.network.plan import Plan
-
+def _plan(spec: str, program: ProgramOptions, layer: LayerOptions, network: NetworkOptions) -> Plan:
+    """The plan in a file. Raises InputError for options that it decides."""
     plan = Plan.read(spec)
     decided = {
-        "--mappings": mappings != "study",
+        "--mappings": network.mappings != "study",
         "--baseline": layer.baseline,
-        "--layers": options.get("layers") is not None,
-        "--scales": options.get("scales", "float") != "float",
-        "--seed": options.get("seed", 0) != plan.seed and options.get("seed", 0) != 0,
+        "--layers": network.layers is not None,
+        "--scales": network.scales != "float",
+        "--seed": program.seed not in (0, plan.seed),
     }
     for name, given in decided.items():
         if given:
             raise InputError(
                 f"a plan says it all: {name} and a plan exclude each other", location=Location(spec)
             )
-    if accelerator != DEFAULT_ACCELERATOR:
-        theirs = load_accelerator(accelerator).config_hash
+    if program.accelerator != DEFAULT_ACCELERATOR:
+        theirs = load_accelerator(program.accelerator).config_hash
         if theirs != plan.accelerator.config_hash:
             raise InputError(
                 f"the plan is for the accelerator {plan.accelerator.config_hash}, not for {theirs}",
                 location=Location(spec),
                 hint="leave --accelerator out",
             )
-    rest = {name: value for name, value in options.items() if name not in ("layers", "scales", "seed")}
-    return NetworkRequest.of_plan(plan, inputs=inputs, **rest)
+    return plan
 
 
-def only_networks(options: Mapping[str, object]) -> None:
-    """Raises InputError for an option, by how it is written, that means nothing without --network."""
+def only_networks(network: NetworkOptions, more: Mapping[str, object] | None = None) -> None:
+    """Raises InputError for an option that means nothing without --network; `more`: by how they are written."""
+    options = {
+        "--mappings": network.mappings != "study",
+        "--layers": network.layers,
+        "--check-layers": network.check_layers,
+        **(more or {}),
+    }
     for name, value in options.items():
         if value is not None and value is not False:
             raise InputError(f"{name} goes with --network")

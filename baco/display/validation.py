@@ -189,7 +189,7 @@ def print_validation(study: Path) -> None:
     if error:
         console.print(
             f"predicted against measured cycles of {error.count} {error.what}: mean absolute error "
-            f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst:.2f}"
+            f"{error.mean_absolute:.1%}, bias {error.bias:+.1%}, worst {error.worst_ratio:.2f}"
         )
     for comparison in comparisons(designs, objective):
         console.print(Text(one_line(comparison.text)))

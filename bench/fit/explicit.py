@@ -14,12 +14,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from common.files import atomic_write
+from common.portable import Floats
 from compiler import latency
 from compiler.latency.batch import HardwareBatch, LayerBatch
 from compiler.latency.commands import Commands, count_commands
@@ -31,7 +31,6 @@ from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["ExplicitRows", "fit", "main", "sample_of"]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")
 #: Pull of the host's constants to their instruction counts, and rounds in which outliers lose weight.

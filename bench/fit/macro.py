@@ -12,16 +12,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 import compiler.styles.macros
 from common.files import atomic_write
-from compiler.analysis.arrays import NUMPY
-from compiler.analysis.traffic import MacroMachine
-from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
-from compiler.styles.macros.cycles import (
+from common.portable import Floats
+from compiler.lower.arrays import NUMPY
+from compiler.lower.estimate import macro_numbers
+from compiler.lower.macro_cycles import (
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -34,8 +34,7 @@ from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-_Numbers = TypeVar("_Numbers", MacroMachine, ProductLayer, ProductTile, ConvLayer, ConvTile)
+_Numbers = TypeVar("_Numbers", Machine, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")
 #: What the fit starts from, and its pull towards it: most constants have little to do with most rows.

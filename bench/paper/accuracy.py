@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.portable import Floats
 from explore.cost.layers import layer_costs
 from explore.cost.learned.scores import scores
 from explore.cost.predicted import by_instructions
 from explore.measure.dataset import Dataset
 
-Floats = NDArray[np.float64]
 Note = Callable[[str], None]
 ALL = "all"
 

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench.paper.networks import AblationRow, NetworkRow
 from bench.paper.operators import OperatorRow
 from common.figure import drawing, figure_bytes, figure_text, new_figure
+from common.portable import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 
 def _png(chart: Figure) -> bytes:

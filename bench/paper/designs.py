@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from bench.paper.cache import Json, RecordCache
 from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
-from compiler.choice.choose import choose
-from compiler.layers.layer import Layer
+from compiler.layer import Layer
+from compiler.schedules.choose import choose
+from explore._json import to_json
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model
@@ -212,7 +213,7 @@ def cached_design(
         "seed": seed,
     }
     return Design.from_json(
-        cache.get(subject, __name__, lambda: make_design(network, what, model, samples, seed).to_json())
+        cache.get(subject, __name__, lambda: to_json(make_design(network, what, model, samples, seed)))
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from accel.energy import EnergyTable
 from common.errors import InputError, Location, StorageError, did_you_mean
 from common.files import atomic_write
+from common.portable import Floats
 from common.table import csv_text
 from common.text import one_line
 from compiler.mapping.batch import MappingBatch, ProblemBatch
@@ -23,8 +24,6 @@ from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
 from explore.cost.reference import access_counts, latency_terms, total_energy
 from explore.mapping_rows import TARGETS, MappingTable, read_mapping_table
-
-Floats = NDArray[np.float64]
 
 #: predicted.edp and target.edp are in J·cycles.
 _UJ_PER_J = 1e6
@@ -253,13 +252,11 @@ def _error(table: MappingTable, predicted: Floats, target: Floats) -> Error:
 
 def spearman(one: Floats, other: Floats) -> float | None:
     """Rank correlation of two samples, ties sharing their mean rank; None when either is constant."""
-    ranks = []
-    for values in (one, other):
-        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        if len(counts) < 2:
-            return None
-        ranks.append((np.cumsum(counts) - (counts - 1) / 2)[inverse])
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return None
+    from scipy.stats import spearmanr  # takes long to load
+
+    return float(spearmanr(one, other).statistic)
 
 
 def _networks(table: MappingTable, predicted: dict[str, Floats]) -> dict[str, NetworkTotal]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import BacoError, InfeasibleError, InputError, Location
-from compiler.layers.layer import Layer
+from common.portable import Floats
+from compiler.layer import Layer
+from compiler.lower.explicit import buffered
 from compiler.mapping.nest import Mapping
 from compiler.styles.explicit.code import buffered
 from explore.cost.predicted import instruction_costs
@@ -18,7 +19,6 @@ from explore.mapping_rows import ARCH, MappingTable
 
 __all__ = ["predict_instruction"]
 
-Floats = NDArray[np.float64]
 #: What a row does not say of its accelerator.
 _BASE = "gemmini-default"
 _CHUNK = 4096

@@ -10,7 +10,7 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from accel.config import Accelerator
 from common.errors import InputError, Location
 from common.files import atomic_write
 from common.numbers import real_number, whole_number
+from common.portable import Floats
 from common.table import csv_text, read_rows, read_table_text
 from common.yaml import load_yaml, parse_model
 from compiler.layers.layer import Layer
@@ -47,7 +48,6 @@ __all__ = [
     "write_dataset",
 ]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 ACCELERATORS_FILE = "accelerators.yaml"
 #: Columns that are counters of the measurement, and the counters' names.
 _COUNTERS = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError
 from common.scratch import scratch_folder
 from compiler.codegen.program import Program
 from compiler.layers.layer import Layer
@@ -17,13 +15,11 @@ from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
-from compiler.styles.program import layer_program
-from compiler.styles.realise import realise
-from explore.measure.energy import counted_activity, counted_energy, static_energy
-from explore.measure.measurement import Measurement, Status
+from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
+from explore.measure.measurement import Measurement
 from explore.measure.writer import last_writer
-from sim.engines.program import run_program
-from sim.job import Limits, MainMemory, Recording, Simulation, SimulationError
+from sim.job import Limits, Memory, Recording
+from sim.program import run_program
 from sim.trace import read_log
 
 __all__ = ["first_difference", "measure_layer", "schedule_for"]
@@ -44,7 +40,6 @@ def measure_layer(
     seed: int = 0,
     memory: MainMemory | None = None,
     limits: Limits | None = None,
-    report: Callable[[str], None] | None = None,
 ) -> Measurement:
     """Compile a layer, run it on the RTL with random tensors, compare all elements with numpy's integers, and count.
 
@@ -53,36 +48,29 @@ def measure_layer(
         seed: of the tensors. Their values do not change cycles.
         memory: timing of main memory; by default the simulator's, with the accelerator's bandwidth.
         limits: of the simulation; one that is passed makes the measurement `failed`.
-        report: gets the progress of builds.
 
     What fails or is infeasible is a result, too. Raises InputError for a mapping that does not cover the layer, and
     BuildError or StorageError where simulators cannot be built at all.
     """
-    start = time.perf_counter()
-    facts: dict[str, str] = {"config_hash": accelerator.config_hash}
 
-    def unmeasured(status: Status, reason: str) -> Measurement:
-        return Measurement(status, reason, seconds=time.perf_counter() - start, **facts)  # type: ignore[arg-type]
-
-    tensors = draw_tensors(layer, seed)
-    try:
+    def work() -> Measurement:
+        tensors = draw_tensors(layer, seed)
         schedule = schedule_for(layer, mapping_or_schedule, accelerator)
-        facts |= {"style": style_of(schedule), "schedule": schedule_text(schedule)}
+        facts.update(style=style_of(schedule), schedule=schedule_text(schedule))
         program = layer_program(layer, schedule, accelerator, tensors)
-        outputs, result = run_program(
-            program, engine="rtl", memory=memory, limits=limits or Limits(), report=report
+        outputs, result = run_program(program, engine="rtl", memory=memory, limits=limits or Limits())
+        check_exit(result)
+        got, expected = outputs["output"].ravel(), layer_result(layer, tensors)
+        if wrong := first_difference(layer, got, expected):
+            address = program.symbols["output"] + int(np.flatnonzero(got != expected)[0]) * got.itemsize
+            raise WrongResultError(f"{wrong}; {_written_by(program, address, memory, limits)}")
+        first, last = (
+            result.counters[f"accelerator_{name}_cycle"] for name in ("first_command", "last_work")
         )
-    except InfeasibleError as error:
-        return unmeasured("infeasible", error.message)
-    except SimulationError as error:
-        return unmeasured("failed", f"{error.kind}: {error.message}")
-    if result.exit_code:
-        return unmeasured("failed", f"the program ended with exit code {result.exit_code}")
-    got, expected = outputs["output"].ravel(), layer_result(layer, tensors)
-    if wrong := first_difference(layer, got, expected):
-        address = program.symbols["output"] + int(np.flatnonzero(got != expected)[0]) * got.itemsize
-        return unmeasured("failed", f"{wrong}; {_written_by(program, address, memory, limits)}")
-    return _measured(result, accelerator, time.perf_counter() - start, facts)
+        return counted(result, accelerator, last + 1 - first)
+
+    facts: dict[str, str] = {}
+    return replace(attempt(accelerator, work), **facts)  # type: ignore[arg-type]
 
 
 def _written_by(program: Program, address: int, memory: MainMemory | None, limits: Limits | None) -> str:
@@ -121,28 +109,3 @@ def _place(layer: Layer, at: int) -> str:
             row, column = divmod(rest, columns)
             return f" (group {group}, n {image}, q {row}, p {column}, k {channel})"
     return ""
-
-
-def _measured(
-    result: Simulation, accelerator: Accelerator, seconds: float, facts: dict[str, str]
-) -> Measurement:
-    assert result.cycles is not None
-    assert result.dram_read_bytes is not None
-    assert result.dram_write_bytes is not None
-    counters = dict(result.counters) | {"host_instructions": result.instructions or 0}
-    counters |= {f"command_{name}": count for name, count in result.commands.items()}
-    counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
-    activity = counted_activity(result)
-    cycles = counters["accelerator_last_work_cycle"] + 1 - counters["accelerator_first_command_cycle"]
-    terms = counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
-    return Measurement(
-        status="measured",
-        cycles=cycles,
-        program_cycles=result.cycles,
-        counters=counters,
-        activity=activity,
-        energy_pj=sum(terms.values()),
-        energy_terms_pj=terms,
-        seconds=seconds,
-        **facts,  # type: ignore[arg-type]
-    )

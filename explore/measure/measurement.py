@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
-from common.errors import InputError
+from explore._json import Amount, Count, from_json, reader, to_json
 
 __all__ = ["Measurement", "OperatorMeasurement", "Status"]
 
 Status = Literal["measured", "failed", "infeasible"]
-_Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
-_Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,8 @@ class OperatorMeasurement:
     operator: str
     what: str
     on: Literal["accelerator", "host", "both"]
-    cycles: _Count
-    predicted_cycles: _Amount
+    cycles: Count
+    predicted_cycles: Amount
 
 
 @dataclass(frozen=True)
@@ -65,16 +62,16 @@ class Measurement:
 
     status: Status
     reason: str = ""
-    cycles: _Count = 0
-    program_cycles: _Count = 0
-    counters: dict[str, _Count] = field(default_factory=dict)
-    activity: dict[str, _Count] = field(default_factory=dict)
-    energy_pj: _Amount = 0.0
-    energy_terms_pj: dict[str, _Amount] = field(default_factory=dict)
+    cycles: Count = 0
+    program_cycles: Count = 0
+    counters: dict[str, Count] = field(default_factory=dict)
+    activity: dict[str, Count] = field(default_factory=dict)
+    energy_pj: Amount = 0.0
+    energy_terms_pj: dict[str, Amount] = field(default_factory=dict)
     style: str = ""
     schedule: str = ""
     config_hash: str = ""
-    seconds: _Amount = 0.0
+    seconds: Amount = 0.0
     operators: tuple[OperatorMeasurement, ...] = ()
 
     @property
@@ -89,22 +86,14 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` is the way back."""
-        return asdict(self)
+        plain: dict[str, Any] = to_json(self)
+        return plain
 
     @classmethod
+    @reader("a measurement")
     def from_dict(cls, data: dict[str, Any]) -> Measurement:
         """Inverse of `to_dict`. Raises InputError for anything else."""
-        try:
-            found = _measurement_type().validate_python(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            at = ".".join(map(str, first["loc"]))
-            raise InputError(f"this is no measurement: {at}: {first['msg'].lower()}") from error
+        found = from_json(cls, data)
         if found.status == "measured" and not (found.cycles and found.energy_pj):
-            raise InputError("this is no measurement: it took neither cycles nor energy")
+            raise ValueError("it took neither cycles nor energy")
         return found
-
-
-@cache
-def _measurement_type() -> TypeAdapter[Measurement]:
-    return TypeAdapter(Measurement)

@@ -27,7 +27,7 @@ from compiler.schedules.schedule import Schedule
 from explore.measure.layer import measure_layer
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore, measurement_key
-from sim.job import Limits, MainMemory
+from sim.job import Limits
 
 __all__ = ["Measurable", "MeasurementJob", "Progress", "measure_many"]
 
@@ -46,28 +46,17 @@ class MeasurementJob:
     layer: Layer
     schedule: Schedule
     accelerator: Accelerator
-    seed: int = 0
-    memory: MainMemory | None = None
     limits: Limits = field(default_factory=Limits)
     name: str = ""
 
     @property
     def key(self) -> str:
         """Of the store."""
-        return measurement_key(
-            self.layer, self.schedule, self.accelerator, seed=self.seed, memory=self.memory
-        )
+        return measurement_key(self.layer, self.schedule, self.accelerator)
 
     def measure(self) -> Measurement:
         """See `measure_layer`."""
-        return measure_layer(
-            self.layer,
-            self.schedule,
-            self.accelerator,
-            seed=self.seed,
-            memory=self.memory,
-            limits=self.limits,
-        )
+        return measure_layer(self.layer, self.schedule, self.accelerator, limits=self.limits)
 
 
 class Measurable(Protocol):

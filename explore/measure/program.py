@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError
 from common.provenance import stable_hash
 from compiler.network.calibrate import random_inputs
 from compiler.network.graph import QuantisedNetwork
@@ -19,12 +17,12 @@ from compiler.network.prediction import host_energy_pj, predict_steps
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
-from explore.measure.energy import counted_activity, counted_energy, static_energy
-from explore.measure.measurement import Measurement, OperatorMeasurement, Status
+from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
+from explore.measure.measurement import Measurement, OperatorMeasurement
 from explore.measure.store import source_hash
-from sim.job import Limits, SimulationError
-from sim.network.run import NetworkRun, run_network
-from workloads.inputs.load import load_network
+from sim.job import Limits
+from sim.network.run import run_network
+from workloads.load import load_network
 from workloads.network import Network
 
 __all__ = ["ProgramJob", "compile_plan", "other_inputs"]
@@ -77,50 +75,23 @@ class ProgramJob:
         What fails or is infeasible is a result, too. Raises InputError for a network that is not there, and BuildError or
         StorageError where simulators cannot be built at all.
         """
-        start = time.perf_counter()
+        return attempt(self.accelerator, self._measured)
 
-        def unmeasured(status: Status, reason: str) -> Measurement:
-            return Measurement(
-                status,
-                reason,
-                config_hash=self.accelerator.config_hash,
-                seconds=time.perf_counter() - start,
-            )
-
-        try:
-            built, values = compile_plan(self.plan)
-            predicted = [one.cycles for one in predict_steps(built.lowered, self.accelerator)]
-            run = run_network(built, values, "rtl", predicted=predicted, limits=self.limits)
-        except InfeasibleError as error:
-            return unmeasured("infeasible", error.message)
-        except SimulationError as error:
-            return unmeasured("failed", f"{error.kind}: {error.message}")
-        if run.result.exit_code:
-            return unmeasured("failed", f"the program ended with exit code {run.result.exit_code}")
-        if run.wrong:
-            return unmeasured("failed", "; ".join(map(str, run.wrong[:3])))
-        return self._measured(run, time.perf_counter() - start)
-
-    def _measured(self, run: NetworkRun, seconds: float) -> Measurement:
+    def _measured(self) -> Measurement:
+        built, values = compile_plan(self.plan)
+        predicted = [one.cycles for one in predict_steps(built.lowered, self.accelerator)]
+        run = run_network(built, values, "rtl", predicted=predicted, limits=self.limits)
         result = run.result
+        check_exit(result)
+        if run.wrong:
+            raise WrongResultError("; ".join(map(str, run.wrong[:3])))
         assert result.cycles is not None
-        counters = dict(result.counters) | {"host_instructions": result.instructions or 0}
-        activity = counted_activity(result)
-        host = host_energy_pj(
-            counters["host_instructions"], counters.get("host_data_misses", 0), self.accelerator
-        )
-        terms = counted_energy(activity, self.accelerator) | static_energy(result.cycles, self.accelerator)
-        terms |= {"host": host}
-        return Measurement(
-            status="measured",
-            cycles=result.cycles,
-            program_cycles=result.cycles,
-            counters=counters,
-            activity=activity,
-            energy_pj=sum(terms.values()),
-            energy_terms_pj=terms,
-            config_hash=self.accelerator.config_hash,
-            seconds=seconds,
+        misses = result.counters.get("host_data_misses", 0)
+        return counted(
+            result,
+            self.accelerator,
+            result.cycles,
+            host_energy_pj(result.instructions or 0, misses, self.accelerator),
             operators=tuple(
                 OperatorMeasurement(one.operator, one.what, one.on, one.cycles, one.predicted or 0.0)  # type: ignore[arg-type]
                 for one in run.operators

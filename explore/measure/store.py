@@ -5,13 +5,12 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from accel.config import Accelerator
 from common.errors import BacoError
@@ -58,34 +57,17 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class _Subject:
-    config: str
-    layer: str
-    schedule: str
-    memory: dict[str, Any]
-    seed: int
-    sources: str
-
-
-def measurement_key(
-    layer: Layer,
-    schedule: Schedule,
-    accelerator: Accelerator,
-    *,
-    seed: int = 0,
-    memory: MainMemory | None = None,
-) -> str:
+def measurement_key(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> str:
     """Equal for measurements that must come out equal. Raises InputError for layers that have no text."""
-    subject = _Subject(
-        accelerator.config_hash,
-        layer_text(layer),
-        schedule_text(schedule),
-        asdict(memory or MainMemory()),
-        seed,
-        source_hash(),
+    return stable_hash(
+        {
+            "config": accelerator.config_hash,
+            "layer": layer_text(layer),
+            "schedule": schedule_text(schedule),
+            "memory": asdict(Memory()),
+            "sources": source_hash(),
+        }
     )
-    return stable_hash(asdict(subject))
 
 
 class MeasurementStore:

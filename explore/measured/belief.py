@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
+from common.portable import Floats
 
 __all__ = ["Belief", "PredictionSubject"]
 
-Floats = NDArray[np.float64]
 
 #: Standard deviations of the shared parts, in logarithms: of a style, a style on an accelerator, a style on a layer.
 _STYLE, _MACHINE, _LAYER = 0.06, 0.04, 0.06

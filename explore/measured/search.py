@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common import portable
 from common.errors import InputError
+from common.portable import Floats
 from compiler.mapping.nest import Mapping
 from explore.candidate import Cost
 from explore.combine import chain
@@ -38,7 +38,6 @@ from workloads.network import Task
 
 __all__ = ["Allowed", "Expected", "Measure", "MeasuredDesign", "MeasuredSearch", "Prior", "Round"]
 
-Floats = NDArray[np.float64]
 #: Whether a design keeps the bounds that were set: accelerator, and the cost of one run of each task.
 Allowed = Callable[[Accelerator, Sequence["Expected"]], bool]
 #: Measures jobs, in their order.

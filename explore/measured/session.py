@@ -16,6 +16,7 @@ from common import portable
 from common.errors import InfeasibleError, InputError, Location
 from common.yaml import parse_yaml
 from explore.candidate import Candidate, Cost
+from explore.constraints import network_costs
 from explore.cost.model import make_cost_model
 from explore.layers import layers_of_tasks
 from explore.measure.measurement import Measurement
@@ -200,35 +201,20 @@ def learned_prior() -> Prior | None:
 def _allowed(tasks: Sequence[Task], space: DesignSpace, rest: RestOfPrograms | None) -> Allowed:
     """The bounds of a space."""
 
-    def cost(
-        accelerator: Accelerator,
-        expected: Sequence[Expected],
-        share: Sequence[float],
-        beside: tuple[float, float],
-    ) -> Cost:
-        cycles = math.fsum(w * one.cycles for w, one in zip(share, expected, strict=True))
-        energy = math.fsum(w * one.energy_pj for w, one in zip(share, expected, strict=True))
-        return Cost(cycles + beside[0], energy + beside[1], accelerator.area_mm2)
+    weights = {task.network: task.weight for task in tasks}
 
     def allowed(accelerator: Accelerator, expected: Sequence[Expected]) -> bool:
         if not space.constraints.any_on_mappings:
             return True
-        networks = {
-            name: cost(
-                accelerator,
-                expected,
-                [task.count / task.weight if task.network == name else 0.0 for task in tasks],
-                rest.total(name, accelerator) if rest else (0.0, 0.0),
-            )
-            for name in {task.network for task in tasks}
-        }
+        runs = ((one.cycles, one.energy_pj) for one in expected)
+        networks = network_costs(tasks, runs, accelerator, rest)
+        whole = Cost(
+            math.fsum(weights[name] * one.latency_cycles for name, one in networks.items()),
+            math.fsum(weights[name] * one.energy_pj for name, one in networks.items()),
+            accelerator.area_mm2,
+        )
         return not space.constraints.violations(
-            cost(
-                accelerator,
-                expected,
-                [task.count for task in tasks],
-                rest.whole(accelerator) if rest else (0.0, 0.0),
-            ),
+            whole,
             sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
             clock_mhz=accelerator.clock_mhz,
             networks=networks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from compiler.mapping.nest import ROW_DIM, Mapping
@@ -19,6 +20,7 @@ from explore.report.summary import (
     host_cycles,
     network_totals,
     objective_words,
+    task_block,
     whole_cycles,
 )
 from explore.report.units import milliseconds, scientific, share, si, significant
@@ -53,11 +55,10 @@ def payload(data: ReportData) -> dict[str, Any]:
         "widths": [[bits[0], bits[0], bits[1]], *[[bits[0], bits[0], bits[1]]] * 2, [bits[0]] * 3],
         "tasks": [
             {
+                **task_block(task),
                 "name": task.name,
-                "network": task.network,
                 "operators": task.operators[:40],
                 "more": max(0, len(task.operators) - 40),
-                "count": task.count,
                 "problem": str(task.problem),
                 "sizes": problem_to_json(task.problem),
                 "kind": task.problem.kind,
@@ -73,15 +74,7 @@ def payload(data: ReportData) -> dict[str, Any]:
             )
         ],
         "history": history(data.summaries),
-        "bounds": [
-            {
-                "name": bound.name,
-                "edp": bound.edp,
-                "explanation": bound.explanation,
-                "predicted": bound.predicted,
-            }
-            for bound in data.bounds
-        ],
+        "bounds": [asdict(bound) for bound in data.bounds],
         "host": [
             {
                 "network": item.network,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from common.errors import BacoError, InfeasibleError, Location
 from common.yaml import parse_yaml
 from compiler.layers.layer import Layer
 from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
+from explore.constraints import network_costs
 from explore.cost.bound import capacity_bound
 from explore.cost.detail import layer_details, schedule_details
 from explore.cost.host import host_costs
@@ -118,9 +118,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         host=_host(workload, best.accelerator, rest),
         validated=found.validated,
         others=found.others,
-        violations=[
-            _broken(one, layer, workload, space, rest) for one, layer in zip(nearest, costs, strict=True)
-        ]
+        violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, costs, strict=True)]
         if nearest
         else (),
         baseline=_baseline(space, best.tasks, layers, model, found.others),
@@ -129,31 +127,16 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
 
 
 def _broken(
-    candidate: Candidate,
-    layers: Sequence[LayerCost],
-    workload: Workload,
-    space: DesignSpace,
-    rest: RestOfPrograms | None,
+    candidate: Candidate, layers: Sequence[LayerCost], space: DesignSpace, rest: RestOfPrograms | None
 ) -> dict[str, tuple[float, float]]:
     """Of every constraint that a design breaks, (value reached, bound), by path."""
-    accelerator, networks = candidate.accelerator, {}
-    for network in workload.networks:
-        mine = [
-            (task.count / task.weight, cost)
-            for task, cost in zip(candidate.tasks, layers, strict=True)
-            if task.network == network.name
-        ]
-        cycles, energy = rest.total(network.name, accelerator) if rest else (0.0, 0.0)
-        networks[network.name] = Cost(
-            math.fsum([cycles, *(runs * cost.latency_cycles for runs, cost in mine)]),
-            math.fsum([energy, *(runs * cost.energy_pj for runs, cost in mine)]),
-            candidate.cost.area_mm2,
-        )
+    accelerator = candidate.accelerator
+    runs = ((one.latency_cycles, one.energy_pj) for one in layers)
     values = space.constraints.values(
         candidate.cost,
         sram_kib=accelerator.scratchpad_kib + accelerator.accumulator_kib,
         clock_mhz=accelerator.clock_mhz,
-        networks=networks,
+        networks=network_costs(candidate.tasks, runs, accelerator, rest),
     )
     return {path: (value, bound) for path, (value, bound) in values.items() if value > bound}
 

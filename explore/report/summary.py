@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from explore.report.data import ReportData
 from explore.report.units import milliseconds, scientific, share, si, significant, watts
 from explore.report.validation import validation_block, validation_sentences
 from explore.serialize import problem_to_json
-from workloads.network import Network
+from workloads.network import Network, Task
 
 #: Raised when the meaning of a field changes; fields may be added without.
 FORMAT_VERSION = 1
@@ -288,10 +289,7 @@ def _network_block(data: ReportData, index: int) -> dict[str, Any]:
         "tensor_operators": sum(op.repeat for op in network.operators if op.problem),
         "unique_problems": len(network.tasks),
         "host_operators": sum(op.repeat for op in network.host_operators),
-        "unsupported": [
-            {"operator": item.operator, "node": item.node, "reason": item.reason}
-            for item in network.unsupported
-        ],
+        "unsupported": [asdict(item) for item in network.unsupported],
         "cost": {"source": data.source, "latency_cycles": latency, "energy_uj": energy * 1e-6},
     }
 
@@ -305,10 +303,7 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
         blocks.append(
             {
                 "name": task.name,
-                "network": task.network,
-                "operators": list(task.operators),
-                "count": task.count,
-                "problem": problem_to_json(task.problem),
+                **task_block(task),
                 "mapping": text,
                 "buffering": dict(zip("WIO", mapping.buffering, strict=True)),
                 "cost": {
@@ -325,6 +320,16 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
             }
         )
     return blocks
+
+
+def task_block(task: Task) -> dict[str, Any]:
+    """A task; sizes of its problem that are 1 are left out."""
+    return {
+        "network": task.network,
+        "operators": list(task.operators),
+        "count": task.count,
+        "problem": problem_to_json(task.problem),
+    }
 
 
 def host_cycles(data: ReportData, network: str | None = None) -> float:

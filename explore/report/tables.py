@@ -18,7 +18,7 @@ from compiler.mapping.nest import Mapping
 from compiler.mapping.text import format_mapping
 from explore.candidate import Cost, LayerCost
 from explore.report.data import ReportData
-from explore.serialize import problem_to_json
+from explore.report.summary import task_block
 from workloads.network import Task
 from workloads.problem import DIMS
 
@@ -124,10 +124,7 @@ def mappings_yaml(data: ReportData) -> str:
         buffers = [name for name, copies in zip("WIO", mapping.buffering, strict=True) if copies == 2]
         layers.append(
             {
-                "network": task.network,
-                "operators": list(task.operators),
-                "count": task.count,
-                "problem": problem_to_json(task.problem),
+                **task_block(task),
                 "mapping": format_mapping(mapping),
                 "double_buffered": buffers,
             }
@@ -179,15 +176,7 @@ def candidates_table(data: ReportData) -> pa.Table:
     ):
         columns[f"accelerator.{name}"] = pa.array([getattr(a, name) for a in accelerators])
     columns["mappings"] = pa.array(data.mapping_texts, pa.list_(pa.string()))
-    tasks = [
-        {
-            "network": task.network,
-            "operators": list(task.operators),
-            "count": task.count,
-            "problem": problem_to_json(task.problem),
-        }
-        for task in data.tasks
-    ]
+    tasks = [task_block(task) for task in data.tasks]
     return pa.table(columns).replace_schema_metadata({"baco.tasks": json.dumps(tasks)})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from common.page import html_table
@@ -49,31 +50,15 @@ def validation_block(
     error = model_error(designs)
     return {
         "designs": [_design(one, numbers.get(id(one)), cost_block) for one in designs],
-        "model_error": None
-        if error is None
-        else {
-            "what": error.what,
-            "count": error.count,
-            "mean_absolute": error.mean_absolute,
-            "bias": error.bias,
-            "worst_ratio": error.worst,
-        },
+        "model_error": error and asdict(error),
         "comparisons": [_comparison(one) for one in comparisons(designs, data.objective)],
     }
 
 
 def _comparison(one: BaselineComparison) -> dict[str, Any]:
-    return {
-        "design": one.design,
-        "role": one.role,
-        "objective_factor": one.factor,
-        "edp_factor": one.edp_factor,
-        "latency_factor": one.latency_factor,
-        "energy_factor": one.energy_factor,
-        "area_mm2": one.area_mm2,
-        "baseline_area_mm2": one.baseline_area_mm2,
-        "text": one.text,
-    }
+    values = asdict(one)
+    del values["objective"]
+    return {**values, "text": one.text}
 
 
 def _design(
@@ -120,16 +105,7 @@ def _program(program: ProgramResult) -> dict[str, Any]:
         if predicted is None
         else _parts(predicted.cycles, predicted.host_cycles, predicted.energy_pj, predicted.host_pj),
         "measured": None if one is None else _parts(one.cycles, one.host_cycles, one.energy_pj, one.host_pj),
-        "operators": [
-            {
-                "operator": operator.operator,
-                "what": operator.what,
-                "on": operator.on,
-                "cycles": operator.cycles,
-                "predicted_cycles": operator.predicted_cycles,
-            }
-            for operator in (one.operators if one else ())
-        ],
+        "operators": [asdict(operator) for operator in (one.operators if one else ())],
     }
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common import portable
+from common.portable import Floats
 from explore.combine import Chain, chain
 from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from explore.cost.model import CostModel, ReferenceModel, rest_at
@@ -22,8 +23,6 @@ from explore.cost.reference import Counts
 from explore.search.base import State
 from explore.space import DesignSpace
 from workloads.network import Task
-
-Floats = NDArray[np.float64]
 
 #: Columns of an archive entry's cost data.
 _BASE, _A1, _A2, SIDE, ACCUMULATOR, SCRATCHPAD, _KEPT = range(7)

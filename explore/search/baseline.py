@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from common.portable import Floats, Ints
 from explore.candidate import Candidate
 from explore.cost.genome import FLOWS, Genomes
 from explore.search.base import BatchResult, SearchSetup, State
@@ -14,9 +15,6 @@ from explore.search.designs import Designs, Evaluator, Keeper
 from explore.search.exact_factors import ExactMappings
 from explore.search.hardware_choice import HardwareChoice
 from explore.search.tilings import in_macro_form
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class BaselineSearch(ABC):

@@ -11,9 +11,9 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from common import portable
+from common.portable import Floats
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup, State
-from explore.search.baseline import Floats
 from explore.search.two_loop import MAPPINGS, InnerSearch
 
 #: Hardware points drawn at random before the model is used, and points of one batch at most.

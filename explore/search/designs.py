@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common import portable
+from common.portable import Bools, Floats, Ints
 from explore.candidate import Candidate, Cost
 from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
 from explore.cost.infeasible import PREFIX
@@ -23,10 +23,6 @@ from explore.objective import Objective
 from explore.search.base import State
 from explore.space import DesignSpace
 from workloads.network import Task
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: Members of the front that are kept and reported.
 _FRONT = 48

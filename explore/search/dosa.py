@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from common import portable, tensors
+from common.portable import Floats
 from explore.candidate import Candidate
 from explore.cost.genome import (
     COLUMNS,
@@ -40,9 +40,6 @@ from explore.search.baseline import BaselineSearch
 from explore.search.exact_factors import PUBLISHED_ORDERS, nearest_divisor
 from explore.search.focus import EXPONENTS
 from explore.search.relaxed import log_spatial
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Descent steps of one start (published), between two roundings, and in one batch at most.
 START_STEPS, ROUNDING_STEPS, _BATCH_STEPS = 1490, 298, 149

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
-from explore.cost.genome import (
+from common.portable import Bools, Floats, Ints
+from explore.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
@@ -29,10 +30,6 @@ from explore.cost.genome import (
     Genomes,
     trivial,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: Published loop orders over DRAM: the first entries of `genome.DRAM_ORDERS`.
 PUBLISHED_ORDERS = 3

@@ -6,12 +6,10 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common import portable
+from common.portable import Floats
 from explore.objective import Objective
-
-Floats = NDArray[np.float64]
 
 #: Exponents of (energy, latency, area) in each metric. A trace of EDP breaks ties in single metrics, so that
 #: the least area, say, comes with a sensible mapping.

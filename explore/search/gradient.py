@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
+from common.portable import Floats
 from explore.candidate import Candidate, Cost
 from explore.cost.genome import (
     COLUMNS,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from explore.cost.predicted import InstructionModel
     from explore.search.tiling_finish import TilingFinish
 
-Floats = NDArray[np.float64]
 
 #: Descent: starts in a batch, steps, Adam's step in units of ln(factor), and steps between roundings.
 _STARTS, _STEPS, _RATE, _ROUND_EVERY = 4, 6, 0.05, 2

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common import portable
+from common.portable import Floats
 from explore.space import DesignSpace
-
-Floats = NDArray[np.float64]
 
 #: Spaces with at most so many points are drawn from as a list.
 _LISTED = 20_000

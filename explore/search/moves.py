@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import portable
-from explore.cost.genome import (
+from common.portable import Bools, Floats, Ints
+from explore.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,
@@ -23,10 +24,6 @@ from explore.cost.genome import (
     tighten,
     trivial,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: How much of the accumulator and of the scratchpad rows of genomes take, as (B,) ratios, given their index.
 Load = Callable[[Ints, Genomes], tuple[Floats, Floats]]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common import portable
-from explore.cost.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
+from common.portable import Bools, Floats, Ints
+from explore.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
 from explore.search.archive import Archive
 from explore.search.moves import Load, construct, mutate, neighbours
 from explore.search.tilings import construct_tilings, tiling_neighbours
@@ -20,9 +20,6 @@ from explore.search.tilings import construct_tilings, tiling_neighbours
 if TYPE_CHECKING:
     from explore.cost.predicted import InstructionModel
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: Where there are macros: share of tilings among mappings built anew, and chances that a neighbour of a tiling is one
 #: and that a neighbour of another mapping becomes one.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from common import portable, tensors
+from common.portable import Floats
 from compiler.mapping.batch import AXES
 from explore.cost.genome import (
     C_AXIS,
@@ -39,8 +40,6 @@ from explore.cost.model import CostModel
 from explore.cost.reference import access_counts, total_energy
 from explore.search.exact_factors import nearest_divisor
 from explore.space import DesignSpace
-
-Floats = NDArray[np.float64]
 
 #: Exponent of the smooth maximum over tasks: large enough to be near the maximum, small enough that every
 #: large task feels the pull and not the largest alone.

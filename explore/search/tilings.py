@@ -7,10 +7,10 @@ and two orders of the loops over tiles (`explore.cost.genome.MACRO_ORDERS`). All
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common import portable
-from compiler.choice.equal_parts import equal_parts
+from common.portable import Bools, Ints
+from compiler.lower.equal_parts import equal_parts
 from compiler.mapping.batch import AXES
 from explore.cost.genome import (
     C_AXIS,
@@ -32,9 +32,6 @@ from explore.cost.genome import (
     trivial,
 )
 from explore.search.moves import Load
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 #: Rounds of shrinking a tile until it fits.
 _REPAIRS = 24

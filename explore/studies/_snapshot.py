@@ -1,4 +1,4 @@
-"""A searcher's state as bytes: plain arrays, never pickled objects."""
+"""Arrays as bytes: a searcher's state, a learned model's weights. Plain numbers, never pickled objects."""
 
 from __future__ import annotations
 
@@ -6,45 +6,47 @@ import io
 import math
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.search.base import State
+__all__ = ["Arrays", "pack_arrays", "unpack_arrays"]
 
-#: Snapshots have some MiB at most; what inflates to more is not one.
+Arrays = dict[str, NDArray[Any]]
+#: Archives have some MiB at most; what inflates to more is not one of ours.
 _MAX_BYTES = 512 << 20
 
 
-def pack_state(state: State) -> bytes:
-    """A searcher's arrays as an .npz archive: no pickles, and equal states give equal bytes.
+def pack_arrays(arrays: Mapping[str, NDArray[Any]], level: int = 1) -> bytes:
+    """An .npz archive: no pickles, and equal arrays give equal bytes. `level` of compression, 1 to 9.
 
     Raises TypeError for arrays of Python objects.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(state):
-            array = np.asanyarray(state[name])
+        for name in sorted(arrays):
+            array = np.asarray(arrays[name], order="C")
             if array.dtype.hasobject:
-                raise TypeError(f"the searcher's state '{name}' holds Python objects, not numbers")
+                raise TypeError(f"the array '{name}' holds Python objects, not numbers")
             member = io.BytesIO()
             np.lib.format.write_array(member, array, allow_pickle=False)
-            # A fixed date: an archive's usual time stamp would make equal states differ.
+            # A fixed date: an archive's usual time stamp would make equal arrays differ.
             entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            archive.writestr(entry, member.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=1)
+            archive.writestr(entry, member.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=level)
     return buffer.getvalue()
 
 
-def unpack_state(data: bytes) -> State:
-    """Inverse of `pack_state`. Raises ValueError for malformed data, and for more than any searcher keeps."""
+def unpack_arrays(data: bytes) -> Arrays:
+    """Inverse of `pack_arrays`. Raises ValueError for malformed data, and for more than anybody keeps."""
     if not isinstance(data, bytes):
-        raise ValueError("no snapshot of a searcher: it is no array of bytes")
+        raise ValueError("no archive of arrays: it is no array of bytes")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > _MAX_BYTES:
-                raise ValueError("no snapshot of a searcher: it is far too large")
+                raise ValueError("no archive of arrays: it is far too large")
             return {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
     except (
         OSError,
@@ -55,17 +57,17 @@ def unpack_state(data: bytes) -> State:
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
-        raise ValueError(f"no snapshot of a searcher: {error}") from error
+        raise ValueError(f"no archive of arrays: {error}") from error
 
 
 def _array(data: bytes) -> NDArray[Any]:
     """The array of a member, whose header must not claim more than is there."""
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("no snapshot of a searcher: arrays in an unknown format")
+        raise ValueError("no archive of arrays: arrays in an unknown format")
     shape, _, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
-        raise ValueError("no snapshot of a searcher: an array whose size is not what it says")
+        raise ValueError("no archive of arrays: an array whose size is not what it says")
     file.seek(0)
     found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     return found

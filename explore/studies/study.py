@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
-from explore._json import Json, dump, load
+from explore._json import Json, dump, load, to_json
+from explore._snapshot import pack_arrays, unpack_arrays
+from explore._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
@@ -42,10 +44,8 @@ from explore.search.base import Searcher, State
 from explore.serialize import (
     candidate_from_json,
     candidate_to_json,
-    summary_from_json,
-    summary_to_json,
+    read_json,
     task_from_json,
-    task_to_json,
     workload_from_json,
 )
 from explore.studies._snapshot import pack_state, unpack_state
@@ -133,7 +133,7 @@ class Study:
         for key, value in (("setup", dump(setup)), ("provenance", dump(provenance))):
             rows.append(("INSERT INTO meta VALUES (?, ?, ?)", (key, value, row_digest(key, value))))
         for position, task in enumerate(tasks):
-            text = dump(task_to_json(task))
+            text = dump(to_json(task))
             rows.append(("INSERT INTO tasks VALUES (?, ?, ?)", (position, text, row_digest(position, text))))
         return cls(StudyFile.create(Path(path), rows))
 
@@ -182,7 +182,7 @@ class Study:
             front = front[thin(everything[front], FRONT_LIMIT, always=always)]
         on_front = np.zeros(len(everything), dtype=bool)
         on_front[front] = True
-        blob = pack_state(state)
+        blob = pack_arrays(state)
         inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
         with self._store.transaction("recording a batch") as connection:
             left = [i for i in range(len(old.ids)) if not on_front[i]]
@@ -218,7 +218,7 @@ class Study:
                     f"INSERT INTO candidates ({_CANDIDATE}, digest) VALUES ({marks(values)}, ?)",
                     (*values, row_digest(*values)),
                 )
-            record = summary_to_json(summary)
+            record = to_json(summary)
             batch = (
                 record["batch"],
                 record["evaluations"],
@@ -376,13 +376,13 @@ class Study:
         for *values, details in self._rows(f"SELECT {', '.join(names)} FROM batches ORDER BY batch"):
             what = f"batch {values[0]!r}"
             data = dict(zip(names, [*values, self._trusted(what, partial(load, details))], strict=True))
-            found.append(self._trusted(what, partial(summary_from_json, data)))
+            found.append(self._trusted(what, partial(read_json, "a batch", BatchSummary, data)))
         return found
 
     def state(self) -> State | None:
         """The searcher's snapshot after the last batch; None before the first."""
         rows = self._rows("SELECT arrays FROM snapshot")
-        return self._trusted("the searcher's snapshot", lambda: unpack_state(rows[0][0])) if rows else None
+        return self._trusted("the searcher's snapshot", lambda: unpack_arrays(rows[0][0])) if rows else None
 
     def restore(self, searcher: Searcher) -> None:
         """Put a searcher into the state after the last batch. Raises StorageError for a snapshot that is not its own."""
@@ -390,7 +390,7 @@ class Study:
         assert state is not None
         try:
             searcher.restore(state)
-            same = pack_state(searcher.state()) == pack_state(state)
+            same = pack_arrays(searcher.state()) == pack_arrays(state)
         except Exception as error:  # whatever a searcher trips over in arrays that it did not write
             reason = f"{type(error).__name__} {error}"
             raise STUDY.damaged(self.path, f"the searcher's snapshot cannot be restored: {reason}") from error

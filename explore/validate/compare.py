@@ -20,14 +20,14 @@ class BaselineComparison:
     Attributes:
         design: its name.
         role: of the design, see `explore.validate.design.Role`.
-        factor: objective of the baseline over that of the design.
+        objective_factor: objective of the baseline over that of the design.
         edp_factor, latency_factor, energy_factor: the same for these.
         area_mm2, baseline_area_mm2: of both.
     """
 
     design: str
     role: str
-    factor: float
+    objective_factor: float
     edp_factor: float
     latency_factor: float
     energy_factor: float
@@ -44,7 +44,7 @@ class BaselineComparison:
             else f"the best candidate ({self.design}):"
         )
         return (
-            f"{what} measured {_WORDS[self.objective]} {self.factor:.2f} times better than Gemmini's default machine and "
+            f"{what} measured {_WORDS[self.objective]} {self.objective_factor:.2f} times better than Gemmini's default machine and "
             f"tiling, measured (latency {self.latency_factor:.2f}, energy {self.energy_factor:.2f} times; "
             f"{self.area_mm2:.4g} against {self.baseline_area_mm2:.4g} mm²)"
         )

@@ -15,23 +15,13 @@ from compiler.mapping.nest import Mapping
 from compiler.network.plan import Plan
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
-from compiler.styles import check_schedule
-from compiler.styles.realise import realise
-from explore._json import Json, listed, number, reader, text, whole
+from explore._json import Amount, Count, Json, from_json, reader, to_json
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
 from explore.measure.pool import MeasurementJob
 from explore.measure.program import ProgramJob
 from explore.objective import Objective
-from explore.serialize import (
-    accelerator_from_json,
-    accelerator_to_json,
-    cost_from_json,
-    cost_to_json,
-    mapping_from_json,
-    mapping_to_json,
-)
 from explore.validate.whole import PlannedProgram, predicted_cost
 from workloads.network import Task
 
@@ -66,8 +56,8 @@ class PlannedLayer:
     layer: str
     schedule: str
     reason: str
-    predicted_cycles: float | None
-    predicted_energy_pj: float | None
+    predicted_cycles: Amount | None
+    predicted_energy_pj: Amount | None
 
 
 @dataclass(frozen=True)
@@ -96,14 +86,14 @@ class Design:
     layers: tuple[PlannedLayer, ...]
     reason: str
     cost_model: str
-    samples: int = 0
-    rest: tuple[float, float] = (0.0, 0.0)
+    samples: Count = 0
+    rest: tuple[Amount, Amount] = (0.0, 0.0)
     programs: tuple[PlannedProgram, ...] = ()
 
     @property
     def identity(self) -> str:
         """Equal for equal hardware and mappings, whatever they are called."""
-        mappings = [mapping_to_json(one) for one in self.mappings]
+        mappings = [to_json(one) for one in self.mappings]
         return design_identity(self.accelerator, mappings or [one.schedule for one in self.layers])
 
     def candidate(self, tasks: tuple[Task, ...], objective: Objective) -> Candidate:
@@ -114,53 +104,15 @@ class Design:
             self.accelerator, tasks, self.mappings, self.predicted, self.samples, scalar, front=False
         )
 
-    def to_json(self) -> Json:
-        """Plain values; `from_json` is the way back."""
-        return {
-            "name": self.name,
-            "role": self.role,
-            "accelerator": accelerator_to_json(self.accelerator),
-            "mappings": [mapping_to_json(one) for one in self.mappings],
-            "predicted": None if self.predicted is None else cost_to_json(self.predicted),
-            "layers": [vars(one) for one in self.layers],
-            "reason": self.reason,
-            "cost_model": self.cost_model,
-            "samples": self.samples,
-            "rest": list(self.rest),
-            "programs": [one.to_json() for one in self.programs],
-        }
-
     @classmethod
     @reader("a validated design")
     def from_json(cls, data: Json) -> Design:
-        """Inverse of `to_json`. Raises InputError for anything else."""
-        if data["role"] not in ("candidate", "baseline", "mappings"):
-            raise ValueError(f"role {data['role']!r}")
-        return cls(
-            text(data["name"]),
-            data["role"],
-            accelerator_from_json(data["accelerator"]),
-            tuple(mapping_from_json(one) for one in listed(data["mappings"])),
-            None if data["predicted"] is None else cost_from_json(data["predicted"]),
-            tuple(_planned_from_json(one) for one in listed(data["layers"])),
-            text(data["reason"]),
-            text(data["cost_model"]),
-            whole(data["samples"], 0),
-            (number(data["rest"][0], 0), number(data["rest"][1], 0)),
-            tuple(PlannedProgram.from_json(one) for one in listed(data["programs"])),
-        )
-
-
-def _planned_from_json(data: Json) -> PlannedLayer:
-    cycles, energy = data["predicted_cycles"], data["predicted_energy_pj"]
-    return PlannedLayer(
-        text(data["key"]),
-        text(data["layer"]),
-        text(data["schedule"]),
-        text(data["reason"]),
-        None if cycles is None else number(cycles, 0),
-        None if energy is None else number(energy, 0),
-    )
+        """Inverse of `explore._json.to_json`. Raises InputError for anything else."""
+        found = from_json(cls, data)
+        for one in found.programs:
+            if one.plan is not None:
+                Plan.from_json(one.plan)
+        return found
 
 
 def design_identity(accelerator: Accelerator, how: object) -> str:
@@ -170,7 +122,7 @@ def design_identity(accelerator: Accelerator, how: object) -> str:
 
 def candidate_identity(candidate: Candidate) -> str:
     """`Design.identity` of a candidate."""
-    return design_identity(candidate.accelerator, [mapping_to_json(one) for one in candidate.mappings])
+    return design_identity(candidate.accelerator, [to_json(one) for one in candidate.mappings])
 
 
 def design_of_candidate(

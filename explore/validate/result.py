@@ -233,14 +233,14 @@ class ModelError:
         count: how many.
         mean_absolute: mean of |predicted / measured - 1|.
         bias: mean of predicted / measured - 1.
-        worst: the ratio predicted / measured farthest from 1.
+        worst_ratio: the ratio predicted / measured farthest from 1.
     """
 
     what: Literal["layers", "whole programs"]
     count: int
     mean_absolute: float
     bias: float
-    worst: float
+    worst_ratio: float
 
 
 def model_error(designs: Sequence[ValidatedDesign]) -> ModelError | None:
@@ -269,5 +269,5 @@ def model_error(designs: Sequence[ValidatedDesign]) -> ModelError | None:
         count=len(found),
         mean_absolute=float(np.abs(found - 1).mean()),
         bias=float((found - 1).mean()),
-        worst=float(found[np.abs(portable.log(found)).argmax()]),
+        worst_ratio=float(found[np.abs(portable.log(found)).argmax()]),
     )

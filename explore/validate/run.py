@@ -17,6 +17,8 @@ from types import FrameType
 from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
+from explore._json import to_json
+from explore._store import STUDY
 from explore.measure.measurement import Measurement
 from explore.measure.pool import Measurable, measure_many
 from explore.measure.store import MeasurementStore
@@ -184,9 +186,9 @@ def _keep(study: Study, designs: Sequence[Design]) -> None:
     for one in kept:
         if one.identity not in identities and one.name in names:
             earlier += 1
-            study.keep_validation(one.identity, replace(one, name=f"earlier {earlier}").to_json())
+            study.keep_validation(one.identity, to_json(replace(one, name=f"earlier {earlier}")))
     for design in designs:
-        study.keep_validation(design.identity, design.to_json())
+        study.keep_validation(design.identity, to_json(design))
 
 
 def validated_designs(study: Study) -> list[ValidatedDesign]:

@@ -12,7 +12,7 @@ from compiler.network.lowering import Scheduler, lower_network
 from compiler.network.plan import Plan
 from compiler.network.program import scheduler
 from compiler.network.quantise import quantise
-from explore._json import Json, number, text
+from explore._json import Amount, Json
 from explore.candidate import Candidate, Cost
 from explore.cost.program import ProgramCost, program_cost
 from explore.measure.program import ProgramJob
@@ -42,7 +42,7 @@ class PlannedProgram:
     """
 
     network: str
-    weight: float
+    weight: Amount
     key: str
     plan: Json | None
     reason: str
@@ -52,27 +52,6 @@ class PlannedProgram:
     def predicted_cycles(self) -> float | None:
         """Of one run."""
         return self.predicted.cycles if self.predicted else None
-
-    def to_json(self) -> Json:
-        """Plain values; `from_json` is the way back."""
-        predicted = None if self.predicted is None else dict(vars(self.predicted))
-        return {**vars(self), "predicted": predicted}
-
-    @classmethod
-    def from_json(cls, data: Json) -> PlannedProgram:
-        """Inverse of `to_json`. Raises InputError or ValueError for anything else."""
-        names = ("cycles", "energy_pj", "host_cycles", "host_pj")
-        predicted, plan = data["predicted"], data["plan"]
-        if plan is not None:
-            Plan.from_json(plan)
-        return cls(
-            text(data["network"]),
-            number(data["weight"], 0),
-            text(data["key"]),
-            plan,
-            text(data["reason"]),
-            None if predicted is None else ProgramCost(*(number(predicted[name], 0) for name in names)),
-        )
 
 
 def predicted_cost(programs: Sequence[PlannedProgram], area_mm2: float) -> Cost | None:

@@ -10,6 +10,7 @@ import torch
 
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import Requirement, requirement
+from explore._snapshot import pack_arrays, unpack_arrays
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
 from explore.cost.infeasible import PREFIX, bounds
@@ -98,26 +99,26 @@ def check_state(make: Make, setup: SearchSetup) -> None:
     packed: list[bytes] = []
     while len(results) < _MOST_STEPS and not (results and results[-1].done):
         results.append(searcher.step())
-        packed.append(pack_state(searcher.state()))
+        packed.append(pack_arrays(searcher.state()))
     held = searcher.state()
-    before = pack_state(held)
+    before = pack_arrays(held)
     tries = sorted(
         {0, 1, len(results) // 3, len(results) // 2, len(results) - 2} & set(range(len(results) - 1))
     )
     assert tries, "the budget of this test must take several batches"
     for at in tries:
         again = make(setup)
-        again.restore(unpack_state(packed[at]))
+        again.restore(unpack_arrays(packed[at]))
         for number in range(at + 1, len(results)):
             assert same(again.step(), results[number]), f"batch {number} differs after a restore at {at}"
-            assert pack_state(again.state()) == packed[number], (
+            assert pack_arrays(again.state()) == packed[number], (
                 f"state {number} differs after a restore at {at}"
             )
     # A snapshot is a copy: stepping on, here beyond the end of a larger budget, must not change it.
     larger = make(dataclasses.replace(setup, evaluations=2 * (setup.evaluations or 1)))
     larger.restore(held)
     run(larger, 3)
-    assert pack_state(held) == before, "the state changes after it was handed out or restored from"
+    assert pack_arrays(held) == before, "the state changes after it was handed out or restored from"
 
 
 def check_budget(make: Make, setup: SearchSetup) -> None:
@@ -152,7 +153,7 @@ def check_more_budget(make: Make, setup: SearchSetup) -> None:
     found = [c for result in run(first) for c in result.candidates]
     more = dataclasses.replace(setup, evaluations=2 * setup.evaluations)
     again = make(more)
-    again.restore(unpack_state(pack_state(first.state())))
+    again.restore(unpack_arrays(pack_arrays(first.state())))
     results = run(again)
     assert results[-1].evaluations > setup.evaluations
     assert results[-1].evaluations <= 2 * setup.evaluations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import InputError
 from compiler.mapping.nest import REGISTER_DIMS, Mapping
 from explore import serialize as s
+from explore._json import to_json
 from explore.candidate import BatchSummary, Candidate, Cost
 from tests.explore.fake_searcher import toy_mapping
 from tests.explore.study_helpers import small_workload
@@ -41,7 +44,7 @@ def mappings(draw: st.DrawFn) -> Mapping:
 
 @given(mappings())
 def test_mappings_round_trip(mapping: Mapping) -> None:
-    assert s.mapping_from_json(through_text(s.mapping_to_json(mapping))) == mapping
+    assert s.read_json("a mapping", Mapping, through_text(to_json(mapping))) == mapping
 
 
 bound = st.integers(1, 40)
@@ -49,9 +52,9 @@ bound = st.integers(1, 40)
 
 @given(st.builds(Problem, *[bound] * 7, *[st.integers(1, 4)] * 4, st.integers(1, 8)), st.floats(1e-9, 1e9))
 def test_problems_and_tasks_round_trip(problem: Problem, count: float) -> None:
-    assert s.problem_from_json(through_text(s.problem_to_json(problem))) == problem
+    assert s.read_json("a problem", Problem, through_text(s.problem_to_json(problem))) == problem
     task = Task("net", problem, count, ("a", "b"))
-    assert s.task_from_json(through_text(s.task_to_json(task))) == task
+    assert s.task_from_json(through_text(to_json(task))) == task
 
 
 positive = st.floats(5e-324, 1.7e308)
@@ -79,11 +82,11 @@ def test_numbers_of_numpy_become_plain() -> None:
         tuple(tuple(np.int64(f) for f in level) for level in mapping.temporal),  # type: ignore[misc]
         mapping.order,
     )
-    assert s.mapping_from_json(through_text(s.mapping_to_json(wide))) == mapping
+    assert s.read_json("a mapping", Mapping, through_text(to_json(wide))) == mapping
     summary = BatchSummary(1, int(np.int64(5)), np.float64(0.1), np.float64(2.5), "x", {"a": np.float64(0.1)})
-    assert s.summary_from_json(through_text(s.summary_to_json(summary))) == summary
+    assert s.read_json("a batch", BatchSummary, through_text(to_json(summary))) == summary
     nothing_yet = BatchSummary(0, 0, 0.0, None, "x")
-    assert s.summary_from_json(through_text(s.summary_to_json(nothing_yet))) == nothing_yet
+    assert s.read_json("a batch", BatchSummary, through_text(to_json(nothing_yet))) == nothing_yet
 
 
 def test_workloads_round_trip_as_whole_graphs() -> None:
@@ -122,12 +125,21 @@ def variants(data: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("write", "read"),
     [
-        (lambda: s.mapping_to_json(toy_mapping(small_workload().tasks[0], 8, 2)), s.mapping_from_json),
-        (lambda: s.task_to_json(small_workload().tasks[0]), s.task_from_json),
+        (
+            lambda: to_json(toy_mapping(small_workload().tasks[0], 8, 2)),
+            partial(s.read_json, "a mapping", Mapping),
+        ),
+        (lambda: to_json(small_workload().tasks[0]), s.task_from_json),
         (lambda: s.workload_to_json(small_workload()), s.workload_from_json),
-        (lambda: s.cost_to_json(Cost(1.0, 2.0, 3.0)), s.cost_from_json),
-        (lambda: s.accelerator_to_json(load_accelerator("gemmini-lean")), s.accelerator_from_json),
-        (lambda: s.summary_to_json(BatchSummary(1, 2, 3.0, 4.0, "p", {"a": 1.0})), s.summary_from_json),
+        (lambda: to_json(Cost(1.0, 2.0, 3.0)), partial(s.read_json, "a cost", Cost)),
+        (
+            lambda: to_json(load_accelerator("gemmini-lean")),
+            partial(s.read_json, "an accelerator", Accelerator),
+        ),
+        (
+            lambda: to_json(BatchSummary(1, 2, 3.0, 4.0, "p", {"a": 1.0})),
+            partial(s.read_json, "a batch", BatchSummary),
+        ),
     ],
 )
 def test_malformed_records_raise_input_errors_only(
@@ -143,13 +155,13 @@ def test_malformed_records_raise_input_errors_only(
 
 
 def test_messages_name_what_is_malformed() -> None:
-    data = s.mapping_to_json(toy_mapping(small_workload().tasks[0], 8, 2))
+    data = to_json(toy_mapping(small_workload().tasks[0], 8, 2))
     with pytest.raises(InputError, match="the record of a mapping has no 'rows'"):
-        s.mapping_from_json({k: v for k, v in data.items() if k != "rows"})
-    with pytest.raises(InputError, match=r"mapping is malformed: 1\.5 is not a whole number"):
-        s.mapping_from_json({**data, "rows": 1.5})
-    accelerator = s.accelerator_to_json(load_accelerator("gemmini-lean"))
+        s.read_json("a mapping", Mapping, {k: v for k, v in data.items() if k != "rows"})
+    with pytest.raises(InputError, match="mapping is malformed: rows: Input should be a valid integer"):
+        s.read_json("a mapping", Mapping, {**data, "rows": 1.5})
+    accelerator = to_json(load_accelerator("gemmini-lean"))
     with pytest.raises(InputError, match="an accelerator is malformed: dim"):
-        s.accelerator_from_json({**accelerator, "dim": "wide"})
-    with pytest.raises(InputError, match="neither predicted nor measured"):
-        s.cost_from_json({**s.cost_to_json(Cost(1.0, 1.0, 1.0)), "source": "guessed"})
+        s.read_json("an accelerator", Accelerator, {**accelerator, "dim": "wide"})
+    with pytest.raises(InputError, match="a cost is malformed: source"):
+        s.read_json("a cost", Cost, {**to_json(Cost(1.0, 1.0, 1.0)), "source": "guessed"})

@@ -34,11 +34,11 @@ class BoostingOptions:
 
     loss: Literal["absolute", "squared"] = "absolute"
     trees: int = 300
-    depth: int = 4
+    depth: int = 6
     rate: float = 0.05
-    least: int = 8
-    columns: float = 0.35
-    penalty: float = 1.0
+    least: int = 20
+    columns: float = 0.2
+    penalty: float = 10.0
 
 
 class Booster:

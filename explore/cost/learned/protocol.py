@@ -9,9 +9,7 @@ and says how sure it is: the standard deviation of the correction, in the logari
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, Location
-from common.files import MAX_INPUT_BYTES, atomic_write, read_input
+from common.files import atomic_write, read_input
+from common.portable import Floats
+from explore._snapshot import Arrays, pack_arrays, unpack_arrays
 
-__all__ = ["Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
+__all__ = ["Arrays", "Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
 
-Floats = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
-_HEADER = "header.json"
-#: A fixed time in archives, so that equal weights are equal bytes.
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+_HEADER = "header"
 
 
 @dataclass(frozen=True)
@@ -121,41 +117,20 @@ class Residual(Protocol):
 def store_arrays(
     path: str | Path, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]
 ) -> None:
-    """Write weights as a zip archive of numpy arrays and one JSON text. Raises StorageError."""
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-
-        def add(name: str, content: bytes) -> None:
-            info = zipfile.ZipInfo(name, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, content)
-
-        add(_HEADER, json.dumps(header, sort_keys=True).encode())
-        for name, array in sorted(arrays.items()):
-            one = io.BytesIO()
-            np.lib.format.write_array(one, np.asarray(array, order="C"), allow_pickle=False)
-            add(f"{name}.npy", one.getvalue())
-    atomic_write(path, data.getvalue())
+    """Write weights as an archive of arrays, one of which is the header as JSON text. Raises StorageError."""
+    text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
+    atomic_write(path, pack_arrays({**arrays, _HEADER: text}, level=9))
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, Any], Arrays]:
     """What `store_arrays` wrote; nothing in the file is executed. Raises InputError for anything else."""
     name = str(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(read_input(name))) as archive:
-            if sum(info.file_size for info in archive.infolist()) > MAX_INPUT_BYTES:
-                raise ValueError("it is too large")
-            header = json.loads(archive.read(_HEADER))
-            arrays = {
-                entry.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(entry)), allow_pickle=False
-                )
-                for entry in archive.namelist()
-                if entry.endswith(".npy")
-            }
+        arrays = unpack_arrays(read_input(name))
+        header = json.loads(arrays.pop(_HEADER).tobytes())
         if not isinstance(header, dict):
             raise ValueError("its header is no object")
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+    except (KeyError, ValueError) as error:
         raise InputError(
             f"these are no weights of a learned model: {error}",
             location=Location(name),

@@ -36,7 +36,7 @@ __all__ = ["CrossValidation", "PublishedModel", "cross_validate", "measured_cycl
 
 #: Columns that hold measured cycles, the first that is there.
 _MEASURED = ("target.gemmini_cycle", "target.cycle")
-_OPTIONS = BoostingOptions("absolute", trees=400, depth=4, rate=0.04, least=10, columns=0.3)
+_OPTIONS = BoostingOptions("absolute", trees=400, depth=4, rate=0.04, least=10, columns=0.3, penalty=1.0)
 _LEAST_ROWS = 40
 _RESOURCES = tuple(dict.fromkeys((*CONVOLUTION, *PRODUCT)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, did_you_mean
-from common.files import atomic_write, output_folder
+from common.files import output_folder
 from explore.cost.learned.base import fingerprint
 from explore.cost.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
 from explore.cost.learned.measured import MeasuredSet, measured_set
@@ -32,7 +31,6 @@ __all__ = [
     "train_model",
     "transfer_set",
     "transfer_text",
-    "write_report",
 ]
 
 Progress = Callable[[str], None]
@@ -257,9 +255,3 @@ def transfer_text(found: Sequence[MachineTransfer]) -> str:
     mean = summary(found)
     columns = " | ".join(f"{mean[name]:.2f}%" for name in ("base", "before", "after", "within"))
     return "\n".join([*lines, f"| mean | | {columns} | {mean['ratio']:.2f} |"])
-
-
-def write_report(path: str | Path, facts: dict[str, Any], text: str) -> None:
-    """Write PATH.json and PATH.md. Raises StorageError."""
-    atomic_write(f"{path}.json", json.dumps(facts, indent=1, allow_nan=False) + "\n")
-    atomic_write(f"{path}.md", text.rstrip() + "\n")

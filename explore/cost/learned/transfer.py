@@ -21,6 +21,8 @@ from explore.cost.learned.scores import Scores, grouped_folds, scores
 
 #: Rows of an accelerator that are left to test on, at least.
 LEAST_TESTED = 20
+#: Of the models within the distribution.
+_FOLDS = 4
 
 __all__ = ["Adapted", "MachineTransfer", "adapt", "leave_one_machine_out", "summary"]
 
@@ -88,9 +90,7 @@ def leave_one_machine_out(
     residual: str,
     *,
     measurements: int = 50,
-    folds: int = 4,
     seed: int = 0,
-    machines: Sequence[int] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[MachineTransfer]:
     """For every accelerator: train on the others, adapt with some measurements of it, test on its rows left.
@@ -99,11 +99,11 @@ def leave_one_machine_out(
     accelerators, and tests the same rows by models that have never seen their layers.
     """
     within = np.zeros(len(data))
-    for test in grouped_folds(data.tasks, folds, seed):
+    for test in grouped_folds(data.tasks, _FOLDS, seed):
         model = LearnedModel.train(residual, data.take(~test), seed)
         within[test] = model.correct(data.features.take(test), data.predicted[test]).cycles
     found = []
-    for machine in range(len(data.names)) if machines is None else machines:
+    for machine in range(len(data.names)):
         here = np.flatnonzero(data.machines == machine)
         if len(here) < measurements + LEAST_TESTED:
             continue

@@ -19,8 +19,8 @@ __all__ = ["BlendResidual", "TreeResidual"]
 #: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
 _LOG_NORMAL_GAP = (0.5772156649015329 + portable.log(2)) / 2
 _LEAST_ERROR, _LEAST_DEVIATION = 1e-3, 5e-3
-_ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, least=20, columns=0.7, penalty=10.0)
-_BLEND_TREES = BoostingOptions("absolute", trees=250, depth=5, rate=0.06, least=20, columns=0.1, penalty=10.0)
+_ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, columns=0.7)
+_BLEND_TREES = BoostingOptions("absolute", trees=250, depth=5, rate=0.06, columns=0.1)
 
 
 class TreeResidual:

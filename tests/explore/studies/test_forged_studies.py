@@ -17,6 +17,8 @@ import pytest
 
 import explore.validate.run as running
 from common.errors import BacoError, StorageError
+from explore._snapshot import unpack_arrays
+from explore.engine import run_exploration
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.report.study_report import write_study_report
@@ -133,11 +135,11 @@ def edit(study: Path, table: str, column: str, value: object) -> None:
         ("sessions", "record", '{"samples": 1}', "a session"),
         ("batches", "details", '{"a": 1e999}', "batch 0: 1e999 is beyond the range of numbers"),
         ("batches", "details", '{"a": NaN}', "batch 0: NaN is no number"),
-        ("batches", "seconds", float("inf"), "batch 0.*not a finite number"),
-        ("candidates", "latency_cycles", float("inf"), "candidate .*not a finite number"),
-        ("candidates", "energy_pj", -1.0, "candidate .*at least 0"),
-        ("candidates", "energy_pj", "many", "candidate .*'many' is not a number"),
-        ("candidates", "mappings", '{"mappings": {}}', "candidate .*an object is not a list"),
+        ("batches", "seconds", float("inf"), "batch 0.*not JSON compliant"),
+        ("candidates", "latency_cycles", float("inf"), "candidate .*not JSON compliant"),
+        ("candidates", "energy_pj", -1.0, "candidate .*greater than or equal to 0"),
+        ("candidates", "energy_pj", "many", "candidate .*energy_pj: Input should be a valid number"),
+        ("candidates", "mappings", '{"mappings": {}}', "candidate .*mappings: Input should be a valid array"),
         ("candidates", "accelerator", "[]", "candidate .*a list is no object"),
         ("candidates", "accelerator", '{"dim": 1e400}', "candidate .*beyond the range"),
         ("snapshot", "arrays", b"PK", "snapshot"),
@@ -163,7 +165,7 @@ def test_what_is_forged_is_named(
 
 def test_an_archive_that_inflates_without_end() -> None:
     with pytest.raises(ValueError, match="far too large"):
-        unpack_state(forgery.bomb(600))
+        unpack_arrays(forgery.bomb(600))
 
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"

@@ -19,6 +19,7 @@ import pytest
 
 from common.errors import StorageError
 from explore._database import row_digest
+from explore._snapshot import pack_arrays, unpack_arrays
 from explore.candidate import Candidate
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
@@ -201,14 +202,14 @@ def test_snapshot_round_trip_is_exact_and_free_of_time() -> None:
         "order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "bits": np.array([np.nan, -0.0, np.inf]).view(np.uint64),
     }
-    assert equal_states(unpack_state(pack_state(state)), state)
-    assert pack_state(state) == pack_state(dict(reversed(state.items())))
-    assert unpack_state(pack_state({})) == {}
+    assert equal_states(unpack_arrays(pack_arrays(state)), state)
+    assert pack_arrays(state) == pack_arrays(dict(reversed(state.items())))
+    assert unpack_arrays(pack_arrays({})) == {}
 
 
 def test_snapshots_hold_no_objects() -> None:
     with pytest.raises(TypeError, match="'x' holds Python objects"):
-        pack_state({"x": np.array([object()], dtype=object)})
+        pack_arrays({"x": np.array([object()], dtype=object)})
     buffer = io.BytesIO()
     np.savez(buffer, x=np.array([{"a": 1}], dtype=object))
     for data in (
@@ -216,10 +217,10 @@ def test_snapshots_hold_no_objects() -> None:
         pickle.dumps({"x": 1}),
         b"",
         b"PK\x03\x04",
-        pack_state({"x": np.ones(9)})[:-30],
+        pack_arrays({"x": np.ones(9)})[:-30],
     ):
         with pytest.raises(ValueError, match=r"snapshot|[Oo]bject|pickle"):
-            unpack_state(data)
+            unpack_arrays(data)
 
 
 # ---------------------------------------------------------------------- one writer

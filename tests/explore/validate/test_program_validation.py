@@ -7,8 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from baco.cli.layer_input import LayerOptions
-from baco.cli.network_input import network_request
+from baco.commands.compile_options import NetworkOptions, ProgramOptions
+from baco.commands.layer_input import LayerOptions
+from baco.commands.network_input import network_request
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.network.plan import Plan
@@ -69,7 +70,7 @@ def test_the_whole_is_predicted(folder: Path) -> None:
     assert program.ratio == pytest.approx(1, abs=0.1)
     error = model_error([one])
     assert error is not None
-    assert (error.what, error.count, error.worst) == ("whole programs", 1, program.ratio)
+    assert (error.what, error.count, error.worst_ratio) == ("whole programs", 1, program.ratio)
     with Study.open(folder / FILE_NAME, read_only=True) as study:
         best = study.best()
     assert best is not None
@@ -84,7 +85,7 @@ def test_the_program_is_made_again_from_its_plan_byte_for_byte(folder: Path) -> 
     assert Plan.from_json(json.loads(plan.text)) == plan
     assert compile_plan(plan)[0].program.elf == elf
     request = network_request(
-        str(folder / "best" / "plan.json"), "gemmini-default", "study", LayerOptions(), {}, (), compare=False
+        ProgramOptions(), LayerOptions(), NetworkOptions(str(folder / "best" / "plan.json")), compare=False
     )
     from baco.api.network_unit import prepare_network
 
@@ -145,15 +146,17 @@ def test_a_plan_refuses_what_it_does_not_know(folder: Path, tmp_path: Path) -> N
         path.write_text(text)
         with pytest.raises(InputError, match=why):
             Plan.read(path)
-    for options, why in (
-        ({"accelerator": "gemmini-large"}, "the plan is for the accelerator"),
-        ({"mappings": "compiler"}, "--mappings"),
+    spec = str(folder / "best" / "plan.json")
+    for program, network, why in (
+        (
+            ProgramOptions(accelerator="gemmini-large"),
+            NetworkOptions(spec),
+            "the plan is for the accelerator",
+        ),
+        (ProgramOptions(), NetworkOptions(spec, mappings="compiler"), "--mappings"),
     ):
-        arguments = {"accelerator": "gemmini-default", "mappings": "study"} | options
         with pytest.raises(InputError, match=why):
-            network_request(
-                str(folder / "best" / "plan.json"), layer=LayerOptions(), others={}, arguments=(), **arguments
-            )
+            network_request(program, LayerOptions(), network)
 
 
 def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

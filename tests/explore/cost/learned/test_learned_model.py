@@ -230,8 +230,7 @@ def test_few_measurements_of_a_new_machine_remove_its_own_error() -> None:
         data.features, data.predicted, data.cycles * np.where(machine, 1.5, 1.0), data.tasks, data.machines,
         data.names, data.strata,
     )  # fmt: skip
-    [one] = leave_one_machine_out(slower, "process", measurements=30, folds=3, machines=[1])
-    assert one.machine == "wide"
+    one = next(x for x in leave_one_machine_out(slower, "process", measurements=30) if x.machine == "wide")
     assert one.before.mean_percent > 20
     assert one.after.mean_percent < one.before.mean_percent / 3
     assert one.ratio < 2
