@@ -15,8 +15,8 @@ from common.files import atomic_write, output_folder
 from common.portable import Floats
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.mapping.batch import MappingBatch, ProblemBatch
+from explore.cost.evaluate import spearman
 from explore.cost.reference import access_counts, latency_terms
-from explore.evaluate import spearman
 from explore.measure.dataset import Dataset, read_dataset
 from explore.measure.sample import STRATA
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from baco.commands.checked import seed_option
-from baco.commands.completion import accelerator_completions, network_completions
-from baco.commands.layer_input import LayerOptions
+from baco.cli.checked import seed_option
+from baco.cli.completions import accelerator_completions, network_completions
+from baco.cli.layer_input import LayerOptions
 
 if TYPE_CHECKING:
-    from baco.commands.compile_request import Request
+    from baco.cli.compile_request import Request
 
 __all__ = ["DEFAULT_ACCELERATOR", "NETWORK_PANEL", "NetworkOptions", "ProgramOptions"]
 
@@ -46,12 +46,6 @@ class ProgramOptions:
         ),
     ] = None
     accelerator: Accelerator = DEFAULT_ACCELERATOR
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target", help="gemmini: commands that every implementation accepts. baco: our extensions too."
-        ),
-    ] = "gemmini"
     dump_after: Annotated[
         str | None,
         typer.Option(
@@ -89,12 +83,11 @@ class ProgramOptions:
         typer.Option("--grid", metavar="N[,N]", help="Programs of a kernel.", rich_help_panel=_CODE),
     ] = None
 
-    def request(self, layer: LayerOptions, *, compare: bool, structured: bool = False) -> Request:
+    def request(self, layer: LayerOptions, *, compare: bool) -> Request:
         """What is asked for: this or a layer. Raises InputError for names that there are not."""
         from accel.presets import load_accelerator
-        from baco.commands.compile_request import Request
-        from baco.commands.ir_input import level_named
-        from baco.commands.lowering import observer
+        from baco.cli.compile_request import Request
+        from baco.cli.ir_input import level_named
 
         return Request(
             self.source,
@@ -105,10 +98,7 @@ class ProgramOptions:
             arguments=tuple(self.arguments or ()),
             grid=self.grid,
             seed=self.seed,
-            target=self.target,
             compare=compare,
-            structured=structured,
-            observe=observer(self.dump_after),
         )
 
 

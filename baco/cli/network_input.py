@@ -9,9 +9,9 @@ from typing import Any
 
 from baco.api.network_unit import NetworkRequest
 from baco.api.sources import accelerator as load_accelerator
-from baco.commands.compile_options import DEFAULT_ACCELERATOR, NetworkOptions, ProgramOptions
-from baco.commands.layer_input import LayerOptions
-from baco.commands.lowering import observer
+from baco.cli.compile_options import DEFAULT_ACCELERATOR, NetworkOptions, ProgramOptions
+from baco.cli.layer_input import LayerOptions
+from baco.cli.lowering import observer
 from common.errors import InputError, Location
 from compiler.network.plan import Plan
 
@@ -49,10 +49,9 @@ def network_request(
             raise InputError(f"--network and {name} exclude each other")
     inputs = _given(program.arguments or ())
     common: dict[str, Any] = {
-        "target": program.target,
         "check_layers": network.check_layers,
         "compare": compare,
-        "observe": observer(program.dump_after),
+        "observe": observer(program.dump_after, "instgem"),
     }
     if spec.endswith(".json"):
         return NetworkRequest.of_plan(_plan(spec, program, layer, network), inputs=inputs, **common)

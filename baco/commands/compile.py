@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from baco.commands.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions
-from baco.commands.layer_input import LayerOptions
+from baco.cli.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions
+from baco.cli.layer_input import LayerOptions
 
 
 def compile_(
@@ -50,10 +50,10 @@ def compile_(
     The ELF file holds code and data: it runs on the accelerator's host core, and on any simulator of it.
     """
     from baco.api.unit import lower_unit
-    from baco.commands.compile_input import prepare
-    from baco.commands.lowering import EMITS, elf_path, emit_text, needs_text, prediction_text
-    from baco.commands.network_input import only_networks
-    from baco.console import stderr
+    from baco.cli.compile_input import prepare
+    from baco.cli.lowering import EMITS, elf_path, emit_text, needs_text, observer, prediction_text
+    from baco.cli.network_input import only_networks
+    from baco.display.console import stderr
     from common.errors import InputError, did_you_mean
     from common.files import atomic_write
     from common.text import one_line
@@ -61,18 +61,16 @@ def compile_(
     if emit not in EMITS:
         raise InputError(f"nothing called '{emit}' can be emitted", hint=did_you_mean(emit, EMITS))
     if network.network is not None:
-        from baco.commands.network_commands import compile_network_command
-        from baco.commands.network_input import network_request
+        from baco.cli.network_commands import compile_network_command
+        from baco.cli.network_input import network_request
 
         asked = network_request(program, layer, network, compare=check)
         compile_network_command(asked, emit, out, image, check=check or network.check_layers)
         return
     only_networks(network, {"--image": image})
-    request = program.request(
-        layer, compare=check, structured=emit == "linalg" or program.dump_after is not None
-    )
+    request = program.request(layer, compare=check)
     unit = prepare(request)
-    observe = observer(dump_after, unit.level)
+    observe = observer(program.dump_after, unit.level)
     if emit != "elf":
         text = emit_text(unit, emit, request.accelerator, observe)
         if out is None:
@@ -81,7 +79,7 @@ def compile_(
             atomic_write(out, text)
         return
     path = elf_path(unit.name, out)
-    made = lower_unit(unit, request.accelerator, check=check, observe=request.observe)
+    made = lower_unit(unit, request.accelerator, check=check, observe=observe)
     atomic_write(path, made.elf)
     notes = stderr()
     if unit.schedule is not None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.commands.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions
-from baco.commands.layer_input import LayerOptions
+from baco.cli.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions
+from baco.cli.layer_input import LayerOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,17 +60,17 @@ def run_program(
     """
     from baco.api.arrays import save_array
     from baco.api.unit import lower_unit, run_unit
-    from baco.commands.compile_input import prepare
-    from baco.commands.compile_request import named_files
-    from baco.commands.lowering import needs_text, prediction_text
-    from baco.commands.network_input import only_networks
-    from baco.console import print_json, stderr, stdout
+    from baco.cli.compile_input import prepare
+    from baco.cli.compile_request import named_files
+    from baco.cli.lowering import needs_text, observer, prediction_text
+    from baco.cli.network_input import only_networks
+    from baco.display.console import print_json, stderr, stdout
     from common.errors import InputError
     from explore.measure.energy import energy_uj
 
     if network.network is not None:
-        from baco.commands.network_commands import run_network_command
-        from baco.commands.network_input import network_request
+        from baco.cli.network_commands import run_network_command
+        from baco.cli.network_input import network_request
 
         asked = network_request(program, layer, network, {"--expect": expect})
         run_network_command(asked, engine, save or [], log=log, report=report, json=json, quiet=quiet)
@@ -80,12 +80,12 @@ def run_program(
     only_networks(network)
     request = program.request(layer, compare=True)
     unit = prepare(request)
-    observe = observer(dump_after, unit.level)
+    observe = observer(program.dump_after, unit.level)
     buffers = {one.name: one for one in unit.buffers or ()}
     expected = {name: one.expected for name, one in buffers.items() if one.expected is not None}
     expected |= _expected_files(named_files("--expect", expect or [], buffers), buffers)
     files = named_files("--save", save or [], buffers)
-    made = lower_unit(unit, request.accelerator, check=False, observe=request.observe)
+    made = lower_unit(unit, request.accelerator, check=False, observe=observe)
     notes = stderr()
     talkative = not (json or quiet)
     outputs, result, mistakes = run_unit(

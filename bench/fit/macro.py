@@ -19,9 +19,10 @@ import numpy as np
 import compiler.styles.macros
 from common.files import atomic_write
 from common.portable import Floats
-from compiler.lower.arrays import NUMPY
-from compiler.lower.estimate import macro_numbers
-from compiler.lower.macro_cycles import (
+from compiler.analysis.arrays import NUMPY
+from compiler.analysis.traffic import MacroMachine
+from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
+from compiler.styles.macros.cycles import (
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -34,7 +35,7 @@ from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
 
-_Numbers = TypeVar("_Numbers", Machine, ProductLayer, ProductTile, ConvLayer, ConvTile)
+_Numbers = TypeVar("_Numbers", MacroMachine, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")
 #: What the fit starts from, and its pull towards it: most constants have little to do with most rows.

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from bench.paper.cache import Json, RecordCache
 from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
-from compiler.layer import Layer
-from compiler.schedules.choose import choose
+from compiler.choice.choose import choose
+from compiler.layers.layer import Layer
 from explore._json import to_json
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify

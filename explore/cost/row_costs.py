@@ -10,8 +10,7 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import BacoError, InfeasibleError, InputError, Location
 from common.portable import Floats
-from compiler.layer import Layer
-from compiler.lower.explicit import buffered
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.styles.explicit.code import buffered
 from explore.cost.predicted import instruction_costs

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
-from explore.measure.energy import counted_activity, counted_energy
+from explore.measure.energy import counted_activity, counted_energy, static_energy
 from explore.measure.measurement import Measurement
 from sim.job import Simulation, SimulationError
 
@@ -59,8 +59,9 @@ def counted(
     counters |= {f"command_{name}": count for name, count in result.commands.items()}
     counters |= {f"unrolled_{name}": count for name, count in result.unrolled.items()}
     activity = counted_activity(result)
-    terms: Mapping[str, float] = counted_energy(activity, accelerator)
-    terms = {**terms, **({} if host_pj is None else {"host": host_pj})}
+    terms = counted_energy(activity, accelerator) | static_energy(cycles, accelerator)
+    if host_pj is not None:
+        terms["host"] = host_pj
     return Measurement(
         status="measured",
         cycles=cycles,

@@ -15,11 +15,13 @@ from compiler.layers.reference import draw_tensors, layer_result
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import schedule_text, style_of
+from compiler.styles.program import layer_program
+from compiler.styles.realise import realise
 from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
 from explore.measure.measurement import Measurement
 from explore.measure.writer import last_writer
-from sim.job import Limits, Memory, Recording
-from sim.program import run_program
+from sim.engines.program import run_program
+from sim.job import Limits, MainMemory, Recording
 from sim.trace import read_log
 
 __all__ = ["first_difference", "measure_layer", "schedule_for"]

@@ -22,7 +22,7 @@ from explore.measure.measurement import Measurement, OperatorMeasurement
 from explore.measure.store import source_hash
 from sim.job import Limits
 from sim.network.run import run_network
-from workloads.load import load_network
+from workloads.inputs.load import load_network
 from workloads.network import Network
 
 __all__ = ["ProgramJob", "compile_plan", "other_inputs"]

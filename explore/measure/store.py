@@ -64,7 +64,7 @@ def measurement_key(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
             "config": accelerator.config_hash,
             "layer": layer_text(layer),
             "schedule": schedule_text(schedule),
-            "memory": asdict(Memory()),
+            "memory": asdict(MainMemory()),
             "sources": source_hash(),
         }
     )

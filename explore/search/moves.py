@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from common import portable
 from common.portable import Bools, Floats, Ints
-from explore.genome import (
+from explore.cost.genome import (
     COLUMNS,
     DRAM_ORDERS,
     FLOW,

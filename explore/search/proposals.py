@@ -12,7 +12,7 @@ import numpy as np
 
 from common import portable
 from common.portable import Bools, Floats, Ints
-from explore.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
+from explore.cost.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
 from explore.search.archive import Archive
 from explore.search.moves import Load, construct, mutate, neighbours
 from explore.search.tilings import construct_tilings, tiling_neighbours

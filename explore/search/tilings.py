@@ -10,7 +10,7 @@ import numpy as np
 
 from common import portable
 from common.portable import Bools, Ints
-from compiler.lower.equal_parts import equal_parts
+from compiler.choice.equal_parts import equal_parts
 from compiler.mapping.batch import AXES
 from explore.cost.genome import (
     C_AXIS,

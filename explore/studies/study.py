@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from common.errors import BacoError, Location, StorageError
 from explore._database import marks, row_digest
 from explore._json import Json, dump, load, to_json
-from explore._snapshot import pack_arrays, unpack_arrays
-from explore._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
@@ -48,7 +46,7 @@ from explore.serialize import (
     task_from_json,
     workload_from_json,
 )
-from explore.studies._snapshot import pack_state, unpack_state
+from explore.studies._snapshot import pack_arrays, unpack_arrays
 from explore.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from workloads.network import Task, Workload
 

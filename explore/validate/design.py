@@ -15,6 +15,8 @@ from compiler.mapping.nest import Mapping
 from compiler.network.plan import Plan
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
+from compiler.styles import check_schedule
+from compiler.styles.realise import realise
 from explore._json import Amount, Count, Json, from_json, reader, to_json
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel

@@ -18,7 +18,6 @@ from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
 from explore._json import to_json
-from explore._store import STUDY
 from explore.measure.measurement import Measurement
 from explore.measure.pool import Measurable, measure_many
 from explore.measure.store import MeasurementStore

@@ -10,14 +10,13 @@ import torch
 
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import Requirement, requirement
-from explore._snapshot import pack_arrays, unpack_arrays
 from explore.candidate import Candidate, Cost
 from explore.constraints import Constraints
 from explore.cost.infeasible import PREFIX, bounds
 from explore.cost.reference import access_counts, energy_terms, latency_terms
 from explore.search.base import BatchResult, Searcher, SearchSetup
 from explore.space import DesignSpace
-from explore.studies._snapshot import pack_state, unpack_state
+from explore.studies._snapshot import pack_arrays, unpack_arrays
 from tests.explore.study_helpers import equal_states
 from workloads.network import Task
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from common.errors import InputError, Location
 from common.files import atomic_write, read_input
 from common.portable import Floats
-from explore._snapshot import Arrays, pack_arrays, unpack_arrays
+from explore.studies._snapshot import Arrays, pack_arrays, unpack_arrays
 
 __all__ = ["Arrays", "Correction", "Floats", "ProgramFeatures", "Residual", "load_arrays", "store_arrays"]
 

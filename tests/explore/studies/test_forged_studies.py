@@ -17,12 +17,10 @@ import pytest
 
 import explore.validate.run as running
 from common.errors import BacoError, StorageError
-from explore._snapshot import unpack_arrays
-from explore.engine import run_exploration
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.report.study_report import write_study_report
-from explore.studies._snapshot import unpack_state
+from explore.studies._snapshot import unpack_arrays
 from explore.studies.engine import run_exploration
 from explore.studies.study import Study
 from explore.validate.run import ValidationOptions

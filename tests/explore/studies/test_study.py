@@ -19,12 +19,11 @@ import pytest
 
 from common.errors import StorageError
 from explore._database import row_digest
-from explore._snapshot import pack_arrays, unpack_arrays
 from explore.candidate import Candidate
 from explore.front import nondominated, thin
 from explore.objective import Objective, metric
 from explore.studies import study as study_module
-from explore.studies._snapshot import pack_state, unpack_state
+from explore.studies._snapshot import pack_arrays, unpack_arrays
 from explore.studies.study import Study
 from tests.explore.study_helpers import PROVENANCE, batches, content, equal_states, new_study, small_workload
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from baco.commands.compile_options import NetworkOptions, ProgramOptions
-from baco.commands.layer_input import LayerOptions
-from baco.commands.network_input import network_request
+from baco.cli.compile_options import NetworkOptions, ProgramOptions
+from baco.cli.layer_input import LayerOptions
+from baco.cli.network_input import network_request
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.network.plan import Plan
