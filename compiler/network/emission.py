@@ -15,7 +15,7 @@ from compiler.dialects.instgem import OPERATIONS
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode, emit_addition
-from compiler.network.fences import Access, fences
+from compiler.network.fences import StepAccess, fences
 from compiler.network.lowering import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
 from compiler.network.pooling import emit_max_pool
@@ -52,7 +52,7 @@ def emit_network(
     _declare(module, lowered.steps)
     entry = Emitter(ENTRY, [one.name for one in placement.buffers], module)
     waits = fences(
-        Access(
+        StepAccess(
             [placement.span(one) for one in step.reads],
             [placement.span(one) for one in step.writes],
             step.accelerator,

@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Access", "fences"]
+__all__ = ["StepAccess", "fences"]
 
 #: Bytes [start, stop) of main memory.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Access:
+class StepAccess:
     """What one step touches.
 
     Attributes:
@@ -28,7 +28,7 @@ class Access:
     host: bool
 
 
-def fences(steps: Iterable[Access]) -> list[bool]:
+def fences(steps: Iterable[StepAccess]) -> list[bool]:
     """For each step whether a fence must come before it.
 
     No order exists in main memory between the accelerator's commands, nor between them and the host, but by a fence
@@ -54,7 +54,7 @@ class _Pending:
     host_reads: _Spans = field(default_factory=lambda: _Spans())
     host_writes: _Spans = field(default_factory=lambda: _Spans())
 
-    def conflicts(self, step: Access) -> bool:
+    def conflicts(self, step: StepAccess) -> bool:
         """Whether the step depends on any of it. The host's own accesses are in order among themselves."""
         if self.writes.meets(step.reads) or self.writes.meets(step.writes) or self.reads.meets(step.writes):
             return True
@@ -66,7 +66,7 @@ class _Pending:
             or self.host_reads.meets(step.writes)
         )
 
-    def add(self, step: Access) -> None:
+    def add(self, step: StepAccess) -> None:
         if step.accelerator:
             self.reads.add(step.reads)
             self.writes.add(step.writes)

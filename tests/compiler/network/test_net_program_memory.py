@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.network.fences import Access, fences
+from compiler.network.fences import StepAccess, fences
 from compiler.network.image import constant_image
 from compiler.network.memory_plan import ALIGN, Lifetime, plan_memory
 from compiler.network.nests import nest_of
@@ -61,14 +61,15 @@ def test_a_value_in_place_of_another_takes_no_memory() -> None:
     assert plan_memory(longer).nbytes == 1280
 
 
-def accesses(random: np.random.Generator) -> list[Access]:
+def accesses(random: np.random.Generator) -> list[StepAccess]:
     def spans() -> list[tuple[int, int]]:
         starts = random.integers(0, 40, random.integers(0, 3))
         return [(int(start), int(start + random.integers(1, 12))) for start in starts]
 
     kinds = [(True, False), (False, True), (True, True)]
     return [
-        Access(spans(), spans(), *kinds[int(random.integers(3))]) for _ in range(int(random.integers(1, 25)))
+        StepAccess(spans(), spans(), *kinds[int(random.integers(3))])
+        for _ in range(int(random.integers(1, 25)))
     ]
 
 
