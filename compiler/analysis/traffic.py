@@ -21,7 +21,7 @@ from compiler.analysis.arrays import NUMPY, Arrays, Values
 __all__ = [
     "COMMAND_LATENCY",
     "MEMORY_LATENCY",
-    "Machine",
+    "MachineRates",
     "Moved",
     "bytes_per_cycle",
     "load_rows",
@@ -44,7 +44,7 @@ _LONGEST = 128
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineRates:
     """What the cycles of the macros depend on; numbers, or arrays of them.
 
     Attributes:
@@ -68,7 +68,7 @@ class Machine:
     host_speed: Values = 1.0
 
     @classmethod
-    def of(cls, accelerator: Accelerator) -> Machine:
+    def of(cls, accelerator: Accelerator) -> MachineRates:
         """The numbers of one accelerator."""
         return cls(
             float(accelerator.dim),
@@ -98,7 +98,7 @@ class Moved:
 
 def load_rows(
     a: Arrays,
-    machine: Machine,
+    machine: MachineRates,
     rows: Values,
     width: Values,
     pitch: Values,
@@ -145,7 +145,7 @@ class _Commands:
         crowd: commands that share the reservation station, for each of these.
     """
 
-    machine: Machine
+    machine: MachineRates
     rows: Values
     command_rows: Values
     pitch: Values
@@ -180,7 +180,14 @@ class _Commands:
 
 
 def store_bytes(
-    a: Arrays, machine: Machine, rows: Values, width: Values, pitch: Values, *, piece: Values, element: Values
+    a: Arrays,
+    machine: MachineRates,
+    rows: Values,
+    width: Values,
+    pitch: Values,
+    *,
+    piece: Values,
+    element: Values,
 ) -> Values:
     """Bytes that the channel moves to store rows of `width` elements `pitch` apart, in pieces of `piece` elements."""
     step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, _BURST)
@@ -248,6 +255,6 @@ def write_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers) -> N
 def read_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers, pitch: int) -> Numbers:
     """Cycles to load `rows` rows of `columns` bytes, which lie `pitch` bytes apart, of tiles as wide as they are."""
     port: Numbers = load_rows(
-        NUMPY, Machine.of(accelerator), rows, columns, float(pitch), shift=np.ceil(columns)
+        NUMPY, MachineRates.of(accelerator), rows, columns, float(pitch), shift=np.ceil(columns)
     ).port
     return port

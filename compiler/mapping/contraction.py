@@ -9,7 +9,7 @@ A `Problem` is one kind of contraction (`convolution`); so are pooling, sums and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -209,7 +209,7 @@ def convolution(
     )
 
 
-def operator_contraction(op: Operator, shape: Sequence[int] = (), data_type: str = "int8") -> Contraction:
+def operator_contraction(op: Operator, data_type: str = "int8") -> Contraction:
     """What one operator of a network touches, images channels last as the accelerator has them.
 
     Tensor operators are their problem's; pooling slides windows; normalised rows (softmax) and functions of single
@@ -217,14 +217,13 @@ def operator_contraction(op: Operator, shape: Sequence[int] = (), data_type: str
 
     Args:
         op: the operator.
-        shape: of its first input, for pooling.
         data_type: of every element but sums of products.
 
     Raises InputError for functions that are none of these (embedding, resize, ...): nothing else moves their elements.
     """
     inputs = op.inputs or ("input",)
     if op.problem is not None:
-        second = inputs[1] if len(inputs) > 1 and op.weights == 0 else f"{op.name}.weight"
+        second = inputs[1] if len(inputs) > 1 and op.weight_words == 0 else f"{op.name}.weight"
         padding = op.semantics.attributes.get("padding") if op.semantics is not None else None
         before = [pair[0] for pair in padding] if padding else [0, 0]
         return convolution(

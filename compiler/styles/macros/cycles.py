@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import Machine, Moved, store_bytes
+from compiler.analysis.traffic import MachineRates, Moved, store_bytes
 from compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
@@ -87,7 +87,11 @@ class ProductTile:
 
 
 def product_macro(
-    a: Arrays, machine: Machine, layer: ProductLayer, tile: ProductTile, constants: MacroConstants = CONSTANTS
+    a: Arrays,
+    machine: MachineRates,
+    layer: ProductLayer,
+    tile: ProductTile,
+    constants: MacroConstants = CONSTANTS,
 ) -> MacroCycles:
     """Cycles of LOOP_WS over all groups."""
     dim = machine.dim
@@ -250,7 +254,7 @@ class ConvTile:
 
 
 def conv_macro(
-    a: Arrays, machine: Machine, layer: ConvLayer, tile: ConvTile, constants: MacroConstants = CONSTANTS
+    a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, constants: MacroConstants = CONSTANTS
 ) -> MacroCycles:
     """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost."""
     dim = machine.dim
@@ -407,7 +411,7 @@ def _window(
 
 def macro_runs(
     a: Arrays,
-    machine: Machine,
+    machine: MachineRates,
     layer: ProductLayer | ConvLayer,
     tile: ProductTile | ConvTile,
     constants: MacroConstants = CONSTANTS,
