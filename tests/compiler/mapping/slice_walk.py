@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from compiler.mapping.contraction import Access, Contraction
 from compiler.mapping.tree import Tile
 
 Origins = dict[str, dict[str, int]]
 Element = tuple[int, ...]
+#: Words or rows of a block.
+Cost = Callable[[set[tuple[int, ...]], Access], int]
 
 
 def names(tile: Tile) -> list[str]:
@@ -46,8 +48,33 @@ class Walk:
         self.made: dict[object, set[Element]] = {}
         self.whole: dict[object, set[Element]] = {}
         self.seen: set[object] = set()
-        start = {name: dict.fromkeys(one.extents, 0) for name, one in self.ops.items()}
-        self.run(tree, start, [])
+        self.start = {name: dict.fromkeys(one.extents, 0) for name, one in self.ops.items()}
+
+    def everything(self) -> Walk:
+        """Carry the tree out."""
+        self.run(self.tree, self.start, [])
+        return self
+
+    def hold(
+        self, tile: Tile, origin: Origins, level: int, live: list[int], most: list[int], cost: Cost
+    ) -> int:
+        """Allocate what a tile and those inside keep in a memory, and free it when its time is over; what is live is
+        `live[0]`, the most so far `most[0]`. What the tile itself leaves allocated is returned."""
+        own = 0
+        if tile.level == level:
+            for kept in tile.keeps:
+                access = self.touches(tile, kept.tensor)[0][1]
+                own += kept.copies * cost(self.box(tile, origin, kept.tensor), access)
+        live[0] += own
+        most[0] = max(most[0], live[0])
+        _, at = next(self.iterations(tile, origin))
+        for child in tile.children:
+            left = self.hold(child, at, level, live, most, cost)
+            if tile.relation == "Seq" and len(tile.children) > 1:
+                live[0] -= left
+            else:
+                own += left
+        return own
 
     def touches(self, tile: Tile, tensor: str) -> list[tuple[str, Access]]:
         return [
@@ -77,7 +104,7 @@ class Walk:
                         continue
                     at[name] = dict(origin[name])
                     if not readers[name]:
-                        inner = {d: 1 for d in at[name]}
+                        inner = dict.fromkeys(at[name], 1)
                         for child in tile.children:
                             if name in names(child):
                                 inner = {d: size(child, name, d) for d in at[name]}
