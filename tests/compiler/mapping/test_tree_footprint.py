@@ -27,7 +27,7 @@ MACHINE = Machine("six levels", (*LEVELS, *LEVELS), (), {}, ("int8", "int16"), a
 @pytest.mark.parametrize("part", range(5))
 def test_trees_hold_what_a_walk_allocates(part: int) -> None:
     r = random.Random(part)
-    for _ in range(100):
+    for _ in range(30):
         tree, operators = draw_fused(r)
         operators = [
             replace(op, inputs=tuple(replace(a, data_type=r.choice(("int8", "int16"))) for a in op.inputs))
