@@ -9,7 +9,7 @@ from workloads.views import Reshape, Step, Transpose
 
 
 @dataclass(frozen=True)
-class Contraction:
+class EinsumProduct:
     """Shapes as a matrix product: `left` (batch, M, K) times `right` (batch, K, N), then viewed as `output`.
 
     The batch dimension is left out where there is none, so that it is a plain GEMM. The steps make the operands
@@ -24,7 +24,7 @@ class Contraction:
     output_steps: tuple[Step, ...] = field(default=(), compare=False)
 
 
-def contraction(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> Contraction | str:
+def contraction(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> EinsumProduct | str:
     """How to run an Einstein sum of two operands; a text saying why not if it is no matrix product.
 
     Letters in both operands and the output are batch dimensions, in both but not the output contracted;
@@ -59,7 +59,7 @@ def contraction(equation: str, left: tuple[int, ...], right: tuple[int, ...]) ->
     left_shape = (*lead, product(rows), product(inner))
     right_shape = (*lead, product(inner), product(cols))
     order = [*batch, *rows, *cols]
-    return Contraction(
+    return EinsumProduct(
         left_shape,
         right_shape,
         tuple(sizes[c] for c in output),

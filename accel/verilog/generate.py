@@ -48,7 +48,7 @@ def rtl_problems(accelerator: Accelerator) -> list[str]:
     """Why our RTL cannot be built for this configuration, one sentence a reason; empty when it can."""
     found = []
     if accelerator.input_bits != 8:
-        found.append(f"input_bits must be 8, not {accelerator.input_bits}")
+        found.append(f"input_bits must be 8, not {accelerator.input_bits}: the array multiplies int8")
     if accelerator.accumulator_bits != 32:
         found.append(f"accumulator_bits must be 32, not {accelerator.accumulator_bits}")
     if accelerator.dim.bit_count() != 1:

@@ -20,7 +20,7 @@ import compiler.styles.macros
 from common.files import atomic_write
 from common.portable import Floats
 from compiler.analysis.arrays import NUMPY
-from compiler.analysis.traffic import MacroMachine
+from compiler.analysis.traffic import MachineRates
 from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from compiler.styles.macros.cycles import (
     ConvLayer,
@@ -35,7 +35,8 @@ from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
 
-_Numbers = TypeVar("_Numbers", MacroMachine, ProductLayer, ProductTile, ConvLayer, ConvTile)
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+_Numbers = TypeVar("_Numbers", MachineRates, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")
 #: What the fit starts from, and its pull towards it: most constants have little to do with most rows.
@@ -52,7 +53,7 @@ _FACTORS = ((0.5, 2.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97, 1.03))
 class MacroSample:
     """Rows of one macro: what their cycles depend on, stacked, and the cycles measured."""
 
-    machine: MacroMachine
+    machine: MachineRates
     layer: ProductLayer | ConvLayer
     tile: ProductTile | ConvTile
     cycles: Floats
@@ -72,7 +73,7 @@ def samples_of(data: Dataset) -> dict[str, MacroSample]:
             continue
         pairs = [macro_numbers(data.layers[n], one, data.accelerators[n]) for n, one in rows.items()]
         found[name] = MacroSample(
-            _stacked([MacroMachine.of(data.accelerators[n]) for n in rows]),
+            _stacked([MachineRates.of(data.accelerators[n]) for n in rows]),
             _stacked([pair[0] for pair in pairs]),  # type: ignore[type-var]
             _stacked([pair[1] for pair in pairs]),  # type: ignore[type-var]
             np.asarray(data.cycles)[list(rows)],

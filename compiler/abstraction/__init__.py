@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from compiler.abstraction.contraction import Access, Contraction, contraction_of, convolution, matmul
-from compiler.abstraction.expression import Expression, variable
+from compiler.abstraction.from_linalg import contraction_of
 from compiler.abstraction.intrinsic import Intrinsic, MemoryStatement, dot_product, gemmini, outer_block
 from compiler.abstraction.matching import Matching, OperandTiles, is_identity, match, matchings
 from compiler.abstraction.requirement import capacities, gemmini_requirement, least_extents
 
 __all__ = [
-    "Access",
-    "Contraction",
-    "Expression",
     "Intrinsic",
     "Matching",
     "MemoryStatement",
     "OperandTiles",
     "capacities",
     "contraction_of",
-    "convolution",
     "dot_product",
     "gemmini",
     "gemmini_requirement",
@@ -26,7 +21,5 @@ __all__ = [
     "least_extents",
     "match",
     "matchings",
-    "matmul",
     "outer_block",
-    "variable",
 ]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.errors import InputError
-from compiler.abstraction.contraction import Access, Contraction
-from compiler.abstraction.expression import Expression, variable
+from compiler.mapping.contraction import Access, Contraction
+from compiler.mapping.expression import Expression, variable
 
 __all__ = ["Intrinsic", "MemoryStatement", "Scope", "dot_product", "gemmini", "outer_block"]
 
@@ -129,8 +129,7 @@ def gemmini(dim: int, *, max_block_columns: int = 0) -> Intrinsic:
         Contraction(
             {"m": dim, "n": dim, "k": dim},
             Access("D", (m, n)),
-            Access("A", (m, k)),
-            Access("B", (k, n)),
+            (Access("A", (m, k)), Access("B", (k, n))),
         ),
         (
             load("A"),
@@ -182,7 +181,7 @@ def dot_product(lanes: int) -> Intrinsic:
         for name in "AB"
     }
     store = MemoryStatement("store", "D", "accumulator", "dram", {}, (base,), (base,), ("base",))
-    compute = Contraction({"k": lanes}, Access("D", ()), Access("A", (k,)), Access("B", (k,)))
+    compute = Contraction({"k": lanes}, Access("D", ()), (Access("A", (k,)), Access("B", (k,))))
     return Intrinsic(f"dot product of {lanes}", compute, (move["A"], move["B"], store))
 
 
@@ -203,4 +202,4 @@ def outer_block(rows: int, columns: int, depth: int) -> Intrinsic:
         statement("load", b, "dram", "scratchpad"),
         statement("store", d, "accumulator", "dram"),
     )
-    return Intrinsic(f"tensor core {rows}x{columns}x{depth}", Contraction(extents, d, a, b), memory)
+    return Intrinsic(f"tensor core {rows}x{columns}x{depth}", Contraction(extents, d, (a, b)), memory)

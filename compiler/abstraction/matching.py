@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.errors import InputError
-from compiler.abstraction.contraction import Access, Contraction, iteration_grid
-from compiler.abstraction.expression import Expression, Sum, variable
 from compiler.abstraction.intrinsic import Intrinsic
+from compiler.mapping.contraction import Access, Contraction, iteration_grid
+from compiler.mapping.expression import Expression, Sum, variable
 
 __all__ = ["Matching", "OperandTiles", "is_identity", "match", "matchings"]
 
@@ -175,8 +175,10 @@ def matchings(contraction: Contraction, intrinsic: Intrinsic) -> Iterator[Matchi
     """Every matching: which operand is which, and which iterations of a class share its instruction iteration.
 
     Yielded with as many iterations inside the instruction as possible first. An instruction iteration to which
-    nothing is matched runs once and the rest of its extent is padding.
+    nothing is matched runs once and the rest of its extent is padding. Raises InputError for what is no sum of products.
     """
+    if contraction.body != "products" or len(contraction.inputs) != 2:
+        raise InputError(f"{contraction} is no sum of products of two operands")
     for swapped in (False, True):
         pools = {name: [] for name in intrinsic.compute.extents}  # type: dict[str, list[str]]
         classes = _classes(intrinsic.compute, swapped)

@@ -21,7 +21,7 @@ from compiler.analysis.arrays import NUMPY, Arrays, Values
 __all__ = [
     "COMMAND_LATENCY",
     "MEMORY_LATENCY",
-    "MacroMachine",
+    "MachineRates",
     "Moved",
     "bytes_per_cycle",
     "load_rows",
@@ -43,7 +43,7 @@ _LONGEST = 128
 
 
 @dataclass(frozen=True)
-class MacroMachine:
+class MachineRates:
     """What the cycles of the macros depend on; numbers, or arrays of them.
 
     Attributes:
@@ -67,7 +67,7 @@ class MacroMachine:
     host_speed: Values = 1.0
 
     @classmethod
-    def of(cls, accelerator: Accelerator) -> MacroMachine:
+    def of(cls, accelerator: Accelerator) -> MachineRates:
         """The numbers of one accelerator."""
         return cls(
             float(accelerator.dim),
@@ -97,7 +97,7 @@ class Moved:
 
 def load_rows(
     a: Arrays,
-    machine: MacroMachine,
+    machine: MachineRates,
     rows: Values,
     width: Values,
     pitch: Values,
@@ -144,7 +144,7 @@ class _Commands:
         crowd: commands that share the reservation station, for each of these.
     """
 
-    machine: MacroMachine
+    machine: MachineRates
     rows: Values
     command_rows: Values
     pitch: Values
@@ -180,7 +180,7 @@ class _Commands:
 
 def store_bytes(
     a: Arrays,
-    machine: MacroMachine,
+    machine: MachineRates,
     rows: Values,
     width: Values,
     pitch: Values,
@@ -249,6 +249,6 @@ def bytes_per_cycle(accelerator: Accelerator) -> float:
 def read_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers, pitch: int) -> Numbers:
     """Cycles to load `rows` rows of `columns` bytes, which lie `pitch` bytes apart, of tiles as wide as they are."""
     port: Numbers = load_rows(
-        NUMPY, MacroMachine.of(accelerator), rows, columns, float(pitch), shift=np.ceil(columns)
+        NUMPY, MachineRates.of(accelerator), rows, columns, float(pitch), shift=np.ceil(columns)
     ).port
     return port

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from accel.config import Accelerator
-from compiler.analysis.traffic import MacroMachine
+from compiler.analysis.traffic import MachineRates
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import AXES, ProblemBatch
 from compiler.styles.explicit.plan import exact_products
@@ -170,9 +170,9 @@ class HardwareBatch:
         return torch.minimum(self.bandwidth, self.beat)
 
     @property
-    def machine(self) -> MacroMachine:
+    def machine(self) -> MachineRates:
         """What the cycles of macros depend on."""
-        return MacroMachine(
+        return MachineRates(
             self.dim, self.beat, self.request, self.requests, self.bandwidth, self.load_entries, self.execute_entries,
             self.array_speed, self.host_speed,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from common import tensors
-from compiler.analysis.traffic import MacroMachine
+from compiler.analysis.traffic import MachineRates
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.prediction import InstructionLatency
 from compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
@@ -190,13 +190,13 @@ def schedule_latency(
     machine = None
     if twice is not None:
         machine = HardwareBatch.of([accelerator]).doubled(twice).machine
-        machine = MacroMachine(*(one.item() for one in astuple(machine)))
+        machine = MachineRates(*(one.item() for one in astuple(machine)))
     found = macro_cycles(layer, schedule, accelerator, machine)
     return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
 
 def _product(
-    a: TensorArrays, machine: MacroMachine, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants
 ) -> MacroCycles:
     dim, bounds, rank = machine.dim, shape.bounds, shape.rank
 
@@ -230,7 +230,7 @@ def _product(
 
 
 def _convolution(
-    a: TensorArrays, machine: MacroMachine, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants
 ) -> MacroCycles:
     tile, bounds, problem = shape.tile, shape.bounds, layers.problem
     pooled = layers.pool_size > 0.5

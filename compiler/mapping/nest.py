@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from common.errors import InputError
+from compiler.mapping.machine import DATAFLOWS
 from workloads.problem import DIMS, Problem
 
 Dataflow = Literal["WS", "OS"]
 
 #: Dimension spread over the rows of the array; columns always take K.
-ROW_DIM: dict[Dataflow, str] = {"WS": "C", "OS": "P"}
+ROW_DIM = {flow: DATAFLOWS[flow].spread[0][0] for flow in get_args(Dataflow)}
 #: Loops that may run at level 0, that is, while the stationary operand stays in the registers.
-REGISTER_DIMS: dict[Dataflow, tuple[str, ...]] = {"WS": ("P", "Q", "N"), "OS": ("R", "S", "C")}
+REGISTER_DIMS = {flow: DATAFLOWS[flow].loops[0] for flow in get_args(Dataflow)}
 #: Dimensions that index each tensor.
 RELEVANT = {"W": ("R", "S", "C", "K"), "I": ("R", "S", "P", "Q", "C", "N"), "O": ("P", "Q", "K", "N")}
 #: Tensors kept at each level, by dataflow.
-KEEPS: dict[Dataflow, tuple[str, str, str, str]] = {
-    "WS": ("W", "O", "WI", "WIO"),
-    "OS": ("O", "O", "WI", "WIO"),
-}
+KEEPS = {flow: DATAFLOWS[flow].keeps for flow in get_args(Dataflow)}
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ loop_ws 4,4,8 order ijk keep A
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from common.errors import InputError
 from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.nest import Mapping
-from compiler.mapping.text import format_mapping, parse_mapping
+from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
@@ -25,9 +23,7 @@ from workloads.problem import DIMS, Problem
 
 __all__ = [
     "layer_text",
-    "mapping_text",
     "parse_layer",
-    "parse_mapping_text",
     "parse_schedule",
     "schedule_text",
     "style_of",
@@ -35,7 +31,6 @@ __all__ = [
 
 #: Tensors whose layout a text may name.
 _LAYOUTS = ("input", "weight", "output")
-_BUFFERS = re.compile(r"(.*) buffers ([12]),([12]),([12])")
 _WS = re.compile(r"loop_ws (\d+),(\d+),(\d+) order ([ijk]{3})(?: keep (A?B?))?")
 _CONV = re.compile(
     r"loop_conv (\d+(?:,\d+){6}) order ([nqpksrc]{7})(?: (\d+) pixels a row)?( downsample)?"
@@ -50,20 +45,6 @@ def style_of(schedule: Schedule) -> str:
     if isinstance(schedule, DepthwiseSchedule):
         return "packed"
     return "loop_ws" if isinstance(schedule, LoopWsSchedule) else "loop_conv"
-
-
-def mapping_text(mapping: Mapping) -> str:
-    """A mapping in the published grammar, and its copies of the W, I and O tiles."""
-    return f"{format_mapping(mapping)} buffers {','.join(map(str, mapping.buffering))}"
-
-
-def parse_mapping_text(text: str) -> Mapping:
-    """What `mapping_text` wrote; places of loops that run once may differ. Raises InputError."""
-    found = _BUFFERS.fullmatch(text)
-    if not found:
-        raise InputError(f"'{text}' does not end with the copies of the tiles", hint="add 'buffers 1,1,1'")
-    w, i, o = (int(found[n]) for n in (2, 3, 4))
-    return replace(parse_mapping(found[1]), buffering=(w, i, o))
 
 
 def schedule_text(schedule: Schedule) -> str:

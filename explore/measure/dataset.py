@@ -23,14 +23,9 @@ from common.table import csv_text, read_rows, read_table_text
 from common.yaml import load_yaml, parse_model
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
+from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import Schedule
-from compiler.schedules.text import (
-    layer_text,
-    mapping_text,
-    parse_layer,
-    parse_mapping_text,
-    parse_schedule,
-)
+from compiler.schedules.text import layer_text, parse_layer, parse_schedule
 from explore.measure.accelerators import SETS
 from explore.measure.energy import ENERGY_TERMS
 from explore.measure.measurement import Measurement

@@ -17,8 +17,8 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
+from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
-from compiler.schedules.text import mapping_text, parse_mapping_text
 from compiler.styles import workspaces
 from compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
 from compiler.styles.realise import realise

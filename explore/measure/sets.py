@@ -16,8 +16,8 @@ from common.errors import InfeasibleError
 from common.provenance import stable_hash
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
+from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
-from compiler.schedules.text import mapping_text, parse_mapping_text
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.micro import probes
 from explore.measure.sample import Stratum, draw_mapping, guess, legal_schedule

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import MacroMachine, Moved, store_bytes
+from compiler.analysis.traffic import MachineRates, Moved, store_bytes
 from compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
@@ -88,7 +88,7 @@ class ProductTile:
 
 def product_macro(
     a: Arrays,
-    machine: MacroMachine,
+    machine: MachineRates,
     layer: ProductLayer,
     tile: ProductTile,
     constants: MacroConstants = CONSTANTS,
@@ -254,7 +254,7 @@ class ConvTile:
 
 
 def conv_macro(
-    a: Arrays, machine: MacroMachine, layer: ConvLayer, tile: ConvTile, constants: MacroConstants = CONSTANTS
+    a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, constants: MacroConstants = CONSTANTS
 ) -> MacroCycles:
     """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost."""
     dim = machine.dim
@@ -411,7 +411,7 @@ def _window(
 
 def macro_runs(
     a: Arrays,
-    machine: MacroMachine,
+    machine: MachineRates,
     layer: ProductLayer | ConvLayer,
     tile: ProductTile | ConvTile,
     constants: MacroConstants = CONSTANTS,

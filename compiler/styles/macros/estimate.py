@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from compiler.analysis.arrays import NUMPY, Values
-from compiler.analysis.traffic import MacroMachine
+from compiler.analysis.traffic import MachineRates
 from compiler.host_core import CACHE_BYTES, LINE_BYTES, MISS_CYCLES
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
@@ -44,11 +44,11 @@ def macro_cycles(
     layer: Layer,
     schedule: LoopWsSchedule | LoopConvSchedule,
     accelerator: Accelerator,
-    machine: MacroMachine | None = None,
+    machine: MachineRates | None = None,
 ) -> MacroCycles:
     """What the resources need for a macro schedule; on another machine than the accelerator's if one is given. Raises
     InfeasibleError if it cannot be carried out."""
-    machine = MacroMachine.of(accelerator) if machine is None else machine
+    machine = MachineRates.of(accelerator) if machine is None else machine
     return macro_runs(NUMPY, machine, *macro_numbers(layer, schedule, accelerator))
 
 
@@ -96,7 +96,7 @@ def product_cycles(
         keeps: whether A and B stay in the scratchpad where the order lets them.
     """
     numbers, tile = _product(layer, accelerator, product, blocks, order, keeps)
-    return product_macro(NUMPY, MacroMachine.of(accelerator), numbers, tile).total
+    return product_macro(NUMPY, MachineRates.of(accelerator), numbers, tile).total
 
 
 def conv_cycles(
@@ -117,7 +117,7 @@ def conv_cycles(
         input_loads, weight_loads: how often an operand is loaded over the loops that do not choose its tile.
     """
     numbers, parts = _convolution(layer, tile, pixels, downsample, input_loads, weight_loads)
-    return conv_macro(NUMPY, MacroMachine.of(accelerator), numbers, parts).total
+    return conv_macro(NUMPY, MachineRates.of(accelerator), numbers, parts).total
 
 
 def _product(

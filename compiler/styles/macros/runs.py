@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import COMMAND_LATENCY, MacroMachine, Moved, load_rows
+from compiler.analysis.traffic import COMMAND_LATENCY, MachineRates, Moved, load_rows
 
 __all__ = [
     "CONSTANTS",
@@ -100,7 +100,7 @@ class MacroCycles:
     result_bytes: Values
 
 
-def bias_loaded(a: Arrays, machine: MacroMachine, commands: Values, rows: Values, moved: Values) -> Moved:
+def bias_loaded(a: Arrays, machine: MachineRates, commands: Values, rows: Values, moved: Values) -> Moved:
     """Loads that write one row of memory to many of the accumulator."""
     return Moved(
         a.larger(moved / machine.bandwidth, commands * COMMAND_LATENCY / machine.load_entries), rows, moved
@@ -109,7 +109,7 @@ def bias_loaded(a: Arrays, machine: MacroMachine, commands: Values, rows: Values
 
 def tiles_loaded(
     a: Arrays,
-    machine: MacroMachine,
+    machine: MachineRates,
     rows: Values,
     columns: Values,
     part: Values,
@@ -143,7 +143,7 @@ def sign(a: Arrays, x: Values) -> Values:
     return a.where(x > 0.5, 1.0 + 0.0 * x, 0.0 * x)
 
 
-def shortest_pass(machine: MacroMachine, constants: MacroConstants) -> Values:
+def shortest_pass(machine: MachineRates, constants: MacroConstants) -> Values:
     """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
     its results have left the array.
     """
@@ -185,8 +185,8 @@ class MacroWork:
 
 def overlapped(
     a: Arrays,
-    machine: MacroMachine,
-    work: MacroWork,
+    machine: MachineRates,
+    work: Work,
     *,
     join: tuple[float, float],
     change: float,

@@ -14,24 +14,21 @@ from xdsl.dialects.tensor import EmptyOp
 
 from common.errors import InputError
 from compiler.abstraction import (
-    Access,
-    Contraction,
     Intrinsic,
     Matching,
     MemoryStatement,
     capacities,
     contraction_of,
-    convolution,
     dot_product,
     gemmini,
     gemmini_requirement,
     is_identity,
     match,
     matchings,
-    matmul,
     outer_block,
-    variable,
 )
+from compiler.mapping.contraction import Access, Contraction, convolution, matmul
+from compiler.mapping.expression import variable
 from workloads.problem import Problem
 
 #: The motivating example of the method: R=S=3, P=Q=2, C=1, K=4, N=1.
@@ -44,8 +41,10 @@ def _example_in_the_order_of_the_text() -> Contraction:
     return Contraction(
         {"n": 1, "p": 2, "q": 2, "k": 4, "c": 1, "r": 3, "s": 3},
         Access("O", (v["n"], v["p"], v["q"], v["k"])),
-        Access("I", (v["n"], v["p"] + v["r"], v["q"] + v["s"], v["c"])),
-        Access("W", (v["r"], v["s"], v["c"], v["k"])),
+        (
+            Access("I", (v["n"], v["p"] + v["r"], v["q"] + v["s"], v["c"])),
+            Access("W", (v["r"], v["s"], v["c"], v["k"])),
+        ),
     )
 
 
@@ -72,7 +71,7 @@ def test_number_of_elements_follows_the_array(dim: int) -> None:
 
 def _execute(matching: Matching, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Runs the program as instructions on packed operands; the output's tiles, flat."""
-    a, b = matching.contraction.left.operand, matching.contraction.right.operand
+    a, b = (one.operand for one in matching.contraction.inputs)
     o = matching.contraction.output.operand
     packed = {a: matching.pack(a, left.astype(np.int64)), b: matching.pack(b, right.astype(np.int64))}
     layouts = {name: matching.operand(name) for name in (o, a, b)}
@@ -182,7 +181,7 @@ def test_an_intrinsic_is_added_by_describing_it() -> None:
     m, k, base = variable("m"), variable("k"), variable("base")
     unit = Intrinsic(
         "matrix-vector 2x8",
-        Contraction({"m": 2, "k": 8}, Access("y", (m,)), Access("w", (m, k)), Access("x", (k,))),
+        Contraction({"m": 2, "k": 8}, Access("y", (m,)), (Access("w", (m, k)), Access("x", (k,)))),
         (
             MemoryStatement(
                 "load_w", "w", "dram", "scratchpad", {"m": 2, "k": 8}, (m, k), (base + m * 8 + k,), ("base",)
@@ -231,12 +230,12 @@ def test_contraction_of_linalg() -> None:
 def test_bad_descriptions_are_refused() -> None:
     i = variable("i")
     with pytest.raises(InputError, match=r"'i' .* has no extent"):
-        Contraction({}, Access("D", (i,)), Access("A", (i,)), Access("B", ()))
+        Contraction({}, Access("D", (i,)), (Access("A", (i,)), Access("B", ())))
     with pytest.raises(InputError, match="runs 0 times"):
         matmul(1, 0, 1)
     with pytest.raises(InputError, match="neither an index nor a symbol"):
         MemoryStatement("load", "A", "dram", "scratchpad", {}, (i,), (i,))
-    compute = Contraction({"i": 2}, Access("D", (i,)), Access("A", (i,)), Access("B", (i,)))
+    compute = Contraction({"i": 2}, Access("D", (i,)), (Access("A", (i,)), Access("B", (i,))))
     statement = MemoryStatement("load", "Z", "dram", "scratchpad", {"i": 2}, (i,), (i,))
     with pytest.raises(InputError, match="moves unknown operand 'Z'"):
         Intrinsic("x", compute, (statement,))

@@ -12,7 +12,7 @@ from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.arrays import NUMPY
 from compiler.analysis.bound import bound, pass_cycles
-from compiler.analysis.traffic import MEMORY_LATENCY, MacroMachine, load_rows, request_table, store_bytes
+from compiler.analysis.traffic import MEMORY_LATENCY, MachineRates, load_rows, request_table, store_bytes
 from compiler.choice.choose import choices, choose
 from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
@@ -106,7 +106,7 @@ def test_requests_of_a_row():
 
 def test_rows_that_follow_each_other_are_one_span():
     rows = np.array([64.0])
-    machine = MacroMachine.of(DEFAULT)
+    machine = MachineRates.of(DEFAULT)
     dense = load_rows(NUMPY, machine, rows, np.array([16.0]), 16.0)
     apart = load_rows(NUMPY, machine, rows, np.array([16.0]), 64.0)
     assert dense.bytes == apart.bytes == 64 * 16
@@ -127,7 +127,7 @@ def test_stored_bytes(pitch):
             for piece in range(0, columns, 16):
                 first, last = row * pitch + piece, row * pitch + min(columns, piece + 16) - 1
                 touched += (last // 8 - first // 8 + 1) * 8
-        found = store_bytes(NUMPY, MacroMachine.of(DEFAULT), 64.0, np.array(float(columns)), float(pitch), piece=16.0, element=1.0)  # fmt: skip
+        found = store_bytes(NUMPY, MachineRates.of(DEFAULT), 64.0, np.array(float(columns)), float(pitch), piece=16.0, element=1.0)  # fmt: skip
         assert float(found) == pytest.approx(touched, rel=0.02)
 
 

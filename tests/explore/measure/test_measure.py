@@ -18,6 +18,7 @@ from common.errors import InputError, StorageError
 from compiler.choice.choose import choices
 from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.layers.reference import layer_result
+from compiler.mapping.text import parse_mapping_text
 from compiler.schedules.schedule import (
     DepthwiseSchedule,
     ExplicitSchedule,
@@ -25,7 +26,7 @@ from compiler.schedules.schedule import (
     LoopWsSchedule,
     Schedule,
 )
-from compiler.schedules.text import layer_text, parse_layer, parse_mapping_text, parse_schedule, schedule_text
+from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from explore.measure.accelerators import SETS, accelerators_of
 from explore.measure.dataset import NUMBERS, MeasuredRow, measured_stratum, read_dataset, write_dataset
 from explore.measure.energy import counted_energy

@@ -12,8 +12,8 @@ import explore.measure.collect as collecting
 from accel.config import Accelerator
 from baco.main import run
 from compiler.layers.layer import Layer
+from compiler.mapping.text import parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule
-from compiler.schedules.text import parse_mapping_text
 from explore.measure.dataset import read_dataset
 from explore.measure.sets import Sample
 from workloads.problem import Problem

@@ -17,8 +17,8 @@ import explore.measure.pool as pool
 from accel.config import Accelerator
 from common.errors import BacoError, InputError
 from compiler.layers.layer import Layer
+from compiler.mapping.text import parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule
-from compiler.schedules.text import parse_mapping_text
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore

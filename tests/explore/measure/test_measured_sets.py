@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from compiler.schedules.text import layer_text, mapping_text, schedule_text
+from compiler.mapping.text import mapping_text
+from compiler.schedules.text import layer_text, schedule_text
 from explore.measure.accelerators import SETS, SetName, accelerators_of
 from explore.measure.dataset import Dataset, dataset_path, read_dataset
 from explore.measure.energy import counted_energy

@@ -8,7 +8,7 @@ from accel.config import Accelerator
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, requirement
-from compiler.schedules.text import parse_mapping_text
+from compiler.mapping.text import parse_mapping_text
 from compiler.styles import check_schedule
 from compiler.styles.realise import realise
 from explore.measure.layer import measure_layer

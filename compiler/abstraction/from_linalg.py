@@ -1,12 +1,7 @@
-"""Contractions: tensor programs `D[...] += A[...] * B[...]` as loop bounds and index expressions."""
+"""Linalg operations as contractions."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -20,92 +15,10 @@ from xdsl.ir.affine import (
 )
 
 from common.errors import InputError
-from compiler.abstraction.expression import Expression, as_sum, variable
-from workloads.problem import Problem
+from compiler.mapping.contraction import Access, Contraction
+from compiler.mapping.expression import Expression, as_sum, variable
 
-__all__ = ["Access", "Contraction", "contraction_of", "convolution", "matmul"]
-
-
-@dataclass(frozen=True)
-class Access:
-    """One operand: its name and the index expression of each of its dimensions."""
-
-    operand: str
-    indices: tuple[Expression, ...]
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Iterations that choose the element."""
-        return tuple(dict.fromkeys(name for index in self.indices for name in index.variables))
-
-    def __str__(self) -> str:
-        return f"{self.operand}[{', '.join(map(str, self.indices))}]"
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """`output += left * right` over all iterations; elements outside a stored tensor count as zero.
-
-    Attributes:
-        extents: number of each iteration, in the order of the loop nest.
-        output, left, right: what is accessed.
-    """
-
-    extents: Mapping[str, int]
-    output: Access
-    left: Access
-    right: Access
-
-    def __post_init__(self) -> None:
-        used = {name for access in self.accesses for name in access.variables}
-        for name in used - set(self.extents):
-            raise InputError(f"iteration '{name}' of {self} has no extent")
-        for name, extent in self.extents.items():
-            if extent < 1:
-                raise InputError(f"iteration '{name}' of {self} runs {extent} times", hint="at least once")
-
-    @property
-    def accesses(self) -> tuple[Access, Access, Access]:
-        """Output, left and right operand."""
-        return (self.output, self.left, self.right)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates."""
-        return math.prod(self.extents.values())
-
-    def __str__(self) -> str:
-        return f"{self.output} += {self.left} * {self.right}"
-
-
-def matmul(m: int, n: int, k: int) -> Contraction:
-    """D[m, n] += A[m, k] * B[k, n]."""
-    i, j, r = variable("m"), variable("n"), variable("k")
-    return Contraction(
-        {"m": m, "n": n, "k": k}, Access("D", (i, j)), Access("A", (i, r)), Access("B", (r, j))
-    )
-
-
-def convolution(problem: Problem) -> Contraction:
-    """A convolution (or product) problem: O[g, n, q, p, k] += I[g, n, y, x, c] * W[g, s, r, c, k], padding aside.
-
-    The iteration of groups, `g`, is there only if there is more than one.
-    """
-    extents = dict(zip("RSPQCKN", problem.bounds, strict=True))
-    nest = {name: extents[name.upper()] for name in "npqckrs"}
-    v = {name: variable(name) for name in (*nest, "g")}
-    y = v["q"] * problem.stride_h + v["s"] * problem.dilation_h
-    x = v["p"] * problem.stride_w + v["r"] * problem.dilation_w
-    group: tuple[Expression, ...] = ()
-    if problem.groups > 1:
-        nest = {"g": problem.groups, **nest}
-        group = (v["g"],)
-    return Contraction(
-        nest,
-        Access("O", (*group, v["n"], v["q"], v["p"], v["k"])),
-        Access("I", (*group, v["n"], y, x, v["c"])),
-        Access("W", (*group, v["s"], v["r"], v["c"], v["k"])),
-    )
+__all__ = ["contraction_of"]
 
 
 def contraction_of(op: LinalgStructuredOperation) -> Contraction:
@@ -137,7 +50,7 @@ def contraction_of(op: LinalgStructuredOperation) -> Contraction:
         if name not in extents:
             raise InputError(f"no operand of {op.name} has the extent of its iteration {name}")
     left, right, output = accesses
-    return Contraction({name: extents[name] for name in names}, output, left, right)
+    return Contraction({name: extents[name] for name in names}, output, (left, right))
 
 
 def _multiplies_and_adds(op: LinalgStructuredOperation) -> bool:
@@ -177,9 +90,3 @@ def _expression(affine: AffineExpr, names: list[str]) -> Expression:
         if affine.kind is AffineBinaryOpKind.Mul and isinstance(left, AffineConstantExpr):
             return _expression(right, names) * left.value
     raise InputError(f"index {affine} is no sum of multiples of iterations")
-
-
-def iteration_grid(extents: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Every iteration of a loop nest: per name an array of its numbers, of one broadcastable shape."""
-    grids = np.meshgrid(*(np.arange(extent) for extent in extents.values()), indexing="ij", sparse=True)
-    return dict(zip(extents, grids, strict=True))

@@ -1,0 +1,137 @@
+"""What a tile tree needs of every memory and of the array, and whether a machine has it: the one rule of "does it fit".
+
+A tile holds its copies of the blocks that it keeps, beside what its children hold in the same memory: the largest of them
+in a `Seq`, all of them together in `Shar`, `Pipe` and `Para`. Blocks are padded to whole rows of their memory along their
+last dimension, as the instruction set addresses them. Numbers are those of one instance of a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import InfeasibleError
+from compiler.mapping.contraction import Contraction
+from compiler.mapping.machine import Level, Machine
+from compiler.mapping.slices import Placed, place, product
+from compiler.mapping.tree import Tile
+
+__all__ = ["Held", "check_fits", "footprint", "shortfalls"]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one instance of a memory holds.
+
+    Attributes:
+        words: elements in words of the memory, copies included, unpadded.
+        rows: of `Level.row_words` words, every block padded.
+        parts: unpadded words by tensor.
+    """
+
+    words: Any
+    rows: Any
+    parts: dict[str, Any]
+
+    def beside(self, other: Held) -> Held:
+        """Both at once."""
+        names = {**self.parts, **other.parts}
+        parts = {name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in names}
+        return Held(self.words + other.words, self.rows + other.rows, parts)
+
+    def either(self, other: Held) -> Held:
+        """One after the other."""
+        names = {**self.parts, **other.parts}
+        parts = {name: _larger(self.parts.get(name, 0), other.parts.get(name, 0)) for name in names}
+        return Held(_larger(self.words, other.words), _larger(self.rows, other.rows), parts)
+
+
+def footprint(
+    tree: Tile, operators: Sequence[Contraction], machine: Machine, factors: Sequence[Any] | None = None
+) -> tuple[Held, ...]:
+    """What the tree holds in every level of the machine, innermost first.
+
+    Args and errors as `compiler.mapping.slices.place`; InfeasibleError for a level that the machine does not have.
+    """
+    root = place(tree, operators, factors)
+    for tile in root.all:
+        if tile.tile.level >= len(machine.levels):
+            raise InfeasibleError(
+                f"{machine.name} has no memory level {tile.tile.level}, but levels 0 to {len(machine.levels) - 1}"
+            )
+    return tuple(_held(root, number, level) for number, level in enumerate(machine.levels))
+
+
+def shortfalls(tree: Tile, operators: Sequence[Contraction], machine: Machine) -> list[str]:
+    """Why the tree does not run on the machine, a sentence for every reason; none if it does. Raises as `footprint`."""
+    found = []
+    root = place(tree, operators)
+    for number, held in enumerate(footprint(tree, operators, machine)):
+        level = machine.levels[number]
+        if level.words is not None and held.rows * level.row_words > level.words:
+            padded = f" ({held.words} unpadded)" if level.row_words > 1 else ""
+            found.append(
+                f"{level.name}: tiles of {', '.join(held.parts)} need {held.rows * level.row_words} words{padded},"
+                f" there are {level.words}"
+            )
+        for tensor, room in (level.parts or {}).items():
+            if held.parts.get(tensor, 0) > room:
+                found.append(f"{level.name}: {tensor} needs {held.parts[tensor]} words, there are {room}")
+    for number in range(len(machine.levels)):
+        room = product([axis.size for axis in machine.axes if axis.level == number])
+        used = max(
+            (
+                product([t.factor for t in tile.trips if t.loop.spatial])
+                for tile in root.all
+                if tile.tile.level == number
+            ),
+            default=1,
+        )
+        if used > room:
+            found.append(f"the array has room for {room} at {machine.levels[number].name}, not for {used}")
+    for tile in root.all:
+        if tile.tile.relation in ("Para", "Pipe") and machine.arrays < len(tile.children):
+            found.append(
+                f"{tile.tile.relation} of {len(tile.children)} operators needs as many arrays, {machine.name} has"
+                f" {machine.arrays}"
+            )
+    for one in operators:
+        for access in one.inputs if one.body == "products" else ():
+            if access.data_type not in machine.data_types:
+                found.append(
+                    f"the array multiplies {' and '.join(machine.data_types)}, but {access.operand} is {access.data_type}"
+                )
+    return found
+
+
+def check_fits(tree: Tile, operators: Sequence[Contraction], machine: Machine) -> None:
+    """Raise InfeasibleError with every one of `shortfalls`, if there are any."""
+    found = shortfalls(tree, operators, machine)
+    if found:
+        raise InfeasibleError(
+            f"{machine.name} cannot run this tree: " + "; ".join(found),
+            hint="smaller tiles or fewer copies, another relation, or a machine that has what is named",
+        )
+
+
+def _held(placed: Placed, number: int, level: Level) -> Held:
+    inside = [_held(child, number, level) for child in placed.children]
+    total = Held(0, 0, {})
+    for one in inside:
+        total = total.either(one) if placed.tile.relation == "Seq" else total.beside(one)
+    if placed.tile.level != number:
+        return total
+    for kept in placed.tile.keeps:
+        block = placed.block(kept.tensor)
+        words = level.element_words(placed.accesses(kept.tensor)[0][1])
+        along = block[-1] * words if block else words
+        across = product(block[:-1])
+        used = kept.copies * across * along
+        rows = kept.copies * across * -(-along // level.row_words)
+        total = total.beside(Held(used, rows, {kept.tensor: used}))
+    return total
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return one + (other - one) * (other > one)

@@ -1,0 +1,216 @@
+"""Machines: what mappings and their analyses need to know of hardware, as data.
+
+A machine is a stack of memories around an array. Where one level fans out to several instances of the level inside it,
+there is an *axis* of the array. A *dataflow* is a way to use array and memories: which dimensions run along each axis,
+which loops may run at each level and which tensors stay there. It is data: what reads a dataflow (`compiler.mapping.nest`,
+trees, analyses) knows none by name.
+
+Every accelerator gives one: ours by `machine_of`, those that exist as analytical models by `analytical_machine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from accel.analytical import AnalyticalAccelerator
+from accel.config import Accelerator
+from common.errors import InputError, did_you_mean
+from compiler.mapping.contraction import Access
+
+__all__ = ["DATAFLOWS", "ArrayAxis", "DataflowRule", "Level", "Machine", "analytical_machine", "machine_of"]
+
+_ALL = ("R", "S", "P", "Q", "C", "K", "N")
+
+
+@dataclass(frozen=True)
+class DataflowRule:
+    """One way to use an array, for the dimensions R, S, P, Q, C, K, N of a convolution or product.
+
+    Attributes:
+        name: as mappings and accelerators call it.
+        keeps: by level, innermost first, the tensors that stay there, of W, I, O.
+        loops: by level, dimensions whose temporal loops may run over what it keeps.
+        spread: for every axis of the array, dimensions that may run along it.
+    """
+
+    name: str
+    keeps: tuple[str, ...]
+    loops: tuple[tuple[str, ...], ...]
+    spread: tuple[tuple[str, ...], ...]
+
+
+#: Dataflows of a Gemmini array: rows (axis 0) lie inside the accumulator, columns (axis 1) inside the scratchpad.
+DATAFLOWS = {
+    rule.name: rule
+    for rule in (
+        DataflowRule("WS", ("W", "O", "WI", "WIO"), (("P", "Q", "N"), _ALL, _ALL, _ALL), (("C",), ("K",))),
+        DataflowRule("OS", ("O", "O", "WI", "WIO"), (("R", "S", "C"), _ALL, _ALL, _ALL), (("P",), ("K",))),
+    )
+}
+
+
+@dataclass(frozen=True)
+class ArrayAxis:
+    """One direction in which a level fans out to instances of the level inside it (level 0: to the multipliers)."""
+
+    level: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Level:
+    """One memory; capacities and rates are those of one instance.
+
+    Attributes:
+        name: for messages and tables.
+        words: capacity shared by all it keeps, None without a limit.
+        parts: capacity of single tensors in words, where the memory is divided.
+        word_bits: bits of a word: an element takes as many whole words as it needs. None: one, whatever its type.
+        row_words: words of a row. The last dimension of every tile is padded to whole rows.
+        banks: of the memory.
+        ports: accesses a bank can serve in a cycle.
+        access_pj: energy of an access of one word.
+        words_per_cycle, reads_per_cycle, writes_per_cycle: None where they never bind.
+    """
+
+    name: str
+    words: int | None = None
+    parts: Mapping[str, int] | None = None
+    word_bits: int | None = None
+    row_words: int = 1
+    banks: int = 1
+    ports: int = 1
+    access_pj: float = 0.0
+    words_per_cycle: float | None = None
+    reads_per_cycle: float | None = None
+    writes_per_cycle: float | None = None
+
+    def element_words(self, access: Access) -> int:
+        """Words of one element of a tensor."""
+        return 1 if self.word_bits is None else -(-access.bits // self.word_bits)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Hardware as mappings see it.
+
+    Attributes:
+        name: for messages.
+        levels: memories, innermost first; the last is main memory.
+        axes: of each array.
+        dataflows: that the arrays can run, by name.
+        data_types: that the multipliers take.
+        arrays: how many work side by side.
+        dma_words_per_cycle: words that move between main memory and the chip in a cycle.
+        mac_pj: energy of a multiply-accumulate.
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    axes: tuple[ArrayAxis, ...]
+    dataflows: Mapping[str, DataflowRule]
+    data_types: tuple[str, ...] = ("int8",)
+    arrays: int = 1
+    dma_words_per_cycle: float = 8.0
+    mac_pj: float = 0.0
+
+    @cached_property
+    def multipliers(self) -> int:
+        """Multiply-accumulates a cycle at most."""
+        product = self.arrays
+        for axis in self.axes:
+            product *= axis.size
+        return product
+
+    def dataflow(self, name: str) -> DataflowRule:
+        """One of its dataflows. Raises InputError for another one."""
+        if name not in self.dataflows:
+            raise InputError(
+                f"machine '{self.name}' has no dataflow '{name}'", hint=did_you_mean(name, self.dataflows)
+            )
+        return self.dataflows[name]
+
+
+def machine_of(accelerator: Accelerator) -> Machine:
+    """The machine that an accelerator is.
+
+    Registers, the accumulator's memory of one column, the scratchpad, main memory: the levels of `nest.Mapping`.
+    Accumulator words are as wide as its elements, so that whatever it holds takes one word; the scratchpad counts bytes.
+    Energies are those of `Accelerator.energy`.
+    """
+    a, table = accelerator, accelerator.energy
+    return Machine(
+        a.name,
+        (
+            Level("registers", word_bits=None, access_pj=table.register_pj),
+            Level(
+                "accumulator",
+                a.accumulator_rows,
+                word_bits=a.accumulator_bits,
+                banks=a.accumulator_banks,
+                access_pj=float(table.accumulator_pj(float(a.accumulator_kib), float(a.dim))),
+                words_per_cycle=2.0,
+            ),
+            Level(
+                "scratchpad",
+                a.scratchpad_rows * a.dim * a.input_bits // 8,
+                word_bits=8,
+                row_words=a.dim * a.input_bits // 8,
+                banks=a.scratchpad_banks,
+                access_pj=float(table.scratchpad_pj(float(a.scratchpad_kib))),
+                words_per_cycle=2.0 * a.dim,
+            ),
+            Level(
+                "main memory", word_bits=8, access_pj=table.dram_pj, words_per_cycle=a.dram_bytes_per_cycle
+            ),
+        ),
+        (ArrayAxis(1, a.dim), ArrayAxis(2, a.dim)),
+        {name: DATAFLOWS[name] for name in a.dataflows},
+        (f"int{a.input_bits}",),
+        dma_words_per_cycle=min(a.dram_bytes_per_cycle, a.dma_bits / 8),
+        mac_pj=table.mac_pj,
+    )
+
+
+def analytical_machine(accelerator: AnalyticalAccelerator) -> Machine:
+    """The machine that an analytical accelerator is; its one dataflow has the accelerator's name.
+
+    Its memories count words, one an element whatever its type.
+    """
+    levels = []
+    for memory in accelerator.levels:
+        shared = [store for store in memory.stores if len(store.tensors) == len(memory.kept)]
+        parts: dict[str, int] = {
+            tensor: store.words
+            for store in memory.stores
+            for tensor in store.tensors
+            if not shared and store.words is not None
+        }
+        levels.append(
+            Level(
+                memory.name,
+                shared[0].words if shared else None,
+                parts or None,
+                access_pj=memory.access_pj(accelerator.energy),
+                words_per_cycle=memory.words_per_cycle,
+                reads_per_cycle=memory.reads_per_cycle,
+                writes_per_cycle=memory.writes_per_cycle,
+            )
+        )
+    axes = [(level, axis) for level, memory in enumerate(accelerator.levels) for axis in memory.axes]
+    rule = DataflowRule(
+        accelerator.name,
+        tuple("".join(t for t in "WIO" if t in memory.kept) for memory in accelerator.levels),
+        tuple(tuple(memory.loops) for memory in accelerator.levels),
+        tuple(tuple(axis.dims) for _, axis in axes),
+    )
+    return Machine(
+        accelerator.name,
+        tuple(levels),
+        tuple(ArrayAxis(level, axis.size) for level, axis in axes),
+        {rule.name: rule},
+        dma_words_per_cycle=accelerator.levels[-1].words_per_cycle or float("inf"),
+        mac_pj=accelerator.energy.mac_pj,
+    )
