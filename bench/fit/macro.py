@@ -35,7 +35,6 @@ from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _Numbers = TypeVar("_Numbers", MachineRates, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
 SETS = ("micro", "train")

@@ -186,7 +186,7 @@ class MacroWork:
 def overlapped(
     a: Arrays,
     machine: MachineRates,
-    work: Work,
+    work: MacroWork,
     *,
     join: tuple[float, float],
     change: float,
