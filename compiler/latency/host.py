@@ -80,6 +80,9 @@ HOST_FEATURES = {
     "weight_block": 20.0,
     "weight_block_edge": 5.0,
     "weight_block_fresh": 5.0,
+    "weight_block_uneven": 10.0,
+    "run_outer": 8.0,
+    "run_outer_uneven": 10.0,
     "run": 8.0,
     "run_edge": 10.0,
     "run_edge_p": 5.0,
@@ -171,6 +174,8 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     result_edges = pixel_edges + tile_edge[K]
     once = (c.stores + c.sum_stores) / leaves
     ws = ~t.os
+    # tiles have more or fewer runs at the edge, and all of them alike
+    uneven_outside = (pixel_edges > 0) & (c.uneven_runs == 0)
     columns = c.tile_columns
     steps_s, steps_r = c.window_rows, c.window_positions
     jobs = sum((one.to(zero.dtype) for one in (weights_paced, inputs_paced, open_paced, stores_paced)), zero)
@@ -213,6 +218,9 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(ws, c.weight_blocks),
             where(ws, c.weight_blocks * block_edge[C]),
             where(ws & (kinds == spills.to(one.dtype)), c.weight_blocks),
+            where(ws & uneven_outside, c.weight_blocks),
+            where(ws & (c.runs > c.weight_blocks), c.runs),
+            where(ws & uneven_outside, c.runs),
             where(ws, c.runs),
             where(ws, c.uneven_runs),
             where(ws, c.runs * tile_edge[P]),
