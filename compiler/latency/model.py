@@ -22,14 +22,13 @@ from accel.config import Accelerator
 from common import tensors
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.commands import Commands, count_commands
-from compiler.latency.host import HOST_FEATURES, host_features
+from compiler.latency.host import HOST_FEATURES, by_blocks, host_features
 from compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from compiler.latency.prediction import TERMS, InstructionLatency
 from compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
 from compiler.latency.transfers import Transfer, lowest_bit, read, write
 from compiler.layer import Layer
 from compiler.lower.estimate import expansion_cycles
-from compiler.lower.explicit_passes import MOVES_IN_A_ROW, UNINTERRUPTED
 from compiler.lower.grouped import packed_layer
 from compiler.lower.realise import realise
 from compiler.lower.traffic import MEMORY_LATENCY
@@ -254,11 +253,8 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
     def paced_cost(kind: str) -> Tensor:
         return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
 
-    # moves between passes: after every block of weights, unless these are long and moves many (`Passes.settle`)
-    window = cost_of("column", "window", "weight")
+    window = cost_of("column", "window", "weight", "beat")
     paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
-    moves = c.weight_loads + c.input_loads + c.zero_loads + c.stores + c.sum_stores
-    often = (c.passes <= UNINTERRUPTED * c.weight_blocks) | (moves <= MOVES_IN_A_ROW * c.weight_blocks)
     host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
     host_stores = late(copies_o, cost_of("stores", "opening"))
 
@@ -325,7 +321,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
         stores=stores,
         beside=beside,
         waves=c.waves,
-        turn=(window + torch.where(often, paced, zero)) / c.weight_blocks,
+        turn=(window + torch.where(by_blocks(c), paced, zero)) / c.weight_blocks,
         read=weight_cycles + input_cycles + opening_cycles,
         written=store_cycles,
         bytes=weights.bytes

@@ -14,7 +14,7 @@ from compiler.lower.explicit_jobs import Pace
 from compiler.lower.explicit_place import Place
 from compiler.lower.explicit_plan import LARGEST_STRIDE, Plan
 
-__all__ = ["Passes"]
+__all__ = ["MOVES_IN_A_ROW", "UNINTERRUPTED", "Passes"]
 
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
