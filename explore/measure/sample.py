@@ -72,9 +72,7 @@ def draw_packed(
         levels: list[dict[str, int]] = [{}, {}, {}, {}]
         for name in "PQNRS":
             low = 0 if name in REGISTER_DIMS["WS"] else 1
-            for level, factor in zip(
-                range(low, 4), _split(random_, getattr(p, name), 4 - low), strict=True
-            ):
+            for level, factor in zip(range(low, 4), _split(random_, getattr(p, name), 4 - low), strict=True):
                 levels[level][name] = factor
         if random_.random() < _WHOLE_WINDOW:  # windows are seldom cut
             for name in "RS":
