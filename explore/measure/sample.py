@@ -76,8 +76,8 @@ def draw_packed(
                 levels[level][name] = factor
         if random_.random() < _WHOLE_WINDOW:  # windows are seldom cut
             for name in "RS":
-                for level in levels:
-                    level[name] = 1
+                for factors in levels:
+                    factors[name] = 1
                 levels[1][name] = getattr(p, name)
         orders = (*(_permutation(random_, DIMS) for _ in range(3)), _outer_order(random_))
         buffering = (2, 2, 2) if random_.random() < 0.5 else _buffering(random_)
