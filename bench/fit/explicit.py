@@ -26,13 +26,16 @@ from compiler.latency.commands import Commands, count_commands
 from compiler.latency.host import HOST_FEATURES, host_features
 from compiler.latency.model import TIMING, Constants, Work, explicit_latency, joined, measure_work
 from compiler.latency.tiling import Rounding, Tiling, make_tiling
+from compiler.lower.estimate import expansion_cycles
+from compiler.lower.grouped import packed_layer
 from compiler.mapping.batch import MappingBatch
+from compiler.schedule import DepthwiseSchedule
 from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["ExplicitRows", "fit", "main", "sample_of"]
 
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
-SETS = ("micro", "train")
+SETS = ("micro", "train", "packed")
 #: Pull of the host's constants to their instruction counts, and rounds in which outliers lose weight.
 _PULL, _ROUNDS = 0.003, 8
 #: Relative error from which on a row counts less.
@@ -44,26 +47,33 @@ _FACTORS = ((0.25, 0.5, 2.0, 4.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97
 
 
 @dataclass(frozen=True)
-class ExplicitRows:
-    """Explicit rows of a set.
+class Sample:
+    """Rows of a set in explicit code.
 
     Attributes:
         tiling, commands: of each row.
         cycles: measured.
         host_cycles: those in which the host core worked.
+        before: those that the expansion of weights is predicted to take, where several groups run at once, part of both.
     """
 
     tiling: Tiling
     commands: Commands
     cycles: Floats
     host_cycles: Floats
+    before: Floats
 
 
 def sample_of(data: Dataset) -> ExplicitRows:
     """What the explicit rows of a set say."""
-    rows = data.where([row.style == "explicit" for row in data.rows])
+    rows = data.where([row.style in ("explicit", "packed") for row in data.rows])
+    layers, before = [], []
+    for layer, schedule in zip(rows.layers, rows.schedules, strict=True):
+        packed = schedule.packed if isinstance(schedule, DepthwiseSchedule) else 1
+        layers.append(packed_layer(layer, packed) if packed > 1 else layer)
+        before.append(expansion_cycles(layer, packed) if packed > 1 else 0.0)
     tiling = make_tiling(
-        LayerBatch.of(rows.layers),
+        LayerBatch.of(layers),
         MappingBatch.of(rows.mappings),
         HardwareBatch.of(rows.accelerators),
         Rounding(),
@@ -71,14 +81,15 @@ def sample_of(data: Dataset) -> ExplicitRows:
     # cycles count from the first command on, the program's from reset; waiting is no work
     waiting = rows.numbers("host_stall_command") + rows.numbers("host_stall_fence")
     host = np.maximum(rows.cycles - waiting, _LEAST_HOST_CYCLES)
-    return ExplicitRows(tiling, count_commands(tiling), rows.cycles, host)
+    return Sample(tiling, count_commands(tiling), rows.cycles, host, np.array(before))
 
 
 def fit(samples: Sequence[ExplicitRows], *, timing: bool = True) -> Constants:
     """The constants that fit some samples best, every row counting the same; without `timing` only the host's."""
     features = np.concatenate([host_features(one.tiling, one.commands).numpy() for one in samples], axis=1)
     host = np.concatenate([one.host_cycles for one in samples])
-    costs = _host_costs(features, host)
+    before = np.concatenate([one.before for one in samples])
+    costs = _host_costs(features, host, before)
     found = {name: _rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}
     chosen = dict(TIMING)
     work = [measure_work(one.tiling, one.commands, Constants(found, chosen)) for one in samples]
@@ -100,9 +111,10 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _host_costs(features: Floats, cycles: Floats) -> Floats:
-    """Non-negative costs by feature."""
+def _host_costs(features: Floats, cycles: Floats, before: Floats) -> Floats:
+    """Non-negative costs by feature, of cycles of which some are known."""
     start = np.array(list(HOST_FEATURES.values()))
+    known = before / cycles
     share = (features * start[:, None] / cycles).T
     weight = np.ones(len(cycles))
     scale = np.ones(len(start))
@@ -110,12 +122,12 @@ def _host_costs(features: Floats, cycles: Floats) -> Floats:
     for _ in range(_ROUNDS):
         weighted = share * weight[:, None]
         gram = weighted.T @ weighted + pull * np.eye(len(start))
-        target = weighted.T @ weight + pull
+        target = weighted.T @ (weight * (1 - known)) + pull
         scale = _non_negative(gram, target, scale)
-        error = np.abs(share @ scale - 1)
+        error = np.abs(share @ scale + known - 1)
         weight = 1 / np.sqrt(np.maximum(error / _OUTLIER, 1.0))
     # outliers lie on one side: without this the mean error would not be 0
-    found: Floats = scale * start / (share @ scale).mean()
+    found: Floats = scale * start * (1 - known).mean() / (share @ scale).mean()
     return found
 
 
@@ -136,7 +148,7 @@ def _objective(samples: Sequence[ExplicitRows], work: Sequence[Work], timing: di
     errors = []
     with torch.no_grad():
         for one, busy in zip(samples, work, strict=True):
-            predicted = joined(one.tiling, one.commands, busy, timing).cycles.numpy()
+            predicted = joined(one.tiling, one.commands, busy, timing).cycles.numpy() + one.before
             errors.append(np.log(predicted / one.cycles))
     every = np.concatenate(errors)
     return float(np.abs(every).mean() + 0.5 * np.sqrt((every**2).mean()))
@@ -146,13 +158,14 @@ def _errors(sample: ExplicitRows, constants: Constants) -> Floats:
     """Relative errors of the cycles."""
     with torch.no_grad():
         predicted = explicit_latency(sample.tiling, sample.commands, constants).cycles.numpy()
-    return np.asarray(predicted / sample.cycles - 1)
+    return np.asarray((predicted + sample.before) / sample.cycles - 1)
 
 
 def report(name: str, sample: ExplicitRows, constants: Constants) -> str:
     """A line with the errors of host and total cycles."""
     features = host_features(sample.tiling, sample.commands).numpy()
-    host = np.array(list(constants.host.values())) @ features / sample.host_cycles - 1
+    host = np.array(list(constants.host.values())) @ features + sample.before
+    host = host / sample.host_cycles - 1
     errors = _errors(sample, constants)
     return (
         f"{name}: {len(errors)} rows; host mean error {host.mean():+.1%}, mean absolute {np.abs(host).mean():.1%};"

@@ -16,9 +16,10 @@ from torch import Tensor
 from common import tensors
 from compiler.latency.commands import Commands
 from compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
-from compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
+from compiler.lower.explicit import LOADS_TOGETHER, RESULTS_TOGETHER
+from compiler.lower.explicit_passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
-__all__ = ["HOST_FEATURES", "host_features"]
+__all__ = ["HOST_FEATURES", "by_blocks", "host_features"]
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
@@ -48,6 +49,7 @@ HOST_FEATURES = {
     "open_ahead": 60.0,
     "fill": 40.0,
     "fill_edge": 10.0,
+    "fill_padded": 10.0,
     "fill_ahead": 30.0,
     "fill_paced": 80.0,
     "weights": 10.0,
@@ -59,9 +61,15 @@ HOST_FEATURES = {
     "inputs_run": 15.0,
     "inputs_edge": 4.0,
     "inputs_padded": 10.0,
+    "inputs_padded_run": 10.0,
+    "inputs_padded_ahead": 5.0,
+    "inputs_clipped_p": 8.0,
+    "inputs_clipped_q": 8.0,
     "inputs_gaps": 10.0,
     "inputs_paced": 30.0,
     "inputs_paced_edge": 8.0,
+    "inputs_paced_clipped_p": 10.0,
+    "inputs_paced_clipped_q": 10.0,
     "zeros": 8.0,
     "opening": 10.0,
     "opening_run": 10.0,
@@ -80,6 +88,11 @@ HOST_FEATURES = {
     "weight_block": 20.0,
     "weight_block_edge": 5.0,
     "weight_block_fresh": 5.0,
+    "weight_block_uneven": 10.0,
+    "run_outer": 8.0,
+    "run_outer_uneven": 10.0,
+    "beat": 5.0,
+    "beat_job": 3.0,
     "run": 8.0,
     "run_edge": 10.0,
     "run_edge_p": 5.0,
@@ -97,6 +110,13 @@ HOST_FEATURES = {
 _BLOCK_EDGES = {R: 1.0, S: 1.0, C: 2.0, K: 1.0, N: 1.0}
 _TILE_EDGES = {K: 2.0, P: 3.0, Q: 1.0, N: 2.0}
 _LOOP, _JOB, _ALWAYS, _POWER = 0.5, 1.5, 0.6, 0.35
+
+
+def by_blocks(c: Commands) -> Tensor:
+    """Whether moves between passes come after every block of weights; not where these are long and moves many
+    (`Passes.settle`)."""
+    moves = c.weight_loads + c.input_loads + c.zero_loads + c.stores + c.sum_stores
+    return (c.passes <= UNINTERRUPTED * c.weight_blocks) | (moves <= MOVES_IN_A_ROW * c.weight_blocks)
 
 
 def host_features(t: Tiling, c: Commands) -> Tensor:
@@ -145,6 +165,11 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             reach_w - layer.left >= layer.width,
         )
     )
+    # where blocks of an image differ in what is beyond its sides
+    clipped = {
+        P: ((layer.left > 0) | (reach_w - layer.left >= layer.width)) & (t.steps[P] > LOOP),
+        Q: ((layer.top > 0) | (reach_h - layer.top >= layer.height)) & (t.steps[Q] > LOOP),
+    }
     gaps = ((t.row_window > 1) & (t.block[S] > 1)) | (t.block[S] < t.row_result)
     paced_fills = torch.where(weights_paced, c.weight_fills, zero) + torch.where(
         inputs_paced, c.input_fills, zero
@@ -168,12 +193,17 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
         *of_runs, turns, turns_edge = moved(count, runs, result_edges, apart, RESULTS_TOGETHER)
         return (*of_runs, count * tile_edge[P], turns, turns_edge)
 
+    input_turns, _ = paced(inputs, c.input_runs, input_edges, inputs_paced, LOADS_TOGETHER)
     result_edges = pixel_edges + tile_edge[K]
     once = (c.stores + c.sum_stores) / leaves
     ws = ~t.os
+    # tiles have more or fewer runs at the edge, and all of them alike
+    uneven_outside = (pixel_edges > 0) & (c.uneven_runs == 0)
     columns = c.tile_columns
     steps_s, steps_r = c.window_rows, c.window_positions
     jobs = sum((one.to(zero.dtype) for one in (weights_paced, inputs_paced, open_paced, stores_paced)), zero)
+    beats = torch.where(c.runs > c.weight_blocks, c.runs, c.passes)
+    beats = torch.where(ws & by_blocks(c), c.weight_blocks, beats)
     alive = _ALWAYS + _LOOP * all_loops + _JOB * jobs
     for weights, uneven_sizes in ((_BLOCK_EDGES, block_edge), (_TILE_EDGES, tile_edge)):
         for d, weight in weights.items():
@@ -196,6 +226,7 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(ahead, opens),
             c.weight_fills + c.input_fills,
             c.weight_fills * weight_edges + c.input_fills * input_edges,
+            c.input_fills * padded,
             where(copies_w, c.weight_fills) + where(copies_i, c.input_fills),
             paced_fills,
             *moved(c.weight_loads, c.weight_runs, weight_edges, weights_paced, LOADS_TOGETHER),
@@ -203,8 +234,15 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             c.input_runs,
             c.input_runs * input_edges,
             inputs * padded,
+            c.input_runs * padded,
+            where(copies_i, inputs * padded),
+            where(clipped[P], inputs),
+            where(clipped[Q], inputs),
             where(gaps, inputs * t.block[S]),
-            *paced(inputs, c.input_runs, input_edges, inputs_paced, LOADS_TOGETHER),
+            input_turns,
+            input_turns * input_edges,
+            where(clipped[P], input_turns),
+            where(clipped[Q], input_turns),
             c.zero_loads,
             *results(opening, open_paced),
             *results(stores, stores_paced),
@@ -213,6 +251,11 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
             where(ws, c.weight_blocks),
             where(ws, c.weight_blocks * block_edge[C]),
             where(ws & (kinds == spills.to(one.dtype)), c.weight_blocks),
+            where(ws & uneven_outside, c.weight_blocks),
+            where(ws & (c.runs > c.weight_blocks), c.runs),
+            where(ws & uneven_outside, c.runs),
+            where(jobs > 0, beats),
+            beats * jobs,
             where(ws, c.runs),
             where(ws, c.uneven_runs),
             where(ws, c.runs * tile_edge[P]),

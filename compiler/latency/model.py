@@ -23,10 +23,10 @@ from common import tensors
 from compiler.analysis.traffic import MEMORY_LATENCY
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.commands import Commands, count_commands
-from compiler.latency.host import HOST_FEATURES, host_features
+from compiler.latency.host import HOST_FEATURES, by_blocks, host_features
 from compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from compiler.latency.prediction import TERMS, InstructionLatency
-from compiler.latency.tiling import LOOP, Rounding, Tiling, make_tiling
+from compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
 from compiler.latency.transfers import Transfer, lowest_bit, read, write
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
@@ -76,6 +76,10 @@ TIMING = {
     "fence_wait": 40.0,
     # cycles of the array for a block of weights beside its rows
     "exchange": 2.0,
+    # cycles that a pass keeps its place in the reservation station, beside its rows and the array's latency
+    "held": 6.0,
+    # cycles from the command for new weights to the first row they multiply, beside those in which they are shifted in
+    "weights_late": 2.0,
     # share of its phases in which the host core works while everything else waits, and the other way round
     "phases": 0.15,
     # exponent of the norm that joins what goes on at the same time: the larger, the nearer to the maximum
@@ -150,6 +154,7 @@ class Work:
         loads, stores: memory, moves that nothing hides.
         beside: memory, moves that passes hide.
         waves: the array.
+        turn: the host core between the passes of two blocks of weights of a tile, on average.
         read, written: all reads, all writes.
         bytes: that memory moves, not cycles.
         moved: (4, B) these bytes by `MOVED`.
@@ -162,6 +167,7 @@ class Work:
     stores: Tensor
     beside: Tensor
     waves: Tensor
+    turn: Tensor
     read: Tensor
     written: Tensor
     bytes: Tensor
@@ -189,8 +195,7 @@ def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Ins
     )
     host = host_loads + host_passes + host_stores
     power = k["overlap"]
-    waves = work.waves + torch.where(t.os, zero, c.weight_blocks * k["exchange"])
-    waves = waves / t.hardware.array_speed
+    waves = torch.where(t.os, work.waves, _stationary(t, c, work, k)) / t.hardware.array_speed
     busy = _join(power, waves, work.beside)
     together = _join(power, host, loads + busy + stores)
     apart = (
@@ -200,6 +205,30 @@ def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Ins
     cycles = together + k["phases"] * (apart - together) + fences + start
     terms = torch.stack([waves, work.read, work.written, host, start + waits])
     return InstructionLatency(cycles, terms, work.bytes, work.moved)
+
+
+def _stationary(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Tensor:
+    """Cycles of weight-stationary passes, which the reservation station may hold up.
+
+    It has room for a `window` of passes, in order: a pass comes in when the one `window` before it has written its last
+    row, which is the array's latency after that row went in. Weights are shifted in while earlier passes multiply, if their
+    command is there by then. So a block of weights takes at least what its rows take, what shifting takes, and what its
+    passes take at a window's pace; and its first pass comes that much after the first of an earlier block: its weights' way in, what the
+    host does beforehand, windows of passes that have to be written, and the rows of the passes in between.
+    """
+    one = torch.ones_like(c.passes)
+    pixels = t.bounds[P] * t.bounds[Q] * t.bounds[N] / (t.counted(P) * t.counted(Q) * t.counted(N))
+    passes = c.passes / c.weight_blocks
+    rows = pixels / passes
+    window = torch.floor(t.hardware.execute_entries / 2).clamp_min(1.0)
+    held = rows + 2 * t.hardware.groups + k["held"]
+    blocks = torch.maximum(t.rounding.up(window / passes), one)
+    windows = torch.maximum(t.rounding.down(blocks * passes / window), one)
+    rest = (blocks * passes - windows * window).clamp_min(0.0)
+    back = windows * held + t.hardware.dim + k["weights_late"] + rest * rows
+    back = back + (work.turn / t.hardware.host_speed - rows).clamp_min(0.0)
+    steady = torch.maximum(torch.maximum(pixels, passes * held / window), t.hardware.dim)
+    return c.weight_blocks * (torch.maximum(steady, back / blocks) + k["exchange"])
 
 
 def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
@@ -227,6 +256,11 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
             torch.add, (cost for name, cost in costs.items() if name.partition("_")[0] in kinds)
         )
 
+    def paced_cost(kind: str) -> Tensor:
+        return torch.where(costs[f"{kind}_paced"] > 0, cost_of(kind), zero)
+
+    window = cost_of("column", "window", "weight", "beat")
+    paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
     host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
     host_stores = late(copies_o, cost_of("stores", "opening"))
 
@@ -293,6 +327,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
         stores=stores,
         beside=beside,
         waves=c.waves,
+        turn=(window + torch.where(by_blocks(c), paced, zero)) / c.weight_blocks,
         read=weight_cycles + input_cycles + opening_cycles,
         written=store_cycles,
         bytes=weights.bytes

@@ -90,7 +90,7 @@ def layer_details(
             ]
             for (mappings, accelerator), found in zip(designs, costs, strict=True)
         ]
-    words = [layer_words(problems, mappings, padded=False) for mappings, _ in designs]
+    words = [layer_words(problems, mappings, one.dim) for mappings, one in designs]
     schedules = [
         [realise(layer, mapping, accelerator) for layer, mapping in zip(layers, mappings, strict=True)]
         for mappings, accelerator in designs
@@ -107,7 +107,7 @@ def schedule_details(
 ) -> list[LayerDetail]:
     """As `layer_details`, of one design's schedules. Raises InfeasibleError for one that cannot be carried out."""
     problems, mappings = standing_mappings(layers, schedules, accelerator)
-    words = layer_words(problems, mappings, padded=False)
+    words = layer_words(problems, mappings, accelerator.dim)
     (details,) = _details(layers, [(schedules, accelerator)], [words], [schedules])
     if model == "instruction":
         return details

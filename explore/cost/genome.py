@@ -196,11 +196,12 @@ def count(
     packed = problems.packed(task, genomes)
     if not padded:
         genomes = genomes.copy()
-        tighten(genomes, problems.packed_bounds(task, packed))
+        bounds = problems.packed_bounds(task, packed)
+        tighten(genomes, bounds)
     mappings = batch_of(shape, genomes, double_buffer)
     if (packed > 1).any():
         shape = replace(shape, groups=torch.ceil(shape.groups / torch.from_numpy(packed)))
-    return access_counts(shape, mappings)
+    return access_counts(shape, mappings, None if padded else torch.from_numpy(bounds.T.astype(np.float64)))
 
 
 def tighten(genomes: Genomes, bounds: NDArray[np.int64]) -> None:

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from accel.config import Accelerator
-from compiler.mapping.batch import MappingBatch, ProblemBatch
+from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
 from compiler.mapping.nest import ROW_DIM, Mapping, packed_problem
 from explore.candidate import LayerCost
 from explore.cost.reference import access_counts, energy_terms, latency_terms, tensor_accesses
@@ -23,7 +24,8 @@ def layer_costs(
 
     Args:
         padded: factors that multiply to more than a bound are charged whole, as published; else tiles are made even
-            first (`even_tiles`), since code runs what is left of a dimension as a smaller tile.
+            first (`even_tiles`), since code runs what is left of a dimension as a smaller tile, and local memories are
+            accessed by whole rows where columns stay idle (`Counts.in_rows`).
     """
     if not problems:
         return []
@@ -32,6 +34,7 @@ def layer_costs(
         torch.tensor(float(value), dtype=torch.float64)
         for value in (accelerator.dim, accelerator.accumulator_kib, accelerator.scratchpad_kib)
     )
+    counts = counts.in_rows(dim)
     latency = latency_terms(counts, dim, accelerator.dram_bytes_per_cycle)
     energy = energy_terms(counts, dim, accumulator_kib, scratchpad_kib, accelerator.energy)
     accesses = torch.stack([counts.a0, counts.a1, counts.a2, counts.a3])
@@ -51,23 +54,26 @@ def layer_costs(
 
 
 def layer_words(
-    problems: Sequence[Problem], mappings: Sequence[Mapping], *, padded: bool = True
+    problems: Sequence[Problem], mappings: Sequence[Mapping], dim: int | None = None
 ) -> list[tuple[tuple[float, ...], ...]]:
-    """`LayerCost.accesses` of `layer_costs` by tensor: for each layer the words of (W, I, O) at levels 0 to 3."""
+    """`LayerCost.accesses` of `layer_costs` by tensor: for each layer the words of (W, I, O) at levels 0 to 3; without
+    padding on an array of side `dim`, with it where that is None."""
     if not problems:
         return []
-    words = tensor_accesses(*_charged(problems, mappings, padded=padded))
+    shapes, batch, bounds = _charged(problems, mappings, padded=dim is None)
+    words = tensor_accesses(shapes, batch, bounds, dim or 1.0)
     return [tuple(tuple(level) for level in one) for one in words.permute(2, 0, 1).tolist()]
 
 
 def _charged(
     problems: Sequence[Problem], mappings: Sequence[Mapping], *, padded: bool
-) -> tuple[ProblemBatch, MappingBatch]:
-    """What is counted: groups that run at once as one, and even tiles unless padding is charged."""
+) -> tuple[ProblemBatch, MappingBatch, Tensor | None]:
+    """What is counted: groups that run at once as one, and even tiles within bounds unless padding is charged."""
     shapes = [packed_problem(problem, mapping) for problem, mapping in zip(problems, mappings, strict=True)]
     if not padded:
         mappings = [even_tiles(mapping, shape) for mapping, shape in zip(mappings, shapes, strict=True)]
-    return ProblemBatch.of(shapes), MappingBatch.of(mappings)
+    bounds = torch.tensor([[float(getattr(p, axis)) for axis in AXES] for p in shapes], dtype=torch.float64).T
+    return ProblemBatch.of(shapes), MappingBatch.of(mappings), None if padded else bounds
 
 
 def even_tiles(mapping: Mapping, problem: Problem) -> Mapping:

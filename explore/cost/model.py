@@ -62,6 +62,9 @@ class CostModel(Protocol):
     def words(self, kept: Floats, dim: Floats) -> Floats:
         """Words that main memory moves, likewise; anything where a mapping cannot run."""
 
+    def local(self, kept: Floats, dim: Floats) -> tuple[Floats, Floats]:
+        """Words of accumulator and scratchpad accessed by whole rows, beside `Counts.a1` and `a2`, likewise."""
+
     def narrowed(self, sides: Ints) -> CostModel:
         """A model that need not predict other sides than these."""
 
@@ -121,6 +124,11 @@ class ReferenceModel:
     def words(self, kept: Floats, dim: Floats) -> Floats:
         """As counted."""
         return np.asarray(kept[2])
+
+    def local(self, kept: Floats, dim: Floats) -> tuple[Floats, Floats]:
+        """None: all are counted by words."""
+        none = np.zeros(np.broadcast_shapes(kept.shape[1:], np.shape(dim)))
+        return none, none
 
     def narrowed(self, sides: Ints) -> CostModel:
         """What is kept serves all sides."""

@@ -102,7 +102,7 @@ class InstructionModel:
         points = space.rule_points()
         self.sides: Ints = np.unique(points.dim)
         self.accelerators = side_machines(space)
-        self.kept = 2 * len(self.sides)
+        self.kept = 2 * len(self.sides) + 2
         most = int(self.sides[-1]) if "WS" in space.dataflows else 1
         packed = [_packed_layers(layer, most) for layer in layers]
         self.packs: Bools | None = np.array([len(ones) > 0 for ones in packed], dtype=np.bool_)
@@ -132,7 +132,8 @@ class InstructionModel:
     # -- searching ---------------------------------------------------------------------------------------
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:
-        """Latency on every side, infinite where the mapping is not for that side, then bytes moved, (2 S, B)."""
+        """Latency on every side, infinite where the mapping is not for that side, then bytes moved, then rows of
+        accumulator and of scratchpad, (2 S + 2, B)."""
         cycles = np.full((len(self.sides), len(task)), np.inf)
         moved = np.zeros_like(cycles)
         allowed, macro = self._meant(task, genomes)
@@ -151,7 +152,7 @@ class InstructionModel:
             )
             cycles[s, b] = found.cycles.numpy() + self._before[run[b]]
             moved[s, b] = found.bytes.numpy()
-        return np.concatenate([cycles, moved])
+        return np.concatenate([cycles, moved, counts.a1_rows.numpy()[None], counts.a2_rows.numpy()[None]])
 
     def cycles(self, kept: Floats, dim: Floats) -> Floats:
         """See `CostModel`."""
@@ -161,7 +162,11 @@ class InstructionModel:
 
     def words(self, kept: Floats, dim: Floats) -> Floats:
         """See `CostModel`; a word is a byte."""
-        return _at(kept[len(self.sides) :], self._place(dim))
+        return _at(kept[len(self.sides) : 2 * len(self.sides)], self._place(dim))
+
+    def local(self, kept: Floats, dim: Floats) -> tuple[Floats, Floats]:
+        """See `CostModel`."""
+        return kept[-2] * dim, kept[-1] * dim
 
     def _place(self, dim: Floats | Ints) -> Ints:
         """Where array sides are, or would be, in `sides`."""
@@ -258,7 +263,7 @@ class InstructionModel:
         What has macro form runs as a macro, though its flow does not say so. Then it must fit as the macro places it
         within what it says it needs, else it is not predicted there: where it fits, would depend on the memories.
         """
-        allowed, macro = np.zeros((2, self.kept, len(task)), dtype=np.bool_)
+        allowed, macro = np.zeros((2, len(self.sides), len(task)), dtype=np.bool_)
         dim = macro_side(genomes[:, FLOW])
         own = np.flatnonzero(np.isin(dim, self.sides))
         place = np.searchsorted(self.sides, dim[own])

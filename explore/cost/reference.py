@@ -10,7 +10,7 @@ dimensions are ordered as in `AXES`, which makes the dimensions of W and of O co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -33,6 +33,8 @@ class Counts:
     Attributes:
         macs: multiply-accumulates executed, padding and groups included.
         a0, a1, a2, a3: words accessed at registers, accumulator, scratchpad, DRAM.
+        a1_rows, a2_rows: rows of accumulator and scratchpad accessed, instead of words, where code leaves columns of the
+            array idle (see `access_counts`).
         rows, columns: array extent used.
         accumulator_words: 32-bit words a column must hold.
         scratchpad_words: bytes the scratchpad must hold, unpadded.
@@ -44,6 +46,8 @@ class Counts:
     a1: Tensor
     a2: Tensor
     a3: Tensor
+    a1_rows: Tensor
+    a2_rows: Tensor
     rows: Tensor
     columns: Tensor
     accumulator_words: Tensor
@@ -51,8 +55,15 @@ class Counts:
     scratchpad_rows: Tensor
 
     def stacked(self) -> Tensor:
-        """All fields as one (10, B) tensor."""
+        """All fields as one (12, B) tensor."""
         return torch.stack([getattr(self, name) for name in self.__dataclass_fields__])
+
+    def in_rows(self, dim: Tensor | float) -> Counts:
+        """The same in words on an array of side `dim`: a row is one access of all its words, since all columns are
+        clocked."""
+        none = torch.zeros_like(self.a1)
+        a1, a2 = self.a1 + self.a1_rows * dim, self.a2 + self.a2_rows * dim
+        return replace(self, a1=a1, a2=a2, a1_rows=none, a2_rows=none)
 
 
 def _product(factors: Tensor) -> Tensor:
@@ -189,23 +200,77 @@ def _flows(problem: ProblemBatch, mapping: MappingBatch) -> _Flows:
     )
 
 
-def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
+def _unpadded(f: _Flows, mapping: MappingBatch, bounds: Tensor) -> _Flows:
+    """What code moves that runs what is left of a dimension as a smaller tile: padding is no work but in lanes of the array.
+
+    Registers, accumulator and scratchpad are as often accessed as such tiles have rows and window positions; of `bounds`
+    (7, B), what `mapping` covers beyond them is not there. Halos of inputs are taken as pixels are. Stationary weights come
+    once for each tile of pixels, since code goes over all these before it takes the next weights.
+    """
+    padded = mapping.temporal.prod(0)
+    os = torch.zeros_like(mapping.rows, dtype=torch.bool)
+    os = os if mapping.output_stationary is None else mapping.output_stationary
+    one = torch.ones_like(mapping.rows)
+    lanes = [
+        one,
+        one,
+        torch.where(os, one, mapping.rows),
+        mapping.columns,
+        torch.where(os, mapping.rows, one),
+        one,
+        one,
+    ]
+    true = bounds / (padded * torch.stack(lanes))
+    window, pixels = true[_R] * true[_S], true[_P] * true[_Q] * true[_N]
+    every = window * pixels * true[_C] * true[_K]
+    weights, outputs = window * true[_C] * true[_K], pixels * true[_K]
+    waves = every / true[_K] / torch.where(os, true[_P], true[_C])
+    brought = _product(bounds[:4]) * _product(mapping.temporal[2:, 4:].flatten(0, 1))
+    return replace(
+        f,
+        macs=f.macs * every,
+        out=f.out * outputs,
+        stationary=torch.where(os, f.stationary * outputs, brought),
+        inputs=f.inputs * waves,
+        weights=torch.where(os, f.weights * waves, brought),
+        updates=f.updates * torch.where(os, outputs, waves),
+        w_fills=f.w_fills * weights,
+        i_fills=f.i_fills * pixels * true[_C],
+        o_fills=f.o_fills * outputs,
+    )
+
+
+def access_counts(problem: ProblemBatch, mapping: MappingBatch, bounds: Tensor | None = None) -> Counts:
     """Access counts and capacity needs of a batch (method specification section 3).
 
-    Differentiable in `mapping.temporal`, `rows` and `columns`; exact for whole numbers.
+    With `bounds` (7, B), what a mapping covers beyond them is not counted (`_unpadded`), and local memories are accessed
+    by rows where a tile has no more channels than lanes, so that code cannot fill others. Differentiable in `mapping.temporal`, `rows` and `columns`; exact for whole numbers.
     """
     f = _flows(problem, mapping)
+    if bounds is not None:
+        f = _unpadded(f, mapping, bounds)
     t, rows, columns, os = mapping.temporal, mapping.rows, mapping.columns, mapping.output_stationary
     single = torch.ones(3, dtype=t.dtype, device=t.device)
     copies_w, copies_i, copies_o = single if mapping.copies is None else mapping.copies
     lanes_c = rows if os is None else torch.where(os, columns, rows)
     groups = problem.groups
+    a1 = (2 * f.updates - f.out + f.o_fills) * groups
+    a2 = (f.inputs + f.weights + f.i_fills + f.w_fills) * groups
+    a1_rows, a2_rows = torch.zeros_like(a1), torch.zeros_like(a2)
+    if bounds is not None:
+        idle = _idle(mapping)
+        inputs, weights = f.inputs + f.i_fills, f.weights + f.w_fills
+        a1_rows = torch.where(idle, a1 / columns, a1_rows)
+        a2_rows = torch.where(idle, (inputs / rows + weights / columns) * groups, a2_rows)
+        a1, a2 = torch.where(idle, 0.0, a1), torch.where(idle, 0.0, a2)
     return Counts(
         macs=f.macs * groups,
         a0=(f.macs + f.stationary) * groups,
-        a1=(2 * f.updates - f.out + f.o_fills) * groups,
-        a2=(f.inputs + f.weights + f.i_fills + f.w_fills) * groups,
+        a1=a1,
+        a2=a2,
         a3=(f.w_fills + f.i_fills + 2 * f.o_fills - f.out) * groups,
+        a1_rows=a1_rows,
+        a2_rows=a2_rows,
         rows=rows,
         columns=columns,
         accumulator_words=copies_o * f.o1,
@@ -214,9 +279,21 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch) -> Counts:
     )
 
 
-def tensor_accesses(problem: ProblemBatch, mapping: MappingBatch) -> Tensor:
-    """What `access_counts` counts at levels 0 to 3, by tensor: words of (W, I, O), shape (4, 3, B)."""
+def _idle(mapping: MappingBatch) -> Tensor:
+    """Which weight-stationary mappings have no more channels in a tile than lanes; (B,)."""
+    beyond = mapping.temporal[:3, [_C, _K]].flatten(0, 1).amax(0)
+    idle = beyond < _LOOP
+    return idle if mapping.output_stationary is None else idle & ~mapping.output_stationary
+
+
+def tensor_accesses(
+    problem: ProblemBatch, mapping: MappingBatch, bounds: Tensor | None = None, dim: float = 1.0
+) -> Tensor:
+    """What `access_counts` counts at levels 0 to 3, by tensor: words of (W, I, O), shape (4, 3, B); rows are those of an
+    array of side `dim`."""
     f = _flows(problem, mapping)
+    if bounds is not None:
+        f = _unpadded(f, mapping, bounds)
     os = mapping.output_stationary
     none = torch.zeros_like(f.macs)
     registers = f.macs + f.stationary
@@ -227,7 +304,11 @@ def tensor_accesses(problem: ProblemBatch, mapping: MappingBatch) -> Tensor:
         [f.weights + f.w_fills, f.inputs + f.i_fills, none],
         [f.w_fills, f.i_fills, 2 * f.o_fills - f.out],
     ]
-    return torch.stack([torch.stack([one * problem.groups for one in level]) for level in words])
+    found = torch.stack([torch.stack([one * problem.groups for one in level]) for level in words])
+    if bounds is not None:
+        lanes = torch.stack([mapping.columns, mapping.rows, mapping.columns])
+        found[1:3] = torch.where(_idle(mapping), found[1:3] * dim / lanes, found[1:3])
+    return found
 
 
 def _ceil(x: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ from accel.config import Accelerator
 
 __all__ = ["SETS", "SetName", "accelerators_of"]
 
-#: Sets of measurements: to fit physical constants, to train what learns, to test.
-SetName = Literal["micro", "train", "test"]
-SETS: tuple[SetName, ...] = ("micro", "train", "test")
+#: Sets of measurements: to fit physical constants, to train what learns, to test; to fit and to test with several groups
+#: at once.
+SetName = Literal["micro", "train", "test", "packed", "packed-test"]
+SETS: tuple[SetName, ...] = ("micro", "train", "test", "packed", "packed-test")
 
 _COLUMNS = ("dim", "scratchpad_kib", "accumulator_kib", "dataflow", "dma_bits", "dram_bytes_per_cycle")
 #: Sizes, dataflow, port and memory; what differs from the defaults beside.
@@ -38,6 +39,21 @@ _TRAIN: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     ((32, 128, 64, "WS", 256, 8.0), {}),
     ((32, 256, 128, "both", 128, 16.0), {"execute_entries": 8}),
 )
+#: For groups that share a pass, which only weights that stay do.
+_PACKED: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((4, 32, 16, "WS", 128, 8.0), {}),
+    ((8, 64, 32, "WS", 128, 8.0), {}),
+    ((16, 64, 64, "WS", 128, 8.0), {}),
+    ((16, 256, 32, "WS", 128, 16.0), {"load_entries": 16}),
+    ((32, 128, 128, "WS", 128, 8.0), {}),
+    ((64, 256, 128, "WS", 128, 8.0), {}),
+)
+_PACKED_TEST: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((4, 128, 32, "WS", 128, 8.0), {}),
+    ((8, 32, 16, "WS", 128, 8.0), {}),
+    ((16, 128, 32, "WS", 128, 8.0), {}),
+    ((32, 256, 64, "WS", 128, 16.0), {"execute_entries": 8}),
+)
 #: One accelerator a side, and at side 16 others that differ in one thing each.
 _MICRO: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "micro-dim-4": ((4, 64, 16, "both", 128, 8.0), {}),
@@ -55,10 +71,11 @@ _MICRO: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 @cache
 def accelerators_of(name: SetName) -> dict[str, Accelerator]:
     """The accelerators of a set by name; no configuration is in two sets."""
+    drawn = {"train": _TRAIN, "test": _TEST, "packed": _PACKED, "packed-test": _PACKED_TEST}
     if name == "micro":
         rows = list(_MICRO.items())
     else:
-        rows = [(f"{name}-{n}", row) for n, row in enumerate(_TEST if name == "test" else _TRAIN, 1)]
+        rows = [(f"{name}-{n}", row) for n, row in enumerate(drawn[name], 1)]
     return {
         label: Accelerator(name=label, **dict(zip(_COLUMNS, sizes, strict=True)), **others)
         for label, (sizes, others) in rows

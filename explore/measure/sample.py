@@ -17,21 +17,18 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
-from compiler.mapping.text import mapping_text, parse_mapping_text
-from compiler.schedules.schedule import ExplicitSchedule, Schedule
-from compiler.styles import workspaces
-from compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
-from compiler.styles.realise import realise
+from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
+from compiler.schedules.text import mapping_text, parse_mapping_text
 from workloads.problem import DIMS
 
-__all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "guess", "legal_schedule"]
+__all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "draw_packed", "guess", "legal_schedule"]
 
 #: What a layer may wait for most: the array, loads, stores, or the host that issues commands.
 Stratum = Literal["compute", "load", "store", "issue"]
 STRATA: tuple[Stratum, ...] = ("compute", "load", "store", "issue")
 #: DRAM orders with names (method specification, section 2): weight-, input- and output-stationary, innermost first.
 _NAMED_ORDERS = ("PQNRSCK", "KRSPQCN", "RSCKPQN")
-_NAMED, _FULL_ARRAY = 0.5, 0.7
+_NAMED, _FULL_ARRAY, _WHOLE_WINDOW = 0.5, 0.7, 0.7
 #: Rough costs: cycles in which the host writes a command, and in which it goes from tile to tile; latency of memory.
 _HOST_CYCLES, _VISIT_CYCLES, _LATENCY = 11.0, 300.0, 60.0
 
@@ -52,6 +49,39 @@ def draw_mapping(
         mapping = parse_mapping_text(mapping_text(drawn))  # what a row of a table can say
         schedule = legal_schedule(layer, mapping, accelerator)
         if schedule is not None and (not macro or not isinstance(schedule, ExplicitSchedule)):
+            return mapping, schedule
+    return None
+
+
+def draw_packed(
+    random_: random.Random, layer: Layer, accelerator: Accelerator, *, attempts: int = 200
+) -> tuple[Mapping, DepthwiseSchedule] | None:
+    """A random mapping that runs several groups of a grouped layer at once, and its schedule.
+
+    As many groups as the array has room for, mostly, else fewer. Returns None when nothing legal was found.
+    """
+    p = layer.problem
+    most = min(p.groups, accelerator.dim // max(p.C, p.K))
+    if most < 2:
+        return None
+    for _ in range(attempts):
+        packed = most if random_.random() < _FULL_ARRAY else random_.randint(2, most)
+        levels: list[dict[str, int]] = [{}, {}, {}, {}]
+        for name in "PQNRS":
+            low = 0 if name in REGISTER_DIMS["WS"] else 1
+            for level, factor in zip(range(low, 4), _split(random_, getattr(p, name), 4 - low), strict=True):
+                levels[level][name] = factor
+        if random_.random() < _WHOLE_WINDOW:  # windows are seldom cut
+            for name in "RS":
+                for factors in levels:
+                    factors[name] = 1
+                levels[1][name] = getattr(p, name)
+        orders = (*(_permutation(random_, DIMS) for _ in range(3)), _outer_order(random_))
+        buffering = (2, 2, 2) if random_.random() < 0.5 else _buffering(random_)
+        drawn = _mapping("WS", packed * p.C, packed * p.K, levels, orders, buffering)
+        mapping = parse_mapping_text(mapping_text(drawn))
+        schedule = legal_schedule(layer, mapping, accelerator)
+        if isinstance(schedule, DepthwiseSchedule):
             return mapping, schedule
     return None
 
@@ -101,11 +131,18 @@ def _any(random_: random.Random, layer: Layer, accelerator: Accelerator) -> Mapp
         low = 0 if name in REGISTER_DIMS[dataflow] else 1
         for level, factor in zip(range(low, 4), _split(random_, left[name], 4 - low), strict=True):
             levels[level][name] = factor
-    named = random_.random() < _NAMED
-    outer = random_.choice(_NAMED_ORDERS) if named else _permutation(random_, DIMS)
+    outer = _outer_order(random_)
     orders = (*(_permutation(random_, DIMS) for _ in range(3)), outer)
-    buffering = (random_.randint(1, 2), random_.randint(1, 2), random_.randint(1, 2))
-    return _mapping(dataflow, rows, columns, levels, orders, buffering)
+    return _mapping(dataflow, rows, columns, levels, orders, _buffering(random_))
+
+
+def _outer_order(random_: random.Random) -> str:
+    named = random_.random() < _NAMED
+    return random_.choice(_NAMED_ORDERS) if named else _permutation(random_, DIMS)
+
+
+def _buffering(random_: random.Random) -> tuple[int, int, int]:
+    return random_.randint(1, 2), random_.randint(1, 2), random_.randint(1, 2)
 
 
 def _macro(random_: random.Random, layer: Layer, accelerator: Accelerator) -> Mapping:

@@ -14,22 +14,25 @@ from functools import cache
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from common.provenance import stable_hash
-from compiler.layers.layer import Layer
+from compiler.layer import Layer
+from compiler.lower.grouped import packed_layer
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.micro import probes
-from explore.measure.sample import Stratum, draw_mapping, guess, legal_schedule
+from explore.measure.sample import Stratum, draw_mapping, draw_packed, guess, legal_schedule
 from explore.measure.shapes import draw_layer
 from workloads.problem import Problem
 
 __all__ = ["ROWS", "Sample", "samples", "set_of_shape"]
 
 #: Rows of each random set.
-ROWS: dict[SetName, int] = {"train": 2200, "test": 1120}
+ROWS: dict[SetName, int] = {"train": 2200, "test": 1120, "packed": 300, "packed-test": 200}
 #: Cycles that a row is guessed to take: fewer to train on, since more of them are worth more.
-_CYCLES: dict[SetName, tuple[float, float]] = {"train": (10e3, 0.4e6), "test": (50e3, 1.2e6)}
+_CYCLES: dict[SetName, tuple[float, float]] = {
+    "train": (10e3, 0.4e6), "test": (50e3, 1.2e6), "packed": (10e3, 0.3e6), "packed-test": (20e3, 0.5e6),
+}  # fmt: skip
 #: What rows wait for, in turn: what is rarely met among random mappings is asked for more often.
 _TURNS: tuple[Stratum, ...] = (
     "compute", "issue", "store", "load", "issue", "load", "compute", "store", "issue", "load",
@@ -44,6 +47,11 @@ _SHORT_PASSES = 8
 #: Of rows that should wait for stores, those whose results stay 32 bits wide.
 _RAW_SHARE = 0.4
 _ATTEMPTS, _MAPPINGS = 30, 8
+#: Of mappings with several groups at once, so many are drawn for every other row, and the one kept that is guessed to be
+#: fastest: searches end with such.
+_CHOSEN = 24
+#: Sets of layers whose groups share a pass, and the set whose shapes they have.
+_PACKED_SETS: dict[SetName, SetName] = {"packed": "train", "packed-test": "test"}
 #: Of ten shapes, those in the test set.
 _TEST_SHAPES = 4
 
@@ -53,7 +61,8 @@ class Sample:
     """One row to be measured.
 
     Attributes:
-        what: of a systematic set the thing that is varied, of a random one the resource it was drawn for.
+        what: of a systematic set the thing that is varied, of a random one the resource it was drawn for, of one with
+            groups that share a pass whether its mapping is `any` or `chosen` among some.
     """
 
     index: int
@@ -72,11 +81,13 @@ def samples(name: SetName, rows: int | None = None) -> Iterator[Sample]:
         return
     accelerators = list(accelerators_of(name).values())
     for index in range(ROWS[name] if rows is None else rows):
-        yield _drawn(name, index, accelerators[index % len(accelerators)])
+        accelerator = accelerators[index % len(accelerators)]
+        yield (_drawn_packed if name in _PACKED_SETS else _drawn)(name, index, accelerator)
 
 
 def set_of_shape(problem: Problem) -> SetName:
-    """The only set that may have a shape."""
+    """The only set that may have a shape, of those without groups that share a pass; of these `packed` has shapes of `train`
+    and `packed-test` those of `test`."""
     if problem in _micro_shapes():
         return "micro"
     shape = [*problem.bounds, problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w]
@@ -129,6 +140,27 @@ def _drawn(name: SetName, index: int, accelerator: Accelerator) -> Sample:
     if fallback is None:
         raise InfeasibleError(f"no row {index} of the set {name} can be drawn for {accelerator.name}")
     return fallback
+
+
+def _drawn_packed(name: SetName, index: int, accelerator: Accelerator) -> Sample:
+    r = random.Random(f"{name}-{index}")
+    low, high = _CYCLES[name]
+    chosen = index // len(accelerators_of(name)) % 2 == 1
+    for _ in range(100 * _ATTEMPTS):
+        cycles = low * (high / low) ** r.random()
+        macs = cycles * 10 ** r.uniform(-1.0, 0.0) * accelerator.dim
+        layer = draw_layer(r, macs, "packed")
+        if set_of_shape(layer.problem) != _PACKED_SETS[name]:
+            continue
+        drawn = [draw_packed(r, layer, accelerator, attempts=8) for _ in range(_CHOSEN if chosen else 1)]
+        guessed = [
+            (guess(packed_layer(layer, schedule.packed), mapping, accelerator, macro=False).cycles, n)
+            for n, (mapping, schedule) in enumerate(one for one in drawn if one)
+        ]
+        if guessed and low <= min(guessed)[0] <= high:
+            mapping, schedule = [one for one in drawn if one][min(guessed)[1]]
+            return Sample(index, accelerator, layer, mapping, schedule, "chosen" if chosen else "any")
+    raise InfeasibleError(f"no row {index} of the set {name} can be drawn for {accelerator.name}")
 
 
 def _layer(

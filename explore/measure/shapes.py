@@ -72,7 +72,13 @@ def _depthwise(r: random.Random) -> Problem:
     return _square(r, r.choice((3, 3, 5)), r.choice((1, 1, 2)), groups=groups)
 
 
-#: How often each kind of layer is drawn, and how.
+def _packed(r: random.Random) -> Problem:
+    groups = r.choice((16, 32, 48, 64, 96, 144, 192, 256, 384, 576, 960))
+    c, k = r.choice(((1, 1), (1, 1), (1, 1), (1, 1), (1, 2), (2, 2), (4, 4)))
+    return _square(r, r.choice((3, 3, 3, 5)), r.choice((1, 1, 2)), C=c, K=k, groups=_odd(r, groups))
+
+
+#: How often each kind of layer is drawn, and how; what is never drawn by itself is asked for by its name.
 KINDS: dict[str, tuple[int, Callable[[random.Random], Problem]]] = {
     "product": (16, _product),
     "vector": (8, _vector),
@@ -87,6 +93,7 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], Problem]]] = {
     "expansion": (7, lambda r: _square(r, 1, C=r.choice((4, 8, 16, 24)), K=r.choice((64, 96, 144, 192, 256)))),
     "grouped": (5, _grouped),
     "depthwise": (7, _depthwise),
+    "packed": (0, _packed),
 }  # fmt: skip
 
 

@@ -205,10 +205,11 @@ class Archive:
             & (self.scratchpad_kib(d[SCRATCHPAD], dim) <= hardware.scratchpad_kib[:, None])
             & np.isfinite(latency)
         )
+        a1, a2 = self.model.local(d[_KEPT:, None, :], dim)
         own = energy.with_memories(
             d[_BASE],
-            d[_A1],
-            d[_A2],
+            d[_A1] + a1,
+            d[_A2] + a2,
             accumulator_kib=hardware.accumulator_kib[:, None],
             scratchpad_kib=hardware.scratchpad_kib[:, None],
             dim=dim,

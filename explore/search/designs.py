@@ -146,7 +146,10 @@ class Evaluator:
         Infinite where a mapping does not fit."""
         dim, acc, sp = point[..., 0], point[..., 1], point[..., 2]
         energy = self.space.base.energy
-        pj = energy.with_memories(m.base_pj, m.a1, m.a2, accumulator_kib=acc, scratchpad_kib=sp, dim=dim)
+        a1, a2 = self.model.local(m.kept, dim)
+        pj = energy.with_memories(
+            m.base_pj, m.a1 + a1, m.a2 + a2, accumulator_kib=acc, scratchpad_kib=sp, dim=dim
+        )
         pj = pj + energy.dram_pj * self.model.words(m.kept, dim)
         cycles = self.model.cycles(m.kept, dim)
         pj = pj + self.space.static_pj_of(cycles, dim, acc, sp)

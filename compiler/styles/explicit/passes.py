@@ -14,13 +14,13 @@ from compiler.styles.explicit.jobs import Pace
 from compiler.styles.explicit.place import Place
 from compiler.styles.explicit.plan import LARGEST_STRIDE, ExplicitPlan
 
-__all__ = ["Passes"]
+__all__ = ["MOVES_IN_A_ROW", "UNINTERRUPTED", "Passes"]
 
 _ACCUMULATE = 1 << 30
 #: Passes of one weight block between which nothing else is issued; the reservation station holds about as many.
-_UNINTERRUPTED = 8
+UNINTERRUPTED = 8
 #: Moves that may be issued at once where that is less work for the host core.
-_MOVES_IN_A_ROW = 2
+MOVES_IN_A_ROW = 2
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ class Passes:
         blocks = (
             self._plan.tile_columns * self._plan.block["S"] * self._plan.block["R"] * self._plan.depth_blocks
         )
-        if self._rows <= _UNINTERRUPTED or moves <= _MOVES_IN_A_ROW * blocks:
+        if self._rows <= UNINTERRUPTED or moves <= MOVES_IN_A_ROW * blocks:
             self._beat = "block"
-        elif self._outer and self._run_passes <= _UNINTERRUPTED:
+        elif self._outer and self._run_passes <= UNINTERRUPTED:
             self._beat = "run"
         else:
             self._beat = "pass"

@@ -149,7 +149,10 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 def test_latency_and_energy_by_hand() -> None:
     counts = Counts(
-        *(torch.tensor([float(v)], dtype=torch.float64) for v in (1000, 2000, 300, 400, 500, 4, 8, 16, 32, 8))
+        *(
+            torch.tensor([float(v)], dtype=torch.float64)
+            for v in (1000, 2000, 300, 400, 500, 0, 0, 4, 8, 16, 32, 8)
+        )
     )
     dim, acc, sp = (torch.tensor([float(v)], dtype=torch.float64) for v in (16, 64, 256))
     assert latency_terms(counts, 16.0).flatten().tolist() == [1000 / 32, 300 / 16, 400 / 32, 500 / 8]

@@ -85,7 +85,10 @@ def test_rows_are_counted_and_predicted_as_they_run() -> None:
 
 
 def test_words_of_packed_groups_by_hand() -> None:
-    """Twelve groups of 2 x 2 channels, four at once: three matrices of 8 x 8 weights for each of 9 window positions."""
+    """Twelve groups of 2 x 2 channels, four at once: three matrices of 8 x 8 weights for each of 9 window positions.
+
+    Each pixel is read as a row, and each result written as one, at every position; weights are rows, twice.
+    """
     archive = Archive(TASKS, SPACE, model())
     row = np.ones((1, 25), dtype=np.int64)
     row[0, [0, 1, 2, 24]] = 0, 8, 8, 0
@@ -95,6 +98,11 @@ def test_words_of_packed_groups_by_hand() -> None:
     assert float(counts.macs[0]) == 3 * 9 * 49 * 8 * 8
     weights, inputs, outputs = 3 * 9 * 8 * 8, 3 * 9 * 9 * 8, 3 * 49 * 8
     assert float(counts.a3[0]) == weights + inputs + outputs
+    assert float(counts.a1[0]) == float(counts.a2[0]) == 0
+    assert float(counts.a2_rows[0]) == 3 * (9 * 49 + 2 * 9 * 8 + 9 * 9)
+    assert float(counts.a1_rows[0]) == 3 * 2 * 9 * 49
+    wide = counts.in_rows(16)
+    assert float(wide.a2[0]) == 16 * float(counts.a2_rows[0])
 
 
 def test_packed_predictions_against_the_rtl() -> None:
