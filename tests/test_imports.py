@@ -1,7 +1,7 @@
-"""The import order of the design: arrows only go down, and there are no cycles of files."""
+"""The import order of the design: arrows only go down, there are no cycles of files or folders; no name has two classes."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,6 +85,51 @@ def test_no_cycles_of_files() -> None:
         for module, path in MODULES.items()
     }
     assert _cycle(graph) is None
+
+
+def _folders(arrows: Iterable[tuple[str, str]], files: dict[str, Path]) -> dict[str, set[str]]:
+    """Folder -> folders that its own files import; the files beside a package's folders are a folder of their own."""
+    graph: dict[str, set[str]] = {}
+    for module, target in arrows:
+        own, other = str(files[module].parent), str(files[target].parent)
+        graph.setdefault(own, set())
+        graph.setdefault(other, set())
+        if own != other:
+            graph[own].add(other)
+    return graph
+
+
+def test_no_cycles_of_folders() -> None:
+    arrows = [
+        (module, target) for module, path in MODULES.items() for _, target in _imports(path) if target in MODULES
+    ]
+    graph = _folders(arrows, {module: path.relative_to(ROOT) for module, path in MODULES.items()})
+    assert len(graph) > 30
+    assert _cycle(graph) is None
+
+
+def _public_classes(files: Iterable[Path]) -> dict[str, list[str]]:
+    """Files by the name of the public class that they define."""
+    found: dict[str, list[str]] = {}
+    for path in files:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(path))
+    return found
+
+
+def test_no_two_public_classes_of_one_name() -> None:
+    assert {name: paths for name, paths in _public_classes(_files()).items() if len(paths) > 1} == {}
+
+
+def test_the_check_sees_two_classes_of_one_name_and_a_cycle_of_folders(tmp_path: Path) -> None:
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text("class Layer: ...\n\nclass _Own: ...\n")
+    paths = [tmp_path / "one.py", tmp_path / "two.py"]
+    assert _public_classes(paths) == {"Layer": [str(path) for path in paths]}
+    files = {"a.x": Path("a/x.py"), "a.y": Path("a/y.py"), "a.b.z": Path("a/b/z.py")}
+    assert _cycle(_folders([("a.x", "a.b.z"), ("a.b.z", "a.y")], files)) is not None
+    assert _cycle(_folders([("a.x", "a.b.z"), ("a.x", "a.y")], files)) is None
 
 
 def test_the_check_sees_an_upward_arrow_and_a_cycle() -> None:

@@ -26,10 +26,10 @@ from compiler.latency.commands import Commands, count_commands
 from compiler.latency.host import HOST_FEATURES, host_features
 from compiler.latency.model import TIMING, Constants, Work, explicit_latency, joined, measure_work
 from compiler.latency.tiling import Rounding, Tiling, make_tiling
-from compiler.lower.estimate import expansion_cycles
-from compiler.lower.grouped import packed_layer
 from compiler.mapping.batch import MappingBatch
-from compiler.schedule import DepthwiseSchedule
+from compiler.schedules.schedule import DepthwiseSchedule
+from compiler.styles.macros.estimate import expansion_cycles
+from compiler.styles.packed import packed_layer
 from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["ExplicitRows", "fit", "main", "sample_of"]
@@ -47,7 +47,7 @@ _FACTORS = ((0.25, 0.5, 2.0, 4.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97
 
 
 @dataclass(frozen=True)
-class Sample:
+class ExplicitRows:
     """Rows of a set in explicit code.
 
     Attributes:
@@ -81,7 +81,7 @@ def sample_of(data: Dataset) -> ExplicitRows:
     # cycles count from the first command on, the program's from reset; waiting is no work
     waiting = rows.numbers("host_stall_command") + rows.numbers("host_stall_fence")
     host = np.maximum(rows.cycles - waiting, _LEAST_HOST_CYCLES)
-    return Sample(tiling, count_commands(tiling), rows.cycles, host, np.array(before))
+    return ExplicitRows(tiling, count_commands(tiling), rows.cycles, host, np.array(before))
 
 
 def fit(samples: Sequence[ExplicitRows], *, timing: bool = True) -> Constants:

@@ -16,8 +16,8 @@ from torch import Tensor
 from common import tensors
 from compiler.latency.commands import Commands
 from compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
-from compiler.lower.explicit import LOADS_TOGETHER, RESULTS_TOGETHER
-from compiler.lower.explicit_passes import MOVES_IN_A_ROW, UNINTERRUPTED
+from compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
+from compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
 __all__ = ["HOST_FEATURES", "by_blocks", "host_features"]
 

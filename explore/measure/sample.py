@@ -17,8 +17,11 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
-from compiler.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
-from compiler.schedules.text import mapping_text, parse_mapping_text
+from compiler.mapping.text import mapping_text, parse_mapping_text
+from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
+from compiler.styles import workspaces
+from compiler.styles.explicit.plan import REDUCTION, RESULT, ExplicitPlan, make_plan
+from compiler.styles.realise import realise
 from workloads.problem import DIMS
 
 __all__ = ["STRATA", "Guess", "Stratum", "draw_mapping", "draw_packed", "guess", "legal_schedule"]

@@ -14,11 +14,11 @@ from functools import cache
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from common.provenance import stable_hash
-from compiler.layer import Layer
-from compiler.lower.grouped import packed_layer
+from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
+from compiler.styles.packed import packed_layer
 from explore.measure.accelerators import SetName, accelerators_of
 from explore.measure.micro import probes
 from explore.measure.sample import Stratum, draw_mapping, draw_packed, guess, legal_schedule
