@@ -101,7 +101,10 @@ def _folders(arrows: Iterable[tuple[str, str]], files: dict[str, Path]) -> dict[
 
 def test_no_cycles_of_folders() -> None:
     arrows = [
-        (module, target) for module, path in MODULES.items() for _, target in _imports(path) if target in MODULES
+        (module, target)
+        for module, path in MODULES.items()
+        for _, target in _imports(path)
+        if target in MODULES
     ]
     graph = _folders(arrows, {module: path.relative_to(ROOT) for module, path in MODULES.items()})
     assert len(graph) > 30

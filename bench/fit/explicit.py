@@ -24,7 +24,7 @@ from compiler import latency
 from compiler.latency.batch import HardwareBatch, LayerBatch
 from compiler.latency.commands import Commands, count_commands
 from compiler.latency.host import HOST_FEATURES, host_features
-from compiler.latency.model import TIMING, Constants, Work, explicit_latency, joined, measure_work
+from compiler.latency.model import TIMING, BusyCycles, Constants, explicit_latency, joined, measure_work
 from compiler.latency.tiling import Rounding, Tiling, make_tiling
 from compiler.mapping.batch import MappingBatch
 from compiler.schedules.schedule import DepthwiseSchedule
@@ -143,7 +143,9 @@ def _non_negative(gram: Floats, target: Floats, start: Floats) -> Floats:
     return x
 
 
-def _objective(samples: Sequence[ExplicitRows], work: Sequence[Work], timing: dict[str, float]) -> float:
+def _objective(
+    samples: Sequence[ExplicitRows], work: Sequence[BusyCycles], timing: dict[str, float]
+) -> float:
     """Mean absolute and root mean square logarithmic error of all rows."""
     errors = []
     with torch.no_grad():

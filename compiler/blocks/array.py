@@ -11,7 +11,7 @@ from accel.isa import GARBAGE, IDENTITY_SCALE
 from compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
 from compiler.blocks.host import HostCode
 from compiler.blocks.loads import LOADS, LoadCode, rest_of, rows_loadable
-from compiler.blocks.memory import Accumulated, InMemory, Placed
+from compiler.blocks.memory import Accumulated, InMemory, PlacedFactor
 from compiler.blocks.prefetch import Prefetch
 from compiler.blocks.reading import (
     Addend,
@@ -205,7 +205,7 @@ class ArrayCode:
             e.fence()
         return replace(acc, started=True)
 
-    def _legal(self, left: Factor, right: Factor) -> tuple[Placed, Placed]:
+    def _legal(self, left: Factor, right: Factor) -> tuple[PlacedFactor, PlacedFactor]:
         """The factors as the array can take them: it transposes one of them at most."""
         placed = [self.state.placed[one.source] for one in (left, right)]
         turned = [one.transposed ^ where.transposed for one, where in zip((left, right), placed, strict=True)]
@@ -216,7 +216,7 @@ class ArrayCode:
             placed[1] = self._turned(right.source, placed[1])
         return placed[0], placed[1]
 
-    def _turned(self, source: SSAValue, placed: Placed) -> Placed:
+    def _turned(self, source: SSAValue, placed: PlacedFactor) -> PlacedFactor:
         """The factor in the scratchpad once more, stored the other way round."""
         dense = self.in_main_memory(source)
         if placed.transposed:
@@ -298,7 +298,7 @@ class ArrayCode:
             )
 
 
-def _tile_of(state: LoweringState, factor: Placed, i: Number, j: Number, transposed: bool) -> Number:
+def _tile_of(state: LoweringState, factor: PlacedFactor, i: Number, j: Number, transposed: bool) -> Number:
     """First row of tile (i, j) of a factor as it is used."""
     if transposed:
         i, j = j, i

@@ -8,7 +8,7 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from common.errors import Location
-from compiler.blocks.memory import InMemory, Placed
+from compiler.blocks.memory import InMemory, PlacedFactor
 from compiler.blocks.pipeline import Pipeline, ScratchpadLayout
 from compiler.blocks.prefetch import Prefetch
 from compiler.blocks.reading import shape_of
@@ -75,7 +75,7 @@ class LoadCode:
             record = self._dense(value)
         self.state.placed[value] = self.place_block(value, record, transposed=False)
 
-    def place_block(self, value: SSAValue, block: InMemory, *, transposed: bool) -> Placed:
+    def place_block(self, value: SSAValue, block: InMemory, *, transposed: bool) -> PlacedFactor:
         """Load a block in memory to the scratchpad; `transposed`: it holds the factor transposed."""
         e, copies = self.state.e, self.state.buffering.scratchpad
         layout = self._layout(value, block, transposed=transposed)
@@ -121,12 +121,12 @@ class LoadCode:
         base: Number,
         *,
         transposed: bool = False,
-    ) -> Placed:
+    ) -> PlacedFactor:
         """The record of a block in the scratchpad."""
         stored = block if layout.transposed == transposed else transposed_block(block)
         extents = (stored.sizes[0], stored.sizes[1])
         exposed = self._exposed(value, block, layout)
-        return Placed(base, layout.tile, layout.across, extents, layout.transposed, exposed)
+        return PlacedFactor(base, layout.tile, layout.across, extents, layout.transposed, exposed)
 
     def _prefetchable(self, one: Prefetch) -> bool:
         """Commands can load the block as it lies, without fences."""

@@ -10,7 +10,16 @@ from xdsl.ir import SSAValue
 from common.errors import InfeasibleError, Location
 from compiler.ir.emit import Condition, Number
 
-__all__ = ["Accumulated", "Computed", "Filled", "InMemory", "Placed", "Record", "RowAllocator", "Workspace"]
+__all__ = [
+    "Accumulated",
+    "Computed",
+    "Filled",
+    "InMemory",
+    "PlacedFactor",
+    "Record",
+    "RowAllocator",
+    "Workspace",
+]
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ Record = InMemory | Filled | Computed | Accumulated
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedFactor:
     """A factor in the scratchpad, as it lies in memory: tile (i, j) of `rows` x dim at `base + (i * across + j) * rows`.
 
     Attributes:

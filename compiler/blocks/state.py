@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 from accel.config import Accelerator
 from common.errors import Location
 from compiler.blocks.analysis import Analysis
-from compiler.blocks.memory import InMemory, Placed, Record, RowAllocator, Workspace
+from compiler.blocks.memory import InMemory, PlacedFactor, Record, RowAllocator, Workspace
 from compiler.blocks.reading import BlockLoad, Size
 from compiler.ir.emit import Cell, Emitter, Number
 
@@ -52,7 +52,7 @@ class LoweringState:
     numbers: dict[SSAValue, Number] = field(default_factory=dict)
     arguments: dict[SSAValue, Number] = field(default_factory=dict)
     records: dict[SSAValue, Record] = field(default_factory=dict)
-    placed: dict[SSAValue, Placed] = field(default_factory=dict)
+    placed: dict[SSAValue, PlacedFactor] = field(default_factory=dict)
     spills: dict[SSAValue, InMemory] = field(default_factory=dict)
     depth: int = 0
 

@@ -27,7 +27,7 @@ from compiler.latency.host import HOST_FEATURES, by_blocks, host_features
 from compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from compiler.latency.prediction import TERMS, InstructionLatency
 from compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
-from compiler.latency.transfers import Transfer, lowest_bit, read, write
+from compiler.latency.transfers import RowTransfer, lowest_bit, read, write
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
@@ -146,7 +146,7 @@ def _explicit(
 
 
 @dataclass(frozen=True)
-class Work:
+class BusyCycles:
     """What a batch keeps busy, cycles (B,) each: moves that have to wait, moves beside passes, passes.
 
     Attributes:
@@ -179,7 +179,7 @@ def explicit_latency(t: Tiling, c: Commands, fitted: Constants) -> InstructionLa
     return joined(t, c, measure_work(t, c, fitted), fitted.timing)
 
 
-def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> InstructionLatency:
+def joined(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) -> InstructionLatency:
     """Latency from what is kept busy; `k` has the constants of `TIMING`."""
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
     zero = torch.zeros_like(c.visits)
@@ -207,7 +207,7 @@ def joined(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Ins
     return InstructionLatency(cycles, terms, work.bytes, work.moved)
 
 
-def _stationary(t: Tiling, c: Commands, work: Work, k: Dictionary[str, float]) -> Tensor:
+def _stationary(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, float]) -> Tensor:
     """Cycles of weight-stationary passes, which the reservation station may hold up.
 
     It has room for a `window` of passes, in order: a pass comes in when the one `window` before it has written its last
@@ -238,7 +238,7 @@ def _join(power: float, one: Tensor, other: Tensor) -> Tensor:
     return most * tensors.power(1.0 + tensors.power(share, power), 1 / power)
 
 
-def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
+def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     """What the commands of a batch keep busy."""
     layer, hw = t.layer, t.hardware
     features = host_features(t, c)
@@ -294,12 +294,12 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
     )  # fmt: skip
     opening_rows = c.result_rows * (layer.bias + layer.residual + again)
 
-    def cycles(moved: Transfer, rows: Tensor) -> Tensor:
+    def cycles(moved: RowTransfer, rows: Tensor) -> Tensor:
         pace = torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
         waiting = moved.requests * (MEMORY_LATENCY / hw.requests)
         return torch.maximum(torch.maximum(pace, waiting), torch.maximum(rows, moved.requests))
 
-    def written(moved: Transfer, rows: Tensor) -> Tensor:
+    def written(moved: RowTransfer, rows: Tensor) -> Tensor:
         return torch.maximum(torch.maximum(moved.bytes / hw.bandwidth, moved.beats), rows)
 
     weight_cycles, input_cycles = cycles(weights, c.weight_rows), cycles(inputs, c.input_rows)
@@ -319,7 +319,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> Work:
     read_early = read_early + torch.where(copies_o, opening_cycles, zero)
     written_early = torch.where(copies_o, store_cycles, zero)
     beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
-    return Work(
+    return BusyCycles(
         host_loads=host_loads,
         host_passes=host - host_loads - host_stores,
         host_stores=host_stores,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from compiler.latency.batch import HardwareBatch
 
-__all__ = ["Transfer", "lowest_bit", "read", "write"]
+__all__ = ["RowTransfer", "lowest_bit", "read", "write"]
 
 #: Bytes that the channel moves at least (`sim.job.MainMemory.burst_bytes`).
 _BURST = 8.0
@@ -22,7 +22,7 @@ _MOST_ALIGNED = 64.0
 
 
 @dataclass(frozen=True)
-class Transfer:
+class RowTransfer:
     """What some rows take, (B,) each.
 
     Attributes:
@@ -35,8 +35,8 @@ class Transfer:
     beats: Tensor
     requests: Tensor
 
-    def __add__(self, other: Transfer) -> Transfer:
-        return Transfer(self.bytes + other.bytes, self.beats + other.beats, self.requests + other.requests)
+    def __add__(self, other: RowTransfer) -> RowTransfer:
+        return RowTransfer(self.bytes + other.bytes, self.beats + other.beats, self.requests + other.requests)
 
 
 def lowest_bit(x: Tensor) -> Tensor:
@@ -46,7 +46,9 @@ def lowest_bit(x: Tensor) -> Tensor:
     return torch.where(whole == 0, torch.full_like(bit, 64), bit).clamp_max(64).to(x.dtype)
 
 
-def read(spans: Tensor, useful: Tensor, pitch: Tensor, aligned: Tensor, hardware: HardwareBatch) -> Transfer:
+def read(
+    spans: Tensor, useful: Tensor, pitch: Tensor, aligned: Tensor, hardware: HardwareBatch
+) -> RowTransfer:
     """Rows in memory that loads fetch.
 
     Args:
@@ -68,14 +70,14 @@ def read(spans: Tensor, useful: Tensor, pitch: Tensor, aligned: Tensor, hardware
     odd = (bytes_ > aligned * 1.01) & (bytes_ > beat * 1.01)
     requests = torch.where(odd, requests + 0.75, requests)
     requests = torch.where(merged, bytes_ / hardware.request, requests)
-    return Transfer(spans * bytes_, spans * beats, spans * requests)
+    return RowTransfer(spans * bytes_, spans * beats, spans * requests)
 
 
-def write(spans: Tensor, useful: Tensor, aligned: Tensor, hardware: HardwareBatch) -> Transfer:
+def write(spans: Tensor, useful: Tensor, aligned: Tensor, hardware: HardwareBatch) -> RowTransfer:
     """Rows in memory that stores write; the requests are beats."""
     width = useful / spans.clamp_min(1e-9)
     sure = torch.minimum(aligned, hardware.beat)
     beats = torch.maximum(width / hardware.beat + 1 - sure / hardware.beat, torch.ones_like(width))
     burst = torch.clamp(aligned, max=_BURST)
     bytes_ = torch.maximum(width + _BURST - burst, torch.full_like(width, _BURST))
-    return Transfer(spans * bytes_, spans * beats, spans * beats)
+    return RowTransfer(spans * bytes_, spans * beats, spans * beats)

@@ -31,7 +31,7 @@ from typing import Any
 
 from common.errors import InputError
 from compiler.mapping.contraction import Contraction
-from compiler.mapping.slices import Placed, Trip, place, product
+from compiler.mapping.slices import LoopTrip, Placed, place, product
 from compiler.mapping.tree import Tile
 
 __all__ = ["Transfer", "Work", "fresh", "movement", "work"]
@@ -225,7 +225,7 @@ def _moved(
     maker: str | None,
     inner: int,
     outer: int,
-    apart: Sequence[Trip],
+    apart: Sequence[LoopTrip],
     beyond: Sequence[Placed],
     *,
     once: bool,

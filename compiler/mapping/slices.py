@@ -23,7 +23,7 @@ __all__ = ["Placed", "place", "product"]
 
 
 @dataclass(eq=False)
-class Trip:
+class LoopTrip:
     """A loop where it stands: how often it runs, and by how much it moves every operator's iterations."""
 
     loop: Loop
@@ -49,7 +49,7 @@ class Placed:
     parent: Placed | None = None
     children: list[Placed] = field(default_factory=list)
     extents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    trips: list[Trip] = field(default_factory=list)
+    trips: list[LoopTrip] = field(default_factory=list)
 
     @property
     def all(self) -> Iterator[Placed]:
@@ -83,7 +83,7 @@ class Placed:
             )
         return [_largest(sizes) for sizes in zip(*found, strict=True)]
 
-    def step(self, trip: Trip, tensor: str) -> list[Any]:
+    def step(self, trip: LoopTrip, tensor: str) -> list[Any]:
         """By how much a loop around this tile moves the tensor's block."""
         found = [access.move(trip.moves.get(name, {})) for name, access in self.accesses(tensor)]
         if any(one != found[0] for one in found[1:]):
@@ -92,7 +92,7 @@ class Placed:
             )
         return found[0]
 
-    def moved_by(self, trip: Trip, tensor: str) -> bool:
+    def moved_by(self, trip: LoopTrip, tensor: str) -> bool:
         """Whether a loop moves the tensor's block at all."""
         return any(
             factor and name in trip.moves.get(operator, {})
@@ -143,7 +143,7 @@ def _place(
     check: bool,
 ) -> Placed:
     placed = Placed(tile, operators, parent)
-    placed.trips = [Trip(loop, next(numbers)) for loop in tile.loops]
+    placed.trips = [LoopTrip(loop, next(numbers)) for loop in tile.loops]
     placed.children = [_place(child, operators, placed, numbers, check=check) for child in tile.children]
     for child in placed.children:
         placed.extents |= {name: dict(extents) for name, extents in child.extents.items()}

@@ -13,7 +13,7 @@ from compiler.styles.macros.loop_conv_check import plan_loop_conv
 from compiler.styles.macros.loop_ws import check_loop_ws, product_rows
 from compiler.styles.packed import packed_preparation
 
-__all__ = ["Held", "LocalMemoryName", "lanes", "occupancy"]
+__all__ = ["HeldTensor", "LocalMemoryName", "lanes", "occupancy"]
 
 LocalMemoryName = Literal["scratchpad", "accumulator"]
 #: The macros have two slots, each in a half of the memories.
@@ -21,7 +21,7 @@ _SLOTS = 2
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldTensor:
     """A tensor in a local memory.
 
     Attributes:
@@ -37,7 +37,9 @@ class Held:
     copies: int
 
 
-def occupancy(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tuple[Held, Held, Held]:
+def occupancy(
+    layer: Layer, schedule: Schedule, accelerator: Accelerator
+) -> tuple[HeldTensor, HeldTensor, HeldTensor]:
     """Weights, inputs and results of the largest tile. Raises InfeasibleError for code that cannot be compiled."""
     if isinstance(schedule, ExplicitSchedule | DepthwiseSchedule):
         if isinstance(schedule, ExplicitSchedule):
@@ -52,9 +54,9 @@ def occupancy(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tup
     else:
         rows, copies = list(plan_loop_conv(layer, schedule, accelerator).rows), [_SLOTS] * 3
     return (
-        Held("scratchpad", "W", rows[0], copies[0]),
-        Held("scratchpad", "I", rows[1], copies[1]),
-        Held("accumulator", "O", rows[2], copies[2]),
+        HeldTensor("scratchpad", "W", rows[0], copies[0]),
+        HeldTensor("scratchpad", "I", rows[1], copies[1]),
+        HeldTensor("accumulator", "O", rows[2], copies[2]),
     )
 
 

@@ -13,7 +13,7 @@ from compiler.latency.prediction import MOVED
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, tile_words
 from compiler.schedules.schedule import Schedule
-from compiler.styles.occupancy import Held, lanes, occupancy
+from compiler.styles.occupancy import HeldTensor, lanes, occupancy
 from compiler.styles.realise import realise
 from explore.candidate import CostModelName, LayerCost
 from explore.cost.layers import layer_words
@@ -159,7 +159,7 @@ def _held(layer: Layer, schedule: Schedule, accelerator: Accelerator) -> tuple[H
     """Of code; nothing where it cannot be compiled."""
     widths = {"scratchpad": accelerator.input_bits, "accumulator": accelerator.accumulator_bits}
 
-    def in_bytes(one: Held) -> HeldBytes:
+    def in_bytes(one: HeldTensor) -> HeldBytes:
         row = accelerator.dim * widths[one.memory] / 8
         return HeldBytes(one.memory, one.tensor, one.rows * row, one.copies)
 
