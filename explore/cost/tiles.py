@@ -143,9 +143,10 @@ class TileGrid:
 
     def _static(self, region: Region) -> float:
         """Least static energy of a cycle in a region: the area never falls as a capacity grows, but may in the side."""
-        sides = np.array([one for one in self.space.dim if region.low.dim <= one <= region.high.dim])
-        low = region.low
-        pj = self.space.static_pj_of(1.0, sides, low.accumulator_kib, low.scratchpad_kib)
+        low, high = region.low, region.high
+        # a region of one accelerator may stand beside those of the space
+        sides = [one for one in self.space.dim if low.dim <= one <= high.dim] or [low.dim, high.dim]
+        pj = self.space.static_pj_of(1.0, np.array(sides), low.accumulator_kib, low.scratchpad_kib)
         return float(np.min(pj))
 
     def _bounds(

@@ -110,6 +110,7 @@ class Archive:
         self.problems = ProblemSet([task.problem for task in tasks], self.model.packs)
         self._clear()
         self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
+        self._idle: tuple[Hardware, Floats] | None = None
         self.networks = sorted({task.network for task in tasks})
         #: Mix weight of each network.
         self.mix_weights = np.array(
@@ -214,12 +215,18 @@ class Archive:
             scratchpad_kib=hardware.scratchpad_kib[:, None],
             dim=dim,
         )
-        idle = self.space.static_pj_of(
-            latency, dim, hardware.accumulator_kib[:, None], hardware.scratchpad_kib[:, None]
-        )
+        idle = self._idle_pj(hardware)[:, None] * np.where(fits, latency, 0.0)
         pj = np.where(fits, own + dram_pj + idle, np.inf)
         cycles = np.where(fits, latency, np.inf)
         return pj, cycles
+
+    def _idle_pj(self, hardware: Hardware) -> Floats:
+        """Static energy of a cycle on every point, (H,); kept for the points asked about last, since a scan asks task by
+        task."""
+        if self._idle is None or self._idle[0] is not hardware:
+            pj = self.space.static_pj_of(1.0, hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib)
+            self._idle = hardware, np.broadcast_to(pj, hardware.dim.shape)
+        return self._idle[1]
 
     def scan(self, hardware: Hardware, weighings: Floats, prune: bool = False) -> Scan:
         """Best totals for every hardware point and every weighing (cycles per pJ, (H, G)).
