@@ -207,7 +207,7 @@ def _unpadded(f: _Flows, mapping: MappingBatch, bounds: Tensor) -> _Flows:
     (7, B), what `mapping` covers beyond them is not there. Halos of inputs are taken as pixels are. Stationary weights come
     once for each tile of pixels, since code goes over all these before it takes the next weights.
     """
-    padded = mapping.temporal.prod(0)
+    padded = _product(mapping.temporal)
     os = torch.zeros_like(mapping.rows, dtype=torch.bool)
     os = os if mapping.output_stationary is None else mapping.output_stationary
     one = torch.ones_like(mapping.rows)

@@ -218,7 +218,7 @@ def test_snapshots_hold_no_objects() -> None:
         b"PK\x03\x04",
         pack_arrays({"x": np.ones(9)})[:-30],
     ):
-        with pytest.raises(ValueError, match=r"snapshot|[Oo]bject|pickle"):
+        with pytest.raises(ValueError, match="no archive of arrays"):
             unpack_arrays(data)
 
 
