@@ -380,6 +380,8 @@ def _largest(space: DesignSpace, side: int) -> Accelerator:
 
 def _at(table: Floats, place: Ints) -> Floats:
     """Entries of a table (S, ...) at places that broadcast with the rest of it."""
+    if table.ndim == 3 and table.shape[1] == 1 and place.shape == (len(place), 1):
+        return np.asarray(table[place[:, 0], 0])  # whole rows: what a scan asks for, at a tenth of the time
     shape = np.broadcast_shapes(table.shape[1:], np.shape(place))
     whole = np.broadcast_to(table, (len(table), *shape))
     return np.asarray(np.take_along_axis(whole, np.broadcast_to(place, shape)[None], 0)[0])

@@ -124,6 +124,7 @@ class Archive:
         """Forget all entries."""
         self.genomes: list[Genomes] = [np.zeros((0, WIDTH), dtype=np.int64) for _ in self.tasks]
         self.data: list[Floats] = [np.zeros((_KEPT + self.model.kept, 0)) for _ in self.tasks]
+        self._joined: tuple[Floats, NDArray[np.int64]] | None = None
 
     def narrow(self, sides: NDArray[np.int64]) -> None:
         """Only accelerators of these sides will be asked about."""
@@ -190,12 +191,16 @@ class Archive:
             mine = task == t
             self.genomes[t] = np.concatenate([self.genomes[t], genomes[mine]])
             self.data[t] = np.concatenate([self.data[t], table[:, mine]], axis=1)
+        self._joined = None
         return counts
 
     def costs(self, layer: int, hardware: Hardware) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of one run of every entry of `layer` on every point, (H, n);
         infinite where the entry does not fit."""
-        d = self.data[layer]
+        return self._costs(self.data[layer], hardware)
+
+    def _costs(self, d: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
+        """`costs` of the entries of a table laid out like `data`."""
         dim = hardware.dim[:, None]
         energy = self.base.energy
         latency = self.model.cycles(d[_KEPT:, None, :], dim)
@@ -260,6 +265,7 @@ class Archive:
                         used[of[np.lexsort((data[ACCUMULATOR, of], data[SCRATCHPAD, of]))[0]]] = True
                 self.genomes[layer] = self.genomes[layer][used]
                 self.data[layer] = data[:, used]
+                self._joined = None
         return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
 
     def _rest(self, hardware: Hardware) -> tuple[Floats, Floats]:
@@ -276,11 +282,16 @@ class Archive:
     def at(self, point: tuple[float, float, float]) -> PointCosts:
         """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB)."""
         hardware = Hardware.of([point])
-        pairs = [self.costs(layer, hardware) for layer in range(len(self.tasks))]
+        if self._joined is None:
+            # One call for all tasks: on one point numpy's own time a call is longer than the arithmetic.
+            self._joined = (
+                np.concatenate(self.data, axis=1),
+                np.cumsum([d.shape[1] for d in self.data])[:-1],
+            )
+        table, edges = self._joined
+        pj, cycles = (np.split(values[0], edges) for values in self._costs(table, hardware))
         rest_e, rest_l = self._rest(hardware)
-        return PointCosts(
-            [pj[0] for pj, _ in pairs], [cycles[0] for _, cycles in pairs], rest_e[0], rest_l[0]
-        )
+        return PointCosts(pj, cycles, rest_e[0], rest_l[0])
 
     def chain(self, costs: PointCosts, latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.

@@ -355,10 +355,10 @@ class Selector:
         result = []
         for k in kept:
             point = hardware.row(int(h[k]))
+            at = self.archive.at(point)
             chosen = [
-                int((weighings[0, g[k]] * pj[0] + cycles[0]).argmin())
-                for layer in range(len(self.archive.tasks))
-                for pj, cycles in [self.archive.costs(layer, Hardware.of([point]))]
+                int((weighings[0, g[k]] * pj + cycles).argmin())
+                for pj, cycles in zip(at.energy, at.latency, strict=True)
             ]
             elite = self._elite(
                 point,
