@@ -20,11 +20,11 @@ from explore.cost.genome import (
     T1,
     T2,
     T3,
-    WIDTH,
     Genomes,
     ProblemSet,
     count,
     needs,
+    trivial,
 )
 from explore.cost.reference import latency_terms, total_energy
 from explore.cost.tiles import Floats, Ints, Point
@@ -75,7 +75,7 @@ def all_mappings(problem: Problem, dim: int, space: DesignSpace) -> Iterator[Gen
         total = int(np.prod(shape))
         for start in range(0, total, _CHUNK):
             places = np.unravel_index(np.arange(start, min(start + _CHUNK, total)), shape)
-            rows = np.ones((len(places[0]), WIDTH), dtype=np.int64)
+            rows = trivial(len(places[0]))
             rows[:, FLOW] = flow
             for axis, (choice, place) in enumerate(zip(choices, places, strict=True)):
                 factors = choice[place]

@@ -45,9 +45,9 @@ from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     DRAM_ORDERS,
-    FLOW,
     K_AXIS,
     ORDER,
+    OS,
     P_AXIS,
     ROWS,
     T1,
@@ -58,6 +58,7 @@ from explore.cost.genome import (
     ProblemSet,
     count,
     needs,
+    trivial,
 )
 from explore.cost.reference import latency_terms, total_energy
 from explore.cost.tiles import Floats, Ints, Point, Region, TileGrid, least_counts
@@ -238,8 +239,7 @@ class LayerSolver:
         pixels = [int(tile[a]) for a in (P_AXIS, _Q, _N)]
         inner = self._pixel_splits(*pixels, share)
         streamed, held = len(inner), int(np.prod(pixels) <= point.words_per_column)
-        rows = np.ones((len(c_splits) * len(k_splits) * (streamed + held), WIDTH), dtype=np.int64)
-        rows[:, FLOW] = 0
+        rows = trivial(len(c_splits) * len(k_splits) * (streamed + held))
         rows[:, T1][:, [_R, _S]] = tile[[_R, _S]]
         start = 0
         for lanes, c_blocks in c_splits:
@@ -286,8 +286,7 @@ class LayerSolver:
         share = words // (2 if self.space.double_buffer else 1)
         streamed = _leading(minimal_splits(p, min(point.dim, share)))
         held = _leading(minimal_splits(p, min(point.dim, words)))
-        rows = np.ones((len(k_splits) * (len(streamed) + len(held)), WIDTH), dtype=np.int64)
-        rows[:, FLOW] = 1
+        rows = trivial(len(k_splits) * (len(streamed) + len(held)), OS)
         rows[:, T1][:, [_R, _S, C_AXIS]] = tile[[_R, _S, C_AXIS]]
         start = 0
         for inside, k_blocks in k_splits:

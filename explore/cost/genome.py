@@ -1,7 +1,8 @@
 """Mappings as rows of whole numbers, the form in which searchers change them by the thousand.
 
 A genome row holds, for one problem: the flow (0 WS, 1 OS, from 2 on WS in macro form), rows, columns, the tile factors
-of levels 1, 2 and 3 over `AXES`, and an index into `ORDERS`. Two choices that can never lose are fixed: loops that the
+of levels 1, 2 and 3 over `AXES`, an index into `ORDERS`, and which tensors are held once though their tiles change
+(where a space gives such tiles two copies: one copy leaves room for larger tiles). Two choices that can never lose are fixed: loops that the
 stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
 
 Macro form is what a loop macro of the accelerator can carry out (`compiler.styles.realise`): no loops at level 2, the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,9 +51,9 @@ ORDERS = (*DRAM_ORDERS, *(order for order in MACRO_ORDERS if order not in DRAM_O
 #: Order at levels 1 and 2: partial sums stay in the accumulator as long as they can.
 INNER_ORDER = "RSCPQNK"
 
-FLOW, ROWS, COLUMNS, ORDER = 0, 1, 2, 24
+FLOW, ROWS, COLUMNS, ORDER, ONCE = 0, 1, 2, 24, 25
 T1, T2, T3 = slice(3, 10), slice(10, 17), slice(17, 24)
-WIDTH = 25
+WIDTH = 26
 #: Flow of output-stationary mappings, and the first one of those in macro form.
 OS, MACRO = 1, 2
 #: Dataflow by flow; macro form goes up to arrays of side 128.
@@ -61,6 +63,9 @@ C_AXIS, K_AXIS, P_AXIS = AXES.index("C"), AXES.index("K"), AXES.index("P")
 ROW_AXIS = np.array([P_AXIS if flow == "OS" else C_AXIS for flow in FLOWS])
 #: The macros' orders as indices into `ORDERS`.
 MACRO_ORDER_INDEX = np.array([ORDERS.index(order) for order in MACRO_ORDERS])
+
+#: Bits of `ONCE`: weights, inputs, outputs.
+ONCE_BITS = np.array([1, 2, 4])
 
 _REGISTER = np.array([[axis in REGISTER_DIMS[flow] for axis in AXES] for flow in FLOWS])
 _INNER_RANK = torch.tensor([INNER_ORDER.index(axis) for axis in AXES], dtype=torch.int8)
@@ -116,6 +121,7 @@ def assemble(
     order: Tensor,
     groups: Tensor | None,
     macro: Tensor | None = None,
+    once: Tensor | None = None,
 ) -> MappingBatch:
     """A mapping batch from factors (whole or relaxed).
 
@@ -127,6 +133,7 @@ def assemble(
         groups: (B,) repetitions of the whole nest when tiles that change are to be double-buffered; None for
             single buffers.
         macro: (B,) booleans, True for mappings in macro form, whose tiles all have two copies; None if none is.
+        once: (B,) bits of the tensors held once in any case (`ONCE_BITS`); None for none.
     """
     register = torch.from_numpy(_REGISTER)
     if flow is None:
@@ -137,17 +144,10 @@ def assemble(
     rank = torch.stack([_INNER_RANK.view(7, 1).expand(7, len(rows))] * 2 + [_DRAM_RANK[order].T])
     copies = None
     if groups is not None:
-        outer2 = t3.unbind(0)
-        r, s, c, k, p, q, n = outer2
-        _, _, _, k2, p2, q2, n2 = t2.unbind(0)
         # A tile that never changes needs no second copy; between one and two the need is relaxed linearly.
-        copies = torch.stack(
-            [
-                (groups * r * s * c * k).clamp(1, 2),
-                (groups * r * s * c * p * q * n).clamp(1, 2),
-                (groups * k * p * q * n * k2 * p2 * q2 * n2).clamp(1, 2),
-            ]
-        )
+        copies = torch.stack(_tiles_used(groups, t2, t3)).clamp(1, 2)
+        if once is not None:
+            copies = torch.where((once & torch.from_numpy(ONCE_BITS).view(3, 1)) > 0, one, copies)
     if macro is not None:
         single = torch.ones((3, len(rows)), dtype=t1.dtype) if copies is None else copies
         copies = torch.where(macro, 2.0, single)
@@ -159,6 +159,24 @@ def assemble(
         output_stationary=flow,
         copies=copies,
     )
+
+
+def _tiles_used(groups: Any, t2: Any, t3: Any) -> list[Any]:
+    """How many tiles of weights, inputs and outputs come one after the other in their memory; factors of levels 2 and 3
+    (7, ...) and groups in any array type."""
+    r, s, c, k, p, q, n = t3
+    return [
+        groups * r * s * c * k,
+        groups * r * s * c * p * q * n,
+        groups * k * p * q * n * t2[3] * t2[4] * t2[5] * t2[6],
+    ]
+
+
+def copies_of(genomes: Genomes, groups: Any) -> NDArray[np.int64]:
+    """Copies of the tiles of weights, inputs and outputs where those that change are held twice, (3, B)."""
+    once = (genomes[:, ONCE] & ONCE_BITS[:, None]) > 0
+    used = np.array(_tiles_used(groups, genomes[:, T2].T, genomes[:, T3].T))
+    return np.where(once, 1, np.minimum(used, 2))
 
 
 def batch_of(shape: ProblemBatch, genomes: Genomes, double_buffer: bool) -> MappingBatch:
@@ -176,6 +194,7 @@ def batch_of(shape: ProblemBatch, genomes: Genomes, double_buffer: bool) -> Mapp
         torch.from_numpy(genomes[:, ORDER].copy()),
         shape.groups if double_buffer else None,
         macro if bool(macro.any()) else None,
+        torch.from_numpy(genomes[:, ONCE].copy()) if genomes[:, ONCE].any() else None,
     )
 
 
@@ -235,22 +254,17 @@ def needs(
     tile2[:, K_AXIS] *= g[:, COLUMNS]
     r, s, c, k, p, q, n = tile2.T
     shape = problems.batch
-    stride_w, stride_h, dilation_w, dilation_h, groups = (
-        getattr(shape, name).numpy()[task]
-        for name in ("stride_w", "stride_h", "dilation_w", "dilation_h", "groups")
+    stride_w, stride_h, dilation_w, dilation_h = (
+        getattr(shape, name).numpy()[task] for name in ("stride_w", "stride_h", "dilation_w", "dilation_h")
     )
     pixels = (
         n * ((p - 1) * stride_w + (r - 1) * dilation_w + 1) * ((q - 1) * stride_h + (s - 1) * dilation_h + 1)
     )
     o1 = tile1[:, 3:7].prod(1)
-    copies_w = copies_i = copies_o = np.ones(len(g))
-    if double_buffer:
-        t3 = g[:, T3]
-        copies_w = np.clip(groups * t3[:, 0:4].prod(1), 1, 2)
-        copies_i = np.clip(groups * t3[:, 0:3].prod(1) * t3[:, 4:7].prod(1), 1, 2)
-        copies_o = np.clip(groups * t3[:, 3:7].prod(1) * g[:, T2][:, 3:7].prod(1), 1, 2)
-    if macro.any():
-        copies_w, copies_i, copies_o = (np.where(macro, 2.0, c) for c in (copies_w, copies_i, copies_o))
+    copies = (
+        copies_of(genomes, problems.groups[task]) if double_buffer else np.ones((3, len(g)), dtype=np.int64)
+    )
+    copies_w, copies_i, copies_o = np.where(macro, 2.0, copies)
     lanes = np.where(weight_stationary, g[:, ROWS], g[:, COLUMNS])
     words = copies_w * r * s * c * k + copies_i * pixels * c
     rows = copies_w * r * s * c * (k / g[:, COLUMNS]) + copies_i * pixels * np.ceil(c / lanes - 1e-9)
@@ -264,23 +278,16 @@ def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
     t1, t2, t3 = genome[T1], genome[T2], genome[T3]
     levels = [np.where(inside, t1, 1), np.where(inside, 1, t1), t2, t3]
     place = [AXES.index(name) for name in DIMS]
-    copies = (1, 1, 1)
-    if double_buffer:
-        changes = (
-            groups * t3[0:4].prod(),
-            groups * t3[0:3].prod() * t3[4:7].prod(),
-            groups * t3[3:7].prod() * t2[3:7].prod(),
-        )
-        copies = tuple(2 if change > 1 else 1 for change in changes)  # type: ignore[assignment]
+    w, i, o = (1, 1, 1) if not double_buffer else copies_of(genome[None], groups)[:, 0].tolist()
     if genome[FLOW] >= MACRO:
-        copies = (2, 2, 2)
+        w, i, o = 2, 2, 2
     return Mapping(
         dataflow=flow,
         rows=int(genome[ROWS]),
         columns=int(genome[COLUMNS]),
         temporal=tuple(tuple(int(level[i]) for i in place) for level in levels),
         order=(INNER_ORDER, INNER_ORDER, INNER_ORDER, ORDERS[int(genome[ORDER])]),
-        buffering=copies,
+        buffering=(w, i, o),
     )
 
 
@@ -325,6 +332,8 @@ def from_mapping(mapping: Mapping, side: int, groups: int, double_buffer: bool) 
     if order is None or (level1[inside] > 1).any() or (level0[~inside] > 1).any():
         return None
     row[ORDER] = order
+    fewer = np.array(mapping.buffering) < to_mapping(row, groups, double_buffer).buffering
+    row[ONCE] = (ONCE_BITS * fewer).sum() if double_buffer else 0
     for flow in (row[FLOW], macro_flow(np.array(side))):
         row[FLOW] = flow
         if (
@@ -339,5 +348,5 @@ def trivial(count_: int, flow: int = 0) -> Genomes:
     """Genome rows of all ones (every loop at DRAM once tightened)."""
     genomes = np.ones((count_, WIDTH), dtype=np.int64)
     genomes[:, FLOW] = flow
-    genomes[:, ORDER] = 0
+    genomes[:, [ORDER, ONCE]] = 0
     return genomes

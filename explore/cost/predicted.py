@@ -54,6 +54,7 @@ from explore.cost.genome import (
     Genomes,
     ProblemSet,
     batch_of,
+    copies_of,
     macro_flow,
     macro_side,
     needs,
@@ -234,12 +235,10 @@ class InstructionModel:
         """Which rows a macro carries out on arrays of the given sides, whatever their flow says: those whose mapping
         has macro form (`compiler.styles.realise.macro_form`) and all of whose tiles have two copies."""
         bounds = self.problems.bounds[task]
-        t1, t3 = genomes[:, T1], genomes[:, T3]
+        t1 = genomes[:, T1]
         twice = genomes[:, FLOW] >= MACRO
         if self.space.double_buffer:
-            groups = self.problems.groups[task]
-            loops = groups * t3[:, 0:4].prod(1), groups * t3[:, 0:3].prod(1) * t3[:, 4:7].prod(1)
-            twice |= (np.minimum(*loops) > 1) & (groups * t3[:, 3:7].prod(1) > 1)
+            twice |= (copies_of(genomes, self.problems.groups[task]) == 2).all(0)
         spread = np.ones(len(genomes), dtype=np.bool_)
         for axis, place in ((C_AXIS, ROWS), (K_AXIS, COLUMNS)):
             tile = np.minimum(t1[:, axis] * genomes[:, place], bounds[:, axis])

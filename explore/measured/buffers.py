@@ -1,24 +1,24 @@
-"""Mappings that hold some tiles once and use the room for larger ones.
+"""More mappings that hold some tiles once and use the room for larger ones, for measurements to choose among.
 
-A search holds every tile that changes twice (its space says so), which halves the memories. Where a large tile changes
-rarely, one copy and a tile twice as large can be faster; how much a single copy costs is what the model knows least
-(`docs/models.md`), so that such mappings are for measured searches.
+A search finds those that the model thinks best; how much a single copy costs is what the model knows least
+(`docs/models.md`), so that a measured search also tries the next best.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layers.layer import Layer
+from compiler.mapping.batch import AXES
 from compiler.mapping.nest import Mapping, packed_problem, requirement
-from explore.cost.layers import even_tiles
+from explore.cost.genome import ONCE, explicit, from_mapping, to_mapping
 from explore.cost.predicted import instruction_costs
+from explore.search.moves import copies_around
 from workloads.problem import DIMS
 
 __all__ = ["Roomier"]
@@ -66,12 +66,15 @@ class Roomier:
         return ranked
 
     def _grown(self, place: int, beam: Sequence[Mapping]) -> list[Mapping]:
-        problem = self.layers[place].problem
-        a = self.accelerator
+        problem, a = self.layers[place].problem, self.accelerator
         found: dict[Mapping, None] = {}
         for base in beam:
-            for one in _larger(base):
-                one = even_tiles(one, packed_problem(problem, one))
+            row = from_mapping(base, a.dim, problem.groups, double_buffer=True)
+            if row is None:
+                continue
+            bounds = np.array([packed_problem(problem, base).bounds[DIMS.index(axis)] for axis in AXES])
+            rows = copies_around(explicit(row[None])[0], bounds)
+            for one in (to_mapping(row, problem.groups, double_buffer=True) for row in rows if row[ONCE]):
                 need = requirement(one, problem)
                 if need.accumulator_words <= a.accumulator_rows and need.scratchpad_rows <= a.scratchpad_rows:
                     found[one] = None
@@ -86,21 +89,3 @@ class Roomier:
         except BacoError:
             return [float("inf")] * len(ones)
         return [energy * cost.energy_pj + cycles * cost.latency_cycles for cost in costs]
-
-
-def _larger(base: Mapping) -> Iterator[Mapping]:
-    """The mapping with fewer copies, and with one axis in fewer and larger tiles."""
-    for w, i, o in itertools.product((1, 2), repeat=3):
-        if (w, i, o) == (2, 2, 2) or any(b > a for a, b in zip(base.buffering, (w, i, o), strict=True)):
-            continue
-        fewer = replace(base, buffering=(w, i, o))
-        yield fewer
-        for d, name in enumerate(DIMS):
-            trips = base.factor(name, 3)
-            for level in (1, 2):
-                cover = base.factor(name, level) * trips
-                for parts in sorted({1, -(-trips // 3), -(-trips // 2), trips - 1} - {0}):
-                    if parts < trips:
-                        temporal = [list(one) for one in base.temporal]
-                        temporal[level][d], temporal[3][d] = -(-cover // parts), parts
-                        yield replace(fewer, temporal=tuple(map(tuple, temporal)))

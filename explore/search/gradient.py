@@ -30,6 +30,7 @@ from explore.cost.genome import (
     FLOWS,
     K_AXIS,
     MACRO,
+    ONCE,
     ORDER,
     ROW_AXIS,
     ROWS,
@@ -237,6 +238,7 @@ class GradientSearch:
             np.array([elite.point[0] for _, elite in chosen]),
             genomes[..., FLOW],
             self._best_orders(genomes),
+            genomes[..., ONCE],
             portable.log(genomes[..., [ROWS, COLUMNS, *range(T1.start, T2.stop)]].astype(np.float64)),
             Weights(*np.array([[f.energy, f.latency, f.area] for f, _ in chosen]).T),
         )

@@ -17,9 +17,14 @@ from explore.cost.genome import (
     DRAM_ORDERS,
     FLOW,
     K_AXIS,
+    ONCE,
+    ONCE_BITS,
     ORDER,
     ROW_AXIS,
     ROWS,
+    T1,
+    T2,
+    T3,
     Genomes,
     tighten,
     trivial,
@@ -32,22 +37,31 @@ _REPAIRS, _FILLS = 8, 3
 
 
 def neighbours(
-    base: Genomes, bounds: Ints, dim: Ints, flows: Sequence[int], load: Load, rng: np.random.Generator
+    base: Genomes,
+    bounds: Ints,
+    dim: Ints,
+    flows: Sequence[int],
+    load: Load,
+    rng: np.random.Generator,
+    *,
+    copies: bool = False,
 ) -> tuple[Genomes, Bools]:
     """A random neighbour of each row that fits its accelerator.
 
     Args:
-        base: (B, 25) rows to start from.
+        base: (B, WIDTH) rows to start from.
         bounds, dim: (B, 7) loop bounds, (B,) array sides.
         load: capacity taken by rows, as ratios of what their accelerators have.
+        copies: whether tensors may come to be held once, or twice again.
 
     Returns:
         the neighbours, and which of them fit.
     """
-    rows = mutate(base, bounds, dim, flows, rng)
+    rows = mutate(base, bounds, dim, flows, rng, copies=copies)
     everything = np.arange(len(rows))
     fits = _repair(rows, bounds, load, rng)
     grow = fits & (rng.random(len(rows)) < 0.4)
+    grow |= fits & (rows[:, ONCE] > base[:, ONCE])
     for _ in range(_FILLS):
         index = everything[grow]
         if not len(index):
@@ -62,13 +76,22 @@ def neighbours(
 
 
 def construct(
-    bounds: Ints, dim: Ints, flows: Sequence[int], load: Load, rng: np.random.Generator
+    bounds: Ints,
+    dim: Ints,
+    flows: Sequence[int],
+    load: Load,
+    rng: np.random.Generator,
+    *,
+    copies: bool = False,
 ) -> tuple[Genomes, Bools]:
     """Random mappings that fill their accelerators: the array is used fully, then the accumulator is filled with
     pixels and K, then the scratchpad with reduction loops and, unless outputs are to stay put under
-    reduction loops at DRAM, with more of anything. Returns the rows and which of them fit."""
+    reduction loops at DRAM, with more of anything. With `copies`, every other one holds some tensors once. Returns the
+    rows and which of them fit."""
     size = len(bounds)
     rows = trivial(size)
+    if copies:
+        rows[:, ONCE] = rng.integers(0, 8, size) * rng.integers(0, 2, size)
     rows[:, FLOW] = rng.choice(np.asarray(flows), size)
     rows[:, ORDER] = rng.integers(0, len(DRAM_ORDERS), size)
     one = np.arange(size)
@@ -151,17 +174,38 @@ def _grow(rows: Genomes, rng: np.random.Generator) -> None:
     rows[one, source_block + axis] = -(-value // factor)
 
 
+def copies_around(row: Genomes, bounds: Ints) -> Genomes:
+    """All mappings that differ from one (WIDTH,) in which tensors are held once and, with that, at most in one axis of
+    fewer and larger tiles of the accumulator or the scratchpad: what room is for. Some may not fit."""
+    found = [row.copy()]
+    for axis in np.flatnonzero(row[T3] > 1).tolist():
+        trips = int(row[T3][axis])
+        for level in (T1, T2):
+            for parts in sorted({1, -(-trips // 3), -(-trips // 2), trips - 1}):
+                larger = row.copy()
+                larger[level][axis] = -(-int(row[level][axis]) * trips // parts)
+                larger[T3][axis] = parts
+                found.append(larger)
+    rows = np.repeat(np.stack(found), 8, axis=0)
+    rows[:, ONCE] = np.tile(np.arange(8), len(found))
+    tighten(rows, np.tile(bounds, (len(rows), 1)))
+    return np.unique(rows, axis=0)
+
+
 def mutate(
     genomes: Genomes,
     bounds: NDArray[np.int64],
     dim: NDArray[np.int64],
     flows: Sequence[int],
     rng: np.random.Generator,
+    *,
+    copies: bool = False,
 ) -> Genomes:
     """A random neighbour of each row: one to three elementary moves, then tightened.
 
     A move transfers a factor of one dimension between two levels, changes a factor by one, changes the DRAM
-    order, or changes the dataflow. Spatial factors stay within `dim` (B,).
+    order, changes the dataflow, or, with `copies`, holds one tensor once or twice again. Spatial factors stay within
+    `dim` (B,).
     """
     rows = genomes.copy()
     size = len(rows)
@@ -180,7 +224,12 @@ def mutate(
         flip = active & (kind >= 0.08) & (kind < 0.10)
         if len(flows) > 1 and flip.any():
             _change_flow(rows, flip, bounds, dim)
-        _move_factor(rows, active & (kind >= 0.10), axis, rng)
+        moved = active & (kind >= 0.10)
+        if copies:
+            recopied = moved & (kind < 0.16)
+            rows[recopied, ONCE] ^= rng.choice(ONCE_BITS, int(recopied.sum()))
+            moved &= ~recopied
+        _move_factor(rows, moved, axis, rng)
     _clip_spatial(rows, dim)
     tighten(rows, bounds)
     return rows

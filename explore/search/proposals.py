@@ -51,6 +51,8 @@ class Proposals:
         self.flows = flows
         self.random = random
         self.macros = macros
+        #: Whether how often tiles are held is to be chosen: the reference model sees no difference but in what they take.
+        self.copies = macros is not None and archive.double_buffer
 
     def construct(self, task: Ints, limit: Floats) -> tuple[Genomes, Bools]:
         """New mappings that fill the hardware points `limit` (B, 3), and which of them fit."""
@@ -58,7 +60,8 @@ class Proposals:
         every = np.arange(len(task))
         packed = self._packed(task, dim)
         bounds = self.archive.problems.packed_bounds(task, packed)
-        rows, good = construct(bounds, dim, self.flows, self._load(task, limit, every), self.random)
+        load = self._load(task, limit, every)
+        rows, good = construct(bounds, dim, self.flows, load, self.random, copies=self.copies)
         good &= self.archive.problems.packed(task, rows) == packed
         if self.macros is not None:
             chosen = self.macros.can(task, dim) & (self.random.random(len(task)) < _TILINGS) & (packed == 1)
@@ -128,6 +131,7 @@ class Proposals:
                 self.flows,
                 self._load(task, limit, part),
                 self.random,
+                copies=self.copies,
             )
             # groups that no longer fill the lanes would leave them to padding
             good[~tiling] &= (problems.packed(task[part], rows[~tiling]) > 1) == (packed[part] > 1)

@@ -24,6 +24,7 @@ from explore.cost.genome import (
     FLOW,
     K_AXIS,
     MACRO,
+    ONCE,
     ORDER,
     OS,
     ROW_AXIS,
@@ -66,6 +67,7 @@ class RelaxedStarts:
         dim: (S,) array side of each start.
         flow: (S, n) dataflow of each mapping.
         order: (S, n) DRAM order of each mapping.
+        once: (S, n) tensors that each mapping holds once (`explore.cost.genome.ONCE`).
         log_factors: (S, n, 16) logarithms: rows, columns, 7 factors of level 1, 7 of level 2.
         weights: what each start minimises.
     """
@@ -79,6 +81,7 @@ class RelaxedStarts:
         dim: Floats,
         flow: NDArray[np.int64],
         order: NDArray[np.int64],
+        once: NDArray[np.int64],
         log_factors: Floats,
         weights: Weights,
     ) -> None:
@@ -89,6 +92,7 @@ class RelaxedStarts:
         self.dim = dim
         self.flow = flow
         self.order = order
+        self.once = once
         self.weights = weights
         self.x = torch.from_numpy(log_factors.copy())
         self.first = torch.zeros_like(self.x)
@@ -157,6 +161,7 @@ class RelaxedStarts:
             torch.from_numpy(self.order.reshape(-1)),
             self._shape.groups if self.space.double_buffer else None,
             macro if bool(macro.any()) else None,
+            torch.from_numpy(self.once.reshape(-1)) if self.once.any() else None,
         )
         c = access_counts(self._shape, batch)
         dim = torch.from_numpy(self.dim)
@@ -223,6 +228,7 @@ class RelaxedStarts:
         genomes = trivial(starts * tasks)
         genomes[:, FLOW] = self.flow.reshape(-1)
         genomes[:, ORDER] = self.order.reshape(-1)
+        genomes[:, ONCE] = self.once.reshape(-1)
         task = np.tile(np.arange(tasks), starts)
         bounds = self.problems.bounds[task]
         side = np.repeat(self.dim, tasks)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from common.errors import InfeasibleError
 from compiler.choice.choose import Style, choices
 from compiler.styles.realise import mapping_of
-from explore.cost.genome import FLOW, MACRO, Genomes, from_mapping
+from explore.cost.genome import FLOW, MACRO, Genomes, explicit, from_mapping
 from explore.cost.predicted import InstructionModel
 from explore.search.archive import Archive, Hardware
 from explore.search.focus import Focus
+from explore.search.moves import copies_around
 from explore.search.selector import Elite
 from explore.search.tilings import in_macro_form, tilings_around
 
@@ -170,22 +171,27 @@ class TilingFinish:
         side = int(point[0])
         place = int(np.searchsorted(self.model.sides, side))
         hardware = Hardware.of([point])
-        tasks, blocks, before = [], [], {}
+        tasks, blocks = [], []
+        before: dict[int, tuple[float, float]] = {}
         for task in layers:
-            if task not in job["open"] or not self.model.able[task, place]:
-                continue
             score = self._score(task, hardware, weighing)
-            if not len(score) or not np.isfinite(score.min()):
+            if task not in job["open"] or not len(score) or not np.isfinite(score.min()):
                 continue
-            macro = self.archive.genomes[task][:, FLOW] >= MACRO
+            genomes, bounds = self.archive.genomes[task], self.archive.problems.bounds[task]
+            macro = genomes[:, FLOW] >= MACRO
             known = np.where(macro, score, np.inf)
-            best = int((known if np.isfinite(known.min()) else score).argmin())
-            before[task] = float(known.min())
-            bounds = self.archive.problems.bounds[task]
-            row = in_macro_form(
-                self.archive.genomes[task][best : best + 1], bounds[None, :], np.array([side])
-            )[0]
-            rows = tilings_around(row, bounds, side)
+            before[task] = self._bests(task, hardware, weighing)
+            around = []
+            if self.model.able[task, place]:
+                best = int((known if np.isfinite(known.min()) else score).argmin())
+                row = in_macro_form(genomes[best : best + 1], bounds[None, :], np.array([side]))[0]
+                around.append(tilings_around(row, bounds, side))
+            if self.archive.double_buffer:
+                row = explicit(genomes[[score.argmin()]])
+                packed = self.archive.problems.packed(np.array([task]), row)
+                of = self.archive.problems.packed_bounds(np.array([task]), packed)
+                around.append(copies_around(row[0], of[0]))
+            rows = np.concatenate(around)
             mine = np.full(len(rows), task)
             acc, sp = self.archive.load(mine, rows, np.tile(np.array(point), (len(rows), 1)))
             rows = rows[(acc <= 1) & (sp <= 1)]
@@ -196,8 +202,9 @@ class TilingFinish:
             return 0
         spent = self._add(np.concatenate(tasks), np.concatenate(blocks), left)
         for task in layers:
-            improved = task in before and self._macro_best(task, hardware, weighing) < before[task] * (
-                1 - 1e-9
+            improved = task in before and any(
+                now < then * (1 - 1e-9)
+                for now, then in zip(self._bests(task, hardware, weighing), before[task], strict=True)
             )
             if not improved and task in job["open"]:
                 job["open"].remove(task)
@@ -207,10 +214,11 @@ class TilingFinish:
         energy, cycles = self.archive.costs(task, hardware)
         return np.asarray(weighing * energy[0] + cycles[0])
 
-    def _macro_best(self, task: int, hardware: Hardware, weighing: float) -> float:
+    def _bests(self, task: int, hardware: Hardware, weighing: float) -> tuple[float, float]:
+        """Scores of the best tiling and of the best explicit mapping."""
         score = self._score(task, hardware, weighing)
         macro = self.archive.genomes[task][:, FLOW] >= MACRO
-        return float(score[macro].min()) if macro.any() else float("inf")
+        return float(score[macro].min(initial=np.inf)), float(score[~macro].min(initial=np.inf))
 
     # -- resuming ----------------------------------------------------------------------------------------
 

@@ -10,21 +10,23 @@ from explore.cost.genome import (
     DRAM_ORDERS,
     FLOW,
     K_AXIS,
+    ONCE,
     ORDER,
     ROW_AXIS,
     ROWS,
     T1,
     T2,
     T3,
-    WIDTH,
     Genomes,
+    trivial,
 )
 
 
 def random_rows(bounds: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Genomes:
-    """One row for each of `bounds` (B, 7): factors at all levels, the outermost covering the bound, padded."""
+    """One row for each of `bounds` (B, 7): factors at all levels, the outermost covering the bound, padded; tensors held
+    once at random."""
     size = len(bounds)
-    rows = np.ones((size, WIDTH), dtype=np.int64)
+    rows = trivial(size)
     rows[:, FLOW] = rng.integers(0, 2, size)
     rows[:, ORDER] = rng.integers(0, len(DRAM_ORDERS), size)
     rows[:, ROWS] = rng.integers(1, dim + 1, size)
@@ -38,4 +40,5 @@ def random_rows(bounds: NDArray[np.int64], dim: int, rng: np.random.Generator) -
         rows[:, level] = factor
         left = -(-left // factor)
     rows[:, T3] = left
+    rows[:, ONCE] = rng.integers(0, 8, size)
     return rows

@@ -22,6 +22,7 @@ from explore.cost.genome import (
     FLOW,
     K_AXIS,
     MACRO_ORDER_INDEX,
+    ONCE,
     ORDER,
     ORDERS,
     ROWS,
@@ -186,6 +187,58 @@ def test_finds_the_optimum_of_a_small_layer() -> None:
     optimum = np.nanmin(energy * cycles) * 1e-6
     found = search(workload, space, 4000)
     assert optimum * (1 - 1e-9) <= found.cost.edp <= optimum * 1.002
+
+
+def powers_of_two(problem: Problem, side: int) -> Genomes:
+    """All mappings of a matrix product that fill an array of `side` with factors that are powers of two, explicit code,
+    every tensor held once or twice."""
+    splits = [
+        [
+            (1 << a, 1 << b, blocks >> (a + b))
+            for a in range(blocks.bit_length())
+            for b in range(blocks.bit_length() - a)
+        ]
+        for blocks in (problem.P, problem.C // side, problem.K // side)
+    ]
+    plain = trivial(len(splits[0]) * len(splits[1]) * len(splits[2]))
+    plain[:, [ROWS, COLUMNS]] = side
+    for row, factors in zip(plain, itertools.product(*splits), strict=True):
+        for axis, levels in zip((4, C_AXIS, K_AXIS), factors, strict=True):
+            for block, factor in zip((T1, T2, T3), levels, strict=True):
+                row[block.start + axis] = factor
+    rows = np.repeat(plain, 8 * len(ORDERS), axis=0)
+    rows[:, ORDER] = np.tile(np.repeat(np.arange(len(ORDERS)), 8), len(plain))
+    rows[:, ONCE] = np.tile(np.arange(8), len(plain) * len(ORDERS))
+    return rows
+
+
+def test_finds_tiles_that_are_better_held_once() -> None:
+    """In memories this small, room for larger tiles is worth more than loading ahead."""
+    workload = one_layer(Problem(P=32, C=128, K=64))
+    space = DesignSpace(
+        name="tight",
+        rules="gemmini",
+        base=load_accelerator("gemmini-default"),
+        dim=(8,),
+        scratchpad_kib=(1,),
+        accumulator_kib=(1,),
+        dataflows=("WS",),
+        double_buffer=True,
+    )
+    archive = Archive(workload.tasks, space, model_of(workload, space))
+    rows = powers_of_two(workload.tasks[0].problem, 8)
+    accumulator, scratchpad = archive.load(
+        np.zeros(len(rows), dtype=np.int64), rows, np.tile([8.0, 1.0, 1.0], (len(rows), 1))
+    )
+    rows = rows[(accumulator <= 1) & (scratchpad <= 1)]
+    archive.add(np.zeros(len(rows), dtype=np.int64), rows)
+    energy, cycles = archive.costs(0, Hardware.of([(8.0, 1.0, 1.0)]))
+    edp = (energy * cycles)[0] * 1e-6
+    twice = archive.genomes[0][:, ONCE] == 0
+    assert np.nanmin(edp) < 0.6 * np.nanmin(edp[twice])
+    found = search(workload, space, 3000)
+    assert found.cost.edp <= np.nanmin(edp) * (1 + 1e-9)
+    assert 1 in found.mappings[0].buffering
 
 
 @pytest.mark.parametrize("samples", [60, 1500])

@@ -12,7 +12,7 @@ from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import DepthwiseSchedule
 from compiler.styles.realise import realise
-from explore.cost.genome import to_mapping
+from explore.cost.genome import to_mapping, trivial
 from explore.cost.model import make_cost_model
 from explore.cost.predicted import InstructionModel
 from explore.measure.layer import measure_layer
@@ -90,7 +90,7 @@ def test_words_of_packed_groups_by_hand() -> None:
     Each pixel is read as a row, and each result written as one, at every position; weights are rows, twice.
     """
     archive = Archive(TASKS, SPACE, model())
-    row = np.ones((1, 25), dtype=np.int64)
+    row = trivial(1)
     row[0, [0, 1, 2, 24]] = 0, 8, 8, 0
     row[0, 3:5] = 3  # the window, and all pixels, in one tile
     row[0, 7:9] = 7
