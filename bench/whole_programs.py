@@ -24,7 +24,7 @@ from workloads.network import Workload
 
 __all__ = ["NETWORKS", "ProgramRow", "program_cost", "whole_programs", "whole_programs_table"]
 
-NETWORKS = ("resnet50", "bert_base", "mobilenet_v2", "deepbench_face")
+NETWORKS = ("resnet50", "bert_base", "mobilenet_v2", "gpt2:seq=128", "deepbench_face")
 _MACHINE = "gemmini-default"
 
 

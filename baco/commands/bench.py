@@ -203,7 +203,7 @@ def compiler(
 @bench.command("programs")
 def programs(
     network: Annotated[
-        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default four networks.")
+        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default five networks.")
     ] = None,
     samples: Annotated[
         int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
