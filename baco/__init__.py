@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     )
     from baco.api.simulate import (
         evaluate,
+        evaluate_tiles,
         simulate,
         trace,
     )
@@ -127,6 +128,7 @@ _HOMES = {
     "Result": "baco.api.result",
     "load_study": "baco.api.result",
     "evaluate": "baco.api.simulate",
+    "evaluate_tiles": "baco.api.simulate",
     "simulate": "baco.api.simulate",
     "trace": "baco.api.simulate",
     "accelerator": "baco.api.sources",
@@ -164,6 +166,7 @@ __all__ = [
     "conv",
     "dot",
     "evaluate",
+    "evaluate_tiles",
     "expand_dims",
     "explore",
     "full",

@@ -12,6 +12,7 @@ from common.errors import InputError
 
 if TYPE_CHECKING:
     from explore.cost.evaluate import Statistics
+    from explore.cost.tiled_rows import TiledStatistics
     from sim.job import Limits, MainMemory, Recording, Simulation
 
 __all__ = ["evaluate", "simulate", "trace"]
@@ -91,6 +92,23 @@ def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference
     from explore.cost.evaluate import evaluate_file
 
     return evaluate_file(table, out, cost_model)
+
+
+def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> TiledStatistics:
+    """Predict cycles of products, and of two chained products, in given tiles on any machine with one array.
+
+    Args:
+        table: rows with sizes and tiles (`explore.cost.tiled_rows` says which columns), `.csv` or `.csv.gz`.
+        out: where the rows go with `predicted.cycle`, and for chains the bits moved between memory, buffer and registers.
+        machine: a machine that comes with baco (`tileflow-16`), or a YAML file.
+
+    Returns error statistics where the table has columns to compare with; as text, for people. Raises InputError naming
+    line and column of what is wrong.
+    """
+    from compiler.mapping.machines import load_machine
+    from explore.cost.tiled_rows import evaluate_tiled_rows
+
+    return evaluate_tiled_rows(table, out, load_machine(machine))
 
 
 def trace(

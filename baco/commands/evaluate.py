@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from explore.cost.evaluate import Statistics
+    from explore.cost.tiled_rows import TiledStatistics
 
 
 def evaluate(
@@ -24,16 +28,30 @@ def evaluate(
             "the array and the capacities of each row).",
         ),
     ] = "reference",
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="FILE|NAME",
+            help="Rows are products, or two chained products, in given tiles; predict their cycles on this machine: a file "
+            "(YAML), or one that comes with baco (tileflow-16).",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the error statistics as JSON.")] = False,
 ) -> None:
     """Predict cycles, energy and EDP of mappings; compare with the target columns where there are any.
 
-    Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp).
+    Adds predicted.cycle (cycles), predicted.energy (µJ) and predicted.edp (J·cycles, as target.edp); with --machine
+    predicted.cycle alone, and for chained products the bits moved between memory, buffer and registers.
     """
     from baco.api.simulate import evaluate as evaluate_table
+    from baco.api.simulate import evaluate_tiles
     from baco.display.console import print_json, stdout
 
-    statistics = evaluate_table(file, out, cost_model=cost_model)
+    if machine is None:
+        statistics: Statistics | TiledStatistics = evaluate_table(file, out, cost_model=cost_model)
+    else:
+        statistics = evaluate_tiles(file, out, machine)
     if json:
         print_json(statistics.to_dict())
     else:

@@ -14,13 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from pydantic import ConfigDict
+
 from accel.analytical import AnalyticalAccelerator
 from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
-from compiler.mapping.contraction import Access
+from compiler.mapping.contraction import DATA_TYPES, Access
 
 __all__ = ["DATAFLOWS", "ArrayAxis", "DataflowRule", "Level", "Machine", "analytical_machine", "machine_of"]
 
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 _ALL = ("R", "S", "P", "Q", "C", "K", "N")
 
 
@@ -35,6 +38,7 @@ class DataflowRule:
         spread: for every axis of the array, dimensions that may run along it.
     """
 
+    __pydantic_config__ = _STRICT
     name: str
     keeps: tuple[str, ...]
     loops: tuple[tuple[str, ...], ...]
@@ -55,8 +59,13 @@ DATAFLOWS = {
 class ArrayAxis:
     """One direction in which a level fans out to instances of the level inside it (level 0: to the multipliers)."""
 
+    __pydantic_config__ = _STRICT
     level: int
     size: int
+
+    def __post_init__(self) -> None:
+        if self.level < 0 or self.size < 1:
+            raise InputError(f"an axis of {self.size} instances inside level {self.level} is none")
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,7 @@ class Level:
         words_per_cycle, reads_per_cycle, writes_per_cycle: None where they never bind.
     """
 
+    __pydantic_config__ = _STRICT
     name: str
     words: int | None = None
     parts: Mapping[str, int] | None = None
@@ -87,6 +97,12 @@ class Level:
     reads_per_cycle: float | None = None
     writes_per_cycle: float | None = None
 
+    def __post_init__(self) -> None:
+        sizes = (self.words, self.word_bits, self.row_words, self.banks, self.ports)
+        rates = (self.words_per_cycle, self.reads_per_cycle, self.writes_per_cycle)
+        if any(one is not None and not one > 0 for one in (*sizes, *rates)) or self.access_pj < 0:
+            raise InputError(f"sizes and rates of level '{self.name}' must be more than 0")
+
     def element_words(self, access: Access) -> int:
         """Words of one element of a tensor."""
         return 1 if self.word_bits is None else -(-access.bits // self.word_bits)
@@ -94,7 +110,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Machine:
-    """Hardware as mappings see it.
+    """Hardware as mappings see it; `compiler.mapping.machines` reads it from files.
 
     Attributes:
         name: for messages.
@@ -105,8 +121,13 @@ class Machine:
         arrays: how many work side by side.
         dma_words_per_cycle: words that move between main memory and the chip in a cycle.
         mac_pj: energy of a multiply-accumulate.
+        transfer_cycles: that moving one tile of one tensor to or from main memory takes beside its words.
+        pass_cycles: that the array takes beside a pass's iterations, to fill and to drain.
+        copies: of tiles that pipelines of passes hold.
+        reuses_blocks: whether what a pass needs is not brought again where the pass before left it.
     """
 
+    __pydantic_config__ = _STRICT
     name: str
     levels: tuple[Level, ...]
     axes: tuple[ArrayAxis, ...]
@@ -115,6 +136,22 @@ class Machine:
     arrays: int = 1
     dma_words_per_cycle: float = 8.0
     mac_pj: float = 0.0
+    transfer_cycles: float = 0.0
+    pass_cycles: float = 0.0
+    copies: int = 2
+    reuses_blocks: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.levels) < 2:
+            raise InputError(f"machine '{self.name}' needs a memory on chip and main memory")
+        if any(axis.level >= len(self.levels) for axis in self.axes):
+            raise InputError(f"an axis of machine '{self.name}' lies inside a level that it has not")
+        for name in set(self.data_types) - set(DATA_TYPES):
+            raise InputError(f"unknown data type '{name}'", hint=did_you_mean(name, DATA_TYPES))
+        if min(self.arrays, self.copies) < 1 or not self.dma_words_per_cycle > 0:
+            raise InputError(f"machine '{self.name}' needs arrays, copies and a rate of its main memory")
+        if min(self.transfer_cycles, self.pass_cycles, self.mac_pj) < 0:
+            raise InputError(f"cycles and energies of machine '{self.name}' cannot be less than 0")
 
     @cached_property
     def multipliers(self) -> int:

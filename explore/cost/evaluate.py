@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,50 @@ class Error:
     worst_rows: tuple[tuple[int, float], ...]
     worst_layers: tuple[tuple[str, int, float], ...]
 
+    @classmethod
+    def of(cls, lines: Sequence[int], layers: Sequence[object], predicted: Floats, target: Floats) -> Error:
+        """Of predictions (B,) for rows at `lines` of `layers`; rows whose target is NaN are left out."""
+        rows = np.flatnonzero(np.isfinite(target))
+        signed = 100 * (predicted[rows] / target[rows] - 1)
+        size = np.abs(signed)
+        by_layer: dict[str, list[float]] = {}
+        for row, error in zip(rows.tolist(), size.tolist(), strict=True):
+            by_layer.setdefault(str(layers[row]), []).append(error)
+        means = [(layer, len(errors), float(np.mean(errors))) for layer, errors in by_layer.items()]
+        worst = np.argsort(-size, kind="stable")[:_WORST]
+        return cls(
+            rows=len(rows),
+            mean_percent=float(size.mean()),
+            median_percent=float(np.median(size)),
+            max_percent=float(size.max()),
+            bias_percent=float(signed.mean()),
+            spearman=spearman(predicted[rows], target[rows]),
+            worst_rows=tuple((lines[rows[i]], float(signed[i])) for i in worst),
+            worst_layers=tuple(sorted(means, key=lambda m: -m[2])[:_WORST]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; the keys are the attributes' names."""
+        return {
+            **{k: v for k, v in vars(self).items() if not k.startswith("worst")},
+            "worst_rows": [{"line": line, "percent": percent} for line, percent in self.worst_rows],
+            "worst_layers": [
+                {"layer": layer, "rows": rows, "mean_percent": percent}
+                for layer, rows, percent in self.worst_layers
+            ],
+        }
+
+    def text(self, name: str) -> list[str]:
+        """Lines for people; `name` is the quantity's."""
+        rank = "undefined" if self.spearman is None else f"{self.spearman:.6f}"
+        return [
+            f"{name}, {self.rows:,} rows: error mean {self.mean_percent:.5f}%, median {self.median_percent:.5f}%, "
+            f"max {self.max_percent:.4g}%, bias {self.bias_percent:+.5f}%; Spearman {rank}",
+            "  worst rows: " + ", ".join(f"line {line} {p:+.4g}%" for line, p in self.worst_rows),
+            "  worst layers: "
+            + "; ".join(f"{layer} ({rows:,} rows) {p:.4g}%" for layer, rows, p in self.worst_layers),
+        ]
+
 
 @dataclass(frozen=True)
 class NetworkTotal:
@@ -106,17 +151,7 @@ class Statistics:
             "cost_model": self.cost_model,
             "rows": self.rows,
             "rows_not_fitting": self.rows_not_fitting,
-            "errors": {
-                name: {
-                    **{k: v for k, v in vars(e).items() if not k.startswith("worst")},
-                    "worst_rows": [{"line": line, "percent": percent} for line, percent in e.worst_rows],
-                    "worst_layers": [
-                        {"layer": layer, "rows": rows, "mean_percent": percent}
-                        for layer, rows, percent in e.worst_layers
-                    ],
-                }
-                for name, e in self.errors.items()
-            },
+            "errors": {name: error.to_dict() for name, error in self.errors.items()},
             "networks": {name: dict(vars(total)) for name, total in self.networks.items()},
             "out": self.out,
         }
@@ -129,15 +164,8 @@ class Statistics:
         ]
         if self.rows_not_fitting:
             lines.append(f"{self.rows_not_fitting:,} of them need more than the accelerator of their row has")
-        for name, e in self.errors.items():
-            rank = "undefined" if e.spearman is None else f"{e.spearman:.6f}"
-            lines += [
-                f"{name}, {e.rows:,} rows: error mean {e.mean_percent:.5f}%, median {e.median_percent:.5f}%, "
-                f"max {e.max_percent:.4g}%, bias {e.bias_percent:+.5f}%; Spearman {rank}",
-                "  worst rows: " + ", ".join(f"line {line} {p:+.4g}%" for line, p in e.worst_rows),
-                "  worst layers: "
-                + "; ".join(f"{layer} ({rows:,} rows) {p:.4g}%" for layer, rows, p in e.worst_layers),
-            ]
+        for name, error in self.errors.items():
+            lines += error.text(name)
         for name, total in self.networks.items():
             line = (
                 f"{one_line(name, 100) or 'network'}: {total.rows} rows, {total.energy_uj:.6g} µJ x "
@@ -178,7 +206,7 @@ def evaluate_file(path: str | Path, out: str | Path, cost_model: str = "referenc
     predicted = dict(zip(TARGETS, (cycles, energy_uj, edp), strict=True))
     write_predictions(table, dict(zip(PREDICTED, (cycles, energy_uj, edp), strict=True)), out)
     errors = {
-        name: _error(table, predicted[name], target)
+        name: Error.of(table.lines, table.problems, predicted[name], target)
         for name, target in table.targets.items()
         if np.isfinite(target).any()
     }
@@ -210,11 +238,15 @@ def write_predictions(table: MappingTable, predicted: dict[str, Floats], out: st
 
     Raises StorageError when `out`, gzipped if its name ends in `.gz`, cannot be written.
     """
+    write_table(_written(table, predicted), out)
+
+
+def write_table(text: str, out: str | Path) -> None:
+    """Write a table, gzipped if the name ends in `.gz`. Raises StorageError when it cannot be written."""
     if os.path.isdir(out):
         raise StorageError(
             "this is a folder", location=Location(str(out)), hint="give --out the name of a file"
         )
-    text = _written(table, predicted)
     # Without a time stamp, equal content gives equal bytes.
     data = gzip.compress(text.encode(), compresslevel=6, mtime=0) if str(out).endswith(".gz") else text
     atomic_write(out, data)
@@ -227,27 +259,6 @@ def _written(table: MappingTable, predicted: dict[str, Floats]) -> str:
         [*(fields[i] for i in kept), *values] for fields, values in zip(table.fields, columns, strict=True)
     )
     return csv_text(itertools.chain([[*(table.header[i] for i in kept), *predicted]], rows))
-
-
-def _error(table: MappingTable, predicted: Floats, target: Floats) -> Error:
-    rows = np.flatnonzero(np.isfinite(target))
-    signed = 100 * (predicted[rows] / target[rows] - 1)
-    size = np.abs(signed)
-    layers: dict[str, list[float]] = {}
-    for row, error in zip(rows.tolist(), size.tolist(), strict=True):
-        layers.setdefault(str(table.problems[row]), []).append(error)
-    means = [(layer, len(errors), float(np.mean(errors))) for layer, errors in layers.items()]
-    worst = np.argsort(-size, kind="stable")[:_WORST]
-    return Error(
-        rows=len(rows),
-        mean_percent=float(size.mean()),
-        median_percent=float(np.median(size)),
-        max_percent=float(size.max()),
-        bias_percent=float(signed.mean()),
-        spearman=spearman(predicted[rows], target[rows]),
-        worst_rows=tuple((table.lines[rows[i]], float(signed[i])) for i in worst),
-        worst_layers=tuple(sorted(means, key=lambda m: -m[2])[:_WORST]),
-    )
 
 
 def spearman(one: Floats, other: Floats) -> float | None:
