@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from bench.learned.published import PublishedModel, cross_validate, measured_cycles
+from bench.learned.scores import Scores, scores
 from explore.cost.evaluate import predict, write_predictions
 from explore.cost.learned.protocol import Floats
-from explore.cost.learned.published import PublishedModel, cross_validate, measured_cycles
-from explore.cost.learned.scores import Scores, scores
 from explore.mapping_rows import MappingTable, read_mapping_table
 from workloads.problem import Problem
 

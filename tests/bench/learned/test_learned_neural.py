@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from explore.cost.learned.neural import (
+from bench.learned.neural import (
     EncoderResidual,
     MlpResidual,
     NeuralResidual,
@@ -15,12 +15,13 @@ from explore.cost.learned.neural import (
     negative_log_likelihood,
     rank_loss,
 )
-from explore.cost.learned.protocol import ProgramFeatures, load_arrays, store_arrays
+from bench.learned.statements import StatementFeatures
+from explore.cost.learned.protocol import load_arrays, store_arrays
 
 QUICK = TrainingOptions(hidden=16, members=1, epochs=25, batch=64, rate=5e-3, dropout=0.0)
 
 
-def data(rows: int = 160, seed: int = 0) -> tuple[ProgramFeatures, np.ndarray, np.ndarray]:
+def data(rows: int = 160, seed: int = 0) -> tuple[StatementFeatures, np.ndarray, np.ndarray]:
     """A correction that follows from the flat row and from a statement that not all rows have."""
     rng = np.random.default_rng(seed)
     flat, tokens = rng.normal(size=(rows, 5)), rng.normal(size=(rows, 4, 6))
@@ -28,7 +29,11 @@ def data(rows: int = 160, seed: int = 0) -> tuple[ProgramFeatures, np.ndarray, n
     mask = np.ones((rows, 4), np.bool_)
     mask[:, 2] = rng.random(rows) < 0.5
     truth = 0.3 * flat[:, 0] + np.where(mask[:, 2], 0.4, -0.4)
-    return ProgramFeatures(("predicted", "b", "c", "d", "e"), flat, tokens, mask), truth, np.arange(rows) // 4
+    return (
+        StatementFeatures(("predicted", "b", "c", "d", "e"), flat, tokens, mask),
+        truth,
+        np.arange(rows) // 4,
+    )
 
 
 def test_rank_loss_of_a_pair() -> None:
@@ -62,7 +67,7 @@ def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralResid
     other = features.tokens.copy()
     other[~features.mask] = 1e6 * np.random.default_rng(9).normal(size=(int((~features.mask).sum()), 6))
     other[~features.mask][:3] = np.nan
-    changed = ProgramFeatures(features.names, features.flat, other, features.mask)
+    changed = StatementFeatures(features.names, features.flat, other, features.mask)
     options = TrainingOptions(hidden=16, members=1, epochs=3, batch=32)
     one, two = kind(1, options), kind(1, options)
     one.fit(features, truth, groups)
@@ -86,7 +91,9 @@ def test_statements_may_come_in_any_order() -> None:
     features, truth, groups = data(60)
     encoder = EncoderResidual(0, TrainingOptions(hidden=16, members=1, epochs=2))
     encoder.fit(features, truth, groups)
-    turned = ProgramFeatures(features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1])
+    turned = StatementFeatures(
+        features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1]
+    )
     assert encoder.predict(turned).log == pytest.approx(encoder.predict(features).log, abs=1e-5)
 
 
@@ -120,7 +127,7 @@ def test_missing_numbers_stand_for_the_mean() -> None:
     missing = flat.copy()
     missing[:, 3] = np.nan
     one, two = (
-        model.predict(ProgramFeatures(features.names, rows, features.tokens, features.mask))
+        model.predict(StatementFeatures(features.names, rows, features.tokens, features.mask))
         for rows in (flat, missing)
     )
     assert two.log == pytest.approx(one.log, abs=1e-6)

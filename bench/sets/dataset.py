@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from accel.config import Accelerator
+from bench.sets.accelerators import SETS
+from bench.sets.sample import STRATA, Stratum
 from common.errors import InputError, Location
 from common.files import atomic_write
 from common.numbers import real_number, whole_number
@@ -26,10 +28,8 @@ from compiler.mapping.nest import Mapping
 from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule
-from explore.measure.accelerators import SETS
 from explore.measure.energy import ENERGY_TERMS
 from explore.measure.measurement import Measurement
-from explore.measure.sample import STRATA, Stratum
 from workloads.problem import Problem
 
 __all__ = [

@@ -8,10 +8,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from baco.main import run
-from common.errors import InputError
-from compiler.mapping.text import parse_mapping
-from explore.cost.learned.published import PublishedModel, cross_validate, measured_cycles
-from explore.cost.learned.published_counts import (
+from bench.learned.learners import fit_law
+from bench.learned.published import PublishedModel, cross_validate, measured_cycles
+from bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
     PRODUCT,
@@ -19,12 +18,14 @@ from explore.cost.learned.published_counts import (
     product_counts,
     raw_features,
 )
+from bench.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
+from common.errors import InputError
+from compiler.mapping.text import parse_mapping
 from explore.cost.learned.resource_law import ResourceLaw
-from explore.cost.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
 from explore.mapping_rows import read_mapping_table
 from workloads.problem import Problem
 
-ROWS = Path(__file__).parents[5] / "shared" / "data" / "gemmini-firesim.csv.gz"
+ROWS = Path(__file__).parents[4] / "shared" / "data" / "gemmini-firesim.csv.gz"
 needs_rows = pytest.mark.skipif(not ROWS.exists(), reason="needs the published rows in ../shared/data")
 
 
@@ -105,7 +106,7 @@ def test_the_law_finds_the_costs_that_made_the_data() -> None:
     truth.costs, truth.power = np.array([1.5, 0.3, 4.0]), 4.0
     counts = np.exp(rng.uniform(0, 9, (400, 3)))
     found = ResourceLaw(truth.resources)
-    found.fit(counts, truth.predict(counts))
+    fit_law(found, counts, truth.predict(counts))
     assert found.costs == pytest.approx(truth.costs, rel=0.05)
     assert found.power == pytest.approx(4, rel=0.1)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.analytical import AnalyticalAccelerator
+from bench.paper.nest import NEST_ORDERS, Floats, Ints, NestBatch, NestModel
 from compiler.mapping.batch import AXES
 from explore.combine import chain, lower_hull
-from explore.cost.nest import NEST_ORDERS, Floats, Ints, NestBatch, NestModel
 from workloads.network import Task
 from workloads.problem import Problem
 

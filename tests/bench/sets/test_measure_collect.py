@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import explore.measure.collect as collecting
+import bench.sets.collect as collecting
 from accel.config import Accelerator
 from baco.main import run
+from bench.sets.dataset import read_dataset
+from bench.sets.sets import Sample
 from compiler.layers.layer import Layer
 from compiler.mapping.text import parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule
-from explore.measure.dataset import read_dataset
-from explore.measure.sets import Sample
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

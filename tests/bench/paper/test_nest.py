@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from accel.analytical import AnalyticalAccelerator, Axis, Memory, Store, analytical_names, load_analytical
+from bench.paper.nest import NEST_ORDERS, NestBatch, NestModel
+from bench.paper.nest_search import search_nests, search_network
 from common.errors import InputError
 from compiler.mapping.batch import AXES
 from explore.cost.certificate import certify
@@ -25,8 +27,6 @@ from explore.cost.genome import (
     tighten,
     trivial,
 )
-from explore.cost.nest import NEST_ORDERS, NestBatch, NestModel
-from explore.cost.nest_search import search_nests, search_network
 from explore.cost.reference import energy_terms, latency_terms
 from explore.space import load_space
 from workloads.network import Task

@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.presets import load_accelerator
+from bench.learned.process import GaussianProcess, standardised
+from bench.learned.published import measured_cycles
+from bench.learned.reference_base import reference_base
+from bench.learned.scores import Scores, group_numbers, mean_scores, scores
 from common.errors import InputError, Location
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import ROW_DIM, Mapping
-from explore.cost.learned.base import Base, instruction_base, reference_base
-from explore.cost.learned.measured import described
-from explore.cost.learned.process import GaussianProcess, standardised
+from explore.cost.learned.base import Base, instruction_base
+from explore.cost.learned.features import described
 from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.published import measured_cycles
-from explore.cost.learned.scores import Scores, group_numbers, mean_scores, scores
 from explore.mapping_rows import MappingTable, read_mapping_table
 from workloads.problem import DIMS
 

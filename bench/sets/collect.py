@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.sets.accelerators import SetName, accelerators_of
+from bench.sets.dataset import MeasuredRow, write_dataset
+from bench.sets.sets import ROWS, Sample, samples
 from common.cache import own_folder
 from common.files import output_folder
-from explore.measure.accelerators import SetName, accelerators_of
-from explore.measure.dataset import MeasuredRow, write_dataset
 from explore.measure.measurement import Measurement
 from explore.measure.pool import MeasurementJob, measure_many
-from explore.measure.sets import ROWS, Sample, samples
 from explore.measure.store import MeasurementStore
 from sim.job import Limits
 

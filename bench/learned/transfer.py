@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from explore.cost.learned.measured import MeasuredSet
+from bench.learned.measured_set import MeasuredSet
+from bench.learned.process import GaussianProcess, standardised
+from bench.learned.scores import Scores, grouped_folds, scores
+from bench.learned.train import train
 from explore.cost.learned.model import Corrected, LearnedModel
-from explore.cost.learned.process import GaussianProcess, standardised
 from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.scores import Scores, grouped_folds, scores
 
 #: Rows of an accelerator that are left to test on, at least.
 LEAST_TESTED = 20
@@ -100,7 +101,7 @@ def leave_one_machine_out(
     """
     within = np.zeros(len(data))
     for test in grouped_folds(data.tasks, _FOLDS, seed):
-        model = LearnedModel.train(residual, data.take(~test), seed)
+        model = train(residual, data.take(~test), seed)
         within[test] = model.correct(data.features.take(test), data.predicted[test]).cycles
     found = []
     for machine in range(len(data.names)):
@@ -112,7 +113,7 @@ def leave_one_machine_out(
         test = (data.machines == machine) & ~seen
         known = (data.machines != machine) & ~np.isin(data.tasks, data.tasks[test])
         source_rows = data.take(known)
-        source = LearnedModel.train(residual, source_rows, seed)
+        source = train(residual, source_rows, seed)
         tested = data.take(test)
         before = source.correct(tested.features, tested.predicted)
         after = adapt(source, source_rows.features, data.take(chosen)).correct(

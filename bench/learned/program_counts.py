@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import Accelerator
+from bench.sets.dataset import Dataset
 from compiler.layers.layer import Layer
 from compiler.layers.reference import draw_tensors
 from compiler.schedules.schedule import Schedule
 from compiler.styles.program import layer_program
 from explore.cost.learned.protocol import Floats
-from explore.measure.dataset import Dataset
 from sim.engines.program import run_program
 
 __all__ = ["PROGRAM_TERMS", "counts_of_dataset", "counts_of_programs"]

@@ -1,56 +1,39 @@
 """Features, law, process, storage, comparison and transfer of the learned model, on small made-up measurements."""
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from accel.config import Accelerator
 from baco.main import run
+from bench.learned.compare import cross_validated, split_folds, stratum_scores
+from bench.learned.learners import LawLearner
+from bench.learned.measured_set import MeasuredSet
+from bench.learned.process import GaussianProcess, ProcessResidual
+from bench.learned.program_counts import PROGRAM_TERMS, counts_of_dataset, counts_of_programs
+from bench.learned.published_transfer import split_factors
+from bench.learned.reference_base import reference_base
+from bench.learned.statements import STATEMENTS, TOKEN, described_statements
+from bench.learned.train import LEARNERS, load_model, make_learner, train
+from bench.learned.transfer import adapt, leave_one_machine_out
+from bench.sets.dataset import read_dataset
 from common.errors import InputError
 from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping
 from compiler.mapping.text import parse_mapping
 from compiler.schedules.schedule import ExplicitSchedule
-from explore.cost.learned.base import instruction_base, reference_base
-from explore.cost.learned.compare import cross_validated, split_folds, stratum_scores
-from explore.cost.learned.features import FLAT, STATEMENTS, TOKEN, program_features
-from explore.cost.learned.law import LawResidual
-from explore.cost.learned.measured import MeasuredSet, described
-from explore.cost.learned.model import LearnedModel
-from explore.cost.learned.process import GaussianProcess, ProcessResidual
-from explore.cost.learned.program_counts import PROGRAM_TERMS, counts_of_dataset, counts_of_programs
-from explore.cost.learned.published_transfer import split_factors
-from explore.cost.learned.registry import RESIDUALS, make_residual
-from explore.cost.learned.transfer import adapt, leave_one_machine_out
-from explore.measure.dataset import read_dataset
+from explore.cost.learned.base import instruction_base
+from explore.cost.learned.features import program_features
+from tests.explore.learned_programs import SMALL, WIDE, programs
 from workloads.problem import Problem
-
-SMALL = Accelerator(name="small", dim=8, scratchpad_kib=64, accumulator_kib=16)
-WIDE = Accelerator(name="wide", dim=16, scratchpad_kib=128, accumulator_kib=32, dram_bytes_per_cycle=16.0)
-
-
-def programs(count: int, seed: int = 0) -> tuple[list[Layer], list[Mapping], list[Accelerator]]:
-    """Products in random tiles."""
-    rng = np.random.default_rng(seed)
-    layers, mappings, accelerators = [], [], []
-    for _ in range(count):
-        machine = (SMALL, WIDE)[int(rng.integers(2))]
-        p, c, k, outer_c, outer_k = (int(2**n) for n in rng.integers(0, 4, 5))
-        dim = machine.dim
-        layers.append(Layer(Problem(P=4 * p, C=dim * c * outer_c, K=dim * k * outer_k), scale=0.01))
-        text = f"L3[WIO] C{outer_c} K{outer_k} - L2[WI] N1 K{dim}X - L1[O] C{c} K{k} C{dim}X - L0[W] P{4 * p}"
-        mappings.append(parse_mapping(text))
-        accelerators.append(machine)
-    return layers, mappings, accelerators
 
 
 def measurements(count: int, seed: int = 0) -> MeasuredSet:
     """Made-up cycles: the reference model's, times what rows and machine add, times a little noise."""
     layers, mappings, accelerators = programs(count, seed)
-    features, predicted = described(layers, mappings, accelerators, ["explicit"] * count, reference_base)
+    features, predicted = described_statements(
+        layers, mappings, accelerators, ["explicit"] * count, reference_base
+    )
     rng = np.random.default_rng(seed + 1)
     machines = np.array([one is WIDE for one in accelerators], dtype=np.int64)
     pixels = features.flat[:, features.names.index("bound P")]
@@ -62,31 +45,15 @@ def measurements(count: int, seed: int = 0) -> MeasuredSet:
     )
 
 
-def test_features_have_the_documented_places() -> None:
-    layers, mappings, accelerators = programs(5)
-    found, predicted = described(layers, mappings, accelerators, ["explicit"] * 5, reference_base)
-    assert found.names[: len(FLAT)] == FLAT
-    assert found.names[len(FLAT) :] == (
-        "share accumulator",
-        "share array",
-        "share memory",
-        "share scratchpad",
-    )
-    assert found.tokens.shape == (5, len(STATEMENTS), len(TOKEN))
-    assert len(set(found.names)) == len(found.names)
-    assert np.isfinite(found.flat).all()
-    assert found.flat[:, FLAT.index("predicted")] == pytest.approx(np.log(predicted))
-    for i, layer in enumerate(layers):
-        assert found.flat[i, FLAT.index("MACs")] == pytest.approx(math.log(layer.problem.macs))
-        assert found.flat[i, FLAT.index("dim")] == pytest.approx(math.log(accelerators[i].dim))
-
-
 def test_statements_exist_only_where_the_program_has_them() -> None:
     layer = Layer(Problem(P=16, C=32, K=32), scale=0.01)
     inside = parse_mapping("L3[WIO] K2 - L2[WI] N1 K16X - L1[O] C2 C16X - L0[W] P16")
     spilling = parse_mapping("L3[WIO] C2 K2 - L2[WI] N1 K16X - L1[O] N1 C16X - L0[W] P16")
-    found, _ = described([layer] * 2, [inside, spilling], [WIDE] * 2, ["explicit"] * 2, reference_base)
+    found, _ = described_statements(
+        [layer] * 2, [inside, spilling], [WIDE] * 2, ["explicit"] * 2, reference_base
+    )
     mask = [dict(zip(STATEMENTS, row.tolist(), strict=True)) for row in found.mask]
+    assert found.tokens.shape == (2, len(STATEMENTS), len(TOKEN))
     assert not mask[0]["load sums"]
     assert mask[1]["load sums"], "K runs inside C: partial sums come back"
     assert mask[0]["accumulator loops"]
@@ -95,28 +62,8 @@ def test_statements_exist_only_where_the_program_has_them() -> None:
     assert mask[0]["store"]
     assert (found.tokens[~found.mask] == 0).all()
     biased = Layer(layer.problem, scale=0.01, bias=True)
-    with_bias, _ = described([biased], [inside], [WIDE], ["explicit"], reference_base)
+    with_bias, _ = described_statements([biased], [inside], [WIDE], ["explicit"], reference_base)
     assert with_bias.mask[0, STATEMENTS.index("load sums")]
-
-
-def test_shares_are_terms_over_the_prediction() -> None:
-    layers, mappings, accelerators = programs(3)
-    cycles = np.array([100.0, 200.0, 300.0])
-    terms = {"b": np.array([50.0, 200.0, 0.0]), "a": np.array([10.0, 20.0, 30.0])}
-    found = program_features(layers, mappings, accelerators, ["explicit"] * 3, cycles, terms)
-    assert found.names[-2:] == ("share a", "share b")
-    assert np.exp(found.flat[:, -2]) == pytest.approx([0.1, 0.1, 0.1])
-    assert np.exp(found.flat[:, -1]) == pytest.approx([0.5, 1.0, 0.0], abs=1e-5)
-
-
-def test_the_instruction_aware_model_is_a_base() -> None:
-    layers, mappings, accelerators = programs(4)
-    found = instruction_base(layers, mappings, accelerators, ["explicit"] * 4)
-    assert (found.cycles > 0).all()
-    assert all(term.shape == (4,) for term in found.terms.values())
-    passes = [math.prod(m.temporal[1]) * math.prod(m.temporal[3]) for m in mappings]
-    rows = [-(-m.factor("P", 0) // a.dim) for m, a in zip(mappings, accelerators, strict=True)]
-    assert found.terms["passes"] == pytest.approx([p * r for p, r in zip(passes, rows, strict=True)])
 
 
 def test_a_process_interpolates_and_knows_where_it_knows_nothing() -> None:
@@ -158,14 +105,14 @@ def test_a_law_learns_the_cost_of_host_events() -> None:
     terms = {"host visit": visits, "host command": commands, "waves": commands / 50, "read": commands / 60}
     terms["written"] = commands / 70
     features = program_features(layers, mappings, accelerators, ["explicit"] * 120, predicted, terms)
-    law = LawResidual()
+    law = LawLearner()
     law.fit(features, np.log(cycles / predicted), np.arange(120))
     assert law.law is not None
     costs = dict(zip(law.law.events, law.law.costs, strict=True))
     assert costs["host visit"] == pytest.approx(9, rel=0.1)
     assert costs["host command"] == pytest.approx(2, rel=0.1)
     assert predicted * np.exp(law.predict(features).log) == pytest.approx(cycles, rel=0.05)
-    again = LawResidual()
+    again = LawLearner()
     again.restore(*law.arrays())
     assert (again.predict(features).log == law.predict(features).log).all()
     assert law.augmented(features).names[-5:] == (
@@ -177,9 +124,9 @@ def test_a_law_learns_the_cost_of_host_events() -> None:
 def test_models_come_back_from_their_files(name: str, tmp_path: Path) -> None:
     data = measurements(70)
     path = tmp_path / "weights.zip"
-    model = LearnedModel.train(name, data, 1)
+    model = train(name, data, 1)
     model.store(path)
-    again = LearnedModel.load(path)
+    again = load_model(path)
     assert again.residual.name == name
     one, other = (m.correct(data.features, data.predicted) for m in (model, again))
     assert other.cycles == pytest.approx(one.cycles, rel=1e-6)
@@ -187,12 +134,12 @@ def test_models_come_back_from_their_files(name: str, tmp_path: Path) -> None:
     model.store(tmp_path / "again.zip")
     assert path.read_bytes() == (tmp_path / "again.zip").read_bytes()
     with pytest.raises(InputError, match="other features"):
-        again.correct(described(*programs(3), ["explicit"] * 3, instruction_base)[0], np.ones(3))
+        again.correct(described_statements(*programs(3), ["explicit"] * 3, instruction_base)[0], np.ones(3))
 
 
 def test_corrections_go_both_ways_and_hold_for_new_programs() -> None:
     data, new = measurements(160), measurements(60, seed=7)
-    model = LearnedModel.train("process", data)
+    model = train("process", data)
     found = model.correct(new.features, new.predicted)
     factor = found.cycles / new.predicted
     assert factor.min() < 0.8
@@ -206,11 +153,11 @@ def test_splits_keep_tasks_and_machines_apart() -> None:
     data = measurements(80)
     for split, kept in (("task", ["tasks"]), ("accelerator", ["machines"]), ("both", ["tasks", "machines"])):
         tested = np.zeros(len(data), dtype=int)
-        for train, test in split_folds(data, split, 3, 0):
+        for learned, test in split_folds(data, split, 3, 0):
             tested += test
             for name in kept:
                 groups = getattr(data, name)
-                assert not set(groups[train]) & set(groups[test]), (split, name)
+                assert not set(groups[learned]) & set(groups[test]), (split, name)
         assert (tested == 1).all()
 
 
@@ -239,7 +186,7 @@ def test_few_measurements_of_a_new_machine_remove_its_own_error() -> None:
 def test_adapting_changes_little_where_nothing_was_measured() -> None:
     data = measurements(150)
     here = data.machines == 0
-    source = LearnedModel.train("process", data.take(here))
+    source = train("process", data.take(here))
     known = data.take(here)
     adapted = adapt(source, known.features, data.take(np.flatnonzero(~here)[:30]))
     assert adapted.correct(known.features, known.predicted).deviation.min() > 0
@@ -247,12 +194,12 @@ def test_adapting_changes_little_where_nothing_was_measured() -> None:
 
 def test_unknown_residuals_and_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no learned model 'tree'"):
-        make_residual("tree")
+        make_learner("tree")
     (tmp_path / "a.zip").write_bytes(b"nothing")
     with pytest.raises(InputError, match="no weights"):
-        LearnedModel.load(tmp_path / "a.zip")
-    assert {"trees", "mlp", "encoder", "blend"} <= set(RESIDUALS)
-    assert isinstance(make_residual("process", 3), ProcessResidual)
+        load_model(tmp_path / "a.zip")
+    assert {"trees", "mlp", "encoder", "blend"} <= set(LEARNERS)
+    assert isinstance(make_learner("process", 3), ProcessResidual)
 
 
 def test_spatial_factors_above_the_array_become_loops() -> None:
@@ -303,7 +250,7 @@ def test_commands_train_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixtu
         dataset = read_dataset("micro")
     except InputError:
         pytest.skip("the measured sets are not in this copy")
-    from explore.measure.dataset import write_dataset
+    from bench.sets.dataset import write_dataset
 
     small = tmp_path / "small.csv.gz"
     write_dataset(small, dataset.rows[:150:2], dataset.configurations.values())

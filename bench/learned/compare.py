@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.cost.learned.measured import MeasuredSet
-from explore.cost.learned.model import Corrected, LearnedModel
+from bench.learned.measured_set import MeasuredSet
+from bench.learned.scores import Scores, grouped_folds, scores
+from bench.learned.train import train
+from explore.cost.learned.model import Corrected
 from explore.cost.learned.protocol import Floats
-from explore.cost.learned.scores import Scores, grouped_folds, scores
 
 __all__ = ["SPLITS", "ResidualScores", "coverage", "cross_validated", "split_folds", "stratum_scores"]
 
@@ -80,8 +81,8 @@ def cross_validated(
     first: Corrected | None = None
     for seed in seeds:
         cycles, deviation = np.zeros(len(data)), np.zeros(len(data))
-        for train, test in split_folds(data, split, folds, seed):
-            model = LearnedModel.train(name, data.take(train), seed)
+        for learned, test in split_folds(data, split, folds, seed):
+            model = train(name, data.take(learned), seed)
             part = model.correct(data.features.take(test), data.predicted[test])
             cycles[test], deviation[test] = part.cycles, part.deviation
         found.append(scores(cycles, data.cycles, data.tasks * len(data.names) + data.machines))

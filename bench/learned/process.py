@@ -111,7 +111,7 @@ class ProcessResidual:
         self.process: GaussianProcess | None = None
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Residual.fit`; nothing is drawn at random."""
+        """As `Learner.fit`; nothing is drawn at random."""
         self.columns = telling_columns(features.names)
         self.centre, self.spread = _scales(features.flat[:, self.columns])
         # what is kept in files is what is used

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bench.learned.statements import StatementFeatures
 from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = [
@@ -78,7 +79,8 @@ class NeuralResidual(ABC):
         """A new network: forward(flat (B, flat), tokens (B, S, token), mask (B, S)) -> (B, 3)."""
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Residual.fit`. One fifth of the groups tells how much larger errors are than the networks believe."""
+        """As `Learner.fit`. One fifth of the groups tells how much larger errors are than the networks believe."""
+        features = _with_statements(features)
         self.centre = _centre(features)
         self.sizes = (features.flat.shape[1], features.tokens.shape[2])
         rng = np.random.default_rng(self.seed)
@@ -103,7 +105,7 @@ class NeuralResidual(ABC):
 
     def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`."""
-        inputs = self._inputs(features)
+        inputs = self._inputs(_with_statements(features))
         each = []
         with torch.no_grad():
             for network in self.networks:
@@ -148,7 +150,7 @@ class NeuralResidual(ABC):
             network.load_state_dict(weights)
             self.networks.append(network)
 
-    def _inputs(self, features: ProgramFeatures) -> list[Tensor]:
+    def _inputs(self, features: StatementFeatures) -> list[Tensor]:
         """Standardised flat rows, tokens with zeros where masked, and the mask."""
         c = self.centre
         flat = ((features.flat - c["centre.flat_mean"]) / c["centre.flat_scale"]).clip(-_FAR, _FAR)
@@ -277,6 +279,12 @@ def negative_log_likelihood(mean: Tensor, log_scale: Tensor, truth: Tensor) -> T
     return ((mean - truth).abs() * torch.exp(-log_scale) + log_scale).mean()
 
 
+def _with_statements(features: ProgramFeatures) -> StatementFeatures:
+    if not isinstance(features, StatementFeatures):
+        raise TypeError("networks look at statements, too")
+    return features
+
+
 def _log_predicted(features: ProgramFeatures) -> Floats:
     if _PREDICTED not in features.names:
         return np.zeros(len(features))
@@ -288,7 +296,7 @@ def _truth(log_ratio: Floats, features: ProgramFeatures) -> Tensor:
     return torch.from_numpy(np.stack([log_ratio, _log_predicted(features)], axis=1).astype(np.float32))
 
 
-def _centre(features: ProgramFeatures) -> Arrays:
+def _centre(features: StatementFeatures) -> Arrays:
     """Means and scales of the inputs; of tokens over those that exist."""
     there = features.tokens[features.mask]
     if not there.size:

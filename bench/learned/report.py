@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
+from bench.learned.measured_set import MeasuredSet, measured_set
+from bench.learned.scores import Scores, scores
+from bench.learned.statements import StatementFeatures
+from bench.learned.train import LEARNERS, check_learner, fingerprint, load_model, train
+from bench.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
+from bench.sets.dataset import Dataset, read_dataset
 from common.errors import InputError, did_you_mean
 from common.files import output_folder
-from explore.cost.learned.base import fingerprint
-from explore.cost.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
-from explore.cost.learned.measured import MeasuredSet, measured_set
 from explore.cost.learned.model import SHIPPED, LearnedModel
-from explore.cost.learned.protocol import ProgramFeatures
-from explore.cost.learned.registry import RESIDUALS, check_residual
-from explore.cost.learned.scores import Scores, scores
-from explore.cost.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
-from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = [
     "SetReport",
@@ -97,10 +96,10 @@ def train_model(
 
     Raises InputError and StorageError.
     """
-    check_residual(residual)
+    check_learner(residual)
     data = joined([measured_set(read_dataset(name), programs=programs) for name in sets])
     about = {"sets": ", ".join(map(str, sets)), "features": _kind(programs), "base": fingerprint()}
-    model = LearnedModel.train(residual, data, seed, **about)
+    model = train(residual, data, seed, **about)
     path = Path(out or SHIPPED[programs])
     output_folder(path.parent)
     model.store(path)
@@ -121,7 +120,7 @@ def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
         machines.append(one.machines + len(names))
         names += one.names
     return MeasuredSet(
-        ProgramFeatures.join([one.features for one in sets]),
+        StatementFeatures.join([one.features for one in sets]),
         np.concatenate([one.predicted for one in sets]),
         np.concatenate([one.cycles for one in sets]),
         np.concatenate(tasks),
@@ -151,7 +150,7 @@ def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetRep
     about: dict[str, dict[str, Any]] = {}
     current = fingerprint()
     for path in paths:
-        model = LearnedModel.load(path)
+        model = load_model(path)
         data = full if model.columns == full.features.names else plain
         found = model.correct(data.features, data.predicted)
         label = f"{model.residual.name}, {model.about.get('features', path.stem)}"
@@ -175,7 +174,7 @@ def _macs(dataset: Dataset) -> Any:
 
 def compare_residuals(
     name: str | Path,
-    residuals: Sequence[str] = tuple(RESIDUALS),
+    residuals: Sequence[str] = tuple(LEARNERS),
     splits: Sequence[str] = SPLITS,
     *,
     folds: int = 5,
@@ -188,7 +187,7 @@ def compare_residuals(
         if split not in SPLITS:
             raise InputError(f"rows cannot be split by '{split}'", hint=did_you_mean(split, SPLITS))
     for residual in residuals:
-        check_residual(residual)
+        check_learner(residual)
     data = measured_set(read_dataset(name), programs=programs)
     analytical = scores(data.predicted, data.cycles, data.tasks * len(data.names) + data.machines)
     found = [ResidualScores("analytical", "-", (analytical,))]
@@ -228,7 +227,7 @@ def transfer_set(
     progress: Progress = lambda _: None,
 ) -> list[MachineTransfer]:
     """Leave out every accelerator of a measured set in turn, and adapt to it with some measurements."""
-    check_residual(residual)
+    check_learner(residual)
     data = measured_set(read_dataset(name), programs=programs)
     found = leave_one_machine_out(data, residual, measurements=measurements, seed=seed, progress=progress)
     if not found:

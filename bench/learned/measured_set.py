@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.config import Accelerator
+from bench.learned.program_counts import counts_of_dataset
+from bench.learned.scores import group_numbers
+from bench.learned.statements import StatementFeatures, described_statements
+from bench.sets.dataset import Dataset
 from common import portable
-from compiler.layers.layer import Layer
-from compiler.mapping.nest import Mapping, packed_groups
-from compiler.styles.packed import packed_layer
 from explore.cost.learned.base import Base, instruction_base
-from explore.cost.learned.features import program_features
-from explore.cost.learned.program_counts import counts_of_dataset
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.scores import group_numbers
-from explore.measure.dataset import Dataset
+from explore.cost.learned.protocol import Floats
 
-__all__ = ["MeasuredSet", "described", "measured_set"]
+__all__ = ["MeasuredSet", "measured_set"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class MeasuredSet:
         strata: what each waited for.
     """
 
-    features: ProgramFeatures
+    features: StatementFeatures
     predicted: Floats
     cycles: Floats
     tasks: NDArray[np.int64]
@@ -69,35 +63,11 @@ class MeasuredSet:
         )
 
 
-def described(
-    layers: Sequence[Layer],
-    mappings: Sequence[Mapping],
-    accelerators: Sequence[Accelerator],
-    styles: Sequence[str],
-    base: Base = instruction_base,
-    counts: Dictionary[str, Floats] | None = None,
-) -> tuple[ProgramFeatures, Floats]:
-    """Features of B programs, and cycles (B,) of the analytical model.
-
-    Args:
-        layers: of which several groups run at once where the style is packed.
-        counts: of the compiled programs (`program_counts`); without them features follow from the mappings alone.
-    """
-    layers = [
-        packed_layer(layer, packed_groups(mapping, layer.problem)) if style == "packed" else layer
-        for layer, mapping, style in zip(layers, mappings, styles, strict=True)
-    ]
-    found = base(layers, mappings, accelerators, styles)
-    terms = {**found.terms, **(counts or {})}
-    features = program_features(layers, mappings, accelerators, styles, found.cycles, terms)
-    return features, found.cycles
-
-
 def measured_set(dataset: Dataset, base: Base = instruction_base, *, programs: bool = False) -> MeasuredSet:
     """The measured rows of a data set; with `programs`, counts of the compiled programs are among the features."""
     styles = [row.style for row in dataset.rows]
     counts = counts_of_dataset(dataset) if programs else None
-    features, predicted = described(
+    features, predicted = described_statements(
         dataset.layers, dataset.mappings, dataset.accelerators, styles, base, counts
     )
     names = tuple(sorted({row.accelerator for row in dataset.rows}))

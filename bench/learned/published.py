@@ -13,11 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError, Location
-from compiler.mapping.nest import Mapping
-from explore.cost.learned.boosting import BoostingOptions
-from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.published_counts import (
+from bench.learned.learners import TreeLearner, fit_law
+from bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
     PRODUCT,
@@ -26,9 +23,12 @@ from explore.cost.learned.published_counts import (
     product_counts,
     raw_features,
 )
+from bench.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
+from common.errors import InputError, Location
+from compiler.mapping.nest import Mapping
+from explore.cost.learned.boosting import BoostingOptions
+from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.learned.resource_law import ResourceLaw
-from explore.cost.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
-from explore.cost.learned.trees import TreeResidual
 from explore.mapping_rows import MappingTable
 from workloads.problem import Problem
 
@@ -51,14 +51,14 @@ class PublishedModel:
 
     def __init__(self, seed: int = 0, members: int = 5) -> None:
         self.laws = {"convolution": ResourceLaw(CONVOLUTION), "product": ResourceLaw(PRODUCT)}
-        self.residual = TreeResidual(seed, members, _OPTIONS)
+        self.residual = TreeLearner(seed, members, _OPTIONS)
 
     def fit(self, problems: Sequence[Problem], mappings: Sequence[Mapping], cycles: Floats) -> None:
         """Learn from rows; shapes are kept together where the residual's own errors are estimated."""
         product = _products(problems)
         for name, rows in (("convolution", ~product), ("product", product)):
             if rows.any():
-                self.laws[name].fit(_counts(problems, mappings, rows), cycles[rows])
+                fit_law(self.laws[name], _counts(problems, mappings, rows), cycles[rows])
         base, features = self._features(problems, mappings)
         self.residual.fit(features, np.log(cycles / base), group_numbers(problems))
 
@@ -85,8 +85,7 @@ class PublishedModel:
                 shares[rows, _RESOURCES.index(resource)] = np.log(busy / base[rows])
         flat = np.column_stack([raw_features(problems, mappings), shares, product, np.log(base)])
         names = (*FEATURES, *(f"share {name}" for name in _RESOURCES), "product", "law")
-        none = np.zeros((len(problems), 0, 0))
-        return base, ProgramFeatures(names, flat, none, np.zeros((len(problems), 0), np.bool_))
+        return base, ProgramFeatures(names, flat)
 
 
 def _products(problems: Sequence[Problem]) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """What the measured sets hold: row by row, from the set's name and the row's number alone.
 
 No shape and no accelerator is in two sets, so that what is fitted on one can be tested on another. A random row is drawn
-for the resource that it should wait for (by `explore.measure.sample.guess`), the rare ones as often as the others.
+for the resource that it should wait for (by `bench.sets.sample.guess`), the rare ones as often as the others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from accel.config import Accelerator
+from bench.sets.accelerators import SetName, accelerators_of
+from bench.sets.micro import probes
+from bench.sets.sample import Stratum, draw_mapping, draw_packed, guess, legal_schedule
+from bench.sets.shapes import draw_layer
 from common.errors import InfeasibleError
 from common.provenance import stable_hash
 from compiler.layers.layer import Layer
@@ -19,10 +23,6 @@ from compiler.mapping.nest import Mapping
 from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
 from compiler.styles.packed import packed_layer
-from explore.measure.accelerators import SetName, accelerators_of
-from explore.measure.micro import probes
-from explore.measure.sample import Stratum, draw_mapping, draw_packed, guess, legal_schedule
-from explore.measure.shapes import draw_layer
 from workloads.problem import Problem
 
 __all__ = ["ROWS", "Sample", "samples", "set_of_shape"]
