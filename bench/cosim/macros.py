@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from accel.isa import IDENTITY_SCALE
-from sim.cosim.convolution import ConvolutionTile, draw_tile
-from sim.cosim.generate import REGION_BYTES, SCALES, Generator
+from bench.cosim.convolution import ConvolutionTile, draw_tile
+from bench.cosim.generate import REGION_BYTES, SCALES, Generator
 
 __all__ = ["MacroGenerator"]
 

@@ -14,15 +14,15 @@ from accel.legality.check import Legality
 from accel.legality.errors import ERRORS, MAIN_MEMORY, error_named
 from accel.legality.rules import parameters
 from baco.main import run as baco
-from sim.cosim.accelerators import random_accelerator
-from sim.cosim.campaign import run_campaign
-from sim.cosim.illegal import illegal_stream
-from sim.cosim.minimise import minimise
-from sim.cosim.run import Simulator
-from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
+from bench.cosim.accelerators import random_accelerator
+from bench.cosim.campaign import run_campaign
+from bench.cosim.illegal import illegal_stream
+from bench.cosim.minimise import minimise
+from bench.cosim.run import Simulator
+from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
 from sim.engines.run import run_job
 from sim.job import Job, MainMemory, SimulationError
-from tests.sim.cosim_streams import (
+from tests.bench.cosim_streams import (
     ACC,
     CONFIG_EX,
     CONFIG_LD,

@@ -1,6 +1,6 @@
 """The reference of the Python interface in `docs/python/`, a page a topic, from signatures and docstrings.
 
-`python -m baco.document DIR` writes the pages.
+`python -m tests.golden.document DIR` writes the pages.
 """
 
 from __future__ import annotations

@@ -13,15 +13,15 @@ import pytest
 from accel.config import Accelerator, Features
 from accel.isa import IDENTITY_SCALE, encode
 from baco.main import run as baco
+from bench.cosim.accelerators import random_accelerator
+from bench.cosim.campaign import run_campaign
+from bench.cosim.minimise import minimise
+from bench.cosim.run import Simulator, random_stream
+from bench.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from common.errors import InputError
-from sim.cosim.accelerators import random_accelerator
-from sim.cosim.campaign import run_campaign
-from sim.cosim.minimise import minimise
-from sim.cosim.run import Simulator, random_stream
-from sim.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from sim.engines.run import run_job
 from sim.job import Job
-from tests.sim.cosim_streams import (
+from tests.bench.cosim_streams import (
     ACC,
     CONFIG_EX,
     CONFIG_LD,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from accel.isa import Command, decode, encode, find_command_type
-from sim.cosim.run import Simulator, StreamOutcome
-from sim.cosim.stream import Group, Stream, describe
+from bench.cosim.run import Simulator, StreamOutcome
+from bench.cosim.stream import Group, Stream, describe
 
 __all__ = ["Divergence", "Minimised", "first_divergence", "minimise"]
 

@@ -22,9 +22,9 @@ from accel.isa import (
     encode,
     find_command_type,
 )
-from sim.cosim.generate import ACCUMULATE, ACCUMULATOR, READ_FULL, Generator
-from sim.cosim.macros import MacroGenerator
-from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
+from bench.cosim.generate import ACCUMULATE, ACCUMULATOR, READ_FULL, Generator
+from bench.cosim.macros import MacroGenerator
+from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
 
 __all__ = ["illegal_stream"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from accel.config import Accelerator, Features
 from accel.isa import IDENTITY_SCALE, Command, encode
-from sim.cosim.stream import Item, Stream, group_items
+from bench.cosim.stream import Item, Stream, group_items
 
 #: Everything on, and the partial sums of Gemmini; small memories.
 WHOLE = Accelerator(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE, IDENTITY_SCALE, KEEP_SCALE, Command, command_named, encode
-from sim.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
+from bench.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
 
 __all__ = ["Generator"]
 

@@ -11,11 +11,11 @@ from accel.config import Accelerator
 from accel.isa import disassemble
 from accel.legality.errors import error_reason
 from accel.verilog.generate import config_lines, verilog
+from bench.cosim.macros import MacroGenerator
+from bench.cosim.stream import BASE, MEMORY_BYTES, Stream
 from common.errors import BacoError
 from common.scratch import scratch_folder
 from sim.build import Report, rtl_simulator
-from sim.cosim.macros import MacroGenerator
-from sim.cosim.stream import BASE, MEMORY_BYTES, Stream
 from sim.toolchain import toolchain
 
 __all__ = ["Simulator", "StreamOutcome", "random_stream"]

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from accel.config import Accelerator
 from accel.legality.errors import ERRORS
-from sim.cosim.illegal import illegal_stream
-from sim.cosim.minimise import Minimised, minimise
-from sim.cosim.run import Simulator, StreamOutcome, random_stream
-from sim.cosim.stream import Stream
+from bench.cosim.illegal import illegal_stream
+from bench.cosim.minimise import Minimised, minimise
+from bench.cosim.run import Simulator, StreamOutcome, random_stream
+from bench.cosim.stream import Stream
 
 __all__ = ["ConfigurationResult", "Failure", "run_campaign"]
 
