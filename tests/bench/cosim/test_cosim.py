@@ -19,7 +19,7 @@ from bench.cosim.minimise import minimise
 from bench.cosim.run import Simulator, random_stream
 from bench.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
 from common.errors import InputError
-from sim.engines.run import run_job
+from sim.engines.base import run_job
 from sim.job import Job
 from tests.bench.cosim_streams import (
     ACC,

@@ -20,7 +20,7 @@ from bench.cosim.illegal import illegal_stream
 from bench.cosim.minimise import minimise
 from bench.cosim.run import Simulator
 from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
-from sim.engines.run import run_job
+from sim.engines.base import run_job
 from sim.job import Job, MainMemory, SimulationError
 from tests.bench.cosim_streams import (
     ACC,
