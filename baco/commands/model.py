@@ -46,10 +46,10 @@ def train(
     """Train a residual on measured sets and write its weights."""
     from baco.display.console import stdout
     from bench.learned.report import train_model
+    from bench.learned.train import WEIGHTS
     from common.text import one_line
-    from explore.cost.learned.model import SHIPPED
 
-    path = out or SHIPPED[programs]
+    path = out or WEIGHTS[programs]
     trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())

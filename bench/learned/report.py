@@ -14,12 +14,12 @@ from bench.learned.compare import SPLITS, ResidualScores, coverage, cross_valida
 from bench.learned.measured_set import MeasuredSet, measured_set
 from bench.learned.scores import Scores, scores
 from bench.learned.statements import StatementFeatures
-from bench.learned.train import LEARNERS, check_learner, fingerprint, load_model, train
+from bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, load_model, train
 from bench.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
 from bench.sets.dataset import Dataset, read_dataset
 from common.errors import InputError, did_you_mean
 from common.files import output_folder
-from explore.cost.learned.model import SHIPPED, LearnedModel
+from explore.cost.learned.model import LearnedModel
 
 __all__ = [
     "SetReport",
@@ -100,7 +100,7 @@ def train_model(
     data = joined([measured_set(read_dataset(name), programs=programs) for name in sets])
     about = {"sets": ", ".join(map(str, sets)), "features": _kind(programs), "base": fingerprint()}
     model = train(residual, data, seed, **about)
-    path = Path(out or SHIPPED[programs])
+    path = Path(out or WEIGHTS[programs])
     output_folder(path.parent)
     model.store(path)
     return model
@@ -139,7 +139,7 @@ def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetRep
 
     Raises InputError for what is missing or malformed.
     """
-    paths = [Path(one) for one in weights] or [path for path in SHIPPED.values() if path.is_file()]
+    paths = [Path(one) for one in weights] or [path for path in WEIGHTS.values() if path.is_file()]
     if not paths:
         raise InputError("no weights come with this copy", hint="make some: baco model train")
     dataset = read_dataset(name)

@@ -18,11 +18,13 @@ from common.provenance import stable_hash
 from compiler.layers.layer import Layer
 from compiler.mapping.text import parse_mapping
 from explore.cost.learned.base import instruction_base
-from explore.cost.learned.model import LearnedModel
+from explore.cost.learned.model import SHIPPED, LearnedModel
 from workloads.problem import Problem
 
-__all__ = ["LEARNERS", "check_learner", "fingerprint", "load_model", "make_learner", "train"]
+__all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "load_model", "make_learner", "train"]
 
+#: Weights that come with baco, by whether they look at counts of compiled programs, too.
+WEIGHTS = {False: SHIPPED, True: Path(__file__).parent / "weights" / "programs.zip"}
 #: Constructors from a seed.
 LEARNERS: dict[str, Callable[[int], Learner]] = {
     "trees": TreeLearner,

@@ -16,11 +16,8 @@ from explore.cost.learned.registry import RESIDUALS
 
 __all__ = ["SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
 
-#: Weights that come with the product: from mappings alone, and with counts of the compiled programs.
-SHIPPED = {
-    False: Path(__file__).parent / "weights" / "mappings.zip",
-    True: Path(__file__).parent / "weights" / "programs.zip",
-}
+#: Weights that come with the product.
+SHIPPED = Path(__file__).parent / "weights" / "mappings.zip"
 _FORMAT = 1
 
 
@@ -101,11 +98,6 @@ class LearnedModel:
 
 
 @cache
-def shipped_model(programs: bool = False) -> LearnedModel | None:
-    """The model whose weights come with the product, None where they are missing.
-
-    Args:
-        programs: the one that looks at counts of compiled programs, too.
-    """
-    path = SHIPPED[programs]
-    return LearnedModel.load(path) if path.is_file() else None
+def shipped_model() -> LearnedModel | None:
+    """The model whose weights come with the product, None where they are missing."""
+    return LearnedModel.load(SHIPPED) if SHIPPED.is_file() else None
