@@ -19,44 +19,18 @@ FILES = (
     "accel/*.py",
     "workloads/*.py",
 )
-#: Files of these that compute nothing that a search decides by: benches, fits and training, random sets, readers and
-#: meanings of networks, words for people; and what the rest is made of.
+#: Files of these that compute nothing that a search decides by: meanings of networks, words for people; and what the rest
+#: is made of.
 OTHERS = (
-    "explore/bench/**/*.py",
-    "explore/cost/instruction/fit*.py",
-    "explore/cost/learned/published*.py",
-    "explore/cost/nest*.py",
     "common/tensors.py",
     "explore/report/*.py",
-    "accel/fit_*.py",
-    "accel/verilog_*.py",
-    "workloads/onnx_*.py",
     "workloads/semantics.py",
-    "workloads/torch_*.py",
-    *(f"explore/measure/{name}.py" for name in ("sample", "sets", "shapes")),
-    *(
-        f"explore/cost/learned/{name}.py"
-        for name in (
-            "boosting",
-            "compare",
-            "encoder",
-            "losses",
-            "mlp",
-            "neural",
-            "process",
-            "scores",
-            "transfer",
-        )
-    ),
 )
 #: Functions of the others that may do what they like, and why.
 ALLOWED = {
     ("compiler/layers/reference.py", "_sums"): "whole numbers",
     ("explore/search/exact_factors.py", "_shares"): "whole numbers",
     ("explore/search/exact_factors.py", "divisors"): "whole numbers",
-    ("explore/cost/learned/law.py", "fit"): "training",
-    ("explore/cost/learned/resource_law.py", "fit"): "training",
-    ("explore/cost/learned/trees.py", "fit"): "training",
     ("explore/cost/evaluate.py", "spearman"): "statistics for people",
     ("explore/cost/evaluate.py", "total"): "statistics for people",
     ("explore/cost/infeasible.py", "_round_up"): "a number in a message",

@@ -17,7 +17,7 @@ import numpy as np
 from workloads.tensor import Tensor
 from workloads.views import Step, apply_steps
 
-__all__ = ["FUNCTIONS", "Operand", "Parameter", "Semantics", "constant"]
+__all__ = ["FUNCTIONS", "PLAIN_FUNCTIONS", "Operand", "Parameter", "Semantics", "constant"]
 
 #: How a parameter that the source does not give is drawn: normal with a standard deviation of `spread`, or of
 #: sqrt(2 / fan_in) (He et al. 2015: keeps the size of activations); positive around one; or around zero.
@@ -49,6 +49,15 @@ FUNCTIONS: dict[str, str] = {
     "argmax": "x; axis, keepdims, smallest, last",
     "rope": "x; base, interleaved, start: first position; positions are the dimension before the last",
 }
+
+#: Names of `unary` functions without numbers, which libraries call the same.
+PLAIN_FUNCTIONS = frozenset(
+    (
+        *("abs", "neg", "sign", "square", "sqrt", "rsqrt", "reciprocal", "ceil", "floor", "round", "trunc"),
+        *("exp", "expm1", "log", "log1p", "erf", "sigmoid", "log_sigmoid", "silu", "mish", "relu", "tanh"),
+        *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,49 +35,12 @@ class TensorBuilder(Graph):
         name: str | None = None,
         shared: bool = False,
         trained: Trained | None = None,
+        rank: int = 2,
     ) -> Tensor:
-        """2-D convolution of x (N, C, H, W) to (N, channels, H', W'); pairs are (height, width).
+        """Convolution of x (N, C, H, W) to (N, channels, H', W'), or of (N, C, L) with rank 1; pairs are (height, width).
 
-        `padding` may also be (top, left, bottom, right); `shared` weights are counted at another operator.
+        `padding` may also be all leading, then all trailing ones; `shared` weights are counted at another operator.
         """
-        return self._conv(
-            2, x, channels, kernel, stride, padding, dilation, groups, bias, name, shared, trained
-        )
-
-    def conv1d(
-        self,
-        x: Tensor,
-        channels: int,
-        kernel: Pair,
-        stride: Pair = 1,
-        padding: Pair = 0,
-        dilation: Pair = 1,
-        groups: int = 1,
-        bias: bool = False,
-        name: str | None = None,
-        shared: bool = False,
-        trained: Trained | None = None,
-    ) -> Tensor:
-        """1-D convolution of x (N, C, L) to (N, channels, L'); `padding` may be (before, after)."""
-        return self._conv(
-            1, x, channels, kernel, stride, padding, dilation, groups, bias, name, shared, trained
-        )
-
-    def _conv(
-        self,
-        rank: int,
-        x: Tensor,
-        channels: int,
-        kernel: Pair,
-        stride: Pair,
-        padding: Pair,
-        dilation: Pair,
-        groups: int,
-        bias: bool,
-        name: str | None,
-        shared: bool,
-        trained: Trained | None,
-    ) -> Tensor:
         kind = f"conv{rank}d"
         name = self._name(kind, name)
         kernels, strides, pads, dilations = self._window(name, rank, x, kernel, stride, padding, dilation)

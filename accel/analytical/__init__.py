@@ -1,7 +1,7 @@
 """Accelerators that exist here only as analytical models, for comparisons: a stack of memories and an array.
 
 One YAML file each. Other than `accel.presets`, nothing can be compiled for them or built; they are costed by
-`explore.cost.nest` with the energy laws and the word counting of the reference model, but with their own levels,
+`bench.paper.nest` with the energy laws and the word counting of the reference model, but with their own levels,
 bandwidths and dataflow.
 """
 
@@ -90,7 +90,7 @@ class Memory(BaseModel):
 class AnalyticalAccelerator(BaseModel):
     """A stack of memories from the multipliers outward; the outermost keeps everything.
 
-    Assumptions are in the comments of its YAML file, the rules of counting in `explore.cost.nest`.
+    Assumptions are in the comments of its YAML file, the rules of counting in `bench.paper.nest`.
     """
 
     model_config = _STRICT

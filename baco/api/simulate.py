@@ -55,7 +55,7 @@ def simulate(
     Returns what was counted, the exit code included (`sim.job.Simulation`). Raises SimulationError for a program that had to be
     stopped, InputError for what is malformed or missing.
     """
-    from sim.engines.run import run_job
+    from sim.engines.base import run_job
     from sim.job import Job, Limits, MainMemory, Recording
 
     if (program is None) == (stream is None):

@@ -252,9 +252,9 @@ def measurements(
     Finished measurements are kept and not repeated: an interrupted collection goes on where it was.
     """
     from baco.display.console import stderr
+    from bench.sets.accelerators import SETS
+    from bench.sets.collect import collect
     from common.errors import InputError, did_you_mean
-    from explore.measure.accelerators import SETS
-    from explore.measure.collect import collect
 
     name = next((one for one in SETS if one == which), None)
     if name is None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from accel.config import Accelerator
-    from sim.cosim.campaign import ConfigurationResult, Failure
-    from sim.cosim.stream import Stream
+    from bench.cosim.campaign import ConfigurationResult, Failure
+    from bench.cosim.stream import Stream
 
 
 def cosim(
@@ -67,9 +67,9 @@ def cosim(
     """
     from accel.presets import load_accelerator
     from baco.display.console import print_json, stderr, stdout
+    from bench.cosim.accelerators import random_accelerator
+    from bench.cosim.campaign import run_campaign
     from common.errors import InputError
-    from sim.cosim.accelerators import random_accelerator
-    from sim.cosim.campaign import run_campaign
 
     notes = stderr()
     report = notes.print
@@ -167,11 +167,11 @@ def _play(
     accelerator: Accelerator, path: Path, shorten: bool, out: Path, report: Callable[[str], None]
 ) -> None:
     from baco.display.console import stdout
+    from bench.cosim.campaign import Failure
+    from bench.cosim.minimise import first_divergence, minimise
+    from bench.cosim.run import Simulator
+    from bench.cosim.stream import parse_stream
     from common.files import read_input_text
-    from sim.cosim.campaign import Failure
-    from sim.cosim.minimise import first_divergence, minimise
-    from sim.cosim.run import Simulator
-    from sim.cosim.stream import parse_stream
 
     stream: Stream = parse_stream(read_input_text(path), str(path))
     simulator = Simulator(accelerator, report=report)

@@ -45,11 +45,11 @@ def train(
 ) -> None:
     """Train a residual on measured sets and write its weights."""
     from baco.display.console import stdout
+    from bench.learned.report import train_model
+    from bench.learned.train import WEIGHTS
     from common.text import one_line
-    from explore.cost.learned.model import SHIPPED
-    from explore.cost.learned.report import train_model
 
-    path = out or SHIPPED[programs]
+    path = out or WEIGHTS[programs]
     trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
@@ -88,9 +88,9 @@ def evaluate(
 ) -> None:
     """How well measured cycles are predicted, beside simpler predictors: of a measured set, or of published rows."""
     from baco.display.console import print_json, stderr, stdout
+    from bench.learned.published_report import PublishedReport, evaluate_published
+    from bench.learned.report import SetReport, evaluate_set
     from common.errors import InputError
-    from explore.cost.learned.published_report import PublishedReport, evaluate_published
-    from explore.cost.learned.report import SetReport, evaluate_set
 
     if (rows is None) == (measured is None):
         raise InputError(
@@ -135,13 +135,13 @@ def compare(
 ) -> None:
     """Cross-validate the residuals side by side on a measured set."""
     from baco.display.console import print_json, stderr, stdout
-    from explore.cost.learned.compare import SPLITS
-    from explore.cost.learned.registry import RESIDUALS
-    from explore.cost.learned.report import compare_residuals, comparison_text
+    from bench.learned.compare import SPLITS
+    from bench.learned.report import compare_residuals, comparison_text
+    from bench.learned.train import LEARNERS
 
     found = compare_residuals(
         measured,
-        residual or tuple(RESIDUALS),
+        residual or tuple(LEARNERS),
         split or SPLITS,
         folds=folds,
         seeds=seeds,
@@ -177,8 +177,8 @@ def transfer(
     from dataclasses import asdict
 
     from baco.display.console import print_json, stderr, stdout
-    from explore.cost.learned.published_transfer import published_text, transfer_published
-    from explore.cost.learned.report import transfer_set, transfer_text
+    from bench.learned.published_transfer import published_text, transfer_published
+    from bench.learned.report import transfer_set, transfer_text
 
     def progress(line: str) -> None:
         stderr().print(line)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bench.sets.dataset import Dataset, read_dataset
 from common.files import atomic_write
 from common.portable import Floats
 from compiler import latency
@@ -30,7 +31,6 @@ from compiler.mapping.batch import MappingBatch
 from compiler.schedules.schedule import DepthwiseSchedule
 from compiler.styles.macros.estimate import expansion_cycles
 from compiler.styles.packed import packed_layer
-from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["ExplicitRows", "fit", "main", "sample_of"]
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 import compiler.styles.macros
+from bench.sets.dataset import Dataset, read_dataset
 from common.files import atomic_write
 from common.portable import Floats
 from compiler.analysis.arrays import NUMPY
@@ -31,7 +32,6 @@ from compiler.styles.macros.cycles import (
     macro_runs,
 )
 from compiler.styles.macros.estimate import macro_numbers
-from explore.measure.dataset import Dataset, read_dataset
 
 __all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
 

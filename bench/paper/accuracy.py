@@ -8,11 +8,11 @@ from itertools import groupby
 
 import numpy as np
 
+from bench.learned.scores import scores
+from bench.sets.dataset import Dataset
 from common.portable import Floats
 from explore.cost.layers import layer_costs
-from explore.cost.learned.scores import scores
 from explore.cost.predicted import by_instructions
-from explore.measure.dataset import Dataset
 
 Note = Callable[[str], None]
 ALL = "all"

@@ -18,11 +18,11 @@ from bench.paper.efficiency import SEEDS, run_efficiency
 from bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
 from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from bench.paper.systems import SAMPLES
+from bench.sets.dataset import read_dataset
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
-from explore.measure.dataset import read_dataset
 
 PARTS = ("operators", "networks", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.

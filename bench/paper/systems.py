@@ -2,7 +2,7 @@
 
 | system | accelerator | mappings |
 |---|---|---|
-| `eyeriss`, `nvdla-small`, `nvdla-large` | analytical (`accel.analytical`) | `explore.cost.nest_search` |
+| `eyeriss`, `nvdla-small`, `nvdla-large` | analytical (`accel.analytical`) | `bench.paper.nest_search` |
 | `gemmini-default` | the preset | the tiling of Gemmini's C library (`compiler.choice.gemmini`) |
 | `gemmini-random` | the preset | best of random ones, layer by layer, as the published set-up has it |
 | `gemmini-best` | the preset | optimal (`explore.cost.certificate`) |
@@ -24,6 +24,7 @@ import torch
 from accel.analytical import load_analytical
 from accel.config import Accelerator
 from accel.presets import load_accelerator
+from bench.paper.nest_search import search_nests, search_network
 from common.errors import InfeasibleError
 from compiler.choice.gemmini import gemmini_schedule
 from compiler.layers.layer import Layer
@@ -31,7 +32,6 @@ from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.nest import Mapping
 from explore.candidate import Candidate
 from explore.cost.certificate import certify
-from explore.cost.nest_search import search_nests, search_network
 from explore.cost.reference import access_counts, latency_terms, total_energy
 from explore.cost.schedules import schedule_costs
 from explore.objective import Objective

@@ -177,7 +177,7 @@ def measure_study(
 
 def learned_prior() -> Prior | None:
     """What the shipped residual expects; None where there is none."""
-    from explore.cost.learned.measured import described
+    from explore.cost.learned.features import described
     from explore.cost.learned.model import shipped_model
 
     model = shipped_model()

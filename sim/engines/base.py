@@ -1,4 +1,7 @@
-"""The interface of everything that can run a program. One engine is one file in this folder, registered below."""
+"""The way into simulation, and the interface of everything that can run a program.
+
+One engine is one file in this folder, registered below.
+"""
 
 from __future__ import annotations
 
@@ -51,3 +54,11 @@ def make_engine(name: str) -> Engine:
     module, cls, _ = known[name]
     engine: Engine = getattr(importlib.import_module(module), cls)()
     return engine
+
+
+def run_job(job: Job, *, engine: str = "rtl") -> Simulation:
+    """Run a program to its end on the engine registered by that name.
+
+    Raises as `Engine.run`; a program's own exit code other than 0 is in the result.
+    """
+    return make_engine(engine).run(job)

@@ -4,55 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accel.config import Accelerator
 from common.errors import InputError, did_you_mean
 from common.scratch import scratch_folder
-from sim.engines.run import run_job
+from sim.engines.base import run_job
 from sim.job import Job, Limits, MainMemory, Recording, Simulation, Watchpoint
 
-__all__ = ["RunnableBuffer", "RunnableProgram", "run_program"]
+if TYPE_CHECKING:
+    from compiler.codegen.buffer import Buffer
+    from compiler.codegen.program import Program
+
+__all__ = ["run_program"]
 
 Array = np.ndarray[Any, Any]
 #: Main memory grows in steps of this size where a program needs more than the default.
 _STEP_BYTES = 64 << 20
 
 
-class RunnableBuffer(Protocol):
-    """What a run needs to know of a buffer; see `compiler.codegen.program.Buffer`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def nbytes(self) -> int: ...
-
-
-class RunnableProgram(Protocol):
-    """What a run needs to know of a program; see `compiler.codegen.program.Program`."""
-
-    @property
-    def elf(self) -> bytes: ...
-    @property
-    def symbols(self) -> Mapping[str, int]: ...
-    @property
-    def buffers(self) -> tuple[Any, ...]: ...
-    @property
-    def accelerator(self) -> Accelerator: ...
-    @property
-    def memory_bytes(self) -> int: ...
-
-
 def run_program(
-    program: RunnableProgram,
+    program: Program,
     inputs: Mapping[str, Array] | None = None,
     engine: str = "functional",
     *,
@@ -110,7 +83,7 @@ def run_program(
     return outputs, result
 
 
-def _content(buffer: RunnableBuffer, array: Array) -> bytes:
+def _content(buffer: Buffer, array: Array) -> bytes:
     given = np.asarray(array)
     if given.shape != tuple(buffer.shape) or given.dtype != np.dtype(buffer.dtype):
         raise InputError(

@@ -16,10 +16,10 @@ import torch
 
 import baco
 from baco.api.sources import workload
-from baco.document import pages
 from common.errors import InfeasibleError, InputError, StorageError
 from explore.objective import metric
 from explore.validate.merge import merge
+from tests.golden.document import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = """
@@ -86,7 +86,7 @@ def test_every_name_is_there() -> None:
 
 
 def test_the_reference_is_that_of_the_docstrings() -> None:
-    """After changing them: python -m baco.document docs/python."""
+    """After changing them: python -m tests.golden.document docs/python."""
     written = {path.name: path.read_text("utf-8") for path in (ROOT / "docs/python").glob("*.md")}
     assert written == pages()
 

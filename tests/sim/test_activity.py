@@ -10,8 +10,8 @@ import pytest
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE, is_garbage, local_address_bits
-from sim.cosim.run import random_stream
-from sim.engines.run import run_job
+from bench.cosim.run import random_stream
+from sim.engines.base import run_job
 from sim.job import Job, Recording, Simulation
 from sim.trace import LogEntry, read_log
 from tests.sim.harness_helpers import BASE, SMALL, command

@@ -15,8 +15,8 @@ from accel.config import Accelerator
 from common.errors import InputError
 from compiler.codegen.program import Buffer, Program, build_program
 from compiler.ir.emit import Emitter
+from sim.engines.base import run_job
 from sim.engines.external import load_for
-from sim.engines.run import run_job
 from sim.job import Job, Watchpoint
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)

@@ -12,8 +12,8 @@ from common.errors import InputError
 from compiler.codegen.program import Buffer, build_program
 from compiler.ir.emit import Emitter
 from sim.elf import symbol_range
+from sim.engines.base import run_job
 from sim.engines.external import load_for
-from sim.engines.run import run_job
 from sim.job import Job
 
 GEMMINI = load_accelerator("gemmini-default")

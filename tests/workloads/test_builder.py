@@ -145,7 +145,7 @@ def test_kinds_of_problems():
     b.conv2d(image, 16, 3, 1, 1, groups=16)
     b.conv2d(image, 16, 3, 1, 1, groups=4)
     b.conv2d(image, 8, 3, 1, 2, dilation=2)
-    b.conv1d(b.input("line", (1, 4, 20)), 8, 3)
+    b.conv2d(b.input("line", (1, 4, 20)), 8, 3, rank=1)
     b.linear(b.input("vector", (1, 32)), 8)
     b.linear(b.input("rows", (5, 32)), 8)
     q, k = b.input("q", (2, 5, 8)), b.input("k", (2, 8, 6))
@@ -217,7 +217,7 @@ def test_repetition_needs_a_block_that_feeds_itself():
         lambda b, x: b.conv2d(x, 8, 3, padding=(1, 2, 3)),
         lambda b, x: b.conv2d(x, 8, 3, dilation=100),
         lambda b, x: b.conv2d(x, 0, 3),
-        lambda b, x: b.conv1d(x, 8, 3),
+        lambda b, x: b.conv2d(x, 8, 3, rank=1),
         lambda b, x: b.conv_transpose2d(x, 8, 3, 10**9),
         lambda b, x: b.conv_transpose2d(x, 8, 1, 1, 50),
         lambda b, x: b.reshape(x, (7,)),

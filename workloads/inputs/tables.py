@@ -19,7 +19,7 @@ YAML::
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -159,23 +159,41 @@ class _Layer(BaseModel):
     count: Count = 1
 
 
-class _Conv(_Layer):
-    type: Literal["conv"]
+class _Window(_Layer):
+    """What slides over an image."""
+
     R: Count
     S: Count
     P: Count
     Q: Count
-    C: Count
-    K: Count
     N: Count = 1
     stride: Two = 1
     dilation: Two = 1
+
+    def over(self, depth: int, outputs: int, groups: int) -> Problem:
+        """Loop bounds, with so many channels of a group in and out."""
+        (sh, sw), (dh, dw) = _two(self.stride), _two(self.dilation)
+        return Problem(self.R, self.S, self.P, self.Q, depth, outputs, self.N, sw, sh, dw, dh, groups)
+
+
+class _Conv(_Window):
+    type: Literal["conv"]
+    C: Count
+    K: Count
     groups: Count = 1
 
     def problem(self) -> Problem:
         """Loop bounds."""
-        (sh, sw), (dh, dw) = _two(self.stride), _two(self.dilation)
-        return Problem(self.R, self.S, self.P, self.Q, self.C, self.K, self.N, sw, sh, dw, dh, self.groups)
+        return self.over(self.C, self.K, self.groups)
+
+
+class _Depthwise(_Window):
+    type: Literal["depthwise"]
+    channels: Count
+
+    def problem(self) -> Problem:
+        """Loop bounds."""
+        return self.over(1, 1, self.channels)
 
 
 class _Conv1d(_Layer):
@@ -191,59 +209,35 @@ class _Conv1d(_Layer):
 
     def problem(self) -> Problem:
         """Loop bounds."""
-        return Problem(
-            R=self.R,
-            P=self.P,
-            C=self.C,
-            K=self.K,
-            N=self.N,
-            stride_w=self.stride,
-            dilation_w=self.dilation,
-            groups=self.groups,
-        )
+        bounds = {name: getattr(self, name) for name in ("R", "P", "C", "K", "N", "groups")}
+        return Problem(**bounds, stride_w=self.stride, dilation_w=self.dilation)
 
 
-class _Depthwise(_Layer):
-    type: Literal["depthwise"]
-    R: Count
-    S: Count
-    P: Count
-    Q: Count
-    channels: Count
-    N: Count = 1
-    stride: Two = 1
-    dilation: Two = 1
-
-    def problem(self) -> Problem:
-        """Loop bounds."""
-        (sh, sw), (dh, dw) = _two(self.stride), _two(self.dilation)
-        return Problem(self.R, self.S, self.P, self.Q, 1, 1, self.N, sw, sh, dw, dh, self.channels)
-
-
-class _Gemm(_Layer):
-    type: Literal["gemm"]
-    M: Count
+class _Product(_Layer):
     K: Count
     N: Count
     batch: Count = 1
+
+
+class _Gemm(_Product):
+    type: Literal["gemm"]
+    M: Count
 
     def problem(self) -> Problem:
         """Loop bounds."""
         return Problem(P=self.M, C=self.K, K=self.N, groups=self.batch)
 
 
-class _Gemv(_Layer):
+class _Gemv(_Product):
     type: Literal["gemv"]
-    K: Count
-    N: Count
-    batch: Count = 1
 
     def problem(self) -> Problem:
         """Loop bounds."""
         return Problem(C=self.K, K=self.N, groups=self.batch)
 
 
-_TYPES: dict[str, type[_Conv] | type[_Conv1d] | type[_Depthwise] | type[_Gemm] | type[_Gemv]] = {
+_Type: TypeAlias = type[_Conv] | type[_Conv1d] | type[_Depthwise] | type[_Gemm] | type[_Gemv]
+_TYPES: dict[str, _Type] = {
     "conv": _Conv,
     "conv1d": _Conv1d,
     "depthwise": _Depthwise,
@@ -284,9 +278,7 @@ def load_yaml_table(path: str, rest: str | None = None) -> Network:
     return builder.build()
 
 
-def _type(
-    doc: YamlDoc, index: int
-) -> type[_Conv] | type[_Conv1d] | type[_Depthwise] | type[_Gemm] | type[_Gemv]:
+def _type(doc: YamlDoc, index: int) -> _Type:
     at = ("layers", index)
     layer = doc.get(at)
     if not isinstance(layer, dict):

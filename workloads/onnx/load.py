@@ -18,6 +18,7 @@ from common.errors import InputError, Location, did_you_mean
 from common.files import read_input
 from common.numbers import whole_number
 from workloads.onnx.checks import check_names, check_order
+from workloads.onnx.evaluate import STANDARD_DOMAINS
 from workloads.onnx.fold import FoldedTensor, Root, roots_of, stored_value
 from workloads.onnx.functions import check_size, inline_functions
 from workloads.onnx.shapes import infer_shapes, known_shape
@@ -27,7 +28,6 @@ from workloads.options import LARGEST, split_options
 MAX_BYTES = 2**31 - 1
 
 _BATCH_NAME = re.compile(r"(n|b|bs|none|\?|-1|.*batch.*|unk__\d+|dynamic_axes_\d+)?", re.IGNORECASE)
-_STANDARD_DOMAINS = ("", "ai.onnx")
 
 
 @dataclass
@@ -70,7 +70,7 @@ def load_model(path: str, rest: str | None) -> LoadedModel:
         shapes, guessed, computed = infer_shapes(path, model, constants)
     except (RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise _broken(path, error) from None
-    opset = next(entry.version for entry in model.opset_import if entry.domain in _STANDARD_DOMAINS)
+    opset = next(entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS)
     return LoadedModel(path, model.graph, inputs, shapes, constants, options, guessed, computed, opset)
 
 
@@ -94,7 +94,7 @@ def _parse(path: str) -> onnx.ModelProto:
         ) from None
     if not model.HasField("graph") or not model.graph.node:
         raise InputError("this is not an ONNX model: it holds no graph", location=Location(path))
-    if not any(entry.domain in _STANDARD_DOMAINS for entry in model.opset_import):
+    if not any(entry.domain in STANDARD_DOMAINS for entry in model.opset_import):
         raise InputError(
             "the model does not say which operator set it uses: it is truncated or damaged",
             location=Location(path),

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from workloads.onnx.node import Handler, OnnxNode
-from workloads.onnx.semantics import PLAIN_FUNCTIONS, meaning, skip_norm
+from workloads.onnx.semantics import PLAIN_OPERATORS, meaning, skip_norm
 from workloads.onnx.tensor_operators import attention, conv, conv_transpose, einsum, gemm, matmul, pool
 from workloads.onnx.views import view_steps
 
@@ -143,6 +143,10 @@ def _gather(imp: OnnxNode) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(
+        (*PLAIN_OPERATORS, "Not", "IsNaN", "IsInf", "BitwiseNot", "Trilu"),
+        partial(_unary, kind="elementwise"),
+    ),
     "Conv": partial(conv, weight=1, bias=2),
     "FusedConv": partial(conv, weight=1, bias=2),
     "ConvInteger": partial(conv, weight=1, bias=None),
@@ -232,17 +236,6 @@ HANDLERS |= dict.fromkeys(
         "Shrink",
     ),
     partial(_unary, kind="activation"),
-)
-HANDLERS |= dict.fromkeys(
-    (
-        *PLAIN_FUNCTIONS,
-        "Not",
-        "IsNaN",
-        "IsInf",
-        "BitwiseNot",
-        "Trilu",
-    ),
-    partial(_unary, kind="elementwise"),
 )
 HANDLERS |= dict.fromkeys(
     (

@@ -11,37 +11,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import onnx.defs
 
 from common.errors import InputError
 from workloads.network import Tensor, UnsupportedNodeError
 from workloads.onnx.node import OnnxNode
-from workloads.semantics import Fill, Operand, Parameter, Semantics
+from workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics
 
-#: Operators of one input that are a function of each element, without attributes.
-PLAIN_FUNCTIONS = (
-    "Abs",
-    "Neg",
-    "Sqrt",
-    "Exp",
-    "Log",
-    "Reciprocal",
-    "Erf",
-    "Sin",
-    "Cos",
-    "Tan",
-    "Asin",
-    "Acos",
-    "Atan",
-    "Sinh",
-    "Cosh",
-    "Asinh",
-    "Acosh",
-    "Atanh",
-    "Ceil",
-    "Floor",
-    "Round",
-    "Sign",
-)
+#: Operators of one input that are a function of each element, without attributes, by the function.
+PLAIN_OPERATORS = {name.capitalize(): name for name in PLAIN_FUNCTIONS if onnx.defs.has(name.capitalize())}
 
 Rule = Callable[[OnnxNode], Semantics | None]
 
@@ -286,14 +264,12 @@ def _pad(imp: OnnxNode) -> Semantics | None:
 
 
 RULES: dict[str, Rule] = {
-    "Relu": partial(_fixed, name="relu"),
+    **{name: partial(_fixed, name=function) for name, function in PLAIN_OPERATORS.items()},
     "Clip": _clip,
     "Gelu": _gelu,
     "FastGelu": _fast_gelu,
     "QuickGelu": partial(_unary, name="gelu_quick", alpha=1.702),
     "Swish": partial(_unary, name="silu", alpha=1.0),
-    "Sigmoid": partial(_fixed, name="sigmoid"),
-    "Tanh": partial(_fixed, name="tanh"),
     "LeakyRelu": partial(_unary, name="leaky_relu", alpha=0.01),
     "PRelu": partial(_binary, name="prelu"),
     "Elu": partial(_unary, name="elu", alpha=1.0),
@@ -304,7 +280,6 @@ RULES: dict[str, Rule] = {
     "Softsign": partial(_fixed, name="softsign"),
     "HardSigmoid": partial(_unary, name="hard_sigmoid", alpha=0.2, beta=0.5),
     "HardSwish": partial(_fixed, name="hard_swish"),
-    "Mish": partial(_fixed, name="mish"),
     "Shrink": partial(_unary, name="shrink", lambd=0.5, bias=0.0),
     "Add": partial(_binary, name="add"),
     "Sub": partial(_binary, name="sub"),
@@ -346,4 +321,3 @@ RULES: dict[str, Rule] = {
     "Gather": _embedding,
     "Pad": _pad,
 }
-RULES |= {name: partial(_fixed, name=name.lower()) for name in PLAIN_FUNCTIONS}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import onnx.checker
 import onnx.shape_inference
 
 from common.errors import InputError, Location
+from workloads.onnx.evaluate import STANDARD_DOMAINS
 from workloads.onnx.fold import SMALL, FoldedTensor, Root, evaluate, roots_of
-
-_STANDARD = ("", "ai.onnx")
 
 
 def known_shape(kind: onnx.TypeProto) -> tuple[int, ...] | None:
@@ -34,7 +35,7 @@ def infer_shapes(
     what follows can still be explored. Raises InputError when an operator set is not declared.
     """
     graph = model.graph
-    versions = {("" if e.domain in _STANDARD else e.domain): e.version for e in model.opset_import}
+    versions = {("" if e.domain in STANDARD_DOMAINS else e.domain): e.version for e in model.opset_import}
     types = {value.name: value.type for value in graph.input}
     declared = {v.name: v.type for v in graph.value_info if known_shape(v.type) is not None}
     known = {name: constant.value for name, constant in constants.items() if constant.value is not None}
@@ -42,7 +43,7 @@ def infer_shapes(
     guessed: set[str] = set()
     computed: dict[str, tuple[Root, ...]] = {}
     for node in graph.node:
-        domain = "" if node.domain in _STANDARD else node.domain
+        domain = "" if node.domain in STANDARD_DOMAINS else node.domain
         if domain not in versions:
             raise InputError(
                 f"the model does not declare the operator set '{domain}' that {node.op_type} is from",
@@ -53,11 +54,16 @@ def infer_shapes(
             for name in node.input
             if name in types and (shape := known_shape(types[name])) is not None
         }
-        value = evaluate(node, shapes, known) if len(node.output) == 1 else None
+        found = _infer_node(model, node, versions[domain], types, known)
+        value = None
+        if len(node.output) == 1:
+            extents = known_shape(found[node.output[0]]) if found and node.output[0] in found else None
+            size = None if extents is None else math.prod(extents)
+            value = evaluate(node, shapes, known, size, versions[domain])
         if value is not None and value.size <= SMALL:
             output = node.output[0]
+            kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
             if node.op_type == "Constant":
-                kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
                 roots[output] = roots_of(output, kind, value.shape)
             elif node.op_type in ("Shape", "Size"):
                 roots[output] = ()
@@ -66,7 +72,7 @@ def infer_shapes(
             _set_constant(node, value)
             known[output] = value
             computed[output] = roots[output]
-        found = _infer_node(model, node, versions[domain], types, known)
+            found = {output: onnx.helper.make_tensor_type_proto(kind, value.shape)}
         for name in node.output:
             inferred = found.get(name) if found else None
             if inferred is not None and (known_shape(inferred) is not None or name not in declared):
@@ -101,7 +107,7 @@ def _infer_node(
     known: dict[str, np.ndarray],
 ) -> dict[str, onnx.TypeProto] | None:
     """Types of a node's outputs, as far as its rule tells; None for operators that ONNX does not define."""
-    domain = "" if node.domain in _STANDARD else node.domain
+    domain = "" if node.domain in STANDARD_DOMAINS else node.domain
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
     except (onnx.defs.SchemaError, TypeError):  # TypeError: a version beyond the range of its integers

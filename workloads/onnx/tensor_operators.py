@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -94,14 +95,15 @@ def conv(imp: OnnxNode, weight: int, bias: int | None) -> None:
     stride, pads, dilation = _window(imp, x, shape[2:])
     if groups < 1 or x.shape[1] != shape[1] * groups:
         raise imp.error(f"weights of {shape} in {groups} groups do not fit {x.shape[1]} input channels")
-    b = imp.builder
-    conv = b.conv2d if len(shape) == 4 else b.conv1d
-    shared = not imp.claim(weight)
+    common: dict[str, Any] = {
+        "dilation": dilation,
+        "groups": groups,
+        "name": imp.name,
+        "rank": len(shape) - 2,
+    }
+    common |= {"shared": not imp.claim(weight), "trained": _trained(imp, weight, bias)}
     has_bias = bias is not None and imp.has(bias) and bool(imp.claim(bias))
-    trained = _trained(imp, weight, bias)
-    imp.emit(
-        conv(x, shape[0], shape[2:], stride, pads, dilation, groups, has_bias, imp.name, shared, trained)
-    )
+    imp.emit(imp.builder.conv2d(x, shape[0], shape[2:], stride, pads, bias=has_bias, **common))
 
 
 def conv_transpose(imp: OnnxNode) -> None:

@@ -9,17 +9,14 @@ import math
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import onnx
 
 from common.errors import InputError, Location
 from common.files import read_input
+from workloads.onnx.evaluate import evaluate_node
 from workloads.onnx.external import is_external, read_external
-
-#: Operators whose older forms the evaluator lacks, and newer ones compute the same.
-_COMPATIBLE = frozenset({"Cast", "DequantizeLinear", "QuantizeLinear"})
 
 #: Deepest row of nodes between stored tensors and a constant.
 _DEPTH = 200
@@ -70,42 +67,25 @@ class OnnxValues:
         if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].name == "value":
             return self._tensor(name, node.attribute[0].t)
         self._check(name, node)
-        inputs: dict[str, Any] = {}
+        inputs: dict[str, np.ndarray] = {}
         for source in filter(None, node.input):
             value = self._value(source, found, depth + 1)
             if value is None:
                 return None
             inputs[source] = value
-        return self._run(node, inputs, name)
+        try:
+            return evaluate_node(node, inputs, self.opset)
+        except ValueError as error:
+            raise self._error(name, f"{node.op_type} {error}") from None
 
     def _check(self, name: str, node: onnx.NodeProto) -> None:
-        """Refuse to compute what has no known size, or too large a one, or reads other files."""
+        """Refuse to compute what has no known size, or too large a one."""
         for output in filter(None, node.output):
             shape = self.shapes.get(output)
             if shape is None:
                 raise self._error(name, f"{node.op_type} gives a constant of unknown shape")
             if math.prod(shape) > _MOST_ELEMENTS:
                 raise self._error(name, f"{node.op_type} gives a constant of {math.prod(shape):,} elements")
-        if any(is_external(a.t) for a in node.attribute if a.type == onnx.AttributeProto.TENSOR):
-            raise self._error(name, f"{node.op_type} has an attribute in another file")
-
-    def _run(self, node: onnx.NodeProto, inputs: dict[str, Any], name: str) -> np.ndarray:
-        import onnx.reference  # a tenth of a second that exploring has no use for
-
-        def anything(names: Any) -> list[onnx.ValueInfoProto]:
-            return [onnx.helper.make_empty_tensor_value_info(n) for n in names]
-
-        graph = onnx.helper.make_graph([node], "constant", anything(inputs), anything([name]))
-        newest = max(self.opset, 21) if node.op_type in _COMPATIBLE else self.opset
-        opsets = [onnx.helper.make_opsetid("", newest)]
-        if node.domain not in ("", "ai.onnx"):
-            opsets.append(onnx.helper.make_opsetid(node.domain, 1))
-        try:
-            model = onnx.helper.make_model(graph, opset_imports=opsets)
-            result = onnx.reference.ReferenceEvaluator(model).run(None, inputs)
-        except Exception as error:  # the evaluator raises whatever its operators raise
-            raise self._error(name, f"{node.op_type} cannot be computed: {error}") from None
-        return np.asarray(next(iter(result)))
 
     def _tensor(self, name: str, tensor: onnx.TensorProto) -> np.ndarray | None:
         if is_external(tensor):

@@ -32,43 +32,15 @@ def _conv(imp: TorchNode, transposed: bool = False) -> None:
     transposed = transposed or bool(imp.args.get("transposed"))
     stride, dilation = imp.numbers("stride", 1), imp.numbers("dilation", 1)
     groups = int(imp.args.get("groups") or 1)
-    shared = not imp.claim("weight")
-    bias = bool(imp.claim("bias"))
+    common: dict[str, Any] = {"dilation": dilation, "groups": groups, "name": imp.name, "rank": rank}
+    common |= {"shared": not imp.claim("weight"), "bias": bool(imp.claim("bias")), "trained": _trained(imp)}
     b = imp.builder
-    batched = _batched(x, rank)
+    batched, kernel = _batched(x, rank), shape[2:]
     if transposed:
-        y = b.conv_transpose2d(
-            batched,
-            shape[1] * groups,
-            shape[2:],
-            stride,
-            imp.numbers("padding", 0),
-            imp.numbers("output_padding", 0),
-            dilation,
-            groups,
-            bias,
-            imp.name,
-            rank,
-            shared,
-            _trained(imp),
-        )
+        padding, extra = imp.numbers("padding", 0), imp.numbers("output_padding", 0)
+        y = b.conv_transpose2d(batched, shape[1] * groups, kernel, stride, padding, extra, **common)
     else:
-        padding = _padding(imp, shape[2:], dilation)
-        conv = b.conv2d if rank == 2 else b.conv1d
-        kernel = shape[2:]
-        y = conv(
-            batched,
-            shape[0],
-            kernel,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            imp.name,
-            shared,
-            _trained(imp),
-        )
+        y = b.conv2d(batched, shape[0], kernel, stride, _padding(imp, kernel, dilation), **common)
     imp.emit(y if batched is x else y.viewed(y.shape[1:], Reshape(y.shape[1:])))
 
 

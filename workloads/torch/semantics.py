@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from workloads.network import Tensor, UnsupportedNodeError
-from workloads.semantics import Fill, Operand, Parameter, Semantics, constant
+from workloads.semantics import PLAIN_FUNCTIONS, Fill, Operand, Parameter, Semantics, constant
 from workloads.torch.node import TorchNode
 from workloads.views import Reshape
 
@@ -265,7 +265,7 @@ def _embedding(imp: TorchNode) -> Semantics:
 
 
 RULES: dict[str, Rule] = {
-    "relu": partial(_fixed, name="relu"),
+    **{name: partial(_fixed, name=name) for name in PLAIN_FUNCTIONS},
     "relu6": partial(_fixed, name="clip", low=0.0, high=6.0),
     "clamp": _clamp,
     "clamp_min": _clamp,
@@ -348,41 +348,4 @@ RULES: dict[str, Rule] = {
     "pad": _pad,
     "constant_pad_nd": _pad,
     "embedding": _embedding,
-}
-RULES |= {
-    name: partial(_fixed, name=name)
-    for name in (
-        "abs",
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "exp",
-        "expm1",
-        "floor",
-        "log",
-        "log1p",
-        "log_sigmoid",
-        "mish",
-        "neg",
-        "reciprocal",
-        "round",
-        "rsqrt",
-        "sigmoid",
-        "sign",
-        "silu",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "tan",
-        "tanh",
-        "trunc",
-    )
 }

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
 from explore.cost.learned.protocol import Arrays, Floats
 
 __all__ = ["Booster", "BoostingOptions"]
@@ -42,7 +41,7 @@ class BoostingOptions:
 
 
 class Booster:
-    """One boosted model. `fit` is deterministic in its seed.
+    """One boosted model.
 
     Attributes:
         start: what the trees add to.
@@ -54,54 +53,15 @@ class Booster:
     def __init__(self, options: BoostingOptions | None = None) -> None:
         self.options = options or BoostingOptions()
         self.start = 0.0
-        self._allocate(0)
+        self.allocate(0)
 
-    def _allocate(self, trees: int) -> None:
+    def allocate(self, trees: int) -> None:
+        """Room for so many trees, which predict nothing yet."""
         inner = 2**self.options.depth - 1
         self.feature: NDArray[np.int16] = np.zeros((trees, inner), np.int16)
         self.threshold: NDArray[np.float32] = np.full((trees, inner), np.inf, np.float32)
         self.missing: NDArray[np.bool_] = np.ones((trees, inner), np.bool_)
         self.leaves: NDArray[np.float32] = np.zeros((trees, inner + 1), np.float32)
-
-    def fit(self, x: Floats, y: Floats, seed: int) -> None:
-        """Learn y (B,) from x (B, F). Raises InputError without scikit-learn."""
-        try:
-            from sklearn.ensemble import HistGradientBoostingRegressor
-        except ImportError:
-            raise InputError(
-                "learning needs scikit-learn", hint="install it: pip install 'baco[learn]'"
-            ) from None
-        o = self.options
-        x = np.where(np.isnan(x).all(0), 0.0, x)  # scikit-learn takes no column without numbers
-        model = HistGradientBoostingRegressor(
-            loss=f"{o.loss}_error",
-            learning_rate=o.rate,
-            max_iter=o.trees,
-            max_depth=o.depth,
-            max_leaf_nodes=None,
-            min_samples_leaf=o.least,
-            l2_regularization=o.penalty,
-            max_features=o.columns,
-            early_stopping=False,
-            random_state=seed,
-        ).fit(x, y)
-        self.start = float(model._baseline_prediction.item())
-        self._allocate(model.n_iter_)
-        for tree, (grown,) in enumerate(model._predictors):
-            self._keep(tree, grown.nodes, 0, 0)
-
-    def _keep(self, tree: int, nodes: NDArray[Any], at: int, place: int) -> None:
-        """Copy scikit-learn's node `at`, and what is below it, to a place of the complete tree."""
-        node, inner = nodes[at], self.threshold.shape[1]
-        if place >= inner:
-            self.leaves[tree, place - inner] = node["value"]
-            return
-        if not node["is_leaf"]:
-            self.feature[tree, place] = node["feature_idx"]
-            self.threshold[tree, place] = node["num_threshold"]
-            self.missing[tree, place] = node["missing_go_to_left"]
-        for side, child in ((1, "left"), (2, "right")):
-            self._keep(tree, nodes, at if node["is_leaf"] else int(node[child]), 2 * place + side)
 
     def predict(self, x: Floats) -> Floats:
         """y of x (B, F), shape (B,)."""

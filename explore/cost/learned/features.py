@@ -1,11 +1,7 @@
 """Features of a layer on an accelerator in one schedule, known before anything runs.
 
-After ATFormer (statements of a program with what they compute, move and keep), for programs of an accelerator: the
-statements are the loads of weights, inputs and partial sums, the passes of the array, and the stores, and each level of
-the mapping that has loops is one more. All of them are `STATEMENTS` at fixed places with `TOKEN` numbers each; those
-that a program does not have are masked, and what stands there is never looked at. Next to them stands one flat row of
-numbers for everything that belongs to the whole: problem, mapping, accelerator, counts of the commands, and how the
-analytical model divides its prediction. Extents and counts are natural logarithms.
+One flat row of numbers for a program: problem, mapping, accelerator, counts of the commands, and how the analytical
+model divides its prediction. Extents and counts are natural logarithms.
 """
 
 from __future__ import annotations
@@ -21,20 +17,24 @@ from accel.config import Accelerator
 from common import portable
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import RELEVANT, Mapping, requirement
+from compiler.mapping.nest import RELEVANT, Mapping, packed_groups, requirement
+from compiler.styles.packed import packed_layer
+from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.protocol import Floats, ProgramFeatures
 from explore.cost.reference import access_counts
 from workloads.problem import DIMS, Problem
 
-__all__ = ["FLAT", "STATEMENTS", "STYLES", "TOKEN", "program_features"]
+__all__ = [
+    "FLAT",
+    "STYLES",
+    "CommandStream",
+    "as_run",
+    "described",
+    "logarithms",
+    "places",
+    "program_features",
+]
 
-#: What a token can be, by its place.
-STATEMENTS = (
-    *("load weights", "load inputs", "load sums", "pass", "store"),
-    *("register loops", "accumulator loops", "scratchpad loops", "memory loops"),
-)
-_LOADS = {"load weights": "W", "load inputs": "I", "load sums": "O", "store": "O"}
-_LEVELS = {"register loops": 0, "accumulator loops": 1, "scratchpad loops": 2, "memory loops": 3}
 #: Code styles, as measurements name them.
 STYLES = ("explicit", "packed", "loop_ws", "loop_conv")
 
@@ -62,13 +62,35 @@ _STREAM = (
 )
 #: Columns of the flat row that are always there; one for each term of the analytical model follows.
 FLAT = (*_PROBLEM, *_ACCELERATOR, *_MAPPING, *_STREAM, "predicted")
-#: Numbers of a token: what it is, then the same for all.
-TOKEN = (
-    *STATEMENTS,
-    *(f"factor {name}" for name in DIMS),
-    *(f"place {name}" for name in DIMS),
-    *("times", "rows", "row bytes", "bytes", "bytes in all", "reuse", "copies", "share"),
-)
+
+
+def described(
+    layers: Sequence[Layer],
+    mappings: Sequence[Mapping],
+    accelerators: Sequence[Accelerator],
+    styles: Sequence[str],
+    base: Base = instruction_base,
+    counts: Dictionary[str, Floats] | None = None,
+) -> tuple[ProgramFeatures, Floats]:
+    """Features of B programs, and cycles (B,) of the analytical model.
+
+    Args:
+        layers: of which several groups run at once where the style is packed.
+        counts: of the compiled programs, by name; without them features follow from the mappings alone.
+    """
+    layers = as_run(layers, mappings, styles)
+    found = base(layers, mappings, accelerators, styles)
+    terms = {**found.terms, **(counts or {})}
+    features = program_features(layers, mappings, accelerators, styles, found.cycles, terms)
+    return features, found.cycles
+
+
+def as_run(layers: Sequence[Layer], mappings: Sequence[Mapping], styles: Sequence[str]) -> list[Layer]:
+    """Layers as their code sees them: several groups as one where the style is packed."""
+    return [
+        packed_layer(layer, packed_groups(mapping, layer.problem)) if style == "packed" else layer
+        for layer, mapping, style in zip(layers, mappings, styles, strict=True)
+    ]
 
 
 def program_features(
@@ -94,42 +116,33 @@ def program_features(
         np.maximum(np.stack([terms[name] for name in names], axis=1), 1e-6 * cycles[:, None])
     )
     shares = (shares - portable.log(cycles)[:, None]).reshape(len(layers), len(names))
-    flat, tokens, masks = [], [], []
-    for i, (layer, mapping, accelerator, style) in enumerate(
-        zip(layers, mappings, accelerators, styles, strict=True)
-    ):
-        stream = _Stream(layer, mapping, accelerator)
-        flat.append(
-            [
-                *_problem_row(layer),
-                *_accelerator_row(accelerator),
-                *_mapping_row(layer.problem, mapping, accelerator, style),
-                *stream.row(accesses[i]),
-                portable.log(float(cycles[i])),
-                *shares[i],
-            ]
+    flat = [
+        [
+            *_problem_row(layer),
+            *_accelerator_row(accelerator),
+            *_mapping_row(layer.problem, mapping, accelerator, style),
+            *CommandStream(layer, mapping, accelerator).row(accesses[i]),
+            portable.log(float(cycles[i])),
+            *shares[i],
+        ]
+        for i, (layer, mapping, accelerator, style) in enumerate(
+            zip(layers, mappings, accelerators, styles, strict=True)
         )
-        token, mask = stream.tokens()
-        tokens.append(token)
-        masks.append(mask)
+    ]
     columns = (*FLAT, *(f"share {name}" for name in names))
-    return ProgramFeatures(
-        columns,
-        np.array(flat, dtype=np.float64).reshape(len(layers), len(columns)),
-        np.array(tokens, dtype=np.float64).reshape(len(layers), len(STATEMENTS), len(TOKEN)),
-        np.array(masks, dtype=np.bool_).reshape(len(layers), len(STATEMENTS)),
-    )
+    return ProgramFeatures(columns, np.array(flat, dtype=np.float64).reshape(len(layers), len(columns)))
 
 
-def _log(*values: float) -> list[float]:
+def logarithms(*values: float) -> list[float]:
+    """Natural logarithms; of none, that of very little."""
     return [portable.log(max(float(value), 1e-9)) for value in values]
 
 
 def _problem_row(layer: Layer) -> list[float]:
     p = layer.problem
     return [
-        *_log(*p.bounds, p.stride_w, p.stride_h, p.dilation_w, p.dilation_h, p.groups, p.macs),
-        *_log(p.macs / p.weight_words, p.macs / p.output_words),
+        *logarithms(*p.bounds, p.stride_w, p.stride_h, p.dilation_w, p.dilation_h, p.groups, p.macs),
+        *logarithms(p.macs / p.weight_words, p.macs / p.output_words),
         float(layer.bias),
         float(layer.residual_scale is not None),
         float(layer.scale is None),
@@ -141,7 +154,7 @@ def _problem_row(layer: Layer) -> list[float]:
 
 
 def _accelerator_row(a: Accelerator) -> list[float]:
-    return _log(
+    return logarithms(
         a.dim,
         a.scratchpad_kib,
         a.accumulator_kib,
@@ -162,7 +175,7 @@ def _accelerator_row(a: Accelerator) -> list[float]:
     )
 
 
-def _places(mapping: Mapping, level: int) -> list[float]:
+def places(mapping: Mapping, level: int) -> list[float]:
     """Place of each dimension among the loops of a level that run, innermost 1; 0 for those that do not."""
     loops = [name for name in mapping.order[level] if mapping.factor(name, level) > 1]
     return [float(loops.index(name) + 1) if name in loops else 0.0 for name in DIMS]
@@ -171,18 +184,18 @@ def _places(mapping: Mapping, level: int) -> list[float]:
 def _mapping_row(p: Problem, m: Mapping, a: Accelerator, style: str) -> list[float]:
     need = requirement(m, p)
     return [
-        *_log(*(factor for level in m.temporal for factor in level)),
-        *_places(m, 3),
+        *logarithms(*(factor for level in m.temporal for factor in level)),
+        *places(m, 3),
         float(m.dataflow == "OS"),
-        *_log(m.rows, m.columns, m.rows / a.dim, m.columns / a.dim),
+        *logarithms(m.rows, m.columns, m.rows / a.dim, m.columns / a.dim),
         *map(float, m.buffering),
-        *_log(need.scratchpad_rows / a.scratchpad_rows, need.accumulator_words / a.accumulator_rows),
-        *_log(math.prod(m.padded_bounds) / math.prod(p.bounds)),
+        *logarithms(need.scratchpad_rows / a.scratchpad_rows, need.accumulator_words / a.accumulator_rows),
+        *logarithms(math.prod(m.padded_bounds) / math.prod(p.bounds)),
         *(float(style == name) for name in STYLES),
     ]
 
 
-class _Stream:
+class CommandStream:
     """Commands of a program, counted from its mapping."""
 
     def __init__(self, layer: Layer, mapping: Mapping, accelerator: Accelerator) -> None:
@@ -232,7 +245,7 @@ class _Stream:
         loads = {tensor: self._commands(tensor) * self.rounds[tensor] for tensor in "WIO"}
         array = macs / (self.mapping.rows * self.mapping.columns)
         moves = sum(loads.values())
-        return _log(
+        return logarithms(
             self.tiles,
             self.passes,
             self.pass_rows,
@@ -250,58 +263,3 @@ class _Stream:
             array,
             accesses[3] / a.dram_bytes_per_cycle,
         )
-
-    def tokens(self) -> tuple[list[list[float]], list[bool]]:
-        """(statements, `TOKEN`) numbers, and whether each statement exists."""
-        rows, mask = [], []
-        for place, name in enumerate(STATEMENTS):
-            kind = [float(place == other) for other in range(len(STATEMENTS))]
-            if name in _LEVELS:
-                body, exists = self._level(_LEVELS[name])
-            elif name == "pass":
-                body, exists = self._pass(), True
-            else:
-                body, exists = self._move(_LOADS[name], name == "load sums")
-            rows.append(kind + body if exists else [0.0] * len(TOKEN))
-            mask.append(exists)
-        return rows, mask
-
-    def _level(self, level: int) -> tuple[list[float], bool]:
-        factors = self.mapping.temporal[level]
-        total = math.prod(factors)
-        body = [*_log(*factors), *_places(self.mapping, level), *_log(total), *[0.0] * 7]
-        return body, total > 1
-
-    def _pass(self) -> list[float]:
-        m, a = self.mapping, self.accelerator
-        tile = [self.tile[name] for name in DIMS]
-        return [
-            *_log(*tile),
-            *_places(m, 1),
-            *_log(self.passes, self.pass_rows, m.rows * m.columns, self.passes * self.pass_rows),
-            *_log(self.passes * self.pass_rows / a.dim, m.rows / a.dim),
-            float(m.dataflow == "OS"),
-            *_log(m.columns / a.dim),
-        ]
-
-    def _move(self, tensor: str, returning: bool) -> tuple[list[float], bool]:
-        m, a = self.mapping, self.accelerator
-        relevant = RELEVANT[tensor]
-        tile = [self.tile[name] if name in relevant else 1 for name in DIMS]
-        rounds = self.rounds[tensor] - self.results if returning else self.rounds[tensor]
-        biased = returning and self.layer.bias
-        if biased:
-            rounds += self.results
-        if rounds < 1:
-            return [], False
-        size = self.rows[tensor] * self.row_bytes[tensor]
-        copies = m.buffering["WIO".index(tensor)]
-        body = [
-            *_log(*tile),
-            *_places(m, 3),
-            *_log(rounds, self.rows[tensor], self.row_bytes[tensor], size, size * rounds),
-            *_log(self.reuse[tensor]),
-            float(copies),
-            *_log(self.row_bytes[tensor] / a.dma_max_bytes),
-        ]
-        return body, True

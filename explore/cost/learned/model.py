@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from common import portable
 from common.errors import InputError, Location
-from explore.cost.learned.measured import MeasuredSet
 from explore.cost.learned.protocol import Floats, ProgramFeatures, Residual, load_arrays, store_arrays
-from explore.cost.learned.registry import make_residual
+from explore.cost.learned.registry import RESIDUALS
 
 __all__ = ["SHIPPED", "Corrected", "LearnedModel", "shipped_model"]
 
-#: Weights that come with the product: from mappings alone, and with counts of the compiled programs.
-SHIPPED = {
-    False: Path(__file__).parent / "weights" / "mappings.zip",
-    True: Path(__file__).parent / "weights" / "programs.zip",
-}
+#: Weights that come with the product.
+SHIPPED = Path(__file__).parent / "weights" / "mappings.zip"
 _FORMAT = 1
 
 
@@ -52,14 +48,6 @@ class LearnedModel:
     columns: tuple[str, ...]
     about: dict[str, Any]
 
-    @classmethod
-    def train(cls, name: str, data: MeasuredSet, seed: int = 0, **about: Any) -> LearnedModel:
-        """Learn from measurements; the rows of a task are kept together wherever errors are estimated."""
-        residual = make_residual(name, seed)
-        residual.fit(data.features, data.log_ratio, data.tasks)
-        facts = {"rows": len(data), "accelerators": len(np.unique(data.machines)), "seed": seed}
-        return cls(residual, data.features.names, facts | about)
-
     def correct(self, features: ProgramFeatures, predicted: Floats) -> Corrected:
         """Corrected cycles of B programs whose analytical cycles are `predicted` (B,).
 
@@ -86,8 +74,10 @@ class LearnedModel:
         store_arrays(path, facts, arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> LearnedModel:
-        """What `store` wrote. Raises InputError for anything else."""
+    def load(
+        cls, path: str | Path, residuals: Dictionary[str, Callable[[], Residual]] = RESIDUALS
+    ) -> LearnedModel:
+        """What `store` wrote, of one of the residuals by name. Raises InputError for anything else."""
         facts, arrays = load_arrays(path)
         if facts.get("format") != _FORMAT:
             raise InputError(
@@ -96,7 +86,7 @@ class LearnedModel:
                 hint="train them again: baco model train",
             )
         try:
-            residual = make_residual(facts["residual"])
+            residual = residuals[facts["residual"]]()
             residual.restore(facts["header"], arrays)
             return cls(residual, tuple(facts["columns"]), facts["about"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -108,11 +98,6 @@ class LearnedModel:
 
 
 @cache
-def shipped_model(programs: bool = False) -> LearnedModel | None:
-    """The model whose weights come with the product, None where they are missing.
-
-    Args:
-        programs: the one that looks at counts of compiled programs, too.
-    """
-    path = SHIPPED[programs]
-    return LearnedModel.load(path) if path.is_file() else None
+def shipped_model() -> LearnedModel | None:
+    """The model whose weights come with the product, None where they are missing."""
+    return LearnedModel.load(SHIPPED) if SHIPPED.is_file() else None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,38 +35,21 @@ class ProgramFeatures:
     Attributes:
         names: of the columns of `flat`.
         flat: (B, F) numbers, logarithms of counts mostly; NaN where a quantity does not exist.
-        tokens: (B, S, D) numbers of each statement of the program; what stands in masked ones is not looked at.
-        mask: (B, S) whether the statement exists.
     """
 
     names: tuple[str, ...]
     flat: Floats
-    tokens: Floats
-    mask: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        rows = len(self.flat)
-        if self.flat.shape != (rows, len(self.names)) or self.tokens.shape[:2] != self.mask.shape:
+        if self.flat.shape != (len(self.flat), len(self.names)):
             raise ValueError("features do not fit together")
-        if len(self.tokens) != rows:
-            raise ValueError(f"{rows} rows have {len(self.tokens)} rows of statements")
 
     def __len__(self) -> int:
         return len(self.flat)
 
     def take(self, rows: NDArray[Any]) -> ProgramFeatures:
         """The rows at indices, or where a boolean array holds."""
-        return ProgramFeatures(self.names, self.flat[rows], self.tokens[rows], self.mask[rows])
-
-    @classmethod
-    def join(cls, parts: Sequence[ProgramFeatures]) -> ProgramFeatures:
-        """One batch after another; all have the same columns."""
-        return cls(
-            parts[0].names,
-            np.concatenate([part.flat for part in parts]),
-            np.concatenate([part.tokens for part in parts]),
-            np.concatenate([part.mask for part in parts]),
-        )
+        return ProgramFeatures(self.names, self.flat[rows])
 
 
 @dataclass(frozen=True)
@@ -90,16 +72,6 @@ class Residual(Protocol):
 
     #: Registered name, as tables and files have it.
     name: str
-
-    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """Learn from measurements.
-
-        Args:
-            log_ratio: (B,) logarithm of measured over predicted cycles.
-            groups: (B,) whole numbers; rows of one group (a task, say) are never split between what a part of the
-                model learns from and what its errors are estimated on.
-        """
-        ...
 
     def predict(self, features: ProgramFeatures) -> Correction:
         """The correction of each row."""

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from common import portable
 from explore.cost.learned.protocol import Arrays, Floats
 
-__all__ = ["ResourceLaw"]
+__all__ = ["LEAST_COUNT", "ResourceLaw"]
 
 #: Count that stands for none, so that logarithms exist.
-_NONE = 1e-9
-_RATE, _LATE_RATE = 0.04, 0.01
+LEAST_COUNT = 1e-9
 
 
 class ResourceLaw:
@@ -46,7 +45,7 @@ class ResourceLaw:
 
     def busy(self, counts: Floats) -> Floats:
         """Cycles each resource is busy, (resources, B), from counts (B, events)."""
-        weighted = np.maximum(counts, _NONE) * self.costs
+        weighted = np.maximum(counts, LEAST_COUNT) * self.costs
         ends = np.cumsum([len(events) for events in self.resources.values()])
         return np.stack([portable.total(part, 1) for part in np.split(weighted, ends[:-1], axis=1)])
 
@@ -57,28 +56,6 @@ class ResourceLaw:
         shares = portable.total(portable.power(busy / most, self.power), 0)
         result: Floats = most * portable.power(shares, 1 / self.power)
         return result
-
-    def fit(self, counts: Floats, cycles: Floats, steps: int = 700) -> None:
-        """Learn costs and power from counts (B, events) and cycles (B,): least mean |log(predicted / cycles)|."""
-        import torch
-
-        events = torch.from_numpy(np.maximum(counts, _NONE))
-        target = torch.from_numpy(np.log(cycles))
-        sizes = [len(one) for one in self.resources.values()]
-        logarithm = torch.full((sum(sizes),), -1.0, dtype=torch.float64, requires_grad=True)
-        excess = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
-        optimiser = torch.optim.Adam([logarithm, excess], lr=_RATE)
-        for step in range(steps):
-            if step == 2 * steps // 3:
-                optimiser.param_groups[0]["lr"] = _LATE_RATE
-            busy = torch.stack([part.sum(1) for part in torch.split(events * logarithm.exp(), sizes, dim=1)])
-            power = 1 + torch.nn.functional.softplus(excess)
-            loss = (torch.logsumexp(power * busy.log(), 0) / power - target).abs().mean()
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-        self.costs = logarithm.detach().exp().numpy()
-        self.power = float(1 + torch.nn.functional.softplus(excess.detach()))
 
     def arrays(self) -> Arrays:
         """Costs and power."""

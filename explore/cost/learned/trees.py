@@ -12,23 +12,19 @@ from numpy.typing import NDArray
 from common import portable
 from explore.cost.learned.boosting import Booster, BoostingOptions
 from explore.cost.learned.law import LawResidual
-from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
+from explore.cost.learned.protocol import Arrays, Correction, ProgramFeatures
 
-__all__ = ["BlendResidual", "TreeResidual"]
+__all__ = ["BLEND_TREES", "BlendResidual", "TreeResidual"]
 
 #: Mean of log|e| below the logarithm of the standard deviation of e, for normal errors: (Euler's constant + ln 2) / 2.
 _LOG_NORMAL_GAP = (0.5772156649015329 + portable.log(2)) / 2
-_LEAST_ERROR, _LEAST_DEVIATION = 1e-3, 5e-3
+_LEAST_DEVIATION = 5e-3
 _ERROR_TREES = BoostingOptions("squared", trees=60, depth=3, columns=0.7)
-_BLEND_TREES = BoostingOptions("absolute", trees=250, depth=5, rate=0.06, columns=0.1)
+BLEND_TREES = BoostingOptions("absolute", trees=250, depth=5, rate=0.06, columns=0.1)
 
 
 class TreeResidual:
-    """Boosted trees on the flat features.
-
-    Each member learns from the groups that its fold leaves in; the rows left out show how wrong it is, and a smaller
-    booster learns the size of these errors, so that the deviation knows hard regions and is not the training error.
-    """
+    """Boosted trees on the flat features: members whose mean is the correction, and one that knows their errors."""
 
     name = "trees"
 
@@ -36,23 +32,6 @@ class TreeResidual:
         self.seed, self.options = seed, options or BoostingOptions()
         self.members = [Booster(self.options) for _ in range(members)]
         self.error = Booster(_ERROR_TREES)
-
-    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Residual.fit`. With fewer groups than members, rows are left out one by one."""
-        names = np.unique(groups)
-        rng = np.random.default_rng(self.seed)
-        if len(names) >= len(self.members):
-            fold_of = dict(zip(rng.permutation(names), range(len(names)), strict=True))
-            fold = np.array([fold_of[group] for group in groups]) % len(self.members)
-        else:
-            fold = rng.permutation(len(groups)) % len(self.members)
-        left_out = np.zeros(len(features))
-        for number, member in enumerate(self.members):
-            out = fold == number
-            member.fit(features.flat[~out], log_ratio[~out], seed=self.seed * 1000 + number)
-            left_out[out] = member.predict(features.flat[out]) - log_ratio[out]
-        size = np.log(np.maximum(np.abs(left_out), _LEAST_ERROR))
-        self.error.fit(features.flat, size, seed=self.seed * 1000 + 999)
 
     def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`: the members' mean, and learned error and disagreement as deviation."""
@@ -86,13 +65,7 @@ class BlendResidual:
 
     def __init__(self, seed: int = 0) -> None:
         self.law = LawResidual(seed)
-        self.trees = TreeResidual(seed, options=_BLEND_TREES)
-
-    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Residual.fit`."""
-        self.law.fit(features, log_ratio, groups)
-        left = log_ratio - self.law.predict(features).log
-        self.trees.fit(self.law.augmented(features), left, groups)
+        self.trees = TreeResidual(seed, options=BLEND_TREES)
 
     def predict(self, features: ProgramFeatures) -> Correction:
         """As `Residual.predict`."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from bench.fit.macro import MacroSample, fit_macro, main, samples_of
+from bench.sets.dataset import read_dataset
 from compiler.styles.macros.cycles import CONSTANTS, MacroConstants
-from explore.measure.dataset import read_dataset
 
 
 def _micro() -> list[MacroSample]:

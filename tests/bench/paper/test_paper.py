@@ -20,11 +20,11 @@ from bench.paper.published import OPERATOR_RATIOS
 from bench.paper.run import PaperOptions, bench_paper
 from bench.paper.shapes import Shape
 from bench.paper.systems import SYSTEMS, SystemCost, evaluate_system
+from bench.sets.dataset import read_dataset
 from common.errors import InputError
 from compiler.layers.layer import Layer
 from explore.cost.layers import layer_costs
 from explore.cost.schedules import schedule_costs
-from explore.measure.dataset import read_dataset
 from workloads.network import Task
 from workloads.problem import Problem
 

@@ -6,6 +6,7 @@ import pytest
 
 from accel.presets import load_accelerator
 from accel.verilog.generate import verilog
+from baco.api.simulate import simulate
 from bench.rtl.execute_facts import EXECUTE_FACTS
 from bench.rtl.facts import Fact, MeasuredFact, measure
 from bench.rtl.hollow import hollow_verilog
@@ -20,7 +21,6 @@ from bench.rtl.stream import StreamText
 from common.errors import BacoError, InfeasibleError, InputError
 from compiler.choice.gemmini import gemmini_matmul_tile
 from sim.build import rtl_simulator
-from sim.engines.run import simulate
 from sim.job import MainMemory
 from tests.sim.harness_helpers import SMALL
 

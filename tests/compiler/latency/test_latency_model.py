@@ -16,6 +16,7 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from bench.fit.explicit import fit, main, sample_of
 from bench.latency import accuracy, bench_latency, report_text, write_report
+from bench.sets.dataset import Dataset, read_dataset
 from compiler.choice.choose import choose
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.host import HOST_FEATURES, host_features
@@ -27,7 +28,6 @@ from compiler.mapping.batch import MappingBatch
 from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import ExplicitSchedule
 from compiler.styles.realise import realise
-from explore.measure.dataset import Dataset, read_dataset
 from workloads.problem import DIMS, Problem
 
 GEMMINI = load_accelerator("gemmini-default")

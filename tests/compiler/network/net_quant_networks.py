@@ -39,7 +39,7 @@ def convolutions():
     y = b.maxpool(y, 2, 1, 1)
     y = b.conv2d(y, 6, 3, padding=2, dilation=2, groups=6)
     b.conv2d(b.conv2d(y, 8, 3, groups=2, bias=True), 3, 1)
-    b.relu(b.conv1d(b.reshape(x, (2, 4, 42)), 3, 5, 2, 3, 2, bias=True))
+    b.relu(b.conv2d(b.reshape(x, (2, 4, 42)), 3, 5, 2, 3, 2, bias=True, rank=1))
     return b.build()
 
 

@@ -36,12 +36,10 @@ class RandomNetwork:
             return None
         rank = len(x.shape) - 2
         groups = x.shape[1] if self.random.random() < 0.4 else 1
-        make = self.b.conv2d if rank == 2 else self.b.conv1d
         channels = groups * self.number(1, 2) if groups > 1 else self.number(2, 6)
         stride, padding = self.number(1, 2), self.number(0, 2)
-        return make(
-            x, channels, self.number(1, 3), stride, padding, 1, groups, bias=self.random.random() < 0.5
-        )
+        kernel, bias = self.number(1, 3), self.random.random() < 0.5
+        return self.b.conv2d(x, channels, kernel, stride, padding, 1, groups, bias=bias, rank=rank)
 
     def add_transposed(self, x):
         if len(x.shape) not in (3, 4) or min(x.shape[2:]) < 2:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from bench.exhaustive import all_mappings, enumerate_all
+from bench.sets.dataset import dataset_path, read_dataset
 from common.errors import InputError
 from compiler.layers.layer import Layer
 from compiler.schedules.text import parse_layer
@@ -27,7 +28,6 @@ from explore.cost.reference import energy_terms, latency_terms
 from explore.cost.tiles import Point
 from explore.hardware import HardwarePoints
 from explore.layers import layers_of_tasks
-from explore.measure.dataset import dataset_path, read_dataset
 from explore.objective import METRICS, Objective, metric
 from explore.report.study_report import _bounds as shown_bounds
 from explore.search.archive import Archive, Hardware

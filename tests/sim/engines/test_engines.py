@@ -20,8 +20,7 @@ from accel.elf_note import note_bytes
 from baco.main import run
 from common.errors import InfeasibleError, InputError
 from sim.engines import external
-from sim.engines.base import EXTERNAL_ENGINES, make_engine
-from sim.engines.run import run_job
+from sim.engines.base import EXTERNAL_ENGINES, make_engine, run_job
 from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 
 GEMMINI = Accelerator(name="small", dim=16, scratchpad_kib=256, accumulator_kib=64)

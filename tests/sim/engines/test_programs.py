@@ -6,7 +6,7 @@ import pytest
 
 from accel.config import Accelerator
 from accel.presets import load_accelerator
-from sim.engines.run import simulate
+from baco.api.simulate import simulate
 from tests.sim.accel_programs import PROGRAMS, build_program
 from tests.sim.harness_helpers import SMALL
 

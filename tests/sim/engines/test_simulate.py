@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from accel.elf_note import SECTION
+from baco.api.simulate import simulate
 from common.errors import InfeasibleError, InputError, StorageError
-from sim.engines.base import make_engine
-from sim.engines.run import run_job, simulate
+from sim.engines.base import make_engine, run_job
 from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
 from sim.trace import read_log
 from tests.sim.harness_helpers import BASE, SMALL, command, run_stub

@@ -1,0 +1,159 @@
+"""Playing streams in the native simulator: both models in one process, many streams a process."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accel.config import Accelerator
+from accel.isa import disassemble
+from accel.legality.errors import error_reason
+from accel.verilog.generate import config_lines, verilog
+from bench.cosim.macros import MacroGenerator
+from bench.cosim.stream import BASE, MEMORY_BYTES, Stream
+from common.errors import BacoError
+from common.scratch import scratch_folder
+from sim.build import Report, rtl_simulator
+from sim.toolchain import toolchain
+
+__all__ = ["Simulator", "StreamOutcome", "random_stream"]
+
+#: Cycles without any progress after which the RTL counts as stuck: ten times the longest memory latency drawn.
+_STALL_CYCLES = 20_000
+#: Wall time that a stream may take on average, seconds, and what starting costs at most.
+_SECONDS_A_STREAM, _SECONDS = 20.0, 60.0
+
+
+@dataclass(frozen=True)
+class StreamOutcome:
+    """How a stream ended.
+
+    Attributes:
+        kind: `same` (legal, with the same contents of memory), `raced` (legal, contents are nobody's business), `refused`
+            (illegal, on both sides alike), or what is wrong: `verdict` (only one side refuses, or each something else),
+            `local`, `memory` (contents differ), `responses`, `stuck`, `fault`, `crash`.
+        text: the details, as sim/cpp/cosim.h lists them.
+        cycles, commands, digest: of a stream of the kind `same`.
+        error: code of the error of a stream of the kind `refused`.
+    """
+
+    name: str
+    kind: str
+    text: str
+    cycles: int = 0
+    commands: int = 0
+    digest: str = ""
+    error: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """The models disagree."""
+        return self.kind not in ("same", "raced", "refused")
+
+    def describe(self) -> str:
+        """One sentence with the place and both values."""
+        words = self.text.split()
+        if self.kind == "local":
+            place, row, column, rtl, functional = words
+            return f"{place} row {row} column {column}: {rtl} in RTL, {functional} in the functional model"
+        if self.kind == "memory":
+            address, rtl, functional = words
+            return f"main memory at 0x{address}: {rtl} in RTL, {functional} in the functional model"
+        if self.kind == "responses":
+            return f"{words[0]} responses in RTL, {words[1]} in the functional model"
+        if self.kind == "refused":
+            return f"refused, {_verdict(words)}"
+        if self.kind == "verdict":
+            rtl, functional = (_verdict(side.split()) for side in self.text.split(" | "))
+            return f"RTL: {rtl}; functional model: {functional}"
+        return f"{self.kind}: {self.text}" if self.text else self.kind
+
+
+def _verdict(words: list[str]) -> str:
+    """`legal`, or the error and the command."""
+    if words == ["legal"]:
+        return "legal"
+    code, *command = words
+    funct, rs1, rs2 = (int(word, 16) for word in command)
+    return f"{error_reason(int(code))}: {disassemble(funct, rs1, rs2)}"
+
+
+def random_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
+    """The `index`-th stream of a seed for an accelerator: a few dozen commands, or some macros between them."""
+    name = f"{accelerator.config_hash}-{seed}-{index}"
+    generator = MacroGenerator(accelerator, name)
+    generator.initialise()
+    r = generator.random
+    if r.random() < 0.5:
+        generator.ordinary(r.randint(10, 120))
+    else:
+        generator.mixed(r.randint(1, 6))
+    return generator.stream(name)
+
+
+class Simulator:
+    """One accelerator, built.
+
+    Raises on construction as `sim.build.rtl_simulator`, and InfeasibleError when no RTL exists for the configuration.
+    """
+
+    def __init__(
+        self, accelerator: Accelerator, *, sources: Path | None = None, report: Report | None = None
+    ) -> None:
+        """`sources`: another folder of Verilog sources than the product's own."""
+        self.accelerator = accelerator
+        self.program = rtl_simulator(verilog(accelerator, sources), toolchain(), report=report)
+
+    def play(self, streams: Sequence[Stream]) -> list[StreamOutcome]:
+        """Play each stream on new devices.
+
+        A simulator that crashes ends the streams before it; the one it was at gets the kind `crash`, later ones are
+        played by another process. Raises StorageError when files cannot be written, BacoError when the simulator
+        cannot read them.
+        """
+        outcomes: list[StreamOutcome] = []
+        while len(outcomes) < len(streams):
+            rest = streams[len(outcomes) :]
+            found, crash = self._process(rest)
+            outcomes += found
+            if len(found) < len(rest):
+                outcomes.append(StreamOutcome(rest[len(found)].name, "crash", crash))
+        return outcomes
+
+    def _process(self, streams: Sequence[Stream]) -> tuple[list[StreamOutcome], str]:
+        with scratch_folder() as folder:
+            config, text = folder / "config", folder / "streams"
+            config.write_text(config_lines(self.accelerator), encoding="ascii")
+            text.write_text("".join(stream.text() for stream in streams), encoding="ascii")
+            arguments = [str(self.program), "--config", str(config), "--cosim", str(text)]
+            arguments += ["--memory-base", str(BASE), "--memory-bytes", str(MEMORY_BYTES)]
+            arguments += ["--stall-cycles", str(_STALL_CYCLES)]
+            return _run(arguments, _SECONDS + _SECONDS_A_STREAM * len(streams))
+
+
+def _run(arguments: list[str], limit: float) -> tuple[list[StreamOutcome], str]:
+    try:
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, errors="replace", timeout=limit, check=False
+        )
+        output, errors, code = done.stdout, done.stderr, done.returncode
+    except subprocess.TimeoutExpired as late:
+        output = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+        errors, code = f"no end after {limit:g} s", -1
+    if code == 3:
+        raise BacoError(f"the simulator cannot play the streams: {errors.strip()}")
+    return list(_outcomes(output.splitlines())), f"exit code {code}: {errors.strip()[-300:]}"
+
+
+def _outcomes(lines: Iterable[str]) -> Iterable[StreamOutcome]:
+    for line in lines:
+        name, kind, text = (*line.split(" ", 2), "")[:3]
+        if kind == "same":
+            cycles, commands, digest = text.split()
+            yield StreamOutcome(name, kind, "", int(cycles), int(commands), digest)
+        elif kind == "refused":
+            yield StreamOutcome(name, kind, text, error=int(text.split()[0]))
+        else:
+            yield StreamOutcome(name, kind, text)

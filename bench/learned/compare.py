@@ -1,0 +1,106 @@
+"""Residuals side by side: trained on some tasks and accelerators, tested on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.learned.measured_set import MeasuredSet
+from bench.learned.scores import Scores, grouped_folds, scores
+from bench.learned.train import train
+from explore.cost.learned.model import Corrected
+from explore.cost.learned.protocol import Floats
+
+__all__ = ["SPLITS", "ResidualScores", "coverage", "cross_validated", "split_folds", "stratum_scores"]
+
+Progress = Callable[[str], None]
+#: What test rows share with no training row: the layer, the accelerator, or either.
+SPLITS = ("task", "accelerator", "both")
+
+
+def split_folds(
+    data: MeasuredSet, split: str, folds: int, seed: int
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """(training rows, test rows) of each fold; every row is tested once.
+
+    With `both`, test rows of an accelerator are tested by a model that saw neither it nor their layers.
+    """
+    groups = data.tasks if split == "task" else data.machines
+    for test in grouped_folds(groups, folds, seed):
+        train = ~test
+        if split == "both":
+            train &= ~np.isin(data.tasks, data.tasks[test])
+        if train.any():
+            yield train, test
+
+
+@dataclass(frozen=True)
+class ResidualScores:
+    """One residual under one split.
+
+    Attributes:
+        name, split: of them.
+        seeds: scores of each seed.
+    """
+
+    name: str
+    split: str
+    seeds: tuple[Scores, ...]
+
+    def mean(self, field: str) -> float:
+        """Of one score over the seeds."""
+        return float(np.mean([getattr(one, field) for one in self.seeds]))
+
+    def spread(self, field: str) -> float:
+        """Standard deviation of one score over the seeds."""
+        return float(np.std([getattr(one, field) for one in self.seeds]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"name": self.name, "split": self.split, "seeds": [asdict(one) for one in self.seeds]}
+
+
+def cross_validated(
+    data: MeasuredSet,
+    name: str,
+    split: str = "both",
+    *,
+    folds: int = 5,
+    seeds: Sequence[int] = (0,),
+    progress: Progress = lambda _: None,
+) -> tuple[ResidualScores, Corrected]:
+    """Predict every row by models that were not trained on what the split keeps apart.
+
+    Returns the scores, and the first seed's predictions.
+    """
+    found: list[Scores] = []
+    first: Corrected | None = None
+    for seed in seeds:
+        cycles, deviation = np.zeros(len(data)), np.zeros(len(data))
+        for learned, test in split_folds(data, split, folds, seed):
+            model = train(name, data.take(learned), seed)
+            part = model.correct(data.features.take(test), data.predicted[test])
+            cycles[test], deviation[test] = part.cycles, part.deviation
+        found.append(scores(cycles, data.cycles, data.tasks * len(data.names) + data.machines))
+        first = first or Corrected(cycles, deviation)
+        progress(f"{name}, split by {split}, seed {seed}: {found[-1]}")
+    assert first is not None
+    return ResidualScores(name, split, tuple(found)), first
+
+
+def stratum_scores(cycles: Floats, data: MeasuredSet) -> dict[str, Scores]:
+    """Scores of predicted cycles (B,) for the rows that waited for the same resource."""
+    strata = np.array(data.strata)
+    return {
+        name: scores(cycles[strata == name], data.cycles[strata == name]) for name in sorted(set(data.strata))
+    }
+
+
+def coverage(found: Corrected, data: MeasuredSet) -> dict[str, float]:
+    """Percent of measurements within one and two deviations; 68 and 95 if errors were normal and deviations right."""
+    away = np.abs(np.log(data.cycles / found.cycles)) / found.deviation
+    return {"within 1": float(100 * (away <= 1).mean()), "within 2": float(100 * (away <= 2).mean())}

@@ -1,0 +1,188 @@
+"""How residuals that only predict in the product learn: laws by gradient descent, trees by scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from explore.cost.learned.boosting import Booster
+from explore.cost.learned.law import (
+    PREDICTED,
+    RESOURCES,
+    SHARE,
+    LawResidual,
+    column,
+    event_counts,
+    explicit_rows,
+)
+from explore.cost.learned.protocol import Floats, ProgramFeatures, Residual
+from explore.cost.learned.resource_law import LEAST_COUNT, ResourceLaw
+from explore.cost.learned.trees import BLEND_TREES, BlendResidual, TreeResidual
+
+__all__ = ["BlendLearner", "LawLearner", "Learner", "TreeLearner", "fit_law", "grow"]
+
+_HOST = "host "
+#: Parts of the analytical model that are sums of host events already.
+_SUMS = ("host loads", "host passes", "host stores")
+_LEAST_ROWS, _STEPS = 60, 500
+_RATE, _LATE_RATE = 0.04, 0.01
+_LEAST_ERROR = 1e-3
+
+
+class Learner(Residual, Protocol):
+    """A residual that can learn."""
+
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """Learn from measurements.
+
+        Args:
+            log_ratio: (B,) logarithm of measured over predicted cycles.
+            groups: (B,) whole numbers; rows of one group (a task, say) are never split between what a part of the
+                model learns from and what its errors are estimated on.
+        """
+        ...
+
+
+class LawLearner(LawResidual):
+    """A law that can learn."""
+
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """As `Learner.fit`; with few rows of explicit code they get one factor, too."""
+        explicit = explicit_rows(features)
+        self.law = None
+        if explicit.sum() >= _LEAST_ROWS and (resources := _resources(features.names)):
+            self.law = ResourceLaw(resources)
+            rows = features.take(explicit)
+            predicted = np.exp(column(rows, PREDICTED))
+            fit_law(
+                self.law, event_counts(rows, self.law.events), predicted * np.exp(log_ratio[explicit]), _STEPS
+            )
+        # the macros' own formulas are right in the middle already
+        self.factor = 0.0 if self.law or not len(log_ratio) else float(np.median(log_ratio))
+        error = self.predict(features).log - log_ratio
+        self.deviations = (_spread(error[explicit]), _spread(error[~explicit]))
+
+
+class TreeLearner(TreeResidual):
+    """Boosted trees that can learn.
+
+    Each member learns from the groups that its fold leaves in; the rows left out show how wrong it is, and a smaller
+    booster learns the size of these errors, so that the deviation knows hard regions and is not the training error.
+    """
+
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """As `Learner.fit`. With fewer groups than members, rows are left out one by one."""
+        names = np.unique(groups)
+        rng = np.random.default_rng(self.seed)
+        if len(names) >= len(self.members):
+            fold_of = dict(zip(rng.permutation(names), range(len(names)), strict=True))
+            fold = np.array([fold_of[group] for group in groups]) % len(self.members)
+        else:
+            fold = rng.permutation(len(groups)) % len(self.members)
+        left_out = np.zeros(len(features))
+        for number, member in enumerate(self.members):
+            out = fold == number
+            grow(member, features.flat[~out], log_ratio[~out], self.seed * 1000 + number)
+            left_out[out] = member.predict(features.flat[out]) - log_ratio[out]
+        size = np.log(np.maximum(np.abs(left_out), _LEAST_ERROR))
+        grow(self.error, features.flat, size, self.seed * 1000 + 999)
+
+
+class BlendLearner(BlendResidual):
+    """Law and trees that can learn: the trees what the law leaves."""
+
+    law: LawLearner
+    trees: TreeLearner
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.law, self.trees = LawLearner(seed), TreeLearner(seed, options=BLEND_TREES)
+
+    def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
+        """As `Learner.fit`."""
+        self.law.fit(features, log_ratio, groups)
+        left = log_ratio - self.law.predict(features).log
+        self.trees.fit(self.law.augmented(features), left, groups)
+
+
+def fit_law(law: ResourceLaw, counts: Floats, cycles: Floats, steps: int = 700) -> None:
+    """Learn costs and power from counts (B, events) and cycles (B,): least mean |log(predicted / cycles)|."""
+    import torch
+
+    events = torch.from_numpy(np.maximum(counts, LEAST_COUNT))
+    target = torch.from_numpy(np.log(cycles))
+    sizes = [len(one) for one in law.resources.values()]
+    logarithm = torch.full((sum(sizes),), -1.0, dtype=torch.float64, requires_grad=True)
+    excess = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([logarithm, excess], lr=_RATE)
+    for step in range(steps):
+        if step == 2 * steps // 3:
+            optimiser.param_groups[0]["lr"] = _LATE_RATE
+        busy = torch.stack([part.sum(1) for part in torch.split(events * logarithm.exp(), sizes, dim=1)])
+        power = 1 + torch.nn.functional.softplus(excess)
+        loss = (torch.logsumexp(power * busy.log(), 0) / power - target).abs().mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    law.costs = logarithm.detach().exp().numpy()
+    law.power = float(1 + torch.nn.functional.softplus(excess.detach()))
+
+
+def grow(booster: Booster, x: Floats, y: Floats, seed: int) -> None:
+    """Learn y (B,) from x (B, F); deterministic in the seed. Raises InputError without scikit-learn."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+    except ImportError:
+        raise InputError(
+            "learning needs scikit-learn", hint="install it: pip install 'baco[learn]'"
+        ) from None
+    o = booster.options
+    x = np.where(np.isnan(x).all(0), 0.0, x)  # scikit-learn takes no column without numbers
+    model = HistGradientBoostingRegressor(
+        loss=f"{o.loss}_error",
+        learning_rate=o.rate,
+        max_iter=o.trees,
+        max_depth=o.depth,
+        max_leaf_nodes=None,
+        min_samples_leaf=o.least,
+        l2_regularization=o.penalty,
+        max_features=o.columns,
+        early_stopping=False,
+        random_state=seed,
+    ).fit(x, y)
+    booster.start = float(model._baseline_prediction.item())
+    booster.allocate(model.n_iter_)
+    for tree, (grown,) in enumerate(model._predictors):
+        _keep(booster, tree, grown.nodes, 0, 0)
+
+
+def _keep(booster: Booster, tree: int, nodes: NDArray[Any], at: int, place: int) -> None:
+    """Copy scikit-learn's node `at`, and what is below it, to a place of the complete tree."""
+    node, inner = nodes[at], booster.threshold.shape[1]
+    if place >= inner:
+        booster.leaves[tree, place - inner] = node["value"]
+        return
+    if not node["is_leaf"]:
+        booster.feature[tree, place] = node["feature_idx"]
+        booster.threshold[tree, place] = node["num_threshold"]
+        booster.missing[tree, place] = node["missing_go_to_left"]
+    for side, child in ((1, "left"), (2, "right")):
+        _keep(booster, tree, nodes, at if node["is_leaf"] else int(node[child]), 2 * place + side)
+
+
+def _spread(error: Floats) -> float:
+    """Standard deviation of errors, by their median size."""
+    return max(float(1.4826 * np.median(np.abs(error))), 0.01) if len(error) else 0.2
+
+
+def _resources(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The law's resources and events, as far as the analytical model has them; none without host events."""
+    shares = {name.removeprefix(SHARE) for name in names if name.startswith(SHARE)}
+    host = sorted(one for one in shares if one.startswith(_HOST) and one not in _SUMS)
+    found = {"host": (*host, "one")}
+    found |= {name: tuple(one for one in events if one in shares) for name, events in RESOURCES.items()}
+    return found if host and all(found.values()) else {}

@@ -1,0 +1,82 @@
+"""Measured programs as a residual sees them: features, what the analytical model says, what the RTL took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.learned.program_counts import counts_of_dataset
+from bench.learned.scores import group_numbers
+from bench.learned.statements import StatementFeatures, described_statements
+from bench.sets.dataset import Dataset
+from common import portable
+from explore.cost.learned.base import Base, instruction_base
+from explore.cost.learned.protocol import Floats
+
+__all__ = ["MeasuredSet", "measured_set"]
+
+
+@dataclass(frozen=True)
+class MeasuredSet:
+    """B measured programs.
+
+    Attributes:
+        features: of each.
+        predicted: (B,) cycles of the analytical model.
+        cycles: (B,) measured.
+        tasks: (B,) number of the layer.
+        machines: (B,) number of the accelerator, a place in `names`.
+        names: of the accelerators.
+        strata: what each waited for.
+    """
+
+    features: StatementFeatures
+    predicted: Floats
+    cycles: Floats
+    tasks: NDArray[np.int64]
+    machines: NDArray[np.int64]
+    names: tuple[str, ...]
+    strata: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.cycles)
+
+    @property
+    def log_ratio(self) -> Floats:
+        """(B,) log(measured / predicted)."""
+        return portable.log(self.cycles / self.predicted)
+
+    def take(self, rows: NDArray[Any]) -> MeasuredSet:
+        """The rows at indices, or where a boolean array holds."""
+        chosen = np.arange(len(self))[rows]
+        return MeasuredSet(
+            self.features.take(chosen),
+            self.predicted[chosen],
+            self.cycles[chosen],
+            self.tasks[chosen],
+            self.machines[chosen],
+            self.names,
+            tuple(self.strata[i] for i in chosen),
+        )
+
+
+def measured_set(dataset: Dataset, base: Base = instruction_base, *, programs: bool = False) -> MeasuredSet:
+    """The measured rows of a data set; with `programs`, counts of the compiled programs are among the features."""
+    styles = [row.style for row in dataset.rows]
+    counts = counts_of_dataset(dataset) if programs else None
+    features, predicted = described_statements(
+        dataset.layers, dataset.mappings, dataset.accelerators, styles, base, counts
+    )
+    names = tuple(sorted({row.accelerator for row in dataset.rows}))
+    return MeasuredSet(
+        features,
+        predicted,
+        dataset.cycles,
+        group_numbers([row.layer for row in dataset.rows]),
+        np.array([names.index(row.accelerator) for row in dataset.rows], dtype=np.int64),
+        names,
+        dataset.strata,
+    )

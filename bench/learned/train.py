@@ -1,0 +1,77 @@
+"""Residuals that can learn, by name, and how one becomes a learned model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.config import Accelerator
+from bench.learned.learners import BlendLearner, LawLearner, Learner, TreeLearner
+from bench.learned.measured_set import MeasuredSet
+from bench.learned.neural import EncoderResidual, MlpResidual
+from bench.learned.process import ProcessResidual
+from common.errors import InputError, did_you_mean
+from common.provenance import stable_hash
+from compiler.layers.layer import Layer
+from compiler.mapping.text import parse_mapping
+from explore.cost.learned.base import instruction_base
+from explore.cost.learned.model import SHIPPED, LearnedModel
+from workloads.problem import Problem
+
+__all__ = ["LEARNERS", "WEIGHTS", "check_learner", "fingerprint", "load_model", "make_learner", "train"]
+
+#: Weights that come with baco, by whether they look at counts of compiled programs, too.
+WEIGHTS = {False: SHIPPED, True: Path(__file__).parent / "weights" / "programs.zip"}
+#: Constructors from a seed.
+LEARNERS: dict[str, Callable[[int], Learner]] = {
+    "trees": TreeLearner,
+    "process": ProcessResidual,
+    "law": LawLearner,
+    "mlp": MlpResidual,
+    "encoder": EncoderResidual,
+    "blend": BlendLearner,
+}
+
+
+def make_learner(name: str, seed: int = 0) -> Learner:
+    """An untrained residual. Raises InputError for an unknown name."""
+    check_learner(name)
+    return LEARNERS[name](seed)
+
+
+def check_learner(name: str) -> None:
+    """Raises InputError for an unknown name: to be known before hours of work."""
+    if name not in LEARNERS:
+        raise InputError(f"there is no learned model '{name}'", hint=did_you_mean(name, list(LEARNERS)))
+
+
+def train(name: str, data: MeasuredSet, seed: int = 0, **about: Any) -> LearnedModel:
+    """Learn from measurements; the rows of a task are kept together wherever errors are estimated."""
+    residual = make_learner(name, seed)
+    residual.fit(data.features, data.log_ratio, data.tasks)
+    facts = {"rows": len(data), "accelerators": len(np.unique(data.machines)), "seed": seed}
+    return LearnedModel(residual, data.features.names, facts | about)
+
+
+def load_model(path: str | Path) -> LearnedModel:
+    """As `LearnedModel.load`, of any residual that can learn."""
+    return LearnedModel.load(path, {name: lambda make=make: make(0) for name, make in LEARNERS.items()})  # type: ignore[misc]
+
+
+def fingerprint() -> str:
+    """Digits that differ when the instruction-aware model says something else: what learned from it is then stale."""
+    texts = (
+        "L3[WIO] C2 K4 - L2[WI] N1 K16X - L1[O] C2 K2 P3 C16X - L0[W] P16",
+        "L3[WIO] K8 P3 - L2[WI] C2 K8X - L1[O] C4 K2 P4 P8X - L0[O] N1",
+    )
+    mappings = [parse_mapping(text) for text in texts] * 2
+    layers = [
+        Layer(Problem(P=96, C=64, K=128), scale=0.01, bias=bias) for bias in (False, True) for _ in texts
+    ]
+    accelerators = [Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)] * len(layers)
+    found = instruction_base(layers, mappings, accelerators, ["explicit", "explicit", "loop_ws", "explicit"])
+    numbers = np.stack([found.cycles, *(found.terms[name] for name in sorted(found.terms))])
+    return stable_hash([[f"{number:.4g}" for number in row] for row in numbers.tolist()])

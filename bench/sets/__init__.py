@@ -1,0 +1,1 @@
+"""Measured sets: layers with mappings, drawn and systematic, measured on the RTL and kept as tables."""

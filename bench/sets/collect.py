@@ -1,0 +1,87 @@
+"""Collecting a measured set: rows drawn, measured side by side, kept, and written as a file as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.sets.accelerators import SetName, accelerators_of
+from bench.sets.dataset import MeasuredRow, write_dataset
+from bench.sets.sets import ROWS, Sample, samples
+from common.cache import own_folder
+from common.files import output_folder
+from explore.measure.measurement import Measurement
+from explore.measure.pool import MeasurementJob, measure_many
+from explore.measure.store import MeasurementStore
+from sim.job import Limits
+
+__all__ = ["collect", "store_path"]
+
+#: Rows between two writings of the file.
+_WRITE_EVERY = 50
+#: Rows of the random sets are guessed to stay far below.
+_LIMITS = Limits(max_cycles=40_000_000)
+
+
+def store_path() -> Path:
+    """Where measurements are kept between runs, beside the simulators built. Raises StorageError."""
+    return own_folder() / "measurements.sqlite"
+
+
+def collect(
+    name: SetName,
+    *,
+    rows: int | None = None,
+    out: Path,
+    workers: int = 1,
+    store: Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> list[MeasuredRow]:
+    """Measure the first `rows` rows of a set, all by default, and write `out`/NAME.csv.gz and the accelerators.
+
+    What an earlier run has measured is not measured again, as long as neither the Verilog nor the compiler nor the
+    simulator has changed. Failed rows are in the file, too, and are told at once.
+
+    Args:
+        out: folder.
+        workers: processes.
+        store: file of finished measurements; by default `store_path()`.
+        say: gets a line a row.
+
+    Raises as `measure_many`, and StorageError where files cannot be written.
+    """
+    wanted = ROWS.get(name, rows) if rows is None else rows
+    done: dict[int, MeasuredRow] = {}
+    drawn: dict[str, Sample] = {}
+
+    def jobs() -> Iterator[MeasurementJob]:
+        for sample in samples(name, rows):
+            label = f"{name} {sample.index}"
+            drawn[label] = sample
+            yield MeasurementJob(
+                sample.layer, sample.schedule, sample.accelerator, limits=_LIMITS, name=label
+            )
+
+    def write() -> None:
+        write_dataset(out / f"{name}.csv.gz", done.values(), accelerators_of(name).values())
+
+    def progress(finished: int, total: int, job: MeasurementJob, measured: Measurement) -> None:
+        sample = drawn[job.name]
+        row = MeasuredRow.of(
+            sample.index, sample.what, sample.accelerator, sample.layer, sample.mapping, measured
+        )
+        done[sample.index] = row
+        if say:
+            result = f"{measured.cycles:,} cycles, {row.stratum}" if row.stratum else measured.reason
+            say(
+                f"{finished} of {total}: {sample.accelerator.name} {row.layer} [{row.style}]"
+                f" {measured.status}, {result} ({measured.seconds:.1f} s)"
+            )
+        if finished % _WRITE_EVERY == 0:
+            write()
+
+    output_folder(out)
+    with MeasurementStore(store or store_path()) as measurements:
+        measure_many(jobs(), workers, measurements, progress, total=wanted)
+    write()
+    return [done[index] for index in sorted(done)]

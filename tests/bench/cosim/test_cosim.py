@@ -1,0 +1,221 @@
+"""RTL, functional model and numpy model agree on random legal command streams; what does not is found and shortened."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import fields, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.config import Accelerator, Features
+from accel.isa import IDENTITY_SCALE, encode
+from baco.main import run as baco
+from bench.cosim.accelerators import random_accelerator
+from bench.cosim.campaign import run_campaign
+from bench.cosim.minimise import minimise
+from bench.cosim.run import Simulator, random_stream
+from bench.cosim.stream import BASE, MEMORY_BYTES, Stream, parse_stream
+from common.errors import InputError
+from sim.engines.base import run_job
+from sim.job import Job
+from tests.bench.cosim_streams import (
+    ACC,
+    CONFIG_EX,
+    CONFIG_LD,
+    NOWHERE,
+    PLAIN,
+    SCARCE,
+    WHOLE,
+    broken_sources,
+    compute,
+    load,
+    preload,
+)
+from tests.sim.matmul_stream import ProductStream
+from tests.sim.numpy_gemmini import GemminiConfig, NumpyGemmini
+
+STREAMS = {"whole": 260, "scarce": 140, "plain": 100}
+
+
+@pytest.fixture(scope="module")
+def whole() -> Simulator:
+    return Simulator(WHOLE)
+
+
+@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN], ids=lambda one: one.name)
+def test_random_streams(accelerator: Accelerator) -> None:
+    (result,) = run_campaign([accelerator], STREAMS[accelerator.name], seed=0, shorten=False)
+    assert [failure.outcome.describe() for failure in result.failures] == []
+    assert result.streams == STREAMS[accelerator.name]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_ten_thousand_streams_on_25_configurations() -> None:
+    accelerators = [random_accelerator(2, number) for number in range(25)]
+    results = list(run_campaign(accelerators, 400, seed=2, shorten=False))
+    failures = [(one.stream.name, one.outcome.describe()) for result in results for one in result.failures]
+    assert failures == []
+    assert sum(result.streams for result in results) == 10_000
+
+
+def memory_contents(seed: int) -> np.ndarray:
+    """What sim/cpp/cosim.h says about the key `data`."""
+    with np.errstate(over="ignore"):
+        z = (np.arange(1, MEMORY_BYTES + 1, dtype=np.uint64) + np.uint64(seed)) * np.uint64(
+            0x9E3779B97F4A7C15
+        )
+        z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return ((z ^ z >> np.uint64(31)) >> np.uint64(56)).astype(np.uint8)
+
+
+def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
+    """CRC-32 of main memory, scratchpad and raw accumulator as the numpy model leaves them."""
+    flags = {name: getattr(accelerator.features, name) for name in Features.model_fields}
+    flags |= {"ws": "WS" in accelerator.dataflows, "os": "OS" in accelerator.dataflows}
+    known = {one.name for one in fields(GemminiConfig)}
+    values = {name: getattr(accelerator, name) for name in known if hasattr(accelerator, name)}
+    config = GemminiConfig(**values, **{name: flag for name, flag in flags.items() if name in known})
+    memory = memory_contents(int(stream.settings["data"]))
+    model = NumpyGemmini(config, memory, BASE)
+    for item in stream.items:
+        if item is not None:
+            model.execute(*item)
+    contents = model.memory.tobytes()
+    contents += model.sp.astype(np.int8).tobytes() + model.acc.astype("<i4").tobytes()
+    return f"{zlib.crc32(contents):08x}"
+
+
+@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN], ids=lambda one: one.name)
+def test_numpy_model_agrees(accelerator: Accelerator) -> None:
+    streams = [random_stream(accelerator, 1, index) for index in range(40)]
+    for stream, outcome in zip(streams, Simulator(accelerator).play(streams), strict=True):
+        assert outcome.kind == "same", outcome.describe()
+        assert outcome.digest == numpy_digest(accelerator, stream), stream.name
+
+
+def play_products(accelerator: Accelerator, stream: ProductStream, folder: Path) -> None:
+    path = folder / "products"
+    path.write_text(stream.text())
+    stream.check(run_job(Job(accelerator=accelerator, stream=path), engine="rtl").memory_dumps)
+
+
+@pytest.mark.parametrize("ws", [True, False], ids=["weight-stationary", "output-stationary"])
+def test_every_shape_at_dim_4(ws: bool, tmp_path: Path) -> None:
+    stream = ProductStream(4, seed=int(ws))
+    for m, n, k in product(range(1, 10), repeat=3):
+        stream.product(m, n, k, ws)
+    assert len(stream.expected) == 729
+    play_products(WHOLE, stream, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("dim", [8, 16])
+def test_sample_of_shapes(dim: int, tmp_path: Path) -> None:
+    accelerator = WHOLE.replace(dim=dim, scratchpad_kib=16, accumulator_kib=16)
+    stream = ProductStream(dim, seed=dim)
+    for index in range(500):
+        m, n, k = (int(x) for x in stream.random.integers(1, 2 * dim + 2, 3))
+        stream.product(m, n, k, ws=index % 2 == 0)
+    play_products(accelerator, stream, tmp_path)
+
+
+def test_planted_bug_is_found_and_shortened(tmp_path: Path, whole: Simulator) -> None:
+    broken = Simulator(WHOLE, sources=broken_sources(tmp_path))
+    streams = [random_stream(WHOLE, 0, index) for index in range(60)]
+    failed = [stream for stream, outcome in zip(streams, broken.play(streams), strict=True) if outcome.failed]
+    # the same bug shows in streams of plain commands, which can be cut further than macros
+    plain = [stream for stream in failed if not {8, 15} & {item.funct for item in stream.items if item}]
+    assert len(failed) > len(plain) > 0
+    small = minimise(plain[0], broken)
+    assert small.outcome.failed
+    assert 4 * len(small.stream.items) <= len(plain[0].items)
+    # what is left needs no more than a read and a write behind it, and both models agree on it in sound hardware
+    assert small.divergence is not None
+    assert small.divergence.index == len(small.stream.groups) - 1
+    assert "in RTL" in small.divergence.describe()
+    assert [outcome.kind for outcome in whole.play([small.stream])] == ["same"]
+    assert minimise(plain[0], broken).stream.text() == small.stream.text()
+    with pytest.raises(ValueError, match="does not fail"):
+        minimise(small.stream, whole)
+
+
+def test_streams_come_from_their_seed_alone() -> None:
+    text = random_stream(WHOLE, 3, 5).text()
+    assert random_stream(WHOLE.replace(name="other"), 3, 5).text() == text
+    assert random_stream(WHOLE, 3, 6).text() != text != random_stream(WHOLE, 4, 5).text()
+    assert random_accelerator(1, 2).config_hash == random_accelerator(1, 2).config_hash
+    stream = parse_stream(random_stream(WHOLE, 3, 5).text(comments=True), "a file")
+    assert stream.text() == text
+    assert stream.groups == random_stream(WHOLE, 3, 5).groups
+
+
+def test_streams_cover_every_command_and_setting() -> None:
+    items = [item for index in range(150) for item in random_stream(WHOLE, 0, index).items]
+    expected = {None, *range(26), 126}
+    assert {None if item is None else item.funct for item in items} == expected
+
+
+def test_weights_of_zeros(tmp_path: Path) -> None:
+    """PRELOAD of garbage: zeros until other weights come into use, whatever the array holds."""
+    plan = [("PRELOADED", True), ("PRELOADED", False), ("ACCUMULATED", False), ("ACCUMULATED", True),
+            ("PRELOADED", True), ("PRELOADED", False), ("PRELOADED", True), ("ACCUMULATED", False)]  # fmt: skip
+    a, b, d = np.random.default_rng(3).integers(-128, 128, (3, 4, 4))
+    items = [CONFIG_EX, CONFIG_LD, *(load(BASE + 16 * n, 4 * n) for n in range(3))]
+    for n, (kind, weights) in enumerate(plan):
+        items += [preload(4 if weights else NOWHERE, ACC | 4 * n), compute(0, 8, kind)]
+    items.append(encode("CONFIG_ST", stride=16, acc_scale=IDENTITY_SCALE))
+    raw = ACC | 1 << 29
+    items += [
+        encode("MVOUT", address=BASE + 64 * (n + 1), local=raw | 4 * n, cols=4, rows=4) for n in range(8)
+    ]
+    matrices = np.stack([a, b, d]).astype(np.int8).tobytes().hex()
+    lines = [f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}" for item in items]
+    path = tmp_path / "zeros"
+    path.write_text(
+        "\n".join([f"write {BASE:x} {matrices}", *lines, "fence", f"dump {BASE + 64:x} 200"]) + "\n"
+    )
+    for engine in ("functional", "rtl"):
+        (dump,) = run_job(Job(accelerator=WHOLE, stream=path), engine=engine).memory_dumps
+        found = np.frombuffer(dump, "<i4").reshape(8, 4, 4)
+        used = np.zeros((4, 4), np.int64)
+        for n, (kind, weights) in enumerate(plan):
+            if kind == "PRELOADED":
+                used = b * weights
+            assert (found[n] == a @ used + d).all(), (engine, n)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cmd 2 0\n", "expected 'cmd"),
+        ("fence\ncmd x 0 0\n", "f:2: the function code .x. is not hexadecimal"),
+        ("stream a colour=3\n", "'colour' is no setting"),
+        ("stream a\nfence\nstream b\n", "f:3: expected"),
+    ],
+)
+def test_malformed_stream_files(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_stream(text, "f")
+
+
+def test_command_plays_a_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configuration, good, bad = (tmp_path / name for name in ("whole.yaml", "good", "bad"))
+    configuration.write_text(WHOLE.to_yaml())
+    good.write_text(random_stream(WHOLE, 0, 0).text())
+    bad.write_text(replace(random_stream(WHOLE, 0, 0), groups=((load(BASE, 0),),)).text())
+    assert baco("baco", ["cosim", "-a", str(configuration), "--stream", str(good)]) == 0
+    assert "no difference" in capsys.readouterr().out
+    assert baco("baco", ["cosim", "-a", str(configuration), "--stream", str(bad)]) == 0
+    assert "no difference: refused, used before its configuration: MVIN " in capsys.readouterr().out
+    assert baco("baco", ["cosim", "--stream", str(good)]) == 2
+    assert (
+        baco("baco", ["cosim", "-a", str(configuration), "--streams", "3", "-o", str(tmp_path / "out")]) == 0
+    )
+    assert "3 streams on 1 configurations: 0 mismatches" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()

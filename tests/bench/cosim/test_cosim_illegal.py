@@ -1,0 +1,405 @@
+"""Illegal commands end a run on both engines with the same error, which names the same command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from accel.config import Accelerator
+from accel.isa import COMMANDS, Command, encode, find_command_type
+from accel.legality.check import Legality
+from accel.legality.errors import ERRORS, MAIN_MEMORY, error_named
+from accel.legality.rules import parameters
+from baco.main import run as baco
+from bench.cosim.accelerators import random_accelerator
+from bench.cosim.campaign import run_campaign
+from bench.cosim.illegal import illegal_stream
+from bench.cosim.minimise import minimise
+from bench.cosim.run import Simulator
+from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
+from sim.engines.base import run_job
+from sim.job import Job, MainMemory, SimulationError
+from tests.bench.cosim_streams import (
+    ACC,
+    CONFIG_EX,
+    CONFIG_LD,
+    CONFIG_OS,
+    CONFIG_ST,
+    NOWHERE,
+    SCARCE,
+    WHOLE,
+    broken_sources,
+    compute,
+    load,
+    preload,
+    stream_of,
+)
+
+ENGINES = ("functional", "rtl")
+ONES = 2**64 - 1
+END = BASE + MEMORY_BYTES
+RAW = ACC | 1 << 29
+
+LOADS = [encode("CONFIG_LD", block_stride=4, pixel_repeats=1, scale=0x3F800000, stride=4, state=state) for state in range(3)]  # fmt: skip
+CONFIGURED = [CONFIG_EX, *LOADS, CONFIG_ST]
+
+
+def loop_ws(
+    *,
+    a: int = BASE,
+    b: int = BASE,
+    d: int = 0,
+    c: int = BASE + 4096,
+    without: str = "",
+    i: int = 1,
+    j: int = 1,
+    k: int = 1,
+    **fields: int,
+) -> list[Command]:
+    """A product of a block; `without`: the configuration command that is missing."""  # fmt: skip
+    commands = {
+        "BOUNDS": encode("LOOP_WS_CONFIG_BOUNDS", i=i, j=j, k=k),
+        "ADDRS_AB": encode("LOOP_WS_CONFIG_ADDRS_AB", a=a, b=b),
+        "ADDRS_DC": encode("LOOP_WS_CONFIG_ADDRS_DC", d=d, c=c),
+        "STRIDES_AB": encode("LOOP_WS_CONFIG_STRIDES_AB", a_stride=4, b_stride=4),
+        "STRIDES_DC": encode("LOOP_WS_CONFIG_STRIDES_DC", d_stride=4, c_stride=4),
+    }
+    commands.pop(without, None)
+    return [*commands.values(), encode("LOOP_WS", **fields)]
+
+
+def loop_conv(*, input: int = BASE, without: int = 0, krows: int = 1, **fields: int) -> list[Command]:
+    """A convolution of a pixel; `without`: the number of the configuration command that is missing."""
+    sizes = {
+        "batch_size": 1,
+        "in_row_dim": 1,
+        "in_channels": 4,
+        "out_channels": 4,
+        "out_row_dim": 1,
+        "out_col_dim": 1,
+    }
+    commands = [
+        encode("LOOP_CONV_WS_CONFIG_1", **sizes, stride=1),
+        encode("LOOP_CONV_WS_CONFIG_2", kernel_dim=1, pochs=4, batches=1),
+        encode("LOOP_CONV_WS_CONFIG_3", kchs=4, krows=krows, kcols=1, in_col_dim=1),
+        encode("LOOP_CONV_WS_CONFIG_4", kernel_dilation=1, orows=1, ocols=1, out_stride=4, weight_stride=4, in_stride=4),
+        encode("LOOP_CONV_WS_CONFIG_5", weights=BASE, output=BASE + 4096),
+        encode("LOOP_CONV_WS_CONFIG_6", input=input),
+    ]  # fmt: skip
+    if without:
+        del commands[without - 1]
+    return [*commands, encode("LOOP_CONV_WS", **{"no_pool": 1, **fields})]
+
+
+def store(local: int, address: int = BASE, cols: int = 4, rows: int = 4) -> Command:
+    return encode("MVOUT", address=address, local=local, cols=cols, rows=rows)
+
+
+def copy(source: int, target: int, stride: int = 1) -> Command:
+    return encode("MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=4, rows=4)
+
+
+def move(name: str = "MVIN", **fields: int) -> Command:
+    return encode(name, **{"address": BASE, "local": 0, "cols": 4, "rows": 4, **fields})
+
+
+WS, CONV = range(9, 14), range(16, 22)
+#: By what is wrong: the error, and commands of which the last one is the first that is illegal.
+ILLEGAL: dict[str, tuple[str, list[Item]]] = {
+    # macros
+    "LOOP_WS of zeros": ("BAD_SIZE", [*CONFIGURED, *(Command(n, 0, 0) for n in WS), Command(8, 0, 0)]),
+    "LOOP_WS of ones": ("BAD_FLAGS", [*CONFIGURED, *loop_ws()[:-1], Command(8, ONES, ONES)]),
+    "LOOP_WS without a block of I": ("BAD_SIZE", [*CONFIGURED, *loop_ws(i=0)]),
+    "LOOP_WS without a block of J": ("BAD_SIZE", [*CONFIGURED, *loop_ws(j=0)]),
+    "LOOP_WS without a block of K": ("BAD_SIZE", [*CONFIGURED, *loop_ws(k=0)]),
+    "LOOP_WS of the largest bounds": ("BAD_SIZE", [*CONFIGURED, *loop_ws(i=65535, j=65535, k=65535)]),
+    "bounds of ones": ("BAD_SIZE", [Command(9, ONES, ONES)]),
+    "places of ones": ("LOCAL_ADDRESS", [Command(24, ONES, ONES)]),
+    "LOOP_WS alone": ("INCOMPLETE", [*CONFIGURED, encode("LOOP_WS")]),
+    "LOOP_WS without its strides": ("INCOMPLETE", [*CONFIGURED, *loop_ws(), *loop_ws(without="STRIDES_DC")]),
+    "LOOP_WS without CONFIG_EX": ("NOT_CONFIGURED", [*LOADS, CONFIG_ST, *loop_ws()]),
+    "LOOP_WS without CONFIG_LD": ("NOT_CONFIGURED", [CONFIG_EX, LOADS[0], CONFIG_ST, *loop_ws()]),
+    "LOOP_WS without CONFIG_ST": ("NOT_CONFIGURED", [CONFIG_EX, *LOADS, *loop_ws()]),
+    "LOOP_WS output-stationary": ("UNSUITABLE", [*CONFIGURED, CONFIG_OS, *loop_ws()]),
+    "LOOP_WS with pooling": (
+        "UNSUITABLE",
+        [*CONFIGURED, encode("CONFIG_ST", pool_size=1, orows=1, ocols=1), *loop_ws()],
+    ),
+    "LOOP_WS with blocks apart": (
+        "UNSUITABLE",
+        [*CONFIGURED, encode("CONFIG_LD", block_stride=8, pixel_repeats=1), *loop_ws()],
+    ),
+    "LOOP_WS with layer norm": ("NOT_BUILT", [*CONFIGURED, *loop_ws(act=2)]),
+    "LOOP_WS between PRELOAD and COMPUTE": ("OUT_OF_TURN", [*CONFIGURED, preload(0, ACC), *loop_ws()]),
+    "LOOP_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_ws(), *loop_ws(a=END - 15, ex_accumulate=1)]),
+    "LOOP_WS storing beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_ws(c=END - 12)]),
+    "LOOP_CONV_WS of zeros": ("BAD_SIZE", [*CONFIGURED, *(Command(n, 0, 0) for n in CONV), Command(15, 0, 0)]),
+    "LOOP_CONV_WS of ones": ("BAD_FLAGS", [*CONFIGURED, *loop_conv()[:-1], Command(15, ONES, ONES)]),
+    "LOOP_CONV_WS of the largest sizes": (
+        "BAD_SIZE",
+        [*CONFIGURED, *(Command(n, ONES, ONES) for n in CONV), encode("LOOP_CONV_WS", no_pool=1)],
+    ),
+    "LOOP_CONV_WS without kernel rows": ("BAD_SIZE", [*CONFIGURED, *loop_conv(krows=0)]),
+    "LOOP_CONV_WS alone": ("INCOMPLETE", [*CONFIGURED, encode("LOOP_CONV_WS", no_pool=1)]),
+    "LOOP_CONV_WS without its pads": ("INCOMPLETE", [*CONFIGURED, *loop_conv(), *loop_conv(without=3)]),
+    "LOOP_CONV_WS without CONFIG_EX": ("NOT_CONFIGURED", [CONFIG_ST, *loop_conv()]),
+    "LOOP_CONV_WS without CONFIG_ST": ("NOT_CONFIGURED", [CONFIG_EX, *loop_conv()]),
+    "LOOP_CONV_WS output-stationary": ("UNSUITABLE", [CONFIG_OS, CONFIG_ST, *loop_conv()]),
+    "LOOP_CONV_WS with two layouts of weights": (
+        "BAD_FLAGS",
+        [*CONFIGURED, *loop_conv(trans_weight_1203=1, trans_weight_0132=1)],
+    ),
+    "LOOP_CONV_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_conv(), *loop_conv(input=END - 2, no_bias=1)]),
+    # commands
+    "a function code that is none": ("UNKNOWN_COMMAND", [Command(99, 5, 6)]),
+    "the first code behind the last": ("UNKNOWN_COMMAND", [Command(26, 0, 0)]),
+    "the fence of another simulator": ("UNKNOWN_COMMAND", [Command(127, 0, 0)]),
+    "an unknown command asked for a result": ("UNKNOWN_COMMAND", [FlippedResult(99, 0, 0)]),
+    "CONFIG_NORM": ("NOT_BUILT", [encode("CONFIG_NORM")]),
+    "a reserved activation": ("NOT_BUILT", [encode("CONFIG_EX", activation=2)]),
+    "an activation of stores that is not built": ("NOT_BUILT", [encode("CONFIG_ST", activation=3)]),
+    "both operands transposed": ("TRANSPOSES", [encode("CONFIG_EX", dataflow=1, a_transpose=1, b_transpose=1)]),
+    "B transposed, output-stationary": ("TRANSPOSES", [encode("CONFIG_EX", b_transpose=1)]),
+    "CONFIG_EX of ones": ("NOT_BUILT", [Command(0, ONES & ~0x83, ONES)]),
+    "CONFIG_EX between PRELOAD and COMPUTE": ("OUT_OF_TURN", [CONFIG_EX, preload(0, ACC), CONFIG_EX]),
+    "strides between PRELOAD and COMPUTE": (
+        "OUT_OF_TURN",
+        [CONFIG_EX, preload(0, ACC), encode("CONFIG_EX", set_only_strides=1)],
+    ),
+    "a load state that is none": ("BAD_FLAGS", [encode("CONFIG_LD", state=3)]),
+    "pooling without a window": ("BAD_FLAGS", [encode("CONFIG_ST", pool_stride=1)]),
+    "pooling of nothing": ("BAD_SIZE", [encode("CONFIG_ST", pool_stride=1, pool_size=1)]),
+    # loads and stores
+    "a load before its CONFIG": ("NOT_CONFIGURED", [CONFIG_LD, move("MVIN2")]),
+    "a store before its CONFIG": ("NOT_CONFIGURED", [store(0)]),
+    "a load without rows": ("BAD_SIZE", [CONFIG_LD, move(rows=0)]),
+    "a load without columns": ("BAD_SIZE", [CONFIG_LD, move(cols=0)]),
+    "a load of too many rows": ("BAD_SIZE", [CONFIG_LD, move(rows=5)]),
+    "a load of too many columns": ("BAD_SIZE", [CONFIG_LD, move(cols=65)]),
+    "a load of too many wide columns": ("BAD_SIZE", [CONFIG_LD, move(cols=17, local=ACC)]),
+    "a load of ones": ("BAD_SIZE", [CONFIG_LD, Command(2, ONES, ONES)]),
+    "blocks that overlap": ("BAD_SIZE", [encode("CONFIG_LD", block_stride=3), move(cols=5)]),
+    "repeated pixels in the accumulator": (
+        "BAD_FLAGS",
+        [encode("CONFIG_LD", pixel_repeats=2, block_stride=4), move(local=ACC, cols=1)],
+    ),
+    "a load beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_LD, load(BASE, 253)]),
+    "a load beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_LD, load(BASE, ACC | 61)]),
+    "a load with the bit above the row": ("LOCAL_ADDRESS", [CONFIG_LD, load(BASE, 256)]),
+    "a store from beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_ST, store(253)]),
+    "a raw store of two blocks": ("BAD_SIZE", [CONFIG_ST, store(RAW, cols=5)]),
+    "a copy into the accumulator": ("BAD_FLAGS", [CONFIG_ST, copy(0, ACC)]),
+    "a copy beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, stride=2**31)]),
+    "a copy that overlaps its source": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 2)]),
+    "a load from below memory": ("MAIN_MEMORY", [CONFIG_LD, load(BASE - 1, 0)]),
+    "a load from beyond memory": ("MAIN_MEMORY", [CONFIG_LD, load(END - 16, 0), load(END - 15, 0)]),
+    "a load of the highest address": ("MAIN_MEMORY", [CONFIG_LD, load(ONES, 0)]),
+    "a store beyond memory": ("MAIN_MEMORY", [CONFIG_ST, store(0, END - 16), store(0, END - 15)]),
+    # products
+    "PRELOAD before CONFIG_EX": ("NOT_CONFIGURED", [preload(0, ACC)]),
+    "PRELOAD after strides only": ("NOT_CONFIGURED", [encode("CONFIG_EX", set_only_strides=1), preload(0, ACC)]),
+    "PRELOAD twice": ("OUT_OF_TURN", [CONFIG_EX, preload(0, ACC), preload(4, ACC)]),
+    "COMPUTE without PRELOAD": ("OUT_OF_TURN", [CONFIG_EX, compute(0, 4)]),
+    "weights in the accumulator": ("BAD_FLAGS", [CONFIG_EX, preload(ACC, ACC)]),
+    "operands in the accumulator": ("BAD_FLAGS", [CONFIG_EX, preload(0, ACC), compute(ACC | 8, NOWHERE)]),
+    "weights of too many rows": ("BAD_SIZE", [CONFIG_EX, encode("PRELOAD", bd=0, bd_rows=5, bd_cols=4, c=NOWHERE)]),
+    "weights beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_EX, preload(253, ACC)]),
+    "a result beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_EX, preload(0, ACC | 61)]),
+    "A beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_EX, preload(0, ACC), compute(253, NOWHERE)]),
+    "a load over the weights of a PRELOAD": (
+        "ROWS_IN_USE",
+        [CONFIG_EX, CONFIG_LD, preload(0, ACC), load(BASE, 2)],
+    ),
+    "a store of the result to come": ("ROWS_IN_USE", [CONFIG_EX, CONFIG_ST, preload(0, ACC), store(ACC | 3)]),
+    "a result over its operands": ("ROWS_IN_USE", [CONFIG_EX, preload(0, 10), compute(8, 16)]),
+    "sums of an empty array": ("NOTHING_TO_ADD_TO", [CONFIG_EX, preload(0, ACC), compute(8, 12, "ACCUMULATED")]),
+    "sums that have left the array": (
+        "NOTHING_TO_ADD_TO",
+        [CONFIG_OS, preload(0, ACC), compute(8, 12), preload(0, ACC), compute(8, 12, "ACCUMULATED")],
+    ),
+    "sums of the other dataflow": (
+        "NOTHING_TO_ADD_TO",
+        [CONFIG_OS, preload(0, NOWHERE), compute(8, 12), CONFIG_EX, preload(0, ACC), compute(8, 12, "ACCUMULATED")],
+    ),
+    # only COUNTER_OP gives a result
+    **{
+        f"{name} asked for a result": ("NO_RESULT", [FlippedResult(*encode(name))])
+        for name, kind in COMMANDS.items()
+        if not kind.response and kind.feature != "normalizations"
+    },
+}  # fmt: skip
+#: What comes close to one of these.
+LEGAL: dict[str, list[Item]] = {
+    "a fence between reading and writing": [CONFIG_LD, CONFIG_ST, load(BASE, 0), None, store(0)],
+    "a load of other rows than the PRELOAD's": [CONFIG_EX, CONFIG_LD, preload(0, ACC), load(BASE, 4), compute(8, 12)],
+    "new sums": [CONFIG_OS, preload(0, ACC), compute(8, 12), preload(0, ACC), compute(8, 12)],
+    "sums that no result was taken from": [
+        *(CONFIG_OS, preload(0, NOWHERE), compute(8, 12), preload(0, ACC), compute(8, 12, "ACCUMULATED")),
+    ],
+    "... since C has no columns": [
+        *(CONFIG_OS, preload(0, ACC, 0), compute(8, 12), CONFIG_OS),
+        *(preload(0, ACC), compute(8, 12, "ACCUMULATED")),
+    ],
+    "strides only, with all else that there is": [CONFIG_EX, Command(0, ONES & ~3, ONES), preload(0, NOWHERE)],
+    "the last rows": [CONFIG_LD, load(BASE, 252), load(BASE, ACC | 60)],
+    "the first and the last bytes": [CONFIG_LD, load(BASE, 0), load(END - 16, 4)],
+    "bits that nothing lists": [CONFIG_LD, Command(22, ONES, ONES), Command(7, ONES, ONES), load(BASE, 7 << 26)],
+    "a counter that nobody asks for": [FlippedResult(*encode("COUNTER_OP", index=1))],
+    "a product and a convolution": [*CONFIGURED, *loop_ws(), None, *loop_conv()],
+    "a PRELOAD at the end": [CONFIG_EX, preload(0, ACC)],
+}  # fmt: skip
+
+
+def defined_bits(command: Command) -> Command:
+    """What a command says, without the bits that no field lists."""
+    kind = find_command_type(command.funct, command.rs1)
+    if kind is None:
+        return Command(*command)
+    masks = {"rs1": 3 if kind.subtype is not None else 0, "rs2": 0}
+    for field in kind.fields:
+        masks[field.register] |= field.mask << field.low
+    return Command(command.funct, command.rs1 & masks["rs1"], command.rs2 & masks["rs2"])
+
+
+def play(engine: str, items: list[Item], folder: Path) -> None:
+    path = folder / "stream"
+    path.write_text(stream_of(items).text().split("\n", 1)[1] + "fence\n")
+    run_job(Job(WHOLE, stream=path, memory=MainMemory(size_bytes=MEMORY_BYTES)), engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", ILLEGAL)
+def test_error_and_command(case: str, engine: str, tmp_path: Path) -> None:
+    error, items = ILLEGAL[case]
+    wrong = items[-1]
+    assert wrong is not None
+    more = [*LOADS, load(BASE, 0), Command(99, 0, 0)]  # neither hides it nor counts
+    with pytest.raises(SimulationError) as caught:
+        play(engine, [*items, *more], tmp_path)
+    assert caught.value.kind == "refused"
+    refused = caught.value.record["failure"]["refused"]
+    assert refused["code"] == error_named(error).code
+    assert Command(refused["funct"], refused["rs1"], refused["rs2"]) == defined_bits(wrong)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", LEGAL)
+def test_legal_neighbours(case: str, engine: str, tmp_path: Path) -> None:
+    play(engine, LEGAL[case], tmp_path)
+
+
+def test_every_error_has_a_case() -> None:
+    assert {error for error, _ in ILLEGAL.values()} == {one.name for one in ERRORS}
+
+
+def refusal(stream: Stream, legality: Legality) -> int:
+    """Code of the first error by the rules themselves, 0 for none; they do not know main memory."""
+    for item in stream.items:
+        if item is None:
+            continue
+        kind = find_command_type(item.funct)
+        asks = isinstance(item, FlippedResult) != (kind is not None and kind.response)
+        if found := legality.check(item, result=asks):
+            return found.error.code
+    return 0
+
+
+def test_the_rules_themselves_say_so() -> None:
+    for case, (error, items) in ILLEGAL.items():
+        legality = Legality(parameters(WHOLE))
+        expected = 0 if error == "MAIN_MEMORY" else error_named(error).code
+        assert refusal(stream_of(items[:-1]), legality) == 0, case
+        assert refusal(stream_of(items[-1:]), legality) == expected, case
+
+
+@pytest.fixture(scope="module")
+def whole() -> Simulator:
+    return Simulator(WHOLE)
+
+
+def test_cosimulation_tells_them_apart(whole: Simulator) -> None:
+    """Legal ones, illegal ones, and those that race: in memory without a fence, nothing says what comes first."""
+    streams = [stream_of(items) for _, items in ILLEGAL.values()]
+    for (case, (error, _)), outcome in zip(ILLEGAL.items(), whole.play(streams), strict=True):
+        if error == "MAIN_MEMORY" and outcome.kind == "same":
+            assert "beyond memory" in case  # local memories are stored behind END
+        else:
+            assert (outcome.kind, outcome.error) == ("refused", error_named(error).code), case
+    assert {outcome.kind for outcome in whole.play([stream_of(items) for items in LEGAL.values()])} == {
+        "same"
+    }
+    behind = [CONFIG_LD, CONFIG_ST, store(0), load(BASE, 0)]
+    before = [CONFIG_LD, CONFIG_ST, load(BASE, 0), store(0)]
+    twice = [CONFIG_ST, store(0), store(4)]
+    overlapping = [*loop_conv(krows=1)]
+    overlapping[3] = encode("LOOP_CONV_WS_CONFIG_4", kernel_dilation=1, orows=1, ocols=2, out_stride=2, weight_stride=4, in_stride=4)  # fmt: skip
+    itself = [encode("CONFIG_ST", stride=2), CONFIG_EX, *overlapping]
+    outcomes = whole.play([stream_of(items) for items in (behind, before, twice, itself)])
+    assert [outcome.kind for outcome in outcomes] == ["raced", "raced", "same", "raced"]
+
+
+@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE], ids=lambda one: one.name)
+def test_random_illegal_streams(accelerator: Accelerator) -> None:
+    (result,) = run_campaign([accelerator], 200, seed=0, illegal=True, shorten=False)
+    assert [(one.stream.name, one.outcome.describe()) for one in result.failures] == []
+    assert result.streams == 200
+    assert result.refused.total() > 120, "most blows should tell"
+    assert len(result.refused) >= 9, result.refused
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_two_thousand_illegal_streams_on_ten_machines() -> None:
+    accelerators = [random_accelerator(3, number) for number in range(10)]
+    results = list(run_campaign(accelerators, 200, seed=3, illegal=True, shorten=False))
+    failures = [(one.stream.name, one.outcome.describe()) for result in results for one in result.failures]
+    assert failures == []
+    assert sum(result.streams for result in results) == 2_000
+    refused = sum((result.refused for result in results), Counter[str]())
+    assert set(refused) == {one.name for one in ERRORS}
+
+
+def test_verdicts_are_those_of_the_rules(whole: Simulator) -> None:
+    """The rules evaluated in Python, beside those that were written as C++ and those that were built as hardware."""
+    streams = [illegal_stream(WHOLE, 7, index) for index in range(60)]
+    for stream, outcome in zip(streams, whole.play(streams), strict=True):
+        if outcome.error != MAIN_MEMORY:
+            assert outcome.error == refusal(stream, Legality(parameters(WHOLE))), outcome.describe()
+
+
+def test_planted_disagreement_is_found_and_shortened(tmp_path: Path, whole: Simulator) -> None:
+    broken = Simulator(WHOLE, sources=broken_sources(tmp_path))
+    wrong = encode("CONFIG_EX", dataflow=1, activation=2, a_stride=1, c_stride=1)
+    stream = stream_of([*CONFIGURED, load(BASE, 0), wrong, preload(0, ACC), compute(8, 12), None])
+    small = minimise(stream, broken)
+    assert small.outcome.kind == "verdict"
+    (item,) = small.stream.items
+    assert item is not None
+    assert describe(item).startswith("CONFIG_EX activation=2 ")
+    assert small.outcome.describe() == f"RTL: legal; functional model: feature not built: {describe(item)}"
+    assert [outcome.kind for outcome in whole.play([small.stream])] == ["refused"]
+
+
+def test_streams_come_from_their_seed_alone() -> None:
+    one = illegal_stream(WHOLE, 3, 5)
+    assert illegal_stream(WHOLE.replace(name="other"), 3, 5).text() == one.text()
+    assert illegal_stream(WHOLE, 3, 6).text() != one.text() != illegal_stream(WHOLE, 4, 5).text()
+    assert parse_stream(one.text(comments=True), "a file").text() == one.text()
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configuration = tmp_path / "whole.yaml"
+    configuration.write_text(WHOLE.to_yaml())
+    words = ["cosim", "-a", str(configuration), "--illegal", "--streams", "5", "-o", str(tmp_path / "out")]
+    assert baco("baco", words) == 0
+    first = capsys.readouterr().out
+    assert "5 streams on 1 configurations: 0 mismatches (" in first
+    assert " illegal: " in first
+    assert baco("baco", [*words, "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)["configurations"]
+    assert (record["streams"], record["mismatches"]) == (5, [])
+    assert sum(record["illegal"].values()) >= 3
+    assert not (tmp_path / "out").exists()

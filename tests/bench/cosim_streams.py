@@ -1,0 +1,74 @@
+"""What tests of co-simulation share: accelerators, commands for the array of 4 x 4, and Verilog with planted bugs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from accel.config import Accelerator, Features
+from accel.isa import IDENTITY_SCALE, Command, encode
+from bench.cosim.stream import Item, Stream, group_items
+
+#: Everything on, and the partial sums of Gemmini; small memories.
+WHOLE = Accelerator(
+    name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
+    features=Features(mvin_scale_acc=True),
+)  # fmt: skip
+#: Few of everything: queues and stations of one entry, one bank, half of the features.
+SCARCE = Accelerator(
+    name="scarce", dim=8, dataflow="WS", scratchpad_kib=2, accumulator_kib=2, scratchpad_banks=1,
+    accumulator_banks=1, dma_bits=32, dma_max_bytes=8, dma_requests=1, load_queue=1, execute_queue=1,
+    store_queue=1, load_entries=1, execute_entries=2, store_entries=1, counters=1,
+    features=Features(training_convs=False, first_layer=False, max_pool=False, mvin_scale=False, preload_d=False),
+)  # fmt: skip
+#: Nothing but products: the smallest array.
+PLAIN = Accelerator(
+    name="plain", dim=2, dataflow="OS", scratchpad_kib=1, accumulator_kib=1, scratchpad_banks=8,
+    accumulator_banks=4, dma_bits=128, dma_max_bytes=128, counters=0, partial_sum_bits=32,
+    features=Features(loop_ws=False, loop_conv=False, activations=False, accumulator_scale=False),
+)  # fmt: skip
+
+ACC = 1 << 31
+NOWHERE = 2**32 - 1
+CONFIG_EX = encode("CONFIG_EX", dataflow=1, a_stride=1, c_stride=1)
+CONFIG_OS = encode("CONFIG_EX", dataflow=0, a_stride=1, c_stride=1)
+CONFIG_LD = encode("CONFIG_LD", pixel_repeats=1, block_stride=4, scale=IDENTITY_SCALE, stride=4)
+CONFIG_ST = encode("CONFIG_ST", stride=4, acc_scale=IDENTITY_SCALE)
+
+
+def load(address: int, local: int) -> Command:
+    """Of a block."""
+    return encode("MVIN", address=address, local=local, cols=4, rows=4)
+
+
+def preload(b: int, c: int, c_cols: int = 4) -> Command:
+    """Of a block, or of zeros."""
+    return encode("PRELOAD", bd=b, bd_cols=4, bd_rows=4, c=c, c_cols=c_cols, c_rows=4)
+
+
+def compute(a: int, bd: int, kind: str = "PRELOADED") -> Command:
+    """Of blocks."""
+    return encode(f"COMPUTE_{kind}", a=a, a_cols=4, a_rows=4, bd=bd, bd_cols=4, bd_rows=4)
+
+
+def stream_of(items: Sequence[Item], name: str = "s") -> Stream:
+    """A stream with data in memory."""
+    return Stream(name, group_items(items), {"data": 1})
+
+
+def broken_sources(folder: Path) -> Path:
+    """The Verilog with two bugs: writes do not wait for older reads of the same rows by other units, and CONFIG_EX takes
+    an activation that is not built."""
+    sources = folder / "rtl"
+    shutil.copytree(str(resources.files("accel") / "rtl"), sources)
+    for name, right, wrong in (
+        ("reservation", "? op_write[i] || e_write[e][j]", "? e_write[e][j]"),
+        ("operands", "whole && rs1[4:3] > 2'd1", "whole && rs1[4:3] > 2'd2"),
+    ):
+        path = sources / f"baco_{name}.v"
+        text = path.read_text()
+        assert text.count(right) == 1
+        path.write_text(text.replace(right, wrong))
+    return sources

@@ -1,0 +1,273 @@
+"""Features, law, process, storage, comparison and transfer of the learned model, on small made-up measurements."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baco.main import run
+from bench.learned.compare import cross_validated, split_folds, stratum_scores
+from bench.learned.learners import LawLearner
+from bench.learned.measured_set import MeasuredSet
+from bench.learned.process import GaussianProcess, ProcessResidual
+from bench.learned.program_counts import PROGRAM_TERMS, counts_of_dataset, counts_of_programs
+from bench.learned.published_transfer import split_factors
+from bench.learned.reference_base import reference_base
+from bench.learned.statements import STATEMENTS, TOKEN, described_statements
+from bench.learned.train import LEARNERS, load_model, make_learner, train
+from bench.learned.transfer import adapt, leave_one_machine_out
+from bench.sets.dataset import read_dataset
+from common.errors import InputError
+from compiler.layers.layer import Layer
+from compiler.mapping.text import parse_mapping
+from compiler.schedules.schedule import ExplicitSchedule
+from explore.cost.learned.base import instruction_base
+from explore.cost.learned.features import program_features
+from tests.explore.learned_programs import SMALL, WIDE, programs
+from workloads.problem import Problem
+
+
+def measurements(count: int, seed: int = 0) -> MeasuredSet:
+    """Made-up cycles: the reference model's, times what rows and machine add, times a little noise."""
+    layers, mappings, accelerators = programs(count, seed)
+    features, predicted = described_statements(
+        layers, mappings, accelerators, ["explicit"] * count, reference_base
+    )
+    rng = np.random.default_rng(seed + 1)
+    machines = np.array([one is WIDE for one in accelerators], dtype=np.int64)
+    pixels = features.flat[:, features.names.index("bound P")]
+    error = 0.4 - 0.3 * pixels + 0.2 * machines + 0.02 * rng.normal(size=count)
+    tasks = np.unique([str(layer.problem) for layer in layers], return_inverse=True)[1]
+    strata = tuple(("compute", "load")[int(p > 2.5)] for p in pixels)
+    return MeasuredSet(
+        features, predicted, predicted * np.exp(error), tasks, machines, ("small", "wide"), strata
+    )
+
+
+def test_statements_exist_only_where_the_program_has_them() -> None:
+    layer = Layer(Problem(P=16, C=32, K=32), scale=0.01)
+    inside = parse_mapping("L3[WIO] K2 - L2[WI] N1 K16X - L1[O] C2 C16X - L0[W] P16")
+    spilling = parse_mapping("L3[WIO] C2 K2 - L2[WI] N1 K16X - L1[O] N1 C16X - L0[W] P16")
+    found, _ = described_statements(
+        [layer] * 2, [inside, spilling], [WIDE] * 2, ["explicit"] * 2, reference_base
+    )
+    mask = [dict(zip(STATEMENTS, row.tolist(), strict=True)) for row in found.mask]
+    assert found.tokens.shape == (2, len(STATEMENTS), len(TOKEN))
+    assert not mask[0]["load sums"]
+    assert mask[1]["load sums"], "K runs inside C: partial sums come back"
+    assert mask[0]["accumulator loops"]
+    assert not mask[1]["accumulator loops"]
+    assert mask[0]["pass"]
+    assert mask[0]["store"]
+    assert (found.tokens[~found.mask] == 0).all()
+    biased = Layer(layer.problem, scale=0.01, bias=True)
+    with_bias, _ = described_statements([biased], [inside], [WIDE], ["explicit"], reference_base)
+    assert with_bias.mask[0, STATEMENTS.index("load sums")]
+
+
+def test_a_process_interpolates_and_knows_where_it_knows_nothing() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (80, 2))
+    x[:, 1] *= 0.1
+    process = GaussianProcess(x, np.sin(2 * x[:, 0]) + 0.01 * rng.normal(size=80))
+    test = rng.uniform(-1.5, 1.5, (40, 2)) * (1, 0.1)
+    mean, deviation = process.predict(test)
+    assert np.abs(mean - np.sin(2 * test[:, 0])).max() < 0.15
+    _, far = process.predict(np.full((1, 2), 30.0))
+    assert far[0] > 5 * deviation.max()
+
+
+def test_a_process_is_that_of_the_textbook() -> None:
+    """Against the plain formulas, with the variance, the length and the noise that it found."""
+    rng = np.random.default_rng(1)
+    x, y, at = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=(4, 3))
+    process = GaussianProcess(x, y)
+    variance, length, noise = np.exp(process.found)
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return variance * (np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(2) / length**2) + 4.0)
+
+    inverse = np.linalg.inv(kernel(x, x) + variance * noise * np.eye(12))
+    mean, deviation = process.predict(at)
+    assert mean == pytest.approx(kernel(at, x) @ inverse @ y, rel=1e-4)
+    left = variance * (5 + noise) - np.diag(kernel(at, x) @ inverse @ kernel(x, at))
+    assert deviation == pytest.approx(np.sqrt(left), rel=1e-4)
+
+
+def test_a_law_learns_the_cost_of_host_events() -> None:
+    """Cycles are 9 for each command of one kind and 2 for each of another, which the analytical model has as 1."""
+    layers, mappings, accelerators = programs(120)
+    rng = np.random.default_rng(0)
+    visits, commands = np.exp(rng.uniform(3, 8, (2, 120)))
+    cycles = 9 * visits + 2 * commands
+    predicted = visits + commands
+    terms = {"host visit": visits, "host command": commands, "waves": commands / 50, "read": commands / 60}
+    terms["written"] = commands / 70
+    features = program_features(layers, mappings, accelerators, ["explicit"] * 120, predicted, terms)
+    law = LawLearner()
+    law.fit(features, np.log(cycles / predicted), np.arange(120))
+    assert law.law is not None
+    costs = dict(zip(law.law.events, law.law.costs, strict=True))
+    assert costs["host visit"] == pytest.approx(9, rel=0.1)
+    assert costs["host command"] == pytest.approx(2, rel=0.1)
+    assert predicted * np.exp(law.predict(features).log) == pytest.approx(cycles, rel=0.05)
+    again = LawLearner()
+    again.restore(*law.arrays())
+    assert (again.predict(features).log == law.predict(features).log).all()
+    assert law.augmented(features).names[-5:] == (
+        *("share law", "share law host", "share law array", "share law read", "share law written"),
+    )
+
+
+@pytest.mark.parametrize("name", ["law", "process", "blend"])
+def test_models_come_back_from_their_files(name: str, tmp_path: Path) -> None:
+    data = measurements(70)
+    path = tmp_path / "weights.zip"
+    model = train(name, data, 1)
+    model.store(path)
+    again = load_model(path)
+    assert again.residual.name == name
+    one, other = (m.correct(data.features, data.predicted) for m in (model, again))
+    assert other.cycles == pytest.approx(one.cycles, rel=1e-6)
+    assert other.deviation == pytest.approx(one.deviation, rel=1e-6)
+    model.store(tmp_path / "again.zip")
+    assert path.read_bytes() == (tmp_path / "again.zip").read_bytes()
+    with pytest.raises(InputError, match="other features"):
+        again.correct(described_statements(*programs(3), ["explicit"] * 3, instruction_base)[0], np.ones(3))
+
+
+def test_corrections_go_both_ways_and_hold_for_new_programs() -> None:
+    data, new = measurements(160), measurements(60, seed=7)
+    model = train("process", data)
+    found = model.correct(new.features, new.predicted)
+    factor = found.cycles / new.predicted
+    assert factor.min() < 0.8
+    assert factor.max() > 1.05
+    error = np.abs(np.log(found.cycles / new.cycles))
+    assert np.median(error) < 0.06
+    assert (error < 3 * found.deviation).mean() > 0.9
+
+
+def test_splits_keep_tasks_and_machines_apart() -> None:
+    data = measurements(80)
+    for split, kept in (("task", ["tasks"]), ("accelerator", ["machines"]), ("both", ["tasks", "machines"])):
+        tested = np.zeros(len(data), dtype=int)
+        for learned, test in split_folds(data, split, 3, 0):
+            tested += test
+            for name in kept:
+                groups = getattr(data, name)
+                assert not set(groups[learned]) & set(groups[test]), (split, name)
+        assert (tested == 1).all()
+
+
+def test_cross_validation_scores_every_row_once() -> None:
+    data = measurements(60)
+    found, predictions = cross_validated(data, "law", "task", folds=3, seeds=(0, 1))
+    assert len(found.seeds) == 2
+    assert found.seeds[0].rows == 60
+    assert (predictions.cycles > 0).all()
+    assert sum(one.rows for one in stratum_scores(predictions.cycles, data).values()) == 60
+
+
+def test_few_measurements_of_a_new_machine_remove_its_own_error() -> None:
+    data = measurements(240)
+    machine = data.machines == 1
+    slower = MeasuredSet(
+        data.features, data.predicted, data.cycles * np.where(machine, 1.5, 1.0), data.tasks, data.machines,
+        data.names, data.strata,
+    )  # fmt: skip
+    one = next(x for x in leave_one_machine_out(slower, "process", measurements=30) if x.machine == "wide")
+    assert one.before.mean_percent > 20
+    assert one.after.mean_percent < one.before.mean_percent / 3
+    assert one.ratio < 2
+
+
+def test_adapting_changes_little_where_nothing_was_measured() -> None:
+    data = measurements(150)
+    here = data.machines == 0
+    source = train("process", data.take(here))
+    known = data.take(here)
+    adapted = adapt(source, known.features, data.take(np.flatnonzero(~here)[:30]))
+    assert adapted.correct(known.features, known.predicted).deviation.min() > 0
+
+
+def test_unknown_residuals_and_weights_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no learned model 'tree'"):
+        make_learner("tree")
+    (tmp_path / "a.zip").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="no weights"):
+        load_model(tmp_path / "a.zip")
+    assert {"trees", "mlp", "encoder", "blend"} <= set(LEARNERS)
+    assert isinstance(make_learner("process", 3), ProcessResidual)
+
+
+def test_spatial_factors_above_the_array_become_loops() -> None:
+    mapping = parse_mapping("L3[WIO] K4 - L2[WI] N1 K32X - L1[O] C2 P8 C64X - L0[W] P8")
+    found = split_factors(mapping, 16)
+    assert (found.rows, found.columns) == (16, 16)
+    assert found.padded_bounds == mapping.padded_bounds
+    assert found.factor("C", 1) == 8
+    assert found.factor("K", 1) == 2
+
+
+def test_counts_of_the_functional_model_are_those_that_the_rtl_executed() -> None:
+    """Nothing in a program depends on time, so that the counts that data sets keep are known without the RTL."""
+    try:
+        dataset = read_dataset("micro")
+    except InputError:
+        pytest.skip("the measured sets are not in this copy")
+    shortest = np.argsort(dataset.cycles)[:60:20]
+    few = dataset.where(np.isin(np.arange(len(dataset)), shortest))
+    counted = counts_of_programs(few.layers, few.schedules, few.accelerators)
+    kept = counts_of_dataset(few)
+    for name in PROGRAM_TERMS:
+        assert counted[name].tolist() == kept[name].tolist()
+
+
+def test_shipped_weights_belong_to_this_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """They were trained on the features that programs have now, and know shapes and accelerators they never saw."""
+    assert run("baco", ["model", "evaluate", "--set", "test", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["predictors"]
+    assert {"analytical", "blend, mappings", "blend, mappings and compiled programs"} <= set(found)
+    analytical, mappings = found["analytical"], found["blend, mappings"]
+    programs = found["blend, mappings and compiled programs"]
+    assert programs["mean_percent"] < mappings["mean_percent"] < analytical["mean_percent"]
+    assert programs["spearman"] > 0.99
+    assert programs["mean_percent"] < 6.0
+    assert abs(programs["bias_percent"]) < 2.0
+
+
+def test_evaluate_asks_for_one_thing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("baco", ["model", "evaluate"]) == 2
+    assert "--set" in capsys.readouterr().err
+    assert run("baco", ["model", "evaluate", "--set", "nothing.csv.gz"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_commands_train_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        dataset = read_dataset("micro")
+    except InputError:
+        pytest.skip("the measured sets are not in this copy")
+    from bench.sets.dataset import write_dataset
+
+    small = tmp_path / "small.csv.gz"
+    write_dataset(small, dataset.rows[:150:2], dataset.configurations.values())
+    weights = tmp_path / "weights.zip"
+    line = ["model", "train", "--set", str(small), "--residual", "law", "--out", str(weights)]
+    assert run("baco", line) == 0
+    assert "75" in capsys.readouterr().out
+    assert run("baco", ["model", "evaluate", "--set", str(small), "--weights", str(weights), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 75
+    assert set(report["predictors"]) == {"MACs / dim²", "analytical", "law, mappings"}
+
+
+def test_a_schedule_that_does_not_fit_is_said_so() -> None:
+    layer = Layer(Problem(P=1024, C=1024, K=1024), scale=0.01)
+    huge = parse_mapping("L3[WIO] N1 - L2[WI] N1 K8X - L1[O] C128 K128 C8X - L0[W] P1024")
+    from common.errors import InfeasibleError
+
+    with pytest.raises(InfeasibleError):
+        counts_of_programs([layer], [ExplicitSchedule(huge)], [SMALL])

@@ -1,0 +1,133 @@
+"""The neural residuals: losses by hand, masked statements, storage."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bench.learned.neural import (
+    EncoderResidual,
+    MlpResidual,
+    NeuralResidual,
+    TrainingOptions,
+    negative_log_likelihood,
+    rank_loss,
+)
+from bench.learned.statements import StatementFeatures
+from explore.cost.learned.protocol import load_arrays, store_arrays
+
+QUICK = TrainingOptions(hidden=16, members=1, epochs=25, batch=64, rate=5e-3, dropout=0.0)
+
+
+def data(rows: int = 160, seed: int = 0) -> tuple[StatementFeatures, np.ndarray, np.ndarray]:
+    """A correction that follows from the flat row and from a statement that not all rows have."""
+    rng = np.random.default_rng(seed)
+    flat, tokens = rng.normal(size=(rows, 5)), rng.normal(size=(rows, 4, 6))
+    tokens[:, :, :4] = np.eye(4)  # what each is
+    mask = np.ones((rows, 4), np.bool_)
+    mask[:, 2] = rng.random(rows) < 0.5
+    truth = 0.3 * flat[:, 0] + np.where(mask[:, 2], 0.4, -0.4)
+    return (
+        StatementFeatures(("predicted", "b", "c", "d", "e"), flat, tokens, mask),
+        truth,
+        np.arange(rows) // 4,
+    )
+
+
+def test_rank_loss_of_a_pair() -> None:
+    truth, together = torch.tensor([2.0, 1.0]), torch.zeros(2)
+    for scores, expected in (([1.0, 0.0], 0.3133), ([0.0, 1.0], 1.3133), ([0.5, 0.5], math.log(2))):
+        assert float(rank_loss(torch.tensor(scores), truth, together)) == pytest.approx(expected, abs=5e-5)
+
+
+def test_rank_loss_takes_pairs_of_one_group_and_different_truth() -> None:
+    score, truth = torch.tensor([0.3, -0.2, 0.9, 0.1]), torch.tensor([1.0, 2.0, 3.0, 3.0])
+    groups = torch.tensor([0, 0, 0, 1])
+    pairs = [(1, 0), (2, 0), (2, 1)]
+    expected = np.mean([math.log1p(math.exp(-(score[i] - score[j]))) for i, j in pairs])
+    assert float(rank_loss(score, truth, groups)) == pytest.approx(expected, rel=1e-5)
+    assert float(rank_loss(score, truth, torch.arange(4))) == 0
+
+
+def test_the_likelihood_asks_for_the_median_and_the_mean_absolute_error() -> None:
+    truth = torch.tensor([0.0, 0.0, 0.0, 10.0])
+    mean = torch.zeros(4)
+    at = torch.tensor(math.log(2.5))
+    best = float(negative_log_likelihood(mean, at.expand(4), truth))
+    for other in (at - 0.3, at + 0.3):
+        assert float(negative_log_likelihood(mean, other.expand(4), truth)) > best
+    assert float(negative_log_likelihood(mean + 0.5, at.expand(4), truth)) > best
+
+
+@pytest.mark.parametrize("kind", [MlpResidual, EncoderResidual])
+def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralResidual]) -> None:
+    features, truth, groups = data(80)
+    other = features.tokens.copy()
+    other[~features.mask] = 1e6 * np.random.default_rng(9).normal(size=(int((~features.mask).sum()), 6))
+    other[~features.mask][:3] = np.nan
+    changed = StatementFeatures(features.names, features.flat, other, features.mask)
+    options = TrainingOptions(hidden=16, members=1, epochs=3, batch=32)
+    one, two = kind(1, options), kind(1, options)
+    one.fit(features, truth, groups)
+    two.fit(changed, truth, groups)
+    for model in (one, two):
+        for found in (model.predict(features), model.predict(changed)):
+            assert (found.log == one.predict(features).log).all()
+            assert (found.rank == one.predict(features).rank).all()
+            assert (found.deviation == one.predict(features).deviation).all()
+
+
+def test_whether_a_statement_exists_is_seen_by_the_encoder() -> None:
+    features, truth, groups = data(200)
+    encoder = EncoderResidual(0, QUICK)
+    encoder.fit(features, truth, groups)
+    test, expected, _ = data(80, seed=1)
+    assert np.corrcoef(encoder.predict(test).log, expected)[0, 1] > 0.9
+
+
+def test_statements_may_come_in_any_order() -> None:
+    features, truth, groups = data(60)
+    encoder = EncoderResidual(0, TrainingOptions(hidden=16, members=1, epochs=2))
+    encoder.fit(features, truth, groups)
+    turned = StatementFeatures(
+        features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1]
+    )
+    assert encoder.predict(turned).log == pytest.approx(encoder.predict(features).log, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [MlpResidual, EncoderResidual])
+def test_the_same_seed_learns_the_same_and_files_keep_it(kind: type[NeuralResidual], tmp_path: Path) -> None:
+    features, truth, groups = data(100)
+    options = TrainingOptions(hidden=16, members=2, epochs=4)
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    models = [kind(3, options), kind(3, options)]
+    for number, model in enumerate(models):
+        model.fit(features, truth, groups)
+        store_arrays(tmp_path / str(number), *model.arrays())
+        torch.rand(7)
+    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
+    again = kind()
+    again.restore(*load_arrays(tmp_path / "0"))
+    one, two = models[0].predict(features), again.predict(features)
+    assert two.log == pytest.approx(one.log, abs=5e-3)  # half precision
+    assert two.deviation == pytest.approx(one.deviation, rel=2e-2)
+    torch.manual_seed(5)
+    assert (torch.random.get_rng_state() == before).all()
+
+
+def test_missing_numbers_stand_for_the_mean() -> None:
+    features, truth, groups = data(60)
+    model = MlpResidual(0, TrainingOptions(hidden=16, members=1, epochs=3))
+    model.fit(features, truth, groups)
+    flat = features.flat.copy()
+    flat[:, 3] = flat[:, 3].mean()
+    missing = flat.copy()
+    missing[:, 3] = np.nan
+    one, two = (
+        model.predict(StatementFeatures(features.names, rows, features.tokens, features.mask))
+        for rows in (flat, missing)
+    )
+    assert two.log == pytest.approx(one.log, abs=1e-6)

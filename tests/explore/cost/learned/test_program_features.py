@@ -1,0 +1,55 @@
+"""What a residual sees of a program, and the analytical model that it corrects."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bench.learned.reference_base import reference_base
+from explore.cost.learned.base import instruction_base
+from explore.cost.learned.features import FLAT, described, program_features
+from explore.cost.learned.protocol import ProgramFeatures
+from tests.explore.learned_programs import programs
+
+
+def test_features_have_the_documented_places() -> None:
+    layers, mappings, accelerators = programs(5)
+    found, predicted = described(layers, mappings, accelerators, ["explicit"] * 5, reference_base)
+    assert found.names[: len(FLAT)] == FLAT
+    assert found.names[len(FLAT) :] == (
+        "share accumulator",
+        "share array",
+        "share memory",
+        "share scratchpad",
+    )
+    assert len(set(found.names)) == len(found.names)
+    assert np.isfinite(found.flat).all()
+    assert found.flat[:, FLAT.index("predicted")] == pytest.approx(np.log(predicted))
+    for i, layer in enumerate(layers):
+        assert found.flat[i, FLAT.index("MACs")] == pytest.approx(math.log(layer.problem.macs))
+        assert found.flat[i, FLAT.index("dim")] == pytest.approx(math.log(accelerators[i].dim))
+
+
+def test_shares_are_terms_over_the_prediction() -> None:
+    layers, mappings, accelerators = programs(3)
+    cycles = np.array([100.0, 200.0, 300.0])
+    terms = {"b": np.array([50.0, 200.0, 0.0]), "a": np.array([10.0, 20.0, 30.0])}
+    found = program_features(layers, mappings, accelerators, ["explicit"] * 3, cycles, terms)
+    assert found.names[-2:] == ("share a", "share b")
+    assert np.exp(found.flat[:, -2]) == pytest.approx([0.1, 0.1, 0.1])
+    assert np.exp(found.flat[:, -1]) == pytest.approx([0.5, 1.0, 0.0], abs=1e-5)
+
+
+def test_the_instruction_aware_model_is_a_base() -> None:
+    layers, mappings, accelerators = programs(4)
+    found = instruction_base(layers, mappings, accelerators, ["explicit"] * 4)
+    assert (found.cycles > 0).all()
+    assert all(term.shape == (4,) for term in found.terms.values())
+    passes = [math.prod(m.temporal[1]) * math.prod(m.temporal[3]) for m in mappings]
+    rows = [-(-m.factor("P", 0) // a.dim) for m, a in zip(mappings, accelerators, strict=True)]
+    assert found.terms["passes"] == pytest.approx([p * r for p, r in zip(passes, rows, strict=True)])
+
+
+def test_features_of_other_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="fit together"):
+        ProgramFeatures(("a", "b"), np.zeros((3, 1)))
