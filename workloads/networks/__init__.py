@@ -12,7 +12,7 @@ from workloads.network import Network
 from workloads.networks.bert import bert_base
 from workloads.networks.deepbench import deepbench_face, deepbench_ocr
 from workloads.networks.gpt import gpt2
-from workloads.networks.llama import llama2_7b
+from workloads.networks.llama import llama2_7b, tinyllama_1b
 from workloads.networks.mobilenet import mobilenet_v2
 from workloads.networks.resnet import resnet18, resnet50
 from workloads.networks.retinanet import retinanet
@@ -27,6 +27,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     "gpt2": gpt2,
     "vit_b16": vit_b16,
     "llama2_7b": llama2_7b,
+    "tinyllama_1b": tinyllama_1b,
     "unet": unet,
     "retinanet": retinanet,
     "deepbench_ocr": deepbench_ocr,

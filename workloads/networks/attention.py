@@ -19,9 +19,20 @@ def attend(b: GraphBuilder, q: Tensor, k: Tensor, v: Tensor, causal: bool = Fals
 
     Two batched GEMMs with a group for each head of each batch element; the whole score matrix is
     computed, as dense hardware does, also where a causal mask hides half of it. The factor 1/sqrt(d) is
-    part of the requantisation of the scores.
+    part of the requantisation of the scores. Where k and v have fewer heads, as many heads of q in a row share each
+    (grouped-query attention, Ainslie et al., 2023).
     """
     batch, heads, seq, size = q.shape
-    scores = b.matmul(q, b.transpose(k, (0, 1, 3, 2)), name="scores", alpha=1 / math.sqrt(size))
+    if k.shape[1] != heads:
+        q = b.reshape(q, (batch, k.shape[1], heads // k.shape[1], seq, size))
+        k, v = (b.reshape(x, (batch, x.shape[1], 1, *x.shape[2:])) for x in (k, v))
+    scores = b.matmul(
+        q,
+        b.transpose(k, (*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)),
+        name="scores",
+        alpha=1 / math.sqrt(size),
+    )
     context = b.matmul(b.softmax(scores, name="softmax", causal=causal), v, name="context")
+    if k.shape[1] != heads:
+        context = b.reshape(context, (batch, heads, seq, size))
     return b.reshape(b.transpose(context, (0, 2, 1, 3)), (batch, seq, heads * size))

@@ -31,6 +31,11 @@ PUBLISHED = {
         32 * (2048 * (4 * 4096**2 + 3 * 4096 * 11008) + 2 * 2048**2 * 4096) + 2048 * 4096 * 32000,
         6_738_415_616,
     ),
+    "tinyllama_1b": (
+        22 * (2048 * (2 * 2048**2 + 2 * 2048 * 256 + 3 * 2048 * 5632) + 2 * 2048**2 * 2048)
+        + 2048 * 2048 * 32000,
+        1_100_048_384,
+    ),
     # torchvision's 34,014,999, with 80 instead of 91 classes, P6 from C5 (2048 channels) and the
     # backbone's batch normalisation trained.
     "retinanet": (None, 34_014_999 - 11 * 9 * (256 * 9 + 1) + (2048 - 256) * 256 * 9 + 53_120),
@@ -134,6 +139,15 @@ def test_decoding_is_vector_products_on_the_cache():
     assert kinds == {"gemv", "batched gemv"}
     assert network.macs == 32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 512 * 4096) + 4096 * 32000
     assert network.weight_words == 6_738_415_616
+
+
+def test_heads_of_queries_share_keys_and_values():
+    network = load_network("tinyllama_1b:phase=decode,seq=512")
+    keys = next(op for op in network.operators if op.name == "block.key")
+    assert keys.problem == Problem(P=1, C=2048, K=4 * 64)
+    scores = next(op for op in network.operators if op.name == "block.scores")
+    assert scores.problem == Problem(P=1, C=64, K=512, groups=32)
+    assert network.weight_words == 1_100_048_384
 
 
 def test_what_the_accelerator_absorbs():
