@@ -41,7 +41,8 @@ class DesignSpace:
         dim, scratchpad_kib, accumulator_kib: allowed values, ascending. With the `gemmini` rules a pair of
             side and capacity must be legal too: ask `legal`.
         dataflows: allowed stationary operands.
-        double_buffer: tiles that change are held twice.
+        double_buffer: tiles that change are held twice, but for tensors that a mapping holds once; where it is false,
+            all are held once.
         constraints: upper bounds.
         networks: the workload that the file itself names, if any.
         doc: the YAML document it was read from, for error locations.

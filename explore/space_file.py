@@ -109,7 +109,8 @@ class SpaceFile(BaseModel):
     )
     double_buffer: bool = Field(
         True,
-        description="True: tiles that change have two copies, so that the next is loaded while one is used.",
+        description="True: tiles that change have two copies, so that the next is loaded while one is used; with the "
+        "instruction-aware model a search may choose one copy for a tensor. False: all have one.",
     )
     constraints: Constraints = Field(default_factory=Constraints, description="Upper bounds.")
     networks: Annotated[list[WeightedNetwork], Field(max_length=100)] = Field(

@@ -19,7 +19,7 @@ from compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
 from compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 from compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
-__all__ = ["HOST_FEATURES", "by_blocks", "host_features"]
+__all__ = ["HOST_FEATURES", "by_blocks", "host_features", "opens_ahead"]
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
@@ -119,6 +119,14 @@ def by_blocks(c: Commands) -> Tensor:
     return (c.passes <= UNINTERRUPTED * c.weight_blocks) | (moves <= MOVES_IN_A_ROW * c.weight_blocks)
 
 
+def opens_ahead(t: Tiling, c: Commands) -> Tensor:
+    """Whether what a tile begins with comes while the one before is multiplied: one kind of load, into another copy, that
+    need not wait for sums to be in memory (`compiler.styles.explicit.code`)."""
+    spills = c.sum_stores > 0
+    kinds = t.layer.bias + t.layer.residual + spills.to(c.visits.dtype)
+    return (t.copies[2] > LOOP) & ~spills & (kinds == 1)
+
+
 def host_features(t: Tiling, c: Commands) -> Tensor:
     """Counts by `HOST_FEATURES`, scaled for how much a program has to keep in registers, (features, B)."""
     zero = torch.zeros_like(c.visits)
@@ -147,7 +155,7 @@ def host_features(t: Tiling, c: Commands) -> Tensor:
     inputs_paced = copies_i & ~(brief_block | (inputs / c.input_fills <= few_loads))
     spills = c.sum_stores > 0
     kinds = layer.bias + layer.residual + spills.to(one.dtype)
-    ahead = copies_o & ~spills & (kinds == 1)
+    ahead = opens_ahead(t, c)
     stores_paced = copies_o & ~(brief_tile | (moves <= t.hardware.store_entries))
     open_paced = ahead & (stores_paced | ~(brief_tile | (moves <= few_loads)))
     opening = c.bias_loads + c.residual_loads + c.sum_loads

@@ -23,7 +23,7 @@ from common import tensors
 from compiler.analysis.traffic import MEMORY_LATENCY
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.commands import Commands, count_commands
-from compiler.latency.host import HOST_FEATURES, by_blocks, host_features
+from compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead
 from compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from compiler.latency.prediction import TERMS, InstructionLatency
 from compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
@@ -244,6 +244,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     features = host_features(t, c)
     costs = {name: features[at] * fitted.host[name] for at, name in enumerate(HOST_FEATURES)}
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    opened_early = opens_ahead(t, c)
     zero = torch.zeros_like(c.visits)
 
     def late(early: Tensor, value: Tensor) -> Tensor:
@@ -262,7 +263,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     window = cost_of("column", "window", "weight", "beat")
     paced = functools.reduce(torch.add, map(paced_cost, ("weights", "inputs", "opening", "stores")))
     host_loads = late(copies_w, cost_of("weights")) + late(copies_i, cost_of("inputs", "zeros"))
-    host_stores = late(copies_o, cost_of("stores", "opening"))
+    host_stores = late(copies_o, cost_of("stores")) + late(opened_early, cost_of("opening"))
 
     k_aligned = lowest_bit(t.block[3])
     weights = read(
@@ -306,17 +307,16 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     opening_cycles = cycles(bias + residual + sums_in, opening_rows)
     store_cycles = written(results + sums_out, c.result_rows * (1 + again))
     loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
-    stores = late(copies_o, store_cycles + opening_cycles)
+    stores = late(copies_o, store_cycles) + late(opened_early, opening_cycles)
     # what goes beside passes shares the channel; reads and writes have a port each
     moved_early = (
         torch.where(copies_w, weights.bytes, zero)
         + torch.where(copies_i, inputs.bytes, zero)
-        + torch.where(
-            copies_o, results.bytes + sums_out.bytes + bias.bytes + residual.bytes + sums_in.bytes, zero
-        )
+        + torch.where(copies_o, results.bytes + sums_out.bytes, zero)
+        + torch.where(opened_early, bias.bytes + residual.bytes + sums_in.bytes, zero)
     ) / hw.bandwidth
     read_early = torch.where(copies_w, weight_cycles, zero) + torch.where(copies_i, input_cycles, zero)
-    read_early = read_early + torch.where(copies_o, opening_cycles, zero)
+    read_early = read_early + torch.where(opened_early, opening_cycles, zero)
     written_early = torch.where(copies_o, store_cycles, zero)
     beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
     return BusyCycles(

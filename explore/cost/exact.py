@@ -1,7 +1,8 @@
 """The best mapping of one problem on one accelerator, with proof.
 
 `LayerSolver.solve` minimises weighing * energy + latency over *all* mappings that genomes encode (whole
-factors at the array and three levels, products at least the bounds, either dataflow, all DRAM orders), by
+factors at the array and three levels, products at least the bounds, either dataflow, all DRAM orders), with the copies
+that the space gives to tiles that change (the reference model, for which moves cost no waiting, holds none once), by
 branch and bound: nodes (counts of DRAM passes, `explore.cost.tiles`) are taken in rising order of their lower
 bounds, all mappings of a node that can be best are evaluated by the cost model itself, and the search ends
 once the next bound is not below the best value found.

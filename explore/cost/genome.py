@@ -2,8 +2,11 @@
 
 A genome row holds, for one problem: the flow (0 WS, 1 OS, from 2 on WS in macro form), rows, columns, the tile factors
 of levels 1, 2 and 3 over `AXES`, an index into `ORDERS`, and which tensors are held once though their tiles change
-(where a space gives such tiles two copies: one copy leaves room for larger tiles). Two choices that can never lose are fixed: loops that the
-stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
+(where a space gives such tiles two copies: one copy leaves room for larger tiles). Two choices that can never lose are
+fixed: loops that the stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
+
+What a tile held once waits for, only the instruction-aware model says; to the reference model moving is free, so that its
+searches and proofs hold all that changes twice.
 
 Macro form is what a loop macro of the accelerator can carry out (`compiler.styles.realise`): no loops at level 2, the
 loops that sum innermost at DRAM, and two copies of every tile whether it changes or not, since the macros always work
@@ -170,6 +173,14 @@ def _tiles_used(groups: Any, t2: Any, t3: Any) -> list[Any]:
         groups * r * s * c * p * q * n,
         groups * k * p * q * n * t2[3] * t2[4] * t2[5] * t2[6],
     ]
+
+
+def plain_copies(genomes: Genomes, groups: Any) -> Genomes:
+    """The rows without saying that a tensor is held once whose tile never changes, so that equal mappings are equal rows."""
+    used = np.array(_tiles_used(groups, genomes[:, T2].T, genomes[:, T3].T))
+    rows = genomes.copy()
+    rows[:, ONCE] &= ((used > 1) * ONCE_BITS[:, None]).sum(0)
+    return rows
 
 
 def copies_of(genomes: Genomes, groups: Any) -> NDArray[np.int64]:

@@ -73,7 +73,7 @@ class Roomier:
             if row is None:
                 continue
             bounds = np.array([packed_problem(problem, base).bounds[DIMS.index(axis)] for axis in AXES])
-            rows = copies_around(explicit(row[None])[0], bounds)
+            rows = copies_around(explicit(row[None])[0], bounds, problem.groups)
             for one in (to_mapping(row, problem.groups, double_buffer=True) for row in rows if row[ONCE]):
                 need = requirement(one, problem)
                 if need.accumulator_words <= a.accumulator_rows and need.scratchpad_rows <= a.scratchpad_rows:

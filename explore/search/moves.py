@@ -26,6 +26,7 @@ from explore.cost.genome import (
     T2,
     T3,
     Genomes,
+    plain_copies,
     tighten,
     trivial,
 )
@@ -174,9 +175,13 @@ def _grow(rows: Genomes, rng: np.random.Generator) -> None:
     rows[one, source_block + axis] = -(-value // factor)
 
 
-def copies_around(row: Genomes, bounds: Ints) -> Genomes:
+def copies_around(row: Genomes, bounds: Ints, groups: int) -> Genomes:
     """All mappings that differ from one (WIDTH,) in which tensors are held once and, with that, at most in one axis of
-    fewer and larger tiles of the accumulator or the scratchpad: what room is for. Some may not fit."""
+    fewer and larger tiles of the accumulator or the scratchpad: what room is for. Some may not fit.
+
+    Args:
+        bounds: (7,) loop bounds; groups: of the problem.
+    """
     found = [row.copy()]
     for axis in np.flatnonzero(row[T3] > 1).tolist():
         trips = int(row[T3][axis])
@@ -189,7 +194,7 @@ def copies_around(row: Genomes, bounds: Ints) -> Genomes:
     rows = np.repeat(np.stack(found), 8, axis=0)
     rows[:, ONCE] = np.tile(np.arange(8), len(found))
     tighten(rows, np.tile(bounds, (len(rows), 1)))
-    return np.unique(rows, axis=0)
+    return np.unique(plain_copies(rows, groups), axis=0)
 
 
 def mutate(

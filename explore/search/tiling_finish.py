@@ -190,7 +190,7 @@ class TilingFinish:
                 row = explicit(genomes[[score.argmin()]])
                 packed = self.archive.problems.packed(np.array([task]), row)
                 of = self.archive.problems.packed_bounds(np.array([task]), packed)
-                around.append(copies_around(row[0], of[0]))
+                around.append(copies_around(row[0], of[0], int(self.archive.problems.groups[task])))
             rows = np.concatenate(around)
             mine = np.full(len(rows), task)
             acc, sp = self.archive.load(mine, rows, np.tile(np.array(point), (len(rows), 1)))

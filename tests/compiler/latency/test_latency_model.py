@@ -20,7 +20,7 @@ from bench.sets.dataset import Dataset, read_dataset
 from compiler.choice.choose import choose
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.host import HOST_FEATURES, host_features
-from compiler.latency.model import Constants, constants
+from compiler.latency.model import Constants, constants, explicit_latency
 from compiler.latency.tiling import Rounding
 from compiler.latency.transfers import lowest_bit
 from compiler.layers.layer import Layer
@@ -239,6 +239,21 @@ def test_the_model_predicts_micro_benchmarks() -> None:
     assert one.spearman > 0.98
     assert one.mean_absolute_error < 0.13
     assert abs(one.bias) < 0.04
+
+
+def test_sums_that_come_back_from_memory_are_waited_for_whatever_the_copies() -> None:
+    """Of layers measured on the RTL that wait for memory: a second copy of the results hides no reading of sums."""
+    errors = []
+    for name in ("train", "test"):
+        rows = read_dataset(name)
+        data = rows.where([row.style == "explicit" and row.stratum in ("load", "store") for row in rows.rows])
+        sample = sample_of(data)
+        chosen = (sample.commands.sum_stores > 0) & (sample.tiling.copies[2] == 2)
+        predicted = explicit_latency(sample.tiling, sample.commands, constants()).cycles
+        errors.append((predicted.numpy() / sample.cycles - 1)[chosen.numpy()])
+    found = np.concatenate(errors)
+    assert len(found) > 80
+    assert abs(found.mean()) < 0.03
 
 
 @pytest.mark.parametrize("name", ["micro", "test"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from explore.cost.genome import (
     COLUMNS,
     FLOW,
     K_AXIS,
+    ONCE,
     ROW_AXIS,
     ROWS,
     T1,
@@ -17,7 +21,9 @@ from explore.cost.genome import (
     T3,
     ProblemSet,
     count,
+    from_mapping,
     needs,
+    plain_copies,
     tighten,
     to_mapping,
     trivial,
@@ -81,6 +87,30 @@ def test_tiles_that_change_are_held_twice() -> None:
     assert to_mapping(row, 1, True).buffering == (2, 1, 2)  # K moves weights and outputs
     assert to_mapping(row, 1, False).buffering == (1, 1, 1)
     to_mapping(row, 1, True).check(problem)
+
+
+def test_tensors_held_once_come_back_from_their_mappings(task: np.ndarray, rows: np.ndarray) -> None:
+    """Copies as the nest itself has them: two unless the tensor is held once or its tile is the only one."""
+    single = 0
+    for t, row in zip(task, rows, strict=True):
+        problem = PROBLEMS.problems[t]
+        mapping = to_mapping(row, problem.groups, True)
+        for bit, (dims, inner) in enumerate((("RSCK", ""), ("RSCPQN", ""), ("KPQN", "KPQN"))):
+            tiles = problem.groups
+            for level, names in ((3, dims), (2, inner)):
+                tiles *= math.prod(mapping.factor(name, level) for name in names)
+            once = bool(row[ONCE] & (1 << bit))
+            assert mapping.buffering[bit] == (1 if once or tiles == 1 else 2)
+            single += once and tiles > 1
+        back = from_mapping(mapping, 16, problem.groups, True)
+        assert back is not None
+        # loops that run once may stand elsewhere in the order
+        assert dataclasses.replace(to_mapping(back, problem.groups, True), order=mapping.order) == mapping
+        assert back[ONCE] == plain_copies(row[None], problem.groups)[0, ONCE]
+        # a space of single buffers has rows for what is held twice only where a macro holds all so
+        if mapping.buffering != (2, 2, 2):
+            assert (from_mapping(mapping, 16, problem.groups, False) is None) == (2 in mapping.buffering)
+    assert single > 200
 
 
 def _product(rows: np.ndarray) -> np.ndarray:

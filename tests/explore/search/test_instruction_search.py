@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -238,6 +239,27 @@ def test_finds_tiles_that_are_better_held_once() -> None:
     assert np.nanmin(edp) < 0.6 * np.nanmin(edp[twice])
     found = search(workload, space, 3000)
     assert found.cost.edp <= np.nanmin(edp) * (1 + 1e-9)
+    assert 1 in found.mappings[0].buffering
+
+
+def test_the_best_of_all_mappings_with_any_copies_is_found() -> None:
+    """Every mapping of a product that a scratchpad of 64 rows does not hold, each tensor held once or twice: the best
+    needs single copies, and the search ends at it."""
+    workload = one_layer(Problem(P=36, C=17))
+    space = dataclasses.replace(SPACE, name="one", dim=(16,), scratchpad_kib=(1,), accumulator_kib=(2,))
+    plain = every_row(workload.tasks[0].problem, 16)
+    rows = np.repeat(plain, 8, axis=0)
+    rows[:, ONCE] = np.tile(np.arange(8), len(plain))
+    rows = rows[(rows[:, FLOW] == 0) | (rows[:, ONCE] == 0)]  # macros hold everything twice
+    archive = Archive(workload.tasks, space, model_of(workload, space))
+    load = archive.load(np.zeros(len(rows), dtype=np.int64), rows, np.tile([16.0, 2.0, 1.0], (len(rows), 1)))
+    rows = rows[np.maximum(*load) <= 1]
+    archive.add(np.zeros(len(rows), dtype=np.int64), rows)
+    energy, cycles = archive.costs(0, Hardware.of([(16.0, 2.0, 1.0)]))
+    edp = (energy * cycles)[0] * 1e-6
+    assert edp.min() < 0.98 * edp[archive.genomes[0][:, ONCE] == 0].min()
+    found = search(workload, space, 500)
+    assert found.cost.edp == pytest.approx(edp.min(), rel=1e-9)
     assert 1 in found.mappings[0].buffering
 
 

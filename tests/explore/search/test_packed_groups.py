@@ -111,12 +111,15 @@ def test_packed_predictions_against_the_rtl() -> None:
     task, rows = proposed(archive)
     packed = archive.problems.packed(task, rows)
     for n in (0, 1):
-        # the largest tile of pixels: fewest commands
+        # the one that a search would take
         usable = np.flatnonzero((task == n) & (packed == 4) & (rows[:, 1:3].max(1) <= 8))
         acc, sp = archive.load(task[usable], rows[usable], np.tile([8.0, 16.0, 32.0], (len(usable), 1)))
         usable = usable[(acc <= 1) & (sp <= 1)]
-        best = usable[rows[usable][:, 7:9].prod(1).argmax()]
-        mapping = to_mapping(rows[best], LAYERS[n].problem.groups, True)
+        mappings = [to_mapping(rows[k], LAYERS[n].problem.groups, True) for k in usable]
+        cycles = [
+            float(one.cycles) for one in predict_layers([LAYERS[n]] * len(usable), mappings, accelerator)
+        ]
+        mapping = mappings[int(np.argmin(cycles))]
         schedule = realise(LAYERS[n], mapping, accelerator)
         assert isinstance(schedule, DepthwiseSchedule)
         measured = measure_layer(LAYERS[n], mapping, accelerator)
