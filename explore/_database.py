@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from common.errors import Location, StorageError
 
-__all__ = ["MAX_BYTES", "Format", "bounded_time", "check_files", "marks", "prepare", "row_digest"]
+__all__ = ["MAX_BYTES", "Closing", "Format", "bounded_time", "check_files", "marks", "prepare", "row_digest"]
 
 #: Larger files are not opened: real ones have a few MiB.
 MAX_BYTES = 512 << 20
@@ -214,3 +215,17 @@ def row_digest(*values: object) -> str:
 def marks(values: Sequence[object]) -> str:
     """Placeholders for `values` in an SQL statement."""
     return ", ".join("?" * len(values))
+
+
+class Closing:
+    """An open file of ours, closed at the end of a `with` block."""
+
+    def close(self) -> None:
+        """Give the file back; harmless when repeated."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

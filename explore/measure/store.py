@@ -10,7 +10,6 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 
 from accel.config import Accelerator
 from common.errors import BacoError
@@ -18,7 +17,7 @@ from common.provenance import stable_hash
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, schedule_text
-from explore._database import Format, bounded_time, check_files, prepare, row_digest
+from explore._database import Closing, Format, bounded_time, check_files, prepare, row_digest
 from explore._json import dump, load
 from explore.measure.measurement import Measurement
 from sim.job import MainMemory
@@ -70,7 +69,7 @@ def measurement_key(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
     )
 
 
-class MeasurementStore:
+class MeasurementStore(Closing):
     """Measurements by key, in one SQLite file; several processes may have it open and write.
 
     `put` returns when the measurement is on disk: whoever is killed afterwards loses nothing. A row that does not match
@@ -145,14 +144,6 @@ class MeasurementStore:
     def close(self) -> None:
         """Close the file; a closed store cannot be used."""
         self._connection.close()
-
-    def __enter__(self) -> MeasurementStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read(self, key: str, record: str, digest: str) -> Measurement | None:
         try:

@@ -14,7 +14,6 @@ import numpy as np
 from accel.config import Accelerator
 from common import portable
 from common.errors import InfeasibleError, InputError, Location
-from common.yaml import parse_yaml
 from explore.candidate import Candidate, Cost
 from explore.constraints import network_costs
 from explore.cost.model import make_cost_model
@@ -25,7 +24,7 @@ from explore.measure.store import MeasurementStore
 from explore.measured.alternatives import Alternative, MachineAlternatives
 from explore.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
 from explore.rest import RestOfPrograms
-from explore.space import DesignSpace, read_space
+from explore.space import DesignSpace
 from explore.studies.study import Study
 from explore.validate.choose import by_accelerator
 from explore.validate.design import design_of_candidate
@@ -101,7 +100,7 @@ def measure_study(
     """
     with Study.open(path) as study:
         workload = study.workload()
-        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        space = study.space()
         layers = layers_of_tasks(study.tasks, workload)
         model = make_cost_model(study.cost_model, layers, space, study.rest)
         if not model.macros:

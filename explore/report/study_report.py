@@ -8,7 +8,6 @@ from pathlib import Path
 
 from accel.config import Accelerator
 from common.errors import BacoError, InfeasibleError, Location
-from common.yaml import parse_yaml
 from compiler.layers.layer import Layer
 from explore.candidate import BatchSummary, Candidate, Cost, CostModelName, LayerCost
 from explore.constraints import network_costs
@@ -24,7 +23,7 @@ from explore.objective import Objective
 from explore.reference_machine import reference_machine
 from explore.report import Baseline, CostBound, OtherOperator, ReportData, SearchRecord, write_report
 from explore.rest import RestOfPrograms
-from explore.space import DesignSpace, read_space
+from explore.space import DesignSpace
 from explore.studies.study import Study
 from explore.validate.baseline import baseline_schedules
 from explore.validate.merge import merge
@@ -72,7 +71,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
                 hint="continue it with --resume",
             )
         workload, summaries = study.workload(), study.summaries()
-        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        space = study.space()
         ended = (
             "found no feasible design"
             if nearest

@@ -17,12 +17,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
 
 from common.errors import Location, StorageError
 from common.files import sync_folder
 from common.locks import open_lock, try_lock
-from explore._database import Format, bounded_time, check_files, prepare
+from explore._database import Closing, Format, bounded_time, check_files, prepare
 
 #: The log is folded into the database when it has grown beyond this, so that it stays small on disk.
 CHECKPOINT_BYTES = 16 << 20
@@ -115,7 +114,7 @@ class WriterLock:
             self._descriptor = -1
 
 
-class StudyFile:
+class StudyFile(Closing):
     """A connection to a study's file.
 
     Args:
@@ -329,11 +328,3 @@ class StudyFile:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-    def __enter__(self) -> StudyFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

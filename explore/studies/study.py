@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import BacoError, Location, StorageError
-from explore._database import marks, row_digest
+from common.yaml import parse_yaml
+from explore._database import Closing, marks, row_digest
 from explore._json import Json, dump, load, to_json
 from explore.candidate import BatchSummary, Candidate, CostModelName
 from explore.front import nondominated, thin
@@ -46,6 +46,7 @@ from explore.serialize import (
     task_from_json,
     workload_from_json,
 )
+from explore.space import DesignSpace, read_space
 from explore.studies._snapshot import pack_arrays, unpack_arrays
 from explore.studies._store import CHECKPOINT_BYTES, STUDY, StudyFile
 from workloads.network import Task, Workload
@@ -85,7 +86,7 @@ class _Kept:
     points: NDArray[np.float64]
 
 
-class Study:
+class Study(Closing):
     """The record of one search. Use `create` or `open`; a study is also a context manager.
 
     Attributes:
@@ -414,6 +415,10 @@ class Study:
         """The networks explored, as whole graphs."""
         return self._workload
 
+    def space(self) -> DesignSpace:
+        """What was searched. Raises InputError for one that this version does not read."""
+        return read_space(parse_yaml(self.setup["space"], f"{self.path} (its space)"))
+
     def verify(self) -> None:
         """Check the whole file: pages, checksums of all rows, and that the parts fit together.
 
@@ -530,11 +535,3 @@ class Study:
     def close(self) -> None:
         """Give the file back; harmless when repeated."""
         self._store.close()
-
-    def __enter__(self) -> Study:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

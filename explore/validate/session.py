@@ -8,12 +8,11 @@ from pathlib import Path
 
 from common.errors import BacoError
 from common.files import output_folder
-from common.yaml import parse_yaml
 from compiler.layers.layer import Layer
 from explore.cost.model import CostModel, make_cost_model
 from explore.layers import layers_of_tasks
 from explore.reference_machine import reference_machine, reference_space
-from explore.space import DesignSpace, read_space
+from explore.space import DesignSpace
 from explore.studies.engine import run_exploration
 from explore.studies.study import Study
 from explore.validate.baseline import baseline_design
@@ -55,7 +54,7 @@ def validate_file(
     """
     with Study.open(path) as study:
         workload = study.workload()
-        space = read_space(parse_yaml(study.setup["space"], f"{path} (its space)"))
+        space = study.space()
         layers = layers_of_tasks(study.tasks, workload)
         model = make_cost_model(study.cost_model, layers, space, study.rest)
         candidates = study.candidates()
