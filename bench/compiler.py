@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from accel.config import Accelerator
+from bench.cycle_bound import bound
 from bench.layer_shapes import NamedLayer, layer_shapes
 from common.errors import BacoError, InfeasibleError, InputError
 from common.files import atomic_write, output_folder
-from compiler.analysis.bound import bound
 from compiler.choice.choose import choose
 from compiler.choice.gemmini import gemmini_paths
 from compiler.codegen.program import Buffer, Program, build_program
@@ -62,7 +62,7 @@ class Row:
     """A layer: the compiler's choice, the default tiling, and the bound.
 
     Attributes:
-        array_bound, memory_bound: cycles, see `compiler.analysis.bound`; the bound is the larger one.
+        array_bound, memory_bound: cycles, see `bench.cycle_bound`; the bound is the larger one.
         heuristic: the better of the paths that Gemmini's library offers; None where none can be compiled.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.abstraction.from_linalg import contraction_of
-from compiler.abstraction.intrinsic import Intrinsic, MemoryStatement, dot_product, gemmini, outer_block
+from compiler.abstraction.intrinsic import Intrinsic, MemoryStatement, gemmini
 from compiler.abstraction.matching import Matching, OperandTiles, is_identity, match, matchings
 from compiler.abstraction.requirement import capacities, gemmini_requirement, least_extents
 
@@ -14,12 +14,10 @@ __all__ = [
     "OperandTiles",
     "capacities",
     "contraction_of",
-    "dot_product",
     "gemmini",
     "gemmini_requirement",
     "is_identity",
     "least_extents",
     "match",
     "matchings",
-    "outer_block",
 ]

@@ -16,7 +16,7 @@ from common.errors import InputError
 from compiler.mapping.contraction import Access, Contraction
 from compiler.mapping.expression import Expression, variable
 
-__all__ = ["Intrinsic", "MemoryStatement", "Scope", "dot_product", "gemmini", "outer_block"]
+__all__ = ["Intrinsic", "MemoryStatement", "Scope", "gemmini"]
 
 Scope = Literal["dram", "scratchpad", "accumulator", "registers"]
 
@@ -169,37 +169,3 @@ def gemmini(dim: int, *, max_block_columns: int = 0) -> Intrinsic:
             ),
         ),
     )
-
-
-def dot_product(lanes: int) -> Intrinsic:
-    """A vector unit: d += sum over k < lanes of a[k] * b[k]."""
-    k, base = variable("k"), variable("base")
-    move = {
-        name: MemoryStatement(
-            "load", name, "dram", "scratchpad", {"k": lanes}, (base + k,), (base + k,), ("base",)
-        )
-        for name in "AB"
-    }
-    store = MemoryStatement("store", "D", "accumulator", "dram", {}, (base,), (base,), ("base",))
-    compute = Contraction({"k": lanes}, Access("D", ()), (Access("A", (k,)), Access("B", (k,))))
-    return Intrinsic(f"dot product of {lanes}", compute, (move["A"], move["B"], store))
-
-
-def outer_block(rows: int, columns: int, depth: int) -> Intrinsic:
-    """A tensor core of unequal sides: D[m, n] += A[m, k] * B[k, n], m < rows, n < columns, k < depth."""
-    m, n, k, base = variable("m"), variable("n"), variable("k"), variable("base")
-    extents = {"m": rows, "n": columns, "k": depth}
-
-    def statement(instruction: str, access: Access, source: Scope, destination: Scope) -> MemoryStatement:
-        shape = {str(index): extents[str(index)] for index in access.indices}
-        row, column = access.indices
-        flat = (base + row * extents[str(column)] + column,)
-        return MemoryStatement(instruction, access.operand, source, destination, shape, flat, flat, ("base",))
-
-    d, a, b = Access("D", (m, n)), Access("A", (m, k)), Access("B", (k, n))
-    memory = (
-        statement("load", a, "dram", "scratchpad"),
-        statement("load", b, "dram", "scratchpad"),
-        statement("store", d, "accumulator", "dram"),
-    )
-    return Intrinsic(f"tensor core {rows}x{columns}x{depth}", Contraction(extents, d, (a, b)), memory)

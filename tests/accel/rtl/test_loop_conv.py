@@ -11,8 +11,8 @@ import pytest
 from accel.config import Features
 from accel.isa import Command as IsaCommand
 from accel.isa import Field, command_type
-from accel.legality.check import Legality, Refusal
 from tests.accel.command_interpreter import Interpreter
+from tests.accel.legality.rule_interpreter import Legality, Refusal
 from tests.accel.loop_conv_expansion import (
     CONFIG,
     MVIN,

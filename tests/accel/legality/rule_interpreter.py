@@ -1,18 +1,41 @@
-"""The rules applied to commands, one after the other."""
+"""The rules of illegal commands, evaluated in Python: what the engines, which have them in C++ and Verilog, are held against."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.isa.coding import find_command_type
 from accel.isa.command import Command
 from accel.legality.errors import ErrorCode, error_named
-from accel.legality.expression import Value
+from accel.legality.expression import RuleExpression
 from accel.legality.language import FUNCTIONS, STATE, Let, Refuse
 from accel.legality.rules import COMMON, RULES
 
-__all__ = ["Legality", "Refusal"]
+#: A number, or an array of them.
+Value = int | Sequence[int]
+
+_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 @dataclass(frozen=True)
@@ -62,19 +85,22 @@ class Legality:
         values |= {field.name: field.extract(command) for field in kind.fields}
         for step in RULES[kind.name]:
             if isinstance(step, Let):
-                values[step.name] = step.expression.value(values, self._call)
+                values[step.name] = self._of(step.expression, values)
             elif isinstance(step, Refuse):
-                if step.expression.value(values, self._call):
+                if self._of(step.expression, values):
                     return Refusal(error_named(step.error), kind.name, step.rule, _shown(step, values))
-            elif step.condition.value(values, self._call):
-                value = step.expression.value(values, self._call)
+            elif self._of(step.condition, values):
+                value = self._of(step.expression, values)
                 if step.place is None:
                     self.state[step.target] = values[step.target] = value
                 else:
                     array = self.state[step.target]
                     assert isinstance(array, list)
-                    array[step.place.value(values, self._call)] = value
+                    array[self._of(step.place, values)] = value
         return None
+
+    def _of(self, expression: RuleExpression, values: Mapping[str, Value]) -> int:
+        return _evaluate(expression.tree, values, self._call)
 
     @staticmethod
     def _common(index: int, command: str) -> Refusal:
@@ -86,8 +112,42 @@ class Legality:
             return min(arguments) if name == "min" else max(arguments)
         function = FUNCTIONS[name]
         values = {**self.parameters, **self.state, **dict(zip(function.parameters, arguments, strict=True))}
-        return function.expression.value(values, self._call)
+        return self._of(function.expression, values)
 
 
 def _shown(step: Refuse, values: dict[str, Value]) -> dict[str, int]:
     return {name: value for name in step.shown if isinstance(value := values[name], int)}
+
+
+def _evaluate(node: ast.expr, values: Mapping[str, Value], call: Callable[[str, list[int]], int]) -> int:
+    def of(one: ast.expr) -> int:
+        return _evaluate(one, values, call)
+
+    match node:
+        case ast.Constant(value=int() as number):
+            return int(number)
+        case ast.Name(id=name):
+            found = values[name]
+            assert isinstance(found, int), f"{name} is an array"
+            return found
+        case ast.Subscript(value=ast.Name(id=name), slice=index):
+            array = values[name]
+            assert not isinstance(array, int), f"{name} is no array"
+            return array[of(index)]
+        case ast.BinOp(left=left, op=op, right=right):
+            return _BINARY[type(op)](of(left), of(right))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return int(not of(operand))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -of(operand)
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return int(all(of(part) for part in parts))
+        case ast.BoolOp(op=ast.Or(), values=parts):
+            return int(any(of(part) for part in parts))
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return int(_COMPARE[type(op)](of(left), of(right)))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return of(body) if of(test) else of(orelse)
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return call(name, [of(one) for one in arguments])
+    raise ValueError(f"rules have no {ast.unparse(node)}")
