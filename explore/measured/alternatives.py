@@ -15,12 +15,8 @@ from compiler.styles import check_schedule
 from compiler.styles.realise import mapping_of, realise
 from explore.cost.predicted import instruction_costs
 from explore.measure.pool import MeasurementJob
-from explore.measured.buffers import Roomier
 
 __all__ = ["Alternative", "MachineAlternatives"]
-
-#: Of a picojoule and of a cycle.
-Weights = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -58,10 +54,6 @@ class MachineAlternatives:
     names: Sequence[str]
     found: list[list[Alternative]] = field(default_factory=list)
     _asked: list[int] = field(default_factory=list)
-    _roomier: Roomier = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._roomier = Roomier(self.accelerator, self.layers)
 
     @classmethod
     def of(
@@ -104,16 +96,8 @@ class MachineAlternatives:
             new += len(usable)
         return new
 
-    def widen(
-        self, shares: Sequence[int], near: Sequence[Alternative] = (), weights: Weights = (1.0, 1.0)
-    ) -> int:
-        """More alternatives: `shares[i]` more of the compiler's best schedules of layer i, and as many mappings that hold
-        tiles once (`explore.measured.buffers`). How many are new.
-
-        Args:
-            near: an alternative of each layer that these begin with; none for the compiler's schedules alone.
-            weights: of a picojoule and of a cycle, by which they are ranked.
-        """
+    def widen(self, shares: Sequence[int]) -> int:
+        """More alternatives: `shares[i]` more of the compiler's best schedules of layer i. How many are new."""
         more: list[list[Mapping]] = []
         for place, (layer, share) in enumerate(zip(self.layers, shares, strict=True)):
             ones: list[Mapping] = []
@@ -124,7 +108,5 @@ class MachineAlternatives:
                         ones.append(mapping_of(layer, choice.schedule, self.accelerator))
                     except BacoError:  # no mapping says what the schedule does
                         continue
-                if near:
-                    ones += self._roomier.best(place, near[place].mapping, int(share), *weights)
             more.append(ones)
         return self.add(more)

@@ -2,7 +2,7 @@
 
 The predicted best design is measured first, so the result is never worse than that of a search without measurements;
 then the best designs of a few other accelerators. After that every round asks for more schedules of the layers that
-importance estimation points at (the compiler's, and some that hold tiles once), believes what measurements say about
+importance estimation points at (the compiler's next best), believes what measurements say about
 predictions (`explore.measured.belief`), combines the alternatives of every accelerator exactly, and measures what
 promises most per simulated cycle: single layers of accelerators that were measured, whole designs of others. The winner
 is measured whole; what that simulates beyond the budget is counted apart.
@@ -234,10 +234,7 @@ class MeasuredSearch:
             if not shares.any():
                 estimator.revive()
                 shares = estimator.shares(units)
-            machine = self.machines[design.place]
-            energy, cycles = self._totals(self.machines[design.place], design.chosen)
-            by_energy, by_cycles = self._elasticity(energy, cycles, machine.accelerator.area_mm2)
-            fresh += machine.widen(shares.tolist(), design.chosen, (by_energy / energy, by_cycles / cycles))
+            fresh += self.machines[design.place].widen(shares.tolist())
         if fresh:
             self._beliefs.clear()
         return fresh

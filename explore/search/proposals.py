@@ -12,7 +12,7 @@ import numpy as np
 
 from common import portable
 from common.portable import Bools, Floats, Ints
-from explore.cost.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit, plain_copies
+from explore.cost.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
 from explore.search.archive import Archive
 from explore.search.moves import Load, construct, mutate, neighbours
 from explore.search.tilings import construct_tilings, tiling_neighbours
@@ -69,7 +69,7 @@ class Proposals:
             rows[part], good[part] = construct_tilings(
                 bounds[part], dim[part], self._load(task, limit, part), self.random
             )
-        return plain_copies(rows, self.archive.problems.groups[task]), good
+        return rows, good
 
     def _packed(self, task: Ints, dim: Ints) -> Ints:
         """How many groups to run at once, at random: powers of two up to what arrays of sides `dim` have lanes for."""
@@ -85,14 +85,13 @@ class Proposals:
 
     def neighbours(self, task: Ints, base: Genomes, limit: Floats) -> tuple[Ints, Genomes]:
         """Changed mappings that fit and have not been tried, with their tasks."""
-        problems, open_ = self.archive.problems, np.ones(len(task), dtype=np.bool_)
+        open_ = np.ones(len(task), dtype=np.bool_)
         result = base.copy()
         for _ in range(_ATTEMPTS):
             index = np.flatnonzero(open_)
             if not len(index):
                 break
             rows, good = self._changed(task, base, limit, index)
-            rows = plain_copies(rows, problems.groups[task[index]])
             good[good] = self.archive.fresh(task[index][good], rows[good])
             result[index[good]] = rows[good]
             open_[index[good]] = False
