@@ -107,6 +107,7 @@ class Job:
     Attributes:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
+        timing: whose cycles the engine `rtl` counts, one of `TIMINGS`.
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
         watches: instructions at which counters are noted; each address once.
@@ -122,6 +123,7 @@ class Job:
     program: Path | None = None
     stream: Path | None = None
     memory: MainMemory = field(default_factory=MainMemory)
+    timing: str = "baco"
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
     images: tuple[tuple[int, bytes], ...] = ()

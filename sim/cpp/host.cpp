@@ -32,6 +32,15 @@ const char* name(Stall reason) {
   return kNames[static_cast<int>(reason)];
 }
 
+void HostOptions::as_rocket() {
+  cache_ways = 4;
+}
+
+int Host::miss(uint64_t address) {
+  return options_.line_cycles ? static_cast<int>(options_.line_cycles(counts_.cycles, address, false))
+                              : options_.miss_penalty;
+}
+
 Host::Host(Memory& memory, Device& device, HostOptions options)
     : memory_(memory),
       device_(device),
@@ -100,7 +109,7 @@ uint64_t Host::advance(uint64_t limit, bool alone) {
       if (!instruction_tags_.access(pc_)) {
         ++counts_.instruction_misses;
         resume_ = counts_.cycles;
-        stall(options_.miss_penalty, Stall::kInstruction);
+        stall(miss(pc_), Stall::kInstruction);
         continue;
       }
     }

@@ -54,6 +54,12 @@ struct HostOptions {
   int misaligned_penalty = 1;
   int miss_penalty = 60;
 
+  // Cycles of a miss, where the memory behind the caches knows them: of a line that comes, or goes (`write`), at a cycle.
+  std::function<uint64_t(uint64_t cycle, uint64_t address, bool write)> line_cycles;
+
+  // As Rocket in the system that Gemmini's published configuration describes: caches of 16 KiB before a shared second level.
+  void as_rocket();
+
   uint64_t cache_sets = 64;  // of either cache: 64 sets x 8 ways x 64 bytes = 32 KiB. Powers of two
   int cache_ways = 8;
   uint64_t cache_line_bytes = 64;
@@ -172,6 +178,7 @@ class Host {
   uint8_t* reach(uint64_t address) {  // null if outside memory
     return memory_.contains(address, sizeof(T)) ? bytes_ + (address - base_) : nullptr;
   }
+  int miss(uint64_t address);  // cycles that a line takes to come
   int touch(uint64_t address, unsigned bytes);  // data cache; the extra latency of the access
   bool wait_for_data();
   template <class T>

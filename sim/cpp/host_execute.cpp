@@ -30,7 +30,7 @@ int Host::touch(uint64_t address, unsigned bytes) {
   }
   if (!hit) {
     ++counts_.data_misses;
-    extra += options_.miss_penalty;
+    extra += miss(address);
   }
   if (extra) data_ready_ = counts_.cycles + 1 + static_cast<uint64_t>(extra);
   return extra;

@@ -71,6 +71,7 @@ def run_simulator(
         (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
         arguments = [
             *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
+            *("--timing", job.timing),
             *_memory_arguments(job),
             *_limit_arguments(job),
             *recording_arguments,
