@@ -1,6 +1,7 @@
 #include "gemmini_bus.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace baco {
 
@@ -9,8 +10,15 @@ constexpr uint64_t kPortCycles = 3;  // buffers between the port and the cache, 
 constexpr size_t kDeliveryQueue = 4;
 }  // namespace
 
+static void knob(const char* name, unsigned& value) {
+  if (const char* text = std::getenv(name)) value = static_cast<unsigned>(std::atoi(text));
+}
+
 GemminiBus::GemminiBus(const GemminiBusOptions& options)
     : options_(options), busy_(options.miss_registers - 2) {
+  knob("HIT", options_.hit_cycles);
+  knob("SET", options_.same_set_cycles);
+  knob("MISS", options_.miss_cycles);
   const uint64_t lines = uint64_t{options.l2_kib} * 1024 / options.line_bytes;
   sets_ = lines / options.l2_ways;
   lines_.resize(lines);
@@ -18,13 +26,13 @@ GemminiBus::GemminiBus(const GemminiBusOptions& options)
 }
 
 void GemminiBus::get(uint64_t address, unsigned bytes, unsigned source) {
-  gets_.push_back({address, bytes, source, false, true, true});
+  gets_.push_back({address, bytes, 0, source, false, true, true});
   ++statistics_.read_requests;
   statistics_.read_request_bytes += bytes;
 }
 
 void GemminiBus::put(uint64_t address, unsigned bytes, bool first, bool last, unsigned enabled_bytes) {
-  puts_.push_back({address, bytes, 0, true, first, last});
+  puts_.push_back({address, bytes, enabled_bytes, 0, true, first, last});
   ++statistics_.write_beats;
   statistics_.write_beat_bytes += enabled_bytes;
 }
@@ -54,7 +62,7 @@ uint64_t GemminiBus::memory_transfer(uint64_t from) {
   return start + length;
 }
 
-uint64_t GemminiBus::touch(uint64_t from, uint64_t address, bool write) {
+uint64_t GemminiBus::touch(uint64_t from, uint64_t address, bool write, bool whole) {
   const uint64_t tag = address / options_.line_bytes;
   Line* const set = &lines_[(tag % sets_) * options_.l2_ways];
   Line* victim = set;
@@ -74,7 +82,7 @@ uint64_t GemminiBus::touch(uint64_t from, uint64_t address, bool write) {
     ++statistics_.l2_writebacks;
     memory_transfer(from);
   }
-  const uint64_t done = memory_transfer(from) + options_.miss_cycles;
+  const uint64_t done = (whole ? from : memory_transfer(from)) + options_.miss_cycles;
   *victim = {tag, touches_, write};
   return done;
 }
@@ -83,7 +91,8 @@ void GemminiBus::serve(const Request& request) {
   if (!request.first) return;  // the rest of a write's data follows its first beat
   const uint64_t set = request.address / options_.line_bytes % sets_;
   const uint64_t from = std::max(now_, set_free_[set]);
-  const uint64_t there = touch(from, request.address, request.write);
+  const bool whole = request.write && request.enabled == options_.line_bytes;
+  const uint64_t there = touch(from, request.address, request.write, whole);
   if (there > from) *std::min_element(busy_.begin(), busy_.end()) = there;
   set_free_[set] = there + options_.same_set_cycles;
   const unsigned beats = std::max(1u, request.bytes / options_.beat_bytes);
@@ -94,7 +103,7 @@ void GemminiBus::serve(const Request& request) {
 
 uint64_t GemminiBus::host_access(uint64_t cycle, uint64_t address, bool write) {
   const uint64_t start = std::max(cycle, now_) + kPortCycles;
-  const uint64_t there = touch(start, address, write);
+  const uint64_t there = touch(start, address, write, write);
   return write ? 0 : there - cycle + options_.hit_cycles - kPortCycles;
 }
 

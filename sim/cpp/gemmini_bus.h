@@ -66,7 +66,7 @@ class GemminiBus {
   static constexpr size_t kClientQueue = 2;
   struct Request {
     uint64_t address;
-    unsigned bytes, source;
+    unsigned bytes, enabled, source;
     bool write, first, last;
   };
   struct Arrival {
@@ -89,8 +89,8 @@ class GemminiBus {
   };
   void arbitrate();
   void serve(const Request& request);
-  // When the line of `address` is there; makes it so.
-  uint64_t touch(uint64_t from, uint64_t address, bool write);
+  // When the line of `address` is there; makes it so. A write of a `whole` line needs leave, but not what was there.
+  uint64_t touch(uint64_t from, uint64_t address, bool write, bool whole);
   uint64_t memory_transfer(uint64_t from);
 
   GemminiBusOptions options_;
