@@ -134,9 +134,11 @@ void GemminiLoad::request() {
 // Takes a beat and finds the local rows that it completes.
 void GemminiLoad::receive() {
   GemminiBus::Beat beat;
-  if (pieces_.size() >= kPieceQueue || !bus_.beat(beat)) return;
-  bus_.take_beat();
+  if (!bus_.beat(beat)) return;
   Read& read = reads_[beat.source];
+  std::deque<Piece>& pieces = lanes_[read.row.element_bytes == 4].pieces;
+  if (pieces.size() >= kPieceQueue) return;
+  bus_.take_beat();
   const auto useful = [&](unsigned beats) {
     const unsigned bytes = beats * beat_bytes_;
     return std::min(bytes > read.shift ? bytes - read.shift : 0, read.bytes);
@@ -149,7 +151,7 @@ void GemminiLoad::receive() {
     if (end <= before || end > now) continue;
     const unsigned elements = (end - start) / read.row.element_bytes;
     const unsigned scaling = read.row.scaled ? (std::max(elements, dim_) + kScaledPerCycle - 1) / kScaledPerCycle : 1;
-    pieces_.push_back({now_ + kPlacingCycles, read.row.command, end - start, std::max(scaling, read.row.repeats),
+    pieces.push_back({now_ + kPlacingCycles, read.row.command, end - start, std::max(scaling, read.row.repeats),
                        read.row.row + (read.first_block + (start ? (start + read.row_offset) / row_bytes : 0)) * read.row.block_stride,
                        read.row.accumulator});
   }
@@ -159,13 +161,17 @@ void GemminiLoad::receive() {
   free_reads_.push_back(beat.source);
 }
 
+// Rows of words go past the scaler of bytes. A row that is written several times takes a cycle for each.
 void GemminiLoad::place() {
-  if (pieces_.empty() || pieces_.front().ready > now_ || piece_free_ > now_) return;
-  const Piece& piece = pieces_.front();
-  if (!piece.accumulator) banks_.scratchpad_written |= uint64_t{1} << banks_.scratchpad_bank(piece.row);
-  piece_free_ = now_ + piece.cycles;
-  returned(piece.command, piece.bytes);
-  pieces_.pop_front();
+  for (Lane& lane : lanes_) {
+    if (lane.pieces.empty() || lane.pieces.front().ready > now_) continue;
+    const Piece& piece = lane.pieces.front();
+    if (!piece.accumulator) banks_.scratchpad_written |= uint64_t{1} << banks_.scratchpad_bank(piece.row);
+    if (++lane.spent < piece.cycles) continue;
+    lane.spent = 0;
+    returned(piece.command, piece.bytes);
+    lane.pieces.pop_front();
+  }
 }
 
 void GemminiLoad::write_zeros() {

@@ -95,8 +95,11 @@ class GemminiLoad {
   std::deque<Translated> translating_;
   std::vector<Read> reads_;
   std::deque<unsigned> free_reads_;
-  std::deque<Piece> pieces_;
-  uint64_t piece_free_ = 0;         // when the scaler takes the next row
+  struct Lane {
+    std::deque<Piece> pieces;
+    unsigned spent = 0;             // cycles on the first
+  };
+  std::array<Lane, 2> lanes_;       // elements of a byte, words
   unsigned merged_ = 0;             // beats of the read that is coming in
   struct Zeros {
     unsigned command, bytes, blocks;
