@@ -1,28 +1,16 @@
 #include "gemmini_bus.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace baco {
 
 namespace {
 constexpr uint64_t kPortCycles = 3;  // buffers between the port and the cache, each way
-constexpr size_t kDeliveryQueue = 4;
+constexpr size_t kPortQueue = 4, kDeliveryQueue = 4;
 }  // namespace
-
-static unsigned putx = 0, depth = 4, whole_on = 1;
-static void knob(const char* name, unsigned& value) {
-  if (const char* text = std::getenv(name)) value = static_cast<unsigned>(std::atoi(text));
-}
 
 GemminiBus::GemminiBus(const GemminiBusOptions& options)
     : options_(options), busy_(options.miss_registers - 2) {
-  knob("HIT", options_.hit_cycles);
-  knob("SET", options_.same_set_cycles);
-  knob("MISS", options_.miss_cycles);
-  knob("PUTX", putx);
-  knob("DEPTH", depth);
-  knob("WHOLE", whole_on);
   const uint64_t lines = uint64_t{options.l2_kib} * 1024 / options.line_bytes;
   sets_ = lines / options.l2_ways;
   lines_.resize(lines);
@@ -43,7 +31,7 @@ void GemminiBus::put(uint64_t address, unsigned bytes, bool first, bool last, un
 
 // One beat a cycle; a burst of writes is not interrupted.
 void GemminiBus::arbitrate() {
-  if (line_.size() >= depth) return;
+  if (line_.size() >= kPortQueue) return;
   bool put = !puts_.empty() && (prefer_put_ || gets_.empty());
   if (in_burst_) {
     if (puts_.empty()) return;
@@ -95,7 +83,7 @@ void GemminiBus::serve(const Request& request) {
   if (!request.first) return;  // the rest of a write's data follows its first beat
   const uint64_t set = request.address / options_.line_bytes % sets_;
   const uint64_t from = std::max(now_, set_free_[set]);
-  const bool whole = whole_on && request.write && request.enabled == options_.line_bytes;
+  const bool whole = request.write && request.enabled == options_.line_bytes;
   const uint64_t there = touch(from, request.address, request.write, whole);
   if (there > from) *std::min_element(busy_.begin(), busy_.end()) = there;
   set_free_[set] = there + options_.same_set_cycles;
@@ -134,7 +122,7 @@ void GemminiBus::tick() {
     std::pop_heap(answers_.begin(), answers_.end(), [](const Answer& a, const Answer& b) { return a.ready > b.ready; });
     current_ = answers_.back();
     answers_.pop_back();
-    current_left_ = current_.beats + (current_.write ? putx : 0);
+    current_left_ = current_.beats + (current_.write && current_.beats > 1 ? options_.burst_write_cycles : 0);
   }
   if (current_left_ > 0 && deliveries_.size() < kDeliveryQueue + kPortCycles) {
     --current_left_;

@@ -20,9 +20,11 @@ struct GemminiBusOptions {
   unsigned beat_bytes = 16;
   unsigned l2_kib = 512, l2_ways = 8, line_bytes = 64;
   unsigned miss_registers = 12;       // of which two serve probes and releases only
-  unsigned hit_cycles = 17;           // from the request's beat at the DMA to the first beat of its answer
-  unsigned same_set_cycles = 2;       // between two requests that one miss-status register serves
-  unsigned miss_cycles = 22;          // more than a hit, beside the transfer
+  // The following three were fitted to cycles measured on the original's RTL (docs/simulating.md).
+  unsigned hit_cycles = 14;           // from the request's beat at the port to the first beat of its answer
+  unsigned miss_cycles = 15;          // more than a hit, beside the transfer
+  unsigned burst_write_cycles = 1;    // of the pipeline, beside the data of a write of several beats
+  unsigned same_set_cycles = 1;       // between two requests that one miss-status register serves
   unsigned memory_bytes_per_cycle = 8;
 };
 

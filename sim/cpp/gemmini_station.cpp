@@ -1,7 +1,6 @@
 #include "gemmini_station.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace baco {
 
@@ -136,8 +135,6 @@ void GemminiStation::allocate(uint64_t cycle, const Command& command, Origin ori
 }
 
 bool GemminiStation::can_issue(unsigned kind) const {
-  static const bool serial = std::getenv("SERIAL") != nullptr;
-  if (serial && kind == 2 && free_[2] + unissued_[2].size() < size_[2]) return false;
   return !unissued_[kind].empty() && entries_[kind][unissued_[kind].front()].waits == 0;
 }
 

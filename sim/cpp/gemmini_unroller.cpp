@@ -67,8 +67,7 @@ uint64_t parts(uint64_t size, uint64_t step) { return (size + step - 1) / step; 
 
 // A product is sent when the loads of its operands have been: by the position of the loads, which go along k first.
 bool GemminiUnroller::loads_ahead(const Loop& loop, size_t index) const {
-  const size_t at = static_cast<size_t>(&loop - &loops_[0]) == 0 || loops_.size() < 2 ? 0 : 1;
-  const size_t which = &loop == &loops_[0] ? 0 : at;
+  const size_t which = &loop == &loops_[0] ? 0 : 1;
   if (!loop.finished[kThird]) return false;
   const uint64_t product = index / 2, i = product % loop.i, j = product / loop.i % loop.j, k = product / loop.i / loop.j;
   const uint64_t a_per_k = loop.a_transpose ? parts(loop.i, loop.a_width) : loop.i;
@@ -197,7 +196,7 @@ void GemminiUnroller::tick() {
     const std::vector<Command>& commands = loops_[machine.loop].commands[p];
     const size_t held = std::max<size_t>(1, static_cast<size_t>(pipeline_));
     if (machine.active <= now_ && machine.entered < commands.size() && machine.pipe.size() < held && may_send(phase))
-      machine.pipe.push_back({now_ + pipeline_ + (pipeline_ ? 0 : 0), &commands[machine.entered++]});
+      machine.pipe.push_back({now_ + pipeline_, &commands[machine.entered++]});
   }
   ++now_;
 }

@@ -58,7 +58,6 @@ class GemminiUnroller {
   };
   static constexpr size_t kNone = ~size_t{0};
 
-  bool sent_all(size_t phase, size_t loop) const;  // or has never begun it: then it waits elsewhere
   bool may_send(Phase phase) const;
   bool loads_ahead(const Loop& loop, size_t index) const;
   bool store_may(const Loop& loop) const;
@@ -66,7 +65,6 @@ class GemminiUnroller {
   static unsigned class_of(Phase phase) { return phase == kStore ? 2 : phase == kExecute ? 1 : 0; }
   Phase choose() const;
   bool offers(Phase phase) const;
-  bool has_sent_all(Phase phase, const Loop& loop) const { return loop.finished[phase]; }
   // Commands of a phase that have left, for a loop.
   size_t position(Phase phase, size_t loop) const;
 

@@ -34,6 +34,7 @@ const char* name(Stall reason) {
 
 void HostOptions::as_rocket() {
   cache_ways = 4;
+  start_cycles = 92;
 }
 
 int Host::miss(uint64_t address) {
@@ -59,7 +60,9 @@ void Host::reset(uint64_t pc) {
   pc_ = pc;
   registers_.fill(0);
   ready_.fill(0);
-  resume_ = data_ready_ = divider_ready_ = 0;
+  resume_ = options_.start_cycles;
+  reason_ = Stall::kInstruction;
+  data_ready_ = divider_ready_ = 0;
   awaiting_response_ = false;
   instruction_tags_.clear();
   data_tags_.clear();

@@ -53,6 +53,7 @@ struct HostOptions {
   int csr_penalty = 4;
   int misaligned_penalty = 1;
   int miss_penalty = 60;
+  uint64_t start_cycles = 0;  // from reset to the first instruction's fetch
 
   // Cycles of a miss, where the memory behind the caches knows them: of a line that comes, or goes (`write`), at a cycle.
   std::function<uint64_t(uint64_t cycle, uint64_t address, bool write)> line_cycles;
