@@ -10,7 +10,20 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "MainMemory", "Mark", "Recording", "Simulation", "SimulationError", "Watchpoint"]
+__all__ = [
+    "TIMINGS",
+    "Job",
+    "Limits",
+    "MainMemory",
+    "Mark",
+    "Recording",
+    "Simulation",
+    "SimulationError",
+    "Watchpoint",
+]
+
+#: Whose cycles a simulation counts: those of our Verilog, or those of the original Gemmini in a Rocket system.
+TIMINGS = ("baco", "gemmini")
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,7 @@ bool GemminiBus::beat(Beat& beat) const {
 }
 
 void GemminiBus::take_beat() {
+  ++statistics_.read_beats;
   in_flight_ -= deliveries_.front().last;
   deliveries_.pop_front();
 }

@@ -29,7 +29,7 @@ struct GemminiBusOptions {
 };
 
 struct GemminiBusStatistics {
-  uint64_t read_requests = 0, read_request_bytes = 0, write_beats = 0, write_beat_bytes = 0;
+  uint64_t read_requests = 0, read_request_bytes = 0, read_beats = 0, write_beats = 0, write_beat_bytes = 0;
   uint64_t l2_hits = 0, l2_misses = 0, l2_writebacks = 0;
   uint64_t memory_busy_cycles = 0;
 };

@@ -99,6 +99,12 @@ class GemminiEngine final : public Engine {
     convolutions();
     move(raw_, before_convolutions_);
     move(router_, raw_);
+    load_cycles_ += load_.busy();
+    execute_cycles_ += execute_.busy();
+    store_cycles_ += store_.busy();
+    mesh_cycles_ += execute_.multiplying();
+    products_cycles_ += products_.busy();
+    convolutions_cycles_ += convolutions_.busy();
     ++cycle_;
   }
   std::string error() const override { return values_.error(); }
@@ -137,6 +143,14 @@ class GemminiEngine final : public Engine {
     json.field("evaluated_cycles", evaluated_);
     json.field("first_command_cycle", first_command_);
     json.field("last_work_cycle", last_work_);
+    json.field("load_busy_cycles", load_cycles_);
+    json.field("execute_busy_cycles", execute_cycles_);
+    json.field("store_busy_cycles", store_cycles_);
+    json.field("mesh_cycles", mesh_cycles_);
+    json.field("read_beats", bus.read_beats);
+    json.field("write_beats", bus.write_beats);
+    json.field("loop_ws_busy_cycles", products_cycles_);
+    json.field("loop_conv_busy_cycles", convolutions_cycles_);
     json.end_object();
     json.key("memory");
     json.begin_object();
@@ -228,6 +242,8 @@ class GemminiEngine final : public Engine {
   std::vector<Command> primitives_;
   RefusedCommand refused_;
   uint64_t cycle_ = 0, progress_ = 0, busy_cycles_ = 0, evaluated_ = 0, first_command_ = 0, last_work_ = 0;
+  uint64_t load_cycles_ = 0, execute_cycles_ = 0, store_cycles_ = 0, mesh_cycles_ = 0;
+  uint64_t products_cycles_ = 0, convolutions_cycles_ = 0;
   unsigned responses_ = 0;
   bool commanded_ = false;
 };

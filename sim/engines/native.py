@@ -345,6 +345,10 @@ def _result(
         notes.append(
             "the program carries no configuration hash: whether it fits the accelerator is not known"
         )
+    if job.timing == "gemmini":
+        notes.append(
+            "cycles are those of a model of the original Gemmini in a Rocket system (--timing gemmini)"
+        )
     if record["console_dropped_bytes"]:
         notes.append(f"{record['console_dropped_bytes']:,} bytes of the program's output were dropped")
     if record["marks_dropped"]:

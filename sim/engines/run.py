@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from accel.config import Accelerator
+from common.errors import InputError, did_you_mean
 from sim.engines.base import make_engine
-from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
+from sim.job import TIMINGS, Job, Limits, MainMemory, Recording, Simulation, SimulationError
 
 __all__ = ["Job", "Limits", "MainMemory", "Recording", "Simulation", "SimulationError", "run_job", "simulate"]
 
@@ -39,5 +40,12 @@ def simulate(
 
 
 def run_job(job: Job, *, engine: str = "rtl") -> Simulation:
-    """As `simulate`, for everything that a job can ask for."""
+    """As `simulate`, for everything that a job can ask for. Raises InputError for a timing that the engine has not."""
+    if job.timing not in TIMINGS:
+        raise InputError(f"there is no timing '{job.timing}'", hint=did_you_mean(job.timing, TIMINGS))
+    if job.timing != "baco" and engine != "rtl":
+        raise InputError(
+            f"the timing '{job.timing}' is one of the engine 'rtl', not of '{engine}'",
+            hint="add --engine rtl, or leave --timing out",
+        )
     return make_engine(engine).run(job)
