@@ -34,6 +34,7 @@ const char* name(Stall reason) {
 
 void HostOptions::as_rocket() {
   cache_ways = 4;
+  multiply_bits = 8;
   start_cycles = 92;
 }
 

@@ -42,6 +42,7 @@ struct HostOptions {
   int load_latency = 2;        // of 4 and 8 bytes
   int small_load_latency = 3;  // of 1 and 2 bytes, into floating-point registers, and of atomics
   int multiply_latency = 4;
+  int multiply_bits = 0;       // that the multiplier takes of the first operand in a cycle, one product at a time; 0: pipelined
   int divide_overhead = 3;     // plus one cycle a quotient bit that is not known to be 0
   int float_latency = 3;       // binary32 add, multiply, multiply-add
   int double_latency = 4;      // the same in binary64
@@ -194,6 +195,8 @@ class Host {
   Outcome store_conditional(const riscv::Decoded& d);
   template <class T>
   Outcome divide(const riscv::Decoded& d, bool is_signed, bool remainder);
+  // When a product is there; false if the multiplier is not free yet.
+  bool multiply(const riscv::Decoded& d, bool high, bool half, int& latency);
 
   Outcome access_csr(const riscv::Decoded& d);
 
