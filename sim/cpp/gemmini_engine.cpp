@@ -44,12 +44,18 @@ bool primitive(const Command& command) {
   }
 }
 
+GemminiBusOptions bus_options(const Config& config) {
+  GemminiBusOptions options;
+  options.beat_bytes = static_cast<unsigned>(config.dma_bits) / 8;
+  return options;
+}
+
 class GemminiEngine final : public Engine {
  public:
   GemminiEngine(const Config& config, Memory& memory, CommandLog& log)
       : values_(config, memory),
         log_(log),
-        bus_(GemminiBusOptions{}),
+        bus_(bus_options(config)),
         banks_(config),
         station_(config, log),
         load_(config, bus_, banks_, station_),

@@ -76,19 +76,18 @@ void GemminiExecute::leave() {
   if (!leaving_.empty() && leaving_.front().cycle <= now_) {
     const Leaving row = leaving_.front();
     leaving_.pop_front();
-    if (!tags_.empty() && tags_.front().pass == row.pass) {
-      const Tag& tag = tags_.front();
-      if (!tag.at.garbage && row.row < tag.rows) {
-        const uint32_t at = tag.at.row + row.row;
-        if (tag.at.accumulator)
-          banks_.accumulator_used |= uint64_t{1} << banks_.accumulator_bank(at);
-        else
-          banks_.scratchpad_written |= uint64_t{1} << banks_.scratchpad_bank(at);
-      }
-      if (row.last) {
-        if (tag.reports) station_.complete(1, tag.entry), completed = true;
-        tags_.pop_front();
-      }
+    for (const Tag& tag : tags_) {
+      if (tag.pass != row.pass || tag.at.garbage || row.row >= tag.rows) continue;
+      const uint32_t at = tag.at.row + row.row;
+      if (tag.at.accumulator)
+        banks_.accumulator_used |= uint64_t{1} << banks_.accumulator_bank(at);
+      else
+        banks_.scratchpad_written |= uint64_t{1} << banks_.scratchpad_bank(at);
+    }
+    // after a change of dataflow two tags may be of one pass
+    while (row.last && !tags_.empty() && tags_.front().pass <= row.pass) {
+      if (tags_.front().reports) station_.complete(1, tags_.front().entry), completed = true;
+      tags_.pop_front();
     }
   }
   if (completed || fed_.empty()) return;
