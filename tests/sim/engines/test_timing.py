@@ -155,6 +155,33 @@ def test_a_program_computes_and_checks_a_product(tmp_path: Path) -> None:
     assert any("original Gemmini" in note for note in result.notes)
 
 
+#: 500 products one after the other.
+_PRODUCTS = """
+int main(void) {
+  uint64_t one = FACTOR, product;
+  for (int i = 0; i < 50; ++i)
+    __asm__ volatile(".rept 10\\n mul %0, %1, %1\\n .endr" : "=r"(product) : "r"(one));
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("factor", "steps"), [("0x7f", 2), ("0x7fff", 3), ("0x7fffffffll", 5), ("-1ll", 8)])
+def test_the_core_multiplies_eight_bits_a_cycle_until_the_rest_is_zero(
+    tmp_path: Path, factor: str, steps: int
+) -> None:
+    """Steps by the published multiplier: it looks whether the rest is zero behind each step but the first."""
+
+    def cycles(value: str) -> int:
+        elf = compile_program(tmp_path / "products.elf", _PRODUCTS, f"-DFACTOR={value}")
+        found = run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl").cycles
+        assert found is not None
+        return found
+
+    # constants of other lengths are other instructions before the loop
+    assert cycles(factor) - cycles("1") == pytest.approx(500 * (steps - 2), abs=20)
+
+
 def test_what_the_timing_has_not_is_refused(tmp_path: Path) -> None:
     stream = tmp_path / "stream.txt"
     stream.write_text("fence\n")
