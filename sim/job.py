@@ -10,7 +10,20 @@ from typing import Any
 from accel.config import Accelerator
 from common.errors import BacoError
 
-__all__ = ["Job", "Limits", "MainMemory", "Mark", "Recording", "Simulation", "SimulationError", "Watchpoint"]
+__all__ = [
+    "TIMINGS",
+    "Job",
+    "Limits",
+    "MainMemory",
+    "Mark",
+    "Recording",
+    "Simulation",
+    "SimulationError",
+    "Watchpoint",
+]
+
+#: Whose cycles a simulation counts: those of our Verilog, or those of the original Gemmini in a Rocket system.
+TIMINGS = ("baco", "gemmini")
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,7 @@ class Job:
     Attributes:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
+        timing: whose cycles the engine `rtl` counts, one of `TIMINGS`.
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
         watches: instructions at which counters are noted; each address once.
@@ -122,6 +136,7 @@ class Job:
     program: Path | None = None
     stream: Path | None = None
     memory: MainMemory = field(default_factory=MainMemory)
+    timing: str = "baco"
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
     images: tuple[tuple[int, bytes], ...] = ()

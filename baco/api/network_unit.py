@@ -123,6 +123,7 @@ class NetworkUnit:
         built: NetworkProgram,
         engine: str,
         *,
+        timing: str = "baco",
         log: Path | None = None,
         report: Callable[[str], None] | None = None,
     ) -> tuple[NetworkRun, dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
@@ -145,6 +146,7 @@ class NetworkUnit:
             reference,
             engine,
             predicted=[one.cycles for one in predict_steps(built.lowered, self.request.accelerator)],
+            timing=timing,
             recording=Recording(log=log),
             report=report,
         )

@@ -89,6 +89,7 @@ class Compiled:
         self,
         engine: str = "functional",
         *,
+        timing: str = "baco",
         log: str | Path | None = None,
         report: Callable[[str], None] | None = None,
     ) -> Run:
@@ -96,6 +97,8 @@ class Compiled:
 
         Args:
             engine: `functional` (results) or `rtl` (the accelerator's Verilog, cycle by cycle).
+            timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original
+                Gemmini's units, caches and core).
             log: file for a log of every command, `.csv`.
             report: told how building a simulator goes on, the first time.
 
@@ -108,12 +111,14 @@ class Compiled:
         unit, built, operators = self._unit, self._built, None
         if isinstance(unit, NetworkUnit):
             assert not isinstance(built, Program)  # what a network's unit was compiled to
-            found, outputs, wrong = unit.run(built, engine, log=path, report=report)
+            found, outputs, wrong = unit.run(built, engine, timing=timing, log=path, report=report)
             simulation, operators = found.result, _operators(found)
         else:
             assert isinstance(built, Program)
             expected = {one.name: one.expected for one in unit.buffers or () if one.expected is not None}
-            arrays, simulation, wrong = run_unit(built, expected, engine, log=path, report=report)
+            arrays, simulation, wrong = run_unit(
+                built, expected, engine, timing=timing, log=path, report=report
+            )
             outputs = {name: arrays[name] for name in expected}
         return Run(
             self.name,

@@ -25,6 +25,7 @@ def simulate(
     engine: str = "rtl",
     stream: str | Path | None = None,
     memory: MainMemory | None = None,
+    timing: str = "baco",
     limits: Limits | None = None,
     recording: Recording | None = None,
     images: Sequence[tuple[int, bytes]] = (),
@@ -43,6 +44,8 @@ def simulate(
         engine: `rtl` (the Verilog, cycle by cycle), `functional` (results alone), `spike` or `chipyard` (of the user's own).
         stream: a text file of commands for a machine without a host core, in place of a program.
         memory: size and timing of main memory (`sim.job.MainMemory`).
+        timing: whose cycles the engine `rtl` counts: `baco` (the Verilog's) or `gemmini` (a model of the original Gemmini's
+            units, caches and core, which has a memory system of its own).
         limits: when to give up (`sim.job.Limits`).
         recording: waveforms and logs to write (`sim.job.Recording`).
         images: bytes laid over the program's in memory before it starts, each at an address.
@@ -65,6 +68,7 @@ def simulate(
         program=None if program is None else Path(program),
         stream=None if stream is None else Path(stream),
         memory=memory or MainMemory(),
+        timing=timing,
         limits=limits or Limits(),
         recording=recording or Recording(),
         images=tuple(images),

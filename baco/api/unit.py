@@ -171,12 +171,14 @@ def run_unit(
     expected: Mapping[str, np.ndarray[Any, Any]],
     engine: str,
     *,
+    timing: str = "baco",
     log: Path | None = None,
     report: Callable[[str], None] | None = None,
 ) -> tuple[dict[str, np.ndarray[Any, Any]], Simulation, tuple[str, ...]]:
     """What every array holds at the end, what was counted, and how arrays differ from what is expected, in words.
 
     Args:
+        timing: whose cycles the engine `rtl` counts, one of `sim.job.TIMINGS`.
         log: file for a log of every command.
         report: told how building a simulator goes on.
 
@@ -187,7 +189,12 @@ def run_unit(
     from sim.job import Recording
 
     arrays, result = run_program(
-        program, engine=engine, recording=Recording(log=log), report=report, read_all=True
+        program,
+        engine=engine,
+        timing=timing,
+        recording=Recording(log=log),
+        report=report,
+        read_all=True,
     )
     wrong = (difference(name, arrays[name], array) for name, array in expected.items())
     return arrays, result, tuple(text for text in wrong if text)

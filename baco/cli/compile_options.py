@@ -32,6 +32,15 @@ Accelerator = Annotated[
     ),
 ]
 
+Timing = Annotated[
+    str,
+    typer.Option(
+        "--timing",
+        metavar="baco|gemmini",
+        help="Whose cycles the engine rtl counts: our Verilog's, or the original Gemmini's in a Rocket system (a model).",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class ProgramOptions:

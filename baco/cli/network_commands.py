@@ -80,6 +80,7 @@ def run_network_command(
     engine: str,
     save: Sequence[str],
     *,
+    timing: str = "baco",
     log: Path | None,
     report: Path | None,
     json: bool,
@@ -100,7 +101,9 @@ def run_network_command(
     built = unit.compile(check=False)
     notes = stderr()
     talkative = not (json or quiet)
-    run, outputs, wrong = unit.run(built, engine, log=log, report=notes.print if talkative else None)
+    run, outputs, wrong = unit.run(
+        built, engine, timing=timing, log=log, report=notes.print if talkative else None
+    )
     for name, path in files.items():
         save_array(path, outputs[name])
     plain = _plain(built, run, wrong)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from baco.cli.checked import CommandGroup, seed_option
+from baco.cli.compile_options import Accelerator, Timing
 from baco.commands.bench_paper import paper
 from baco.commands.root import show_help_if_alone
 
@@ -272,6 +273,32 @@ def measurements(
     for row in found:
         counts[row.status] = counts.get(row.status, 0) + 1
     _print(counts, json)
+
+
+@bench.command("timing")
+def timing(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="With random.csv, micro.csv and programs.tar.gz, as measured."),
+    ],
+    accelerator: Accelerator = "gemmini-default",
+    timing: Timing = "gemmini",
+    worst: Annotated[
+        int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
+    ] = 10,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Simulations at a time.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
+    from baco.api.sources import accelerator as find
+    from baco.display.console import print_json, stderr, stdout
+    from bench.timing import bench_timing
+
+    result = bench_timing(folder, find(accelerator), timing=timing, jobs=jobs, report=stderr().print)
+    if json:
+        print_json(result.to_dict())
+    else:
+        stdout().print(result.text(worst))
 
 
 @bench.command("latency")

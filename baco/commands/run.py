@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from baco.cli.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions
+from baco.cli.compile_options import NETWORK_PANEL, NetworkOptions, ProgramOptions, Timing
 from baco.cli.layer_input import LayerOptions
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def run_program(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="functional: results. rtl: the Verilog, cycle by cycle.")
     ] = "functional",
+    timing: Timing = "baco",
     expect: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,7 +74,9 @@ def run_program(
         from baco.cli.network_input import network_request
 
         asked = network_request(program, layer, network, {"--expect": expect})
-        run_network_command(asked, engine, save or [], log=log, report=report, json=json, quiet=quiet)
+        run_network_command(
+            asked, engine, save or [], timing=timing, log=log, report=report, json=json, quiet=quiet
+        )
         return
     if report is not None:
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
@@ -89,7 +92,7 @@ def run_program(
     notes = stderr()
     talkative = not (json or quiet)
     outputs, result, mistakes = run_unit(
-        made, expected, engine, log=log, report=notes.print if talkative else None
+        made, expected, engine, timing=timing, log=log, report=notes.print if talkative else None
     )
     for name, path in files.items():
         save_array(path, outputs[name])

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from baco.cli.compile_options import Accelerator
+from baco.cli.compile_options import Accelerator, Timing
 
 
 def simulate(
@@ -28,6 +28,7 @@ def simulate(
             help="rtl: the Verilog, cycle by cycle. functional: results only. spike, chipyard: a simulator of yours.",
         ),
     ] = "rtl",
+    timing: Timing = "baco",
     stream: Annotated[
         Path | None,
         typer.Option(
@@ -163,6 +164,7 @@ def simulate(
             l2_kib=l2_kib,
             l2_latency_cycles=l2_latency,
         ),
+        timing=timing,
         limits=Limits(max_cycles=max_cycles, stall_cycles=stall_cycles, timeout_seconds=timeout),
         recording=Recording(waves=waves, waves_from=waves_from, waves_until=waves_until, log=log),
         images=images,

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "functional.h"
+#include "gemmini_engine.h"
 #include "rtl.h"
 
 namespace baco {
@@ -140,6 +141,7 @@ class RtlEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_engine(const Options& options, const Config& config, Memory& memory, CommandLog& log) {
+  if (options.timing == "gemmini" && options.engine == "rtl") return make_gemmini_engine(config, memory, log);
   if (options.engine == "functional") return std::make_unique<FunctionalEngine>(config, memory, log);
   return std::make_unique<RtlEngine>(config, memory, log, options.rtl);
 }

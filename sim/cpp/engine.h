@@ -22,6 +22,9 @@ class Engine : public Device {
   virtual uint64_t progress() const = 0;
   // The refused command, where the device tells (then error() is not empty).
   virtual bool refused(RefusedCommand& refused) const = 0;
+  // Cycles in which a line comes to the host core's caches, which share the memory behind them; 0 if the engine has no
+  // answer and the core's own penalty holds.
+  virtual uint64_t line_cycles(uint64_t /*cycle*/, uint64_t /*address*/, bool /*write*/) { return 0; }
   // Fields of the report's object: timing, units, memory traffic.
   virtual void report(JsonWriter& json) const = 0;
   // Completes files. Throws std::runtime_error when they cannot be written.

@@ -32,6 +32,17 @@ const char* name(Stall reason) {
   return kNames[static_cast<int>(reason)];
 }
 
+void HostOptions::as_rocket() {
+  cache_ways = 4;
+  multiply_bits = 8;
+  start_cycles = 92;
+}
+
+int Host::miss(uint64_t address) {
+  return options_.line_cycles ? static_cast<int>(options_.line_cycles(counts_.cycles, address, false))
+                              : options_.miss_penalty;
+}
+
 Host::Host(Memory& memory, Device& device, HostOptions options)
     : memory_(memory),
       device_(device),
@@ -50,7 +61,9 @@ void Host::reset(uint64_t pc) {
   pc_ = pc;
   registers_.fill(0);
   ready_.fill(0);
-  resume_ = data_ready_ = divider_ready_ = 0;
+  resume_ = options_.start_cycles;
+  reason_ = Stall::kInstruction;
+  data_ready_ = divider_ready_ = 0;
   awaiting_response_ = false;
   instruction_tags_.clear();
   data_tags_.clear();
@@ -100,7 +113,7 @@ uint64_t Host::advance(uint64_t limit, bool alone) {
       if (!instruction_tags_.access(pc_)) {
         ++counts_.instruction_misses;
         resume_ = counts_.cycles;
-        stall(options_.miss_penalty, Stall::kInstruction);
+        stall(miss(pc_), Stall::kInstruction);
         continue;
       }
     }

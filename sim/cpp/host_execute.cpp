@@ -30,7 +30,7 @@ int Host::touch(uint64_t address, unsigned bytes) {
   }
   if (!hit) {
     ++counts_.data_misses;
-    extra += options_.miss_penalty;
+    extra += miss(address);
   }
   if (extra) data_ready_ = counts_.cycles + 1 + static_cast<uint64_t>(extra);
   return extra;
@@ -143,6 +143,23 @@ Host::Outcome Host::divide(const riscv::Decoded& d, bool is_signed, bool remaind
   return Outcome::kRetired;
 }
 
+// Rocket's multiplier (Multiplier.scala): so many bits of the first operand a cycle, no more once the rest is zero, then
+// a cycle each to begin and to write.
+bool Host::multiply(const riscv::Decoded& d, bool high, bool half, int& latency) {
+  latency = options_.multiply_latency;
+  if (options_.multiply_bits == 0) return true;
+  if (divider_ready_ > counts_.cycles) {
+    resume_ = divider_ready_;
+    reason_ = Stall::kDivider;
+    return false;
+  }
+  const int all = (half ? 32 : 64) / options_.multiply_bits;
+  const int needed = (bit_length(registers_[d.rs1]) + options_.multiply_bits - 1) / options_.multiply_bits;
+  latency = 2 + (high || half ? all : std::min(all, std::max(needed, 1) + 1));
+  divider_ready_ = counts_.cycles + static_cast<uint64_t>(latency);
+  return true;
+}
+
 Host::Outcome Host::branch(const riscv::Decoded& d, bool taken) {
   if (taken) next_ = pc_ + static_cast<uint64_t>(int64_t{d.imm});
   const bool predicted = d.imm < 0;
@@ -189,8 +206,10 @@ Host::Outcome Host::execute(const riscv::Decoded& d) {
     write(d.rd, value);
     return Outcome::kRetired;
   };
-  const auto product = [&](uint64_t value) {
-    write(d.rd, value, options_.multiply_latency);
+  const auto product = [&](uint64_t value, bool high = false, bool half = false) {
+    int latency;
+    if (!multiply(d, high, half, latency)) return Outcome::kRetry;
+    write(d.rd, value, latency);
     return Outcome::kRetired;
   };
   const auto swap = [](auto, auto operand) { return operand; };
@@ -272,11 +291,11 @@ Host::Outcome Host::execute(const riscv::Decoded& d) {
     case Op::SRAW: return set(shift_right_signed(sign_extend32(a), b & 31));
 
     case Op::MUL: return product(a * b);
-    case Op::MULH: return product(static_cast<uint64_t>(static_cast<i128>(as_signed(a)) * as_signed(b) >> 64));
+    case Op::MULH: return product(static_cast<uint64_t>(static_cast<i128>(as_signed(a)) * as_signed(b) >> 64), true);
     case Op::MULHSU:
-      return product(static_cast<uint64_t>(static_cast<i128>(as_signed(a)) * static_cast<i128>(b) >> 64));
-    case Op::MULHU: return product(static_cast<uint64_t>(static_cast<u128>(a) * b >> 64));
-    case Op::MULW: return product(sign_extend32(a * b));
+      return product(static_cast<uint64_t>(static_cast<i128>(as_signed(a)) * static_cast<i128>(b) >> 64), true);
+    case Op::MULHU: return product(static_cast<uint64_t>(static_cast<u128>(a) * b >> 64), true);
+    case Op::MULW: return product(sign_extend32(a * b), false, true);
     case Op::DIV: return divide<uint64_t>(d, true, false);
     case Op::DIVU: return divide<uint64_t>(d, false, false);
     case Op::REM: return divide<uint64_t>(d, true, true);

@@ -173,6 +173,12 @@ int simulate(const Options& options) {
     host_options.tohost = options.tohost;
     host_options.fromhost = options.fromhost;
     host_options.console = [&console](const char* bytes, size_t count) { console.write(bytes, count); };
+    if (options.timing == "gemmini") {
+      host_options.as_rocket();
+      host_options.line_cycles = [&](uint64_t cycle, uint64_t address, bool write) {
+        return engine->line_cycles(cycle, address, write);
+      };
+    }
     host_options.watched = marks.addresses();
     host_options.reached = [&](uint64_t pc) {
       if (marks.pass(pc)) write_mark(passed, pc, *engine, log, *host);

@@ -32,7 +32,7 @@ Options Options::parse(int count, char** arguments) {
   Options o;
   DramOptions& dram = o.rtl.dram;
   const std::map<std::string, std::string*> texts = {
-      {"--config", &o.config}, {"--engine", &o.engine}, {"--result", &o.result}, {"--image", &o.image},
+      {"--config", &o.config}, {"--engine", &o.engine}, {"--timing", &o.timing}, {"--result", &o.result}, {"--image", &o.image},
       {"--stream", &o.stream}, {"--log", &o.log},       {"--trace", &o.rtl.trace},
       {"--cosim", &o.cosim},   {"--dump-ranges", &o.dump_ranges}, {"--dump-file", &o.dump_file},
       {"--marks", &o.marks},   {"--mark-file", &o.mark_file}};
@@ -71,6 +71,7 @@ Options Options::parse(int count, char** arguments) {
   if (!o.cosim.empty()) return o;
   if (o.result.empty()) throw std::invalid_argument("--result is required");
   if (o.engine != "functional" && o.engine != "rtl") throw std::invalid_argument("--engine is functional or rtl");
+  if (o.timing != "baco" && o.timing != "gemmini") throw std::invalid_argument("--timing is baco or gemmini");
   if (o.image.empty() == o.stream.empty()) throw std::invalid_argument("give either --image or --stream");
   if (o.dump_ranges.empty() != o.dump_file.empty())
     throw std::invalid_argument("--dump-ranges and --dump-file belong together");

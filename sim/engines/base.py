@@ -9,7 +9,7 @@ import importlib
 from typing import Protocol
 
 from common.errors import InputError, did_you_mean
-from sim.job import Job, Simulation
+from sim.job import TIMINGS, Job, Simulation
 
 
 class Engine(Protocol):
@@ -59,6 +59,14 @@ def make_engine(name: str) -> Engine:
 def run_job(job: Job, *, engine: str = "rtl") -> Simulation:
     """Run a program to its end on the engine registered by that name.
 
-    Raises as `Engine.run`; a program's own exit code other than 0 is in the result.
+    Raises as `Engine.run`, and InputError for a timing that the engine has not; a program's own exit code other than 0 is
+    in the result.
     """
+    if job.timing not in TIMINGS:
+        raise InputError(f"there is no timing '{job.timing}'", hint=did_you_mean(job.timing, TIMINGS))
+    if job.timing != "baco" and engine != "rtl":
+        raise InputError(
+            f"the timing '{job.timing}' is one of the engine 'rtl', not of '{engine}'",
+            hint="add --engine rtl, or leave --timing out",
+        )
     return make_engine(engine).run(job)

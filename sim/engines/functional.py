@@ -16,7 +16,9 @@ class FunctionalEngine:
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for element widths other than 8 and 32 bits."""
-        _check(job)
+        if job.recording.waves is not None:
+            raise InputError("the functional model has no waveforms", hint="use the engine 'rtl'")
+        check_functional(job)
         elf = load_program(job)
         tools = toolchain(job.tools)
         start = time.perf_counter()
@@ -25,9 +27,8 @@ class FunctionalEngine:
         return run_simulator(simulator, "functional", job, elf, tools, build_seconds=built)
 
 
-def _check(job: Job) -> None:
-    if job.recording.waves is not None:
-        raise InputError("the functional model has no waveforms", hint="use the engine 'rtl'")
+def check_functional(job: Job) -> None:
+    """Raises InfeasibleError for an accelerator that the functional model does not cover."""
     for name, wanted in (("input_bits", 8), ("accumulator_bits", 32)):
         value = getattr(job.accelerator, name)
         if value != wanted:

@@ -71,6 +71,7 @@ def run_simulator(
         (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
         arguments = [
             *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
+            *("--timing", job.timing),
             *_memory_arguments(job),
             *_limit_arguments(job),
             *recording_arguments,
@@ -343,6 +344,10 @@ def _result(
     if elf is not None and elf.config_hash is None:
         notes.append(
             "the program carries no configuration hash: whether it fits the accelerator is not known"
+        )
+    if job.timing == "gemmini":
+        notes.append(
+            "cycles are those of a model of the original Gemmini in a Rocket system (--timing gemmini)"
         )
     if record["console_dropped_bytes"]:
         notes.append(f"{record['console_dropped_bytes']:,} bytes of the program's output were dropped")

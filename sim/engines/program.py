@@ -30,6 +30,7 @@ def run_program(
     engine: str = "functional",
     *,
     memory: MainMemory | None = None,
+    timing: str = "baco",
     limits: Limits | None = None,
     recording: Recording | None = None,
     report: Callable[[str], None] | None = None,
@@ -43,6 +44,7 @@ def run_program(
         inputs: new contents of buffers by name, of each buffer's shape and type; the others start with their data.
         engine: functional or rtl.
         memory: timing of main memory; it is enlarged where the program needs more.
+        timing: whose cycles the engine rtl counts, one of `sim.job.TIMINGS`.
         read_all: give back every buffer, workspaces too, not only outputs.
         watches: instructions at which counters are noted, for `Simulation.marks`.
 
@@ -67,6 +69,7 @@ def run_program(
             accelerator=program.accelerator,
             program=path,
             memory=room,
+            timing=timing,
             limits=limits or Limits(),
             recording=recording or Recording(),
             images=tuple(images),

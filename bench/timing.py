@@ -1,0 +1,186 @@
+"""The timing of the original Gemmini against cycles measured on its RTL (`baco bench timing`)."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.config import Accelerator
+from bench.latency import Accuracy, accuracy
+from common.errors import InputError, Location
+from common.files import read_input
+from common.numbers import whole_number
+from common.scratch import scratch_folder
+from common.table import read_rows, read_table_text
+from sim.engines.base import run_job
+from sim.job import Job, SimulationError
+
+__all__ = ["TimedProgram", "TimingAccuracy", "bench_timing"]
+
+#: Of a measured set: a row a program, and the programs.
+TABLES, PROGRAMS = ("random.csv", "micro.csv"), "programs.tar.gz"
+_COLUMNS = ("file", "style", "layer", "mapping", "original_cycles")
+
+
+@dataclass(frozen=True)
+class TimedProgram:
+    """A program, how long it took on the original's RTL, and how long it is said to take.
+
+    Attributes:
+        table, file: where it is listed, and its name in the archive.
+        style: code style; `layer`, `mapping`: what it does and how, in words.
+        measured, modelled: cycles from reset to the end.
+    """
+
+    table: str
+    file: str
+    style: str
+    layer: str
+    mapping: str
+    measured: int
+    modelled: int
+
+    @property
+    def error(self) -> float:
+        """Signed and relative."""
+        return self.modelled / self.measured - 1
+
+
+@dataclass(frozen=True)
+class TimingAccuracy:
+    """How well the cycles of a measured set are met; `parts` by table, and by table and code style."""
+
+    programs: tuple[TimedProgram, ...]
+    parts: dict[str, Accuracy]
+
+    def worst(self, count: int) -> list[TimedProgram]:
+        """The programs that are furthest off, the furthest first."""
+        return sorted(self.programs, key=lambda one: -abs(one.error))[:count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "parts": {name: asdict(one) for name, one in self.parts.items()},
+            "programs": [asdict(one) for one in self.programs],
+        }
+
+    def text(self, worst: int = 10) -> str:
+        """As a Markdown table, and the worst programs."""
+        lines = ["| programs | rows | Spearman | mean error | median | bias |", "|---|--:|--:|--:|--:|--:|"]
+        for name, one in self.parts.items():
+            rank = "" if one.spearman is None else f"{one.spearman:.4f}"
+            lines.append(
+                f"| {name} | {one.rows} | {rank} | {one.mean_absolute_error:.1%} |"
+                f" {one.median_absolute_error:.1%} | {one.bias:+.1%} |"
+            )
+        for program in self.worst(worst):
+            lines.append(
+                f"{program.file}: {program.modelled:,} cycles, measured {program.measured:,}"
+                f" ({program.error:+.1%}), {program.style}, {program.layer}, {program.mapping}"
+            )
+        return "\n".join(lines)
+
+
+def bench_timing(
+    folder: str | Path,
+    accelerator: Accelerator,
+    *,
+    timing: str = "gemmini",
+    files: Sequence[str] = (),
+    jobs: int = 1,
+    report: Callable[[str], None] | None = None,
+) -> TimingAccuracy:
+    """Run the programs of a measured set, and compare their cycles with those measured.
+
+    Args:
+        folder: with random.csv, micro.csv and programs.tar.gz; the tables' columns `file`, `style`, `layer`, `mapping` and
+            `original_cycles` are read.
+        accelerator: the machine that was measured.
+        timing: whose cycles are counted, one of `sim.job.TIMINGS`.
+        files: only these programs; all by default.
+        jobs: simulations at a time.
+
+    Raises InputError for a folder that lacks something, SimulationError for a program that had to be stopped.
+    """
+    folder = Path(folder)
+    rows = [
+        (name, row) for name in TABLES for row in _rows(folder / name) if not files or row["file"] in files
+    ]
+    with scratch_folder() as scratch:
+        _unpack(folder / PROGRAMS, {row["file"] for _, row in rows}, scratch)
+
+        def run(named: tuple[str, dict[str, str]]) -> TimedProgram:
+            table, row = named
+            job = Job(accelerator, program=scratch / row["file"], timing=timing, report=report)
+            result = run_job(job, engine="rtl")
+            if result.exit_code or result.cycles is None:
+                raise SimulationError(
+                    f"{row['file']} ended with exit code {result.exit_code}",
+                    kind="output",
+                    console=result.console,
+                    record={},
+                )
+            measured = whole_number("original_cycles", row["original_cycles"])
+            return TimedProgram(
+                Path(table).stem,
+                row["file"],
+                row["style"],
+                row["layer"],
+                row["mapping"],
+                measured,
+                result.cycles,
+            )
+
+        with ThreadPoolExecutor(jobs) as pool:
+            programs = tuple(pool.map(run, rows))
+    return TimingAccuracy(programs, _parts(programs))
+
+
+def _parts(programs: Sequence[TimedProgram]) -> dict[str, Accuracy]:
+    found: dict[str, list[TimedProgram]] = {}
+    for one in programs:
+        found.setdefault(one.table, [])
+        found.setdefault(f"{one.table}, {one.style}", [])
+        found[one.table].append(one)
+        found[f"{one.table}, {one.style}"].append(one)
+    return {
+        name: accuracy(
+            np.array([one.modelled for one in part], dtype=np.float64),
+            np.array([one.measured for one in part], dtype=np.float64),
+        )
+        for name, part in found.items()
+    }
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    name = str(path)
+    header, *rows = read_rows(read_table_text(path), name)
+    for column in _COLUMNS:
+        if column not in header.fields:
+            raise InputError(f"the table has no column '{column}'", location=Location(name, line=header.line))
+    return [dict(zip(header.fields, row.fields, strict=True)) for row in rows]
+
+
+def _unpack(path: Path, names: set[str], folder: Path) -> None:
+    """The programs of those names, whatever folder of the archive they are in."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(read_input(path))) as archive:
+            for member in archive:
+                name = Path(member.name).name
+                if name in names and member.isfile():
+                    content = archive.extractfile(member)
+                    assert content is not None  # it is a file
+                    (folder / name).write_bytes(content.read())
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise InputError(f"this is no archive of programs: {error}", location=Location(str(path))) from None
+    missing = sorted(name for name in names if not (folder / name).exists())
+    if missing:
+        raise InputError(f"the archive lacks {missing[0]}", location=Location(str(path)))

@@ -1,0 +1,213 @@
+"""The timing of the original Gemmini: what its memory system counts against a brute-force cache, results against the
+functional model, and cycles against those measured on the original's RTL."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from tests.sim.cosim_streams import SCARCE, WHOLE
+
+from accel.config import Accelerator
+from baco.api.sources import accelerator
+from bench.timing import bench_timing
+from common.errors import InfeasibleError, InputError
+from sim.cosim.run import random_stream
+from sim.cosim.stream import BASE, MEMORY_BYTES
+from sim.engines.base import run_job
+from sim.job import Job, MainMemory, Recording, Simulation
+from tests.sim.harness_helpers import SMALL, command
+from tests.sim.riscv_programs import compile_program
+
+MEASURED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "original-rtl"
+LINE, WAYS, SETS = 64, 8, 1024
+#: Of 16 x 16, with a bus of 16 bytes.
+DEFAULT = accelerator("gemmini-default")
+
+
+def run(stream: str, folder: Path, machine: Accelerator = DEFAULT, *, engine: str = "rtl") -> Simulation:
+    path = folder / "stream.txt"
+    path.write_text(stream)
+    return run_job(
+        Job(machine, stream=path, timing="gemmini" if engine == "rtl" else "baco"),
+        engine=engine,
+    )
+
+
+class BruteForceCache:
+    """Lines in the order of their last use, set by set."""
+
+    def __init__(self) -> None:
+        self.sets: list[list[int]] = [[] for _ in range(SETS)]
+        self.dirty: set[int] = set()
+        self.hits = self.misses = self.written_back = 0
+
+    def touch(self, address: int, *, write: bool) -> None:
+        line = address // LINE
+        lines = self.sets[line % SETS]
+        if line in lines:
+            self.hits += 1
+            lines.remove(line)
+        else:
+            self.misses += 1
+            if len(lines) == WAYS:
+                gone = lines.pop(0)
+                self.written_back += gone in self.dirty
+                self.dirty.discard(gone)
+        lines.append(line)
+        if write:
+            self.dirty.add(line)
+
+
+def requests(address: int, count: int) -> list[tuple[int, int]]:
+    """Naturally aligned pieces of 16, 32 and 64 bytes: the one that brings most of what is left, the smallest of those."""
+    found = []
+    while count:
+        pieces = [(size, min(size - address % size, count)) for size in (16, 32, 64)]
+        size, useful = max(pieces, key=lambda piece: (piece[1], -piece[0]))
+        found.append((address - address % size, size))
+        address, count = address + useful, count - useful
+    return found
+
+
+def test_requests_hits_and_evictions_are_those_of_a_brute_force_cache(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    lines, cache, asked, asked_bytes, beats = [], BruteForceCache(), 0, 0, 0
+    for round_ in range(6):
+        writes = round_ % 2 == 1
+        stride = draw.choice((24, 64, 100, 1000))
+        if writes:
+            lines.append(command("CONFIG_ST", stride=stride, acc_scale=1.0))
+        else:
+            lines.append(command("CONFIG_LD", state=0, stride=stride, block_stride=16, scale=1.0))
+        for _ in range(220):
+            # memory of three times the cache, and lines that are asked for again
+            address = BASE + draw.randrange(3 << 19) // draw.choice((1, 16))
+            rows, cols = draw.randint(1, 16), draw.randint(1, 64)
+            name, place = ("MVOUT", "local") if writes else ("MVIN", "local")
+            lines.append(
+                command(name, address=address, **{place: draw.randrange(8000)}, cols=cols, rows=rows)
+            )
+            for row in range(rows):
+                for start, size in requests(address + row * stride, cols):
+                    cache.touch(start, write=writes)
+                    if writes:
+                        beats += size // 16
+                    else:
+                        asked, asked_bytes = asked + 1, asked_bytes + size
+        lines.append("fence\n")
+    counters = run("".join(lines), tmp_path).counters
+    assert counters["memory_read_requests"] == asked
+    assert counters["memory_read_request_bytes"] == asked_bytes
+    assert counters["memory_write_beats"] == beats
+    assert counters["memory_l2_hits"] == cache.hits
+    assert counters["memory_l2_misses"] == cache.misses
+    assert counters["memory_l2_writebacks"] == cache.written_back > 0
+
+
+def loads(cols: int, rows: int, stride: int, count: int) -> str:
+    text = command("CONFIG_LD", state=0, stride=stride, block_stride=16, scale=1.0)
+    return text + count * (command("MVIN", address=BASE, local=0, cols=cols, rows=rows) + "fence\n")
+
+
+def test_a_row_of_few_bytes_takes_what_a_beat_takes(tmp_path: Path) -> None:
+    few, beat = (run(loads(cols, 16, 64, 20), tmp_path) for cols in (3, 16))
+    assert few.cycles == beat.cycles
+
+
+def test_lines_that_are_there_come_at_the_bus_width_and_no_faster(tmp_path: Path) -> None:
+    often, once = (
+        run(
+            command("CONFIG_LD", state=0, stride=64, block_stride=16, scale=1.0) + count * wide, tmp_path
+        ).cycles
+        for wide in (command("MVIN", address=BASE, local=0, cols=64, rows=16),)
+        for count in (201, 101)
+    )
+    assert often is not None
+    assert once is not None
+    moved = 100 * 16 * 64
+    assert moved / 16 <= often - once <= 1.1 * moved / 16
+
+
+@pytest.mark.parametrize("machine", [WHOLE, SMALL], ids=lambda one: one.name)
+def test_random_streams_end_with_the_results_of_the_functional_model(
+    tmp_path: Path, machine: Accelerator
+) -> None:
+    for index in range(12):
+        draw = random.Random(index)
+        text = [f"write {BASE:x} {draw.randbytes(MEMORY_BYTES).hex()}\n"]
+        for item in random_stream(machine, seed=3, index=index).items:
+            text.append("fence\n" if item is None else f"cmd {item.funct:x} {item.rs1:x} {item.rs2:x}\n")
+        text.append(f"fence\ndump {BASE:x} {MEMORY_BYTES:x}\n")
+        ours = run("".join(text), tmp_path, machine)
+        expected = run("".join(text), tmp_path, machine, engine="functional")
+        assert ours.memory_dumps == expected.memory_dumps
+        assert ours.unrolled == expected.unrolled
+        assert ours.commands == expected.commands
+
+
+def test_a_program_computes_and_checks_a_product(tmp_path: Path) -> None:
+    elf = compile_program(tmp_path / "matmul.elf", Path("matmul.c"), "-DDIM=4")
+    result = run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl")
+    assert (result.exit_code, result.console) == (0, "matmul is right\n")
+    assert result.cycles == result.counters["host_cycles"]
+    assert any("original Gemmini" in note for note in result.notes)
+
+
+#: 500 products one after the other.
+_PRODUCTS = """
+int main(void) {
+  uint64_t one = FACTOR, product;
+  for (int i = 0; i < 50; ++i)
+    __asm__ volatile(".rept 10\\n mul %0, %1, %1\\n .endr" : "=r"(product) : "r"(one));
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("factor", "steps"), [("0x7f", 2), ("0x7fff", 3), ("0x7fffffffll", 5), ("-1ll", 8)])
+def test_the_core_multiplies_eight_bits_a_cycle_until_the_rest_is_zero(
+    tmp_path: Path, factor: str, steps: int
+) -> None:
+    """Steps by the published multiplier: it looks whether the rest is zero behind each step but the first."""
+
+    def cycles(value: str) -> int:
+        elf = compile_program(tmp_path / "products.elf", _PRODUCTS, f"-DFACTOR={value}")
+        found = run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl").cycles
+        assert found is not None
+        return found
+
+    # constants of other lengths are other instructions before the loop
+    assert cycles(factor) - cycles("1") == pytest.approx(500 * (steps - 2), abs=20)
+
+
+def test_what_the_timing_has_not_is_refused(tmp_path: Path) -> None:
+    stream = tmp_path / "stream.txt"
+    stream.write_text("fence\n")
+    with pytest.raises(
+        InputError, match="the timing 'gemmini' is one of the engine 'rtl', not of 'functional'"
+    ):
+        run_job(Job(DEFAULT, stream=stream, timing="gemmini"), engine="functional")
+    with pytest.raises(InputError, match="there is no timing 'gemini'"):
+        run_job(Job(DEFAULT, stream=stream, timing="gemini"))
+    with pytest.raises(InputError, match="has no waveforms"):
+        run_job(Job(DEFAULT, stream=stream, timing="gemmini", recording=Recording(waves=tmp_path / "w.vcd")))
+    with pytest.raises(InputError, match="has a memory system of its own"):
+        run_job(Job(DEFAULT, stream=stream, timing="gemmini", memory=MainMemory(l2_kib=512)))
+    with pytest.raises(InfeasibleError, match="execute_queue = 1 is too short"):
+        run_job(Job(SCARCE, stream=stream, timing="gemmini"))
+
+
+@pytest.mark.skipif(
+    not MEASURED.exists(),
+    reason="cycles of the original's RTL (../shared/data/original-rtl) are not here",
+)
+def test_cycles_of_the_original_are_met() -> None:
+    files = [f"given-{number:03}.elf" for number in (5, 20, 33, 57, 90, 111, 133, 170)]
+    files += [f"micro-{number:03}.elf" for number in (4, 14, 24, 38, 83, 93, 102, 126)]
+    found = bench_timing(MEASURED, DEFAULT, files=files)
+    assert len(found.programs) == len(files)
+    errors = [abs(one.error) for one in found.programs]
+    assert sum(errors) / len(errors) < 0.06
+    assert max(errors) < 0.2
