@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_elf import BASE, elf_bytes
 
 from accel.chipyard import chipyard_notes
 from accel.config import Accelerator
@@ -22,6 +21,7 @@ from common.errors import InfeasibleError, InputError
 from sim.engines import external
 from sim.engines.base import EXTERNAL_ENGINES, make_engine, run_job
 from sim.job import Job, Limits, MainMemory, Recording, Simulation, SimulationError
+from tests.sim.test_elf import BASE, elf_bytes
 
 GEMMINI = Accelerator(name="small", dim=16, scratchpad_kib=256, accumulator_kib=64)
 BANNER = "Gemmini extension configured with:\n    dim = 16\n"

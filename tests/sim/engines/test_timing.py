@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.sim.cosim_streams import SCARCE, WHOLE
 
 from accel.config import Accelerator
 from baco.api.sources import accelerator
@@ -17,6 +16,7 @@ from sim.cosim.run import random_stream
 from sim.cosim.stream import BASE, MEMORY_BYTES
 from sim.engines.base import run_job
 from sim.job import Job, MainMemory, Recording, Simulation
+from tests.bench.cosim_streams import SCARCE, WHOLE
 from tests.sim.harness_helpers import SMALL, command
 from tests.sim.riscv_programs import compile_program
 
