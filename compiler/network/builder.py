@@ -16,10 +16,10 @@ from compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, Q
 from compiler.network.parameters import Parameters
 from compiler.network.views import View, dense
 from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Operand, Parameter
+from workloads.semantics import Operand, Parameter, Semantics
 from workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
 
-__all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales"]
+__all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales", "part_of", "rounded", "semantics_of", "spatial_pair"]
 
 #: How scales are chosen: any float32, or powers of two only.
 Scales: TypeAlias = Literal["float", "power-of-two"]
@@ -282,6 +282,17 @@ class IntegerBuilder:
             self.parameters.random,
             seed,
         )
+
+
+def semantics_of(op: Operator) -> Semantics:
+    """What an operator of a network that is run computes: networks with others have been refused (`quantise.runnable`)."""
+    assert op.semantics is not None
+    return op.semantics
+
+
+def spatial_pair(values: Sequence[int], one: int = 1) -> tuple[int, int]:
+    """(height, width) of what a convolution or pooling says for its one or two dimensions; `one` stands for the height."""
+    return (values[0], values[1]) if len(values) == 2 else (one, values[0])
 
 
 def rounded(numbers: np.ndarray) -> np.ndarray:
