@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accel.config import Accelerator, Features
+from accel.config import MOVE_BYTES, Accelerator, Features
 from accel.isa.address import local_address_bits
 from accel.isa.commands import COMMANDS
 from accel.legality import loop_conv, loop_ws, moves, products
@@ -33,7 +33,7 @@ def parameters(accelerator: Accelerator) -> dict[str, int]:
         "SCRATCHPAD_ROWS": accelerator.scratchpad_rows,
         "ACCUMULATOR_ROWS": accelerator.accumulator_rows,
         "ROW_BITS": local_address_bits(accelerator),
-        "ROW_BYTES": max(64, accelerator.dma_max_bytes, 4 * accelerator.dim),
+        "ROW_BYTES": max(MOVE_BYTES, accelerator.dma_max_bytes, 4 * accelerator.dim),
         "WS": int("WS" in accelerator.dataflows),
         "OS": int("OS" in accelerator.dataflows),
     }

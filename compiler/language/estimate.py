@@ -8,11 +8,10 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.ir import Block
 
+from accel.config import MOVE_BYTES
 from compiler.dialects.baco import GRID, DotOp, LoadOp, StoreOp, shape_of
 from compiler.ir.known import known
 
-#: Bytes of a row that one load moves at most (instruction set, section 5).
-MAX_BYTES = 64
 #: What it costs to run an iteration of any loop on the host, in commands.
 LOOP_OVERHEAD = 4
 
@@ -42,7 +41,7 @@ def _block(block: Block, dim: int) -> float:
             (rows, depth), (_, columns) = shape_of(operation.a.type), shape_of(operation.b.type)
             total += 2 * ceil(rows / dim) * ceil(depth / dim) * ceil(columns / dim)
         elif isinstance(operation, LoadOp):
-            total += _moves(shape_of(operation.pointer.type), dim, max(1, MAX_BYTES // dim))
+            total += _moves(shape_of(operation.pointer.type), dim, max(1, MOVE_BYTES // dim))
         elif isinstance(operation, StoreOp):
             total += _moves(shape_of(operation.pointer.type), dim, 1)
     return total
