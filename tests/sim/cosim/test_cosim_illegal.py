@@ -10,8 +10,7 @@ import pytest
 
 from accel.config import Accelerator
 from accel.isa import COMMANDS, Command, encode, find_command_type
-from accel.legality.errors import ERRORS, MAIN_MEMORY, error_named
-from accel.legality.rules import parameters
+from accel.legality.errors import ERRORS, MAIN_MEMORY
 from baco.main import run as baco
 from sim.cosim.accelerators import random_accelerator
 from sim.cosim.campaign import run_campaign
@@ -21,7 +20,7 @@ from sim.cosim.run import Simulator
 from sim.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
 from sim.engines.run import run_job
 from sim.job import Job, MainMemory, SimulationError
-from tests.accel.legality.rule_interpreter import Legality
+from tests.accel.legality.rule_interpreter import Legality, error_named, parameters
 from tests.sim.cosim_streams import (
     ACC,
     CONFIG_EX,
