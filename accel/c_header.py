@@ -7,13 +7,11 @@ even, and saturate; NaN becomes the largest element.
 
 from __future__ import annotations
 
-from accel.config import Accelerator
+from accel.config import MOVE_BYTES, Accelerator
 from common.provenance import versions
 
-__all__ = ["MAX_BYTES", "c_header"]
+__all__ = ["c_header"]
 
-#: Bytes of a row that one load of Gemmini's C library moves at most, whatever the size of a memory request.
-MAX_BYTES = 64
 #: Bits of the local address in a command's operand.
 _ADDRESS_BITS = 32
 #: Which of the custom instructions carries commands.
@@ -91,7 +89,7 @@ def c_header(accelerator: Accelerator) -> str:
             f"#define BANK_NUM {accelerator.scratchpad_banks}",
             f"#define BANK_ROWS {accelerator.scratchpad_rows // accelerator.scratchpad_banks}",
             f"#define ACC_ROWS {accelerator.accumulator_rows}",
-            f"#define MAX_BYTES {MAX_BYTES}",
+            f"#define MAX_BYTES {MOVE_BYTES}",
             f"#define MAX_BLOCK_LEN {_block_length(accelerator.dim * input_bytes)}",
             f"#define MAX_BLOCK_LEN_ACC {_block_length(accelerator.dim * accumulator_bytes)}",
         ],
@@ -118,7 +116,7 @@ def c_header(accelerator: Accelerator) -> str:
 
 def _block_length(row_bytes: int) -> int:
     """Blocks of one local row each that fit into the longest row of a load."""
-    return max(1, MAX_BYTES // row_bytes)
+    return max(1, MOVE_BYTES // row_bytes)
 
 
 def _types(accelerator: Accelerator) -> list[str]:

@@ -15,8 +15,10 @@ from common.errors import InputError, did_you_mean
 from common.provenance import stable_hash
 from common.yaml import load_yaml, parse_model
 
-__all__ = ["Accelerator", "Features"]
+__all__ = ["MOVE_BYTES", "Accelerator", "Features"]
 
+#: Bytes of main memory in a row that one load or store moves on every accelerator, whatever its memory requests.
+MOVE_BYTES = 64
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 

@@ -15,7 +15,7 @@ from accel.isa.coding import (
 )
 from accel.isa.command import Command, CommandType, Field
 from accel.isa.commands import COMMANDS, FUNCT, IDENTITY_SCALE, KEEP_SCALE
-from accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction, rocc_instruction
+from accel.isa.instruction import CUSTOM_OPCODES, RoccInstruction
 
 __all__ = [
     "COMMANDS",
@@ -39,5 +39,4 @@ __all__ = [
     "float32_value",
     "is_garbage",
     "local_address_bits",
-    "rocc_instruction",
 ]

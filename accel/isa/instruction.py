@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from common.errors import InputError
 
-__all__ = ["CUSTOM_OPCODES", "RoccInstruction", "rocc_instruction"]
+__all__ = ["CUSTOM_OPCODES", "RoccInstruction"]
 
 #: Major opcodes of custom-0 .. custom-3.
 CUSTOM_OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)
@@ -66,15 +66,3 @@ class RoccInstruction:
             xs2=bool(word >> 12 & 1),
             custom=CUSTOM_OPCODES.index(opcode),
         )
-
-
-def rocc_instruction(funct: int, rs1: int, rs2: int, rd: int | None = None, custom: int = 3) -> int:
-    """The instruction word of a command; `rd` only for the one that answers (COUNTER_OP).
-
-    Args:
-        funct: the command.
-        rs1, rs2: numbers of the registers with the command's operands.
-        rd: number of the register that receives the response, None when there is none.
-        custom: which of custom-0 .. custom-3.
-    """
-    return RoccInstruction(funct, rs1, rs2, rd or 0, xd=rd is not None, custom=custom).word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ERRORS", "MAIN_MEMORY", "ErrorCode", "error_named", "error_reason"]
+__all__ = ["ERRORS", "MAIN_MEMORY", "ErrorCode", "error_reason"]
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,6 @@ ERRORS = (
 )
 #: The one error that the accelerator cannot see itself: the memory system behind its ports reports it.
 MAIN_MEMORY = 15
-
-
-def error_named(name: str) -> ErrorCode:
-    """The code of that name. Raises KeyError when there is none."""
-    for one in ERRORS:
-        if one.name == name:
-            return one
-    raise KeyError(name)
 
 
 def error_reason(code: int) -> str:

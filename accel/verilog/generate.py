@@ -32,6 +32,26 @@ TOP = "baco_accelerator"
 ADDRESS_BITS = 40
 #: Width of a command's number inside the accelerator: at most 64 entries of each class.
 _ID_BITS = 6
+#: Parameters of the top module by the field of the configuration that they take their value from.
+_PARAMETERS = {
+    "dim": "DIM",
+    "tile_rows": "TILE_ROWS",
+    "scratchpad_rows": "SP_ROWS",
+    "scratchpad_banks": "SP_BANKS",
+    "accumulator_rows": "ACC_ROWS",
+    "accumulator_banks": "ACC_BANKS",
+    "partial_sum_bits": "PSUM_BITS",
+    "dma_bits": "DMA_BITS",
+    "dma_max_bytes": "DMA_MAX_BYTES",
+    "dma_requests": "DMA_REQUESTS",
+    "load_queue": "LOAD_QUEUE",
+    "execute_queue": "EX_QUEUE",
+    "store_queue": "STORE_QUEUE",
+    "load_entries": "LOAD_ENTRIES",
+    "execute_entries": "EX_ENTRIES",
+    "store_entries": "STORE_ENTRIES",
+    "counters": "COUNTERS",
+}
 #: Macro names of the optional features where they are not `BACO_` and the field's name.
 _MACRO_NAMES = {
     "depthwise_convs": "BACO_DEPTHWISE",
@@ -89,27 +109,8 @@ def check_rtl(accelerator: Accelerator) -> None:
 
 def rtl_parameters(accelerator: Accelerator) -> dict[str, int]:
     """Values of the top module's parameters; each is the macro `BACO_` and its name in the generated file."""
-    return {
-        "DIM": accelerator.dim,
-        "TILE_ROWS": accelerator.tile_rows,
-        "SP_ROWS": accelerator.scratchpad_rows,
-        "SP_BANKS": accelerator.scratchpad_banks,
-        "ACC_ROWS": accelerator.accumulator_rows,
-        "ACC_BANKS": accelerator.accumulator_banks,
-        "PSUM_BITS": accelerator.partial_sum_bits,
-        "DMA_BITS": accelerator.dma_bits,
-        "DMA_MAX_BYTES": accelerator.dma_max_bytes,
-        "DMA_REQUESTS": accelerator.dma_requests,
-        "LOAD_QUEUE": accelerator.load_queue,
-        "EX_QUEUE": accelerator.execute_queue,
-        "STORE_QUEUE": accelerator.store_queue,
-        "LOAD_ENTRIES": accelerator.load_entries,
-        "EX_ENTRIES": accelerator.execute_entries,
-        "STORE_ENTRIES": accelerator.store_entries,
-        "COUNTERS": accelerator.counters,
-        "ADDR_BITS": ADDRESS_BITS,
-        "ID_BITS": _ID_BITS,
-    }
+    found = {macro: int(getattr(accelerator, field)) for field, macro in _PARAMETERS.items()}
+    return found | {"ADDR_BITS": ADDRESS_BITS, "ID_BITS": _ID_BITS}
 
 
 def rtl_features(accelerator: Accelerator) -> dict[str, bool]:
@@ -190,26 +191,7 @@ def _source(file: str, sources: Path | None) -> str:
 
 def config_lines(accelerator: Accelerator) -> str:
     """The configuration as the simulators' C++ reads it: a line `name value` each, whole numbers only."""
-    values: dict[str, int] = {
-        "dim": accelerator.dim,
-        "tile_rows": accelerator.tile_rows,
-        "ws": "WS" in accelerator.dataflows,
-        "os": "OS" in accelerator.dataflows,
-        "scratchpad_rows": accelerator.scratchpad_rows,
-        "scratchpad_banks": accelerator.scratchpad_banks,
-        "accumulator_rows": accelerator.accumulator_rows,
-        "accumulator_banks": accelerator.accumulator_banks,
-        "partial_sum_bits": accelerator.partial_sum_bits,
-        "dma_bits": accelerator.dma_bits,
-        "dma_max_bytes": accelerator.dma_max_bytes,
-        "dma_requests": accelerator.dma_requests,
-        "load_queue": accelerator.load_queue,
-        "execute_queue": accelerator.execute_queue,
-        "store_queue": accelerator.store_queue,
-        "load_entries": accelerator.load_entries,
-        "execute_entries": accelerator.execute_entries,
-        "store_entries": accelerator.store_entries,
-        "counters": accelerator.counters,
-    }
+    values = {field: getattr(accelerator, field) for field in _PARAMETERS}
+    values |= {"ws": "WS" in accelerator.dataflows, "os": "OS" in accelerator.dataflows}
     values |= {name: getattr(accelerator.features, name) for name in Features.model_fields}
     return "".join(f"{name} {int(value)}\n" for name, value in values.items())

@@ -7,8 +7,6 @@ knowledge of the sources is used. (Pyverilog only reads here: what it writes is 
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,9 +18,8 @@ from accel.verilog.generate import TOP, rtl_parameters
 from common.errors import BacoError, InputError
 from common.scratch import scratch_folder
 
-__all__ = ["Hierarchy", "Instance", "Port", "discrepancies", "preprocess", "read_hierarchy"]
+__all__ = ["Hierarchy", "Instance", "Port", "discrepancies", "read_hierarchy"]
 
-_LIMIT_S = 120
 #: Rounds of a generate loop after which it is taken for endless.
 _MAX_ROUNDS = 1 << 16
 
@@ -71,32 +68,6 @@ class Hierarchy:
         for one in self.instances:
             counts[one.module] = counts.get(one.module, 0) + 1
         return counts
-
-
-def preprocess(verilog: str, verilator: str, verilator_root: str) -> str:
-    """The text with macros expanded and comments removed, by Verilator.
-
-    Args:
-        verilog: the whole design.
-        verilator, verilator_root: the program `verilator_bin` and the folder with its files.
-
-    Raises BacoError when Verilator refuses the text.
-    """
-    with scratch_folder() as folder:
-        (folder / "design.v").write_text(verilog, encoding="utf-8")
-        done = subprocess.run(
-            [verilator, "-E", "-P", "design.v"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            env={**os.environ, "VERILATOR_ROOT": verilator_root},
-        )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["(no message)"]
-        raise BacoError(f"Verilator refuses the Verilog: {lines[0]}")
-    return done.stdout
 
 
 def read_hierarchy(verilog: str, top: str = TOP) -> Hierarchy:

@@ -84,9 +84,10 @@ def _write(out: Path | None, text: str) -> None:
 def _list_passes() -> None:
     from xdsl.passes import get_pass_option_infos
 
-    from compiler.passes import PASSES, summary_of
+    from compiler.passes import PASSES, pass_named, summary_of
 
-    for name, cls in PASSES.items():
+    for name in PASSES:
+        cls = pass_named(name)
         sys.stdout.write(f"{name:<24} {summary_of(name)}\n")
         for option in get_pass_option_infos(cls):
             default = f", default {option.default_value}" if option.default_value is not None else ""

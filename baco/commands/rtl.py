@@ -86,8 +86,8 @@ def rtl(
 
 def _check(configuration: Accelerator, text: str) -> dict[str, int]:
     """Number of instances by module. Raises BacoError naming everything that is wrong with the Verilog."""
-    from accel.verilog.lint import lint
-    from accel.verilog.read_back import discrepancies, preprocess, read_hierarchy
+    from accel.verilog.lint import lint, preprocess
+    from accel.verilog.read_back import discrepancies, read_hierarchy
     from common.errors import BacoError
     from sim.toolchain import toolchain
 

@@ -22,8 +22,9 @@ from xdsl.dialects.tensor import CastOp, ExtractOp, ExtractSliceOp, PadOp, Yield
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from compiler.blocks.elementwise import Insert, generic, identity, integer
-from compiler.blocks.indexing import IndexBuilder, Number, known
+from compiler.blocks.indexing import IndexBuilder, Number
 from compiler.blocks.pointers import BlockWindow, StridedOffsets
+from compiler.ir.known import known
 
 __all__ = [
     "element_of",

@@ -7,25 +7,20 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr, UnknownLoc
+from xdsl.dialects.builtin import IndexType, LocationAttr, UnknownLoc
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint
 
-__all__ = ["IndexBuilder", "Number", "bounds_of", "known"]
+from compiler.ir.known import known
+
+__all__ = ["IndexBuilder", "Number", "bounds_of"]
 
 #: A number of type `index`: known, or computed by the program.
 Number: TypeAlias = "int | SSAValue"
 
 _index = IndexType()
 _NO_BOUND = 1 << 62
-
-
-def known(value: SSAValue) -> int | None:
-    """The integer that a constant operation gives, else None."""
-    if isinstance(value.owner, arith.ConstantOp) and isinstance(value.owner.value, IntegerAttr):
-        return int(value.owner.value.value.data)
-    return None
 
 
 class IndexBuilder:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
+from accel.config import MOVE_BYTES
 from common.errors import Location
 from compiler.blocks.memory import InMemory, PlacedFactor
 from compiler.blocks.pipeline import Pipeline, ScratchpadLayout
@@ -18,8 +19,6 @@ from compiler.ir.location import location_of
 
 __all__ = ["LOADS", "LoadCode", "loadable", "rest_of", "rows_loadable", "transposed_block"]
 
-#: Bytes of a row that one load or store moves on every implementation.
-_MAX_BYTES = 64
 #: Load commands, by the number of their configuration.
 LOADS = ("mvin", "mvin2", "mvin3")
 
@@ -50,8 +49,8 @@ class LoadCode:
         self._dense, self._crowded = dense, crowded
         self._load_numbers: dict[tuple[Number, int, int], int] = {}
         dim = state.accelerator.dim
-        self.wide = max(_MAX_BYTES // dim, 1)
-        self.wide_int32 = max(_MAX_BYTES // (4 * dim), 1)
+        self.wide = max(MOVE_BYTES // dim, 1)
+        self.wide_int32 = max(MOVE_BYTES // (4 * dim), 1)
         ahead = prefetches if state.buffering.scratchpad > 1 else []
         self.pipeline = Pipeline(
             state,

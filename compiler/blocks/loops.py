@@ -10,8 +10,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from common.errors import InputError
 from compiler.blocks.accesses import materialise
-from compiler.blocks.indexing import IndexBuilder, Number, known
+from compiler.blocks.indexing import IndexBuilder, Number
 from compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
+from compiler.ir.known import known
 from compiler.ir.location import location_of
 
 __all__ = ["Converter", "LoopConversion"]

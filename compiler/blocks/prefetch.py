@@ -8,9 +8,9 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from compiler.blocks.analysis import Analysis, enclosing_loops
-from compiler.blocks.indexing import known
 from compiler.blocks.reading import BlockLoad, block_load
 from compiler.blocks.scalars import is_scalar_operation
+from compiler.ir.known import known
 
 __all__ = ["Prefetch", "bounds_of_loop", "find_prefetches"]
 

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
 from accel.isa import float32_bits
-from compiler.blocks.indexing import known
+from compiler.ir.known import known
 
 __all__ = [
     "Addend",

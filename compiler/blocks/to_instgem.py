@@ -25,7 +25,6 @@ from compiler.blocks.analysis import Analysis, enclosing_loops
 from compiler.blocks.array import ArrayCode
 from compiler.blocks.bias import begin_sums_with_addends
 from compiler.blocks.disjoint import writes_once
-from compiler.blocks.indexing import known
 from compiler.blocks.memory import (
     Accumulated,
     Computed,
@@ -39,6 +38,7 @@ from compiler.blocks.reading import BlockLoad, block_load, mixed, shape_of
 from compiler.blocks.scalars import either, is_scalar_operation, scalar_operation, truth
 from compiler.blocks.state import Buffering, LoweringState, bytes_of
 from compiler.ir.emit import Cell, Emitter, Number
+from compiler.ir.known import known
 from compiler.ir.location import location_of
 
 __all__ = ["ACCUMULATOR_ROWS", "SCRATCHPAD_ROWS", "WORKSPACE", "function_to_instgem", "is_structured"]

@@ -40,11 +40,12 @@ from compiler.blocks.accesses import (
     whole_mask,
 )
 from compiler.blocks.elementwise import Insert, cast, generic, identity, integer, scalar, signless, spread
-from compiler.blocks.indexing import IndexBuilder, Number, known
+from compiler.blocks.indexing import IndexBuilder, Number
 from compiler.blocks.loops import LoopConversion
 from compiler.blocks.offset_arithmetic import offset_arithmetic
 from compiler.blocks.pointers import BlockWindow, Meaning, Pointers, StridedOffsets
 from compiler.dialects import baco
+from compiler.ir.known import known
 from compiler.ir.location import location_of
 
 __all__ = ["kernel_to_linalg"]

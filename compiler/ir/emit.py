@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from accel.isa import LocalAddress
 from compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
 
 __all__ = ["Cell", "Condition", "Emitter", "Number"]
@@ -36,7 +37,6 @@ _COMPARE = {
     "sge": lambda a, b: a >= b,
 }
 _Binary: TypeAlias = "arith.SignlessIntegerBinaryOperation"
-_ACCUMULATOR, _ACCUMULATE, _READ_FULL = 1 << 31, 1 << 30, 1 << 29
 
 
 class Cell:
@@ -220,11 +220,10 @@ class Emitter:
         read_full: bool = False,
     ) -> Number:
         """Local address word of a row (instruction set, 3.2)."""
-        flags = _ACCUMULATOR * accumulator | _READ_FULL * read_full
-        if isinstance(accumulate, bool):
-            flags |= _ACCUMULATE * accumulate
-        else:
-            row = self.add(row, self.select(accumulate, _ACCUMULATE, 0))
+        known = isinstance(accumulate, bool) and accumulate
+        if not isinstance(accumulate, bool):
+            row = self.add(row, self.select(accumulate, LocalAddress(0, accumulate=True).word, 0))
+        flags = LocalAddress(0, accumulator, known, read_full).word
         # rows stay below the flags, so their sum is their union; sums become induction variables of loops
         return self.add(row, flags)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.ir import Block
 
+from accel.config import MOVE_BYTES
 from compiler.dialects.baco import GRID, DotOp, LoadOp, StoreOp, shape_of
+from compiler.ir.known import known
 
-#: Bytes of a row that one load moves at most (instruction set, section 5).
-MAX_BYTES = 64
 #: What it costs to run an iteration of any loop on the host, in commands.
 LOOP_OVERHEAD = 4
 
@@ -41,7 +41,7 @@ def _block(block: Block, dim: int) -> float:
             (rows, depth), (_, columns) = shape_of(operation.a.type), shape_of(operation.b.type)
             total += 2 * ceil(rows / dim) * ceil(depth / dim) * ceil(columns / dim)
         elif isinstance(operation, LoadOp):
-            total += _moves(shape_of(operation.pointer.type), dim, max(1, MAX_BYTES // dim))
+            total += _moves(shape_of(operation.pointer.type), dim, max(1, MOVE_BYTES // dim))
         elif isinstance(operation, StoreOp):
             total += _moves(shape_of(operation.pointer.type), dim, 1)
     return total
@@ -53,15 +53,8 @@ def _moves(shape: tuple[int, ...], dim: int, blocks: int) -> int:
 
 
 def _trips(loop: scf.ForOp) -> int:
-    bounds = [_constant(value) for value in (loop.lb, loop.ub, loop.step)]
+    bounds = [known(value) for value in (loop.lb, loop.ub, loop.step)]
     start, end, step = bounds
     if start is None or end is None or step is None:
         return 1
     return len(range(start, end, step))
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None

@@ -12,16 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.config import Accelerator
+from accel.config import MOVE_BYTES, Accelerator
 from accel.isa import GARBAGE
 from compiler.ir.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
 
-__all__ = ["MOVE_BYTES", "AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
-
-#: Bytes of a row that one load or store may have.
-MOVE_BYTES = 64
+__all__ = ["AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
 
 
 @dataclass(frozen=True)

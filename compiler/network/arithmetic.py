@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["FixedPoint", "distinct", "fixed_point", "float32", "saturate8", "scale_int8"]
+__all__ = ["FixedPoint", "distinct", "fixed_point", "float32", "saturate8"]
 
 
 def saturate8(x: np.ndarray) -> np.ndarray:
@@ -18,15 +18,6 @@ def saturate8(x: np.ndarray) -> np.ndarray:
 def float32(x: float) -> float:
     """The float32 nearest to x, as a Python number."""
     return float(np.float32(x))
-
-
-def scale_int8(x: np.ndarray, scale: float) -> np.ndarray:
-    """saturate_int8(round(float32(x) * float32(scale))) for int8 or int32 x.
-
-    Section 10 of the instruction set: conversion, product and rounding each to nearest, ties to even.
-    """
-    product = x.astype(np.float32) * np.float32(scale)
-    return np.asarray(np.clip(np.rint(product), -128.0, 127.0), dtype=np.int8)
 
 
 @dataclass(frozen=True)

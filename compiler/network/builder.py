@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -16,10 +17,10 @@ from compiler.network.graph import Dtype, IntegerOperator, IntegerTensor, Map, Q
 from compiler.network.parameters import Parameters
 from compiler.network.views import View, dense
 from workloads.network import Network, Operator, Tensor
-from workloads.semantics import Operand, Parameter
+from workloads.semantics import Operand, Parameter, Semantics
 from workloads.views import Expand, Reshape, Slice, Step, Transpose, Unknown
 
-__all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales"]
+__all__ = ["CHANNELS_LAST", "IntegerBuilder", "Scales", "part_of", "rounded", "semantics_of", "spatial_pair"]
 
 #: How scales are chosen: any float32, or powers of two only.
 Scales: TypeAlias = Literal["float", "power-of-two"]
@@ -100,10 +101,7 @@ class IntegerBuilder:
         role: Role = "intermediate",
     ) -> View:
         """A new value of this (or the next free) name, and the view of all of it."""
-        unique, number = name, 1
-        while unique in self.values:
-            number += 1
-            unique = f"{name}~{number}"
+        unique = _free_name(name, self.values)
         self.values[unique] = IntegerTensor(unique, tuple(shape), dtype, scale, role)
         return dense(unique, shape)
 
@@ -238,10 +236,7 @@ class IntegerBuilder:
 
     def name(self, wanted: str) -> str:
         """A name that no integer operator has yet."""
-        unique, number = wanted, 1
-        while unique in self._names:
-            number += 1
-            unique = f"{wanted}~{number}"
+        unique = _free_name(wanted, self._names)
         self._names.add(unique)
         return unique
 
@@ -261,12 +256,10 @@ class IntegerBuilder:
         inputs = {tensor.name: self.tensors[tensor.name] for tensor in self.network.inputs}
         outputs: dict[str, View] = {}
         for tensor in self.network.outputs:
-            unique, number = tensor.name, 1
-            while unique in outputs:
-                number += 1
-                unique = f"{tensor.name}~{number}"
             last = self.network.operators[-1]
-            outputs[unique] = self.viewed(self.tensors[tensor.name], tensor.steps, last)
+            outputs[_free_name(tensor.name, outputs)] = self.viewed(
+                self.tensors[tensor.name], tensor.steps, last
+            )
         for view in outputs.values():
             value = self.values[view.value]
             if value.role == "intermediate":
@@ -282,6 +275,23 @@ class IntegerBuilder:
             self.parameters.random,
             seed,
         )
+
+
+def _free_name(wanted: str, taken: Container[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    numbered = (f"{wanted}~{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([wanted], numbered) if name not in taken)
+
+
+def semantics_of(op: Operator) -> Semantics:
+    """What an operator of a network that is run computes: networks with others have been refused (`quantise.runnable`)."""
+    assert op.semantics is not None
+    return op.semantics
+
+
+def spatial_pair(values: Sequence[int], one: int = 1) -> tuple[int, int]:
+    """(height, width) of what a convolution or pooling says for its one or two dimensions; `one` stands for the height."""
+    return (values[0], values[1]) if len(values) == 2 else (one, values[0])
 
 
 def rounded(numbers: np.ndarray) -> np.ndarray:

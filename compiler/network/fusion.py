@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from compiler.network.builder import IntegerBuilder
+from compiler.network.builder import IntegerBuilder, semantics_of
 from compiler.network.graph import Pool
 from workloads.network import Operator
 from workloads.semantics import Parameter
@@ -25,7 +25,7 @@ class Epilogue:
         shift: the same, folded into the bias.
         relu: negative results become 0.
         limit: larger results become this, None without.
-        pool: fused window with the spatial shape of its result, or None.
+        pool: fused window, or None.
     """
 
     last: Operator
@@ -35,14 +35,12 @@ class Epilogue:
     relu: bool = False
     limit: float | None = None
     pool: Pool | None = None
-    size: tuple[int, ...] = ()
 
 
 def rectifier(op: Operator) -> tuple[bool, float | None]:
     """(whether the operator is a ReLU, its upper limit if it has one)."""
-    assert op.semantics is not None
-    attributes = op.semantics.attributes
-    if op.semantics.function != "unary":
+    attributes = semantics_of(op).attributes
+    if semantics_of(op).function != "unary":
         return False, None
     if attributes["name"] == "relu":
         return True, None
@@ -56,7 +54,7 @@ def rectifier(op: Operator) -> tuple[bool, float | None]:
 def follow(
     b: IntegerBuilder,
     op: Operator,
-    axis: int,
+    axis: int | None,
     scalable: bool = True,
     shiftable: bool = True,
     pools: bool = False,
@@ -66,7 +64,7 @@ def follow(
     Args:
         b: the network under construction.
         op: a tensor operator; each next one is the only reader of the one before it.
-        axis: of its output channels.
+        axis: of its output channels; None for an operator without weights, into which no factor and no shift can go.
         scalable: factors of single channels can be folded into its weights (else only one for all).
         shiftable: its output channels can have a bias.
         pools: a maximum over windows can be fused.
@@ -82,10 +80,15 @@ def follow(
 
 
 def _absorb(
-    b: IntegerBuilder, e: Epilogue, op: Operator, axis: int, scalable: bool, shiftable: bool, pools: bool
+    b: IntegerBuilder,
+    e: Epilogue,
+    op: Operator,
+    axis: int | None,
+    scalable: bool,
+    shiftable: bool,
+    pools: bool,
 ) -> bool:
-    assert op.semantics is not None
-    function = op.semantics.function
+    function = semantics_of(op).function
     if function == "identity":
         return True
     relu, limit = rectifier(op)
@@ -96,7 +99,7 @@ def _absorb(
         return True
     if function == "maxpool" and pools:
         return _pool(e, op)
-    if e.relu:
+    if e.relu or axis is None:
         return False
     if function == "batchnorm" and axis == 1:
         return _batchnorm(b, e, op, scalable, shiftable)
@@ -115,15 +118,14 @@ def _batchnorm(b: IntegerBuilder, e: Epilogue, op: Operator, scalable: bool, shi
 
 def batchnorm_line(b: IntegerBuilder, op: Operator) -> tuple[np.ndarray, np.ndarray]:
     """(factor, shift) of every channel, float64."""
-    assert op.semantics is not None
     scale, shift, mean, variance = (
         None if p is None else b.parameters(p).astype(np.float64).reshape(-1)
-        for p in op.semantics.operands[1:]
+        for p in semantics_of(op).operands[1:]
         if p is None or isinstance(p, Parameter)
     )
     assert mean is not None
     assert variance is not None
-    factor = 1 / np.sqrt(variance + op.semantics.attributes["eps"])
+    factor = 1 / np.sqrt(variance + semantics_of(op).attributes["eps"])
     if scale is not None:
         factor = factor * scale
     return factor, (0.0 if shift is None else shift) - mean * factor
@@ -133,9 +135,8 @@ def _constant(
     b: IntegerBuilder, e: Epilogue, op: Operator, axis: int, scalable: bool, shiftable: bool
 ) -> bool:
     """Addition of, or multiplication by, a constant for every channel."""
-    assert op.semantics is not None
-    left, right = op.semantics.operands
-    name = op.semantics.attributes["name"]
+    left, right = semantics_of(op).operands
+    name = semantics_of(op).attributes["name"]
     parameter = right if isinstance(right, Parameter) else left
     if not isinstance(parameter, Parameter) or name not in ("add", "sub", "mul", "div"):
         return False
@@ -167,8 +168,7 @@ def per_channel(array: np.ndarray, rank: int, axis: int) -> np.ndarray | None:
 
 def _pool(e: Epilogue, op: Operator) -> bool:
     """Windows of at most 3 x 3; where they leave the image, zeros must do no harm."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
+    a = semantics_of(op).attributes
     sizes = e.last.output.shape[2:]
     if len(a["kernel"]) != 2 or set(a["dilation"]) != {1}:
         return False

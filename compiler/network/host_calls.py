@@ -12,7 +12,7 @@ import numpy as np
 
 from accel.isa import float32_bits
 from common.errors import InfeasibleError
-from compiler.network.arithmetic import scale_int8
+from compiler.layers.reference import requantise
 from compiler.network.graph import (
     Addition,
     ArgMax,
@@ -89,9 +89,9 @@ def _addition(op: Addition, _: Values) -> HostCall:
     name = f"{op.name}.sums"
     tables = np.concatenate(
         [
-            scale_int8(numbers, op.left_scale),
-            scale_int8(numbers, op.right_scale),
-            scale_int8(sums, op.scale),
+            requantise(numbers, op.left_scale),
+            requantise(numbers, op.right_scale),
+            requantise(sums, op.scale),
         ]
     )
     operands = (op.left, op.right, dense(name, tables.shape), op.output)

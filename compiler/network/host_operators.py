@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from compiler.network.arithmetic import fixed_point
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, rounded
+from compiler.network.builder import (
+    CHANNELS_LAST,
+    IntegerBuilder,
+    part_of,
+    rounded,
+    semantics_of,
+    spatial_pair,
+)
 from compiler.network.float_graph import cropped, pool_counts, rope_angles
 from compiler.network.functions import binary, unary
 from compiler.network.graph import (
@@ -40,17 +47,16 @@ Pointwise = Callable[[np.ndarray], np.ndarray]
 
 def pointwise(b: IntegerBuilder, op: Operator) -> Pointwise | None:
     """What the operator does to each element alone; None if it is no such operator."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
-    if op.semantics.function == "identity":
+    a = semantics_of(op).attributes
+    if semantics_of(op).function == "identity":
         return lambda x: x
-    if op.semantics.function == "unary":
+    if semantics_of(op).function == "unary":
         name, numbers = a["name"], a["numbers"]
         return lambda x: unary(name, x, numbers)
-    if op.semantics.function != "binary":
+    if semantics_of(op).function != "binary":
         return None
     name = a["name"]
-    left, right = op.semantics.operands
+    left, right = semantics_of(op).operands
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         same = left.name == right.name and left.steps == right.steps
         return (lambda x: binary(name, x, x)) if same else None
@@ -65,8 +71,7 @@ def pointwise(b: IntegerBuilder, op: Operator) -> Pointwise | None:
 
 def table(b: IntegerBuilder, op: Operator, function: Pointwise) -> None:
     """A row of pointwise operators as one table."""
-    assert op.semantics is not None
-    source = next(x for x in op.semantics.operands if isinstance(x, Tensor))
+    source = next(x for x in semantics_of(op).operands if isinstance(x, Tensor))
     last, sources = op, [op.name]
     while (following := b.reader(last.name)) is not None and following.output.shape == op.output.shape:
         further = pointwise(b, following)
@@ -88,15 +93,14 @@ def _composed(first: Pointwise, second: Pointwise) -> Pointwise:
 
 def two_operands(b: IntegerBuilder, op: Operator) -> None:
     """add, sub, mul, div, powers, comparisons... of two tensors, or of a tensor and a constant."""
-    assert op.semantics is not None
     function = pointwise(b, op)
-    name = op.semantics.attributes["name"]
+    name = semantics_of(op).attributes["name"]
     if function is not None:
         table(b, op, function)
     elif name in ("add", "sub"):
         addition(b, op, subtract=name == "sub")
     else:
-        left, right = (b.operand(x, op).expanded(op.output.shape) for x in op.semantics.operands)
+        left, right = (b.operand(x, op).expanded(op.output.shape) for x in semantics_of(op).operands)
         output = b.tensor(op.name, op.output.shape, b.order_like(left if _moves(left) else right))
         if name == "mul":
             rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output))
@@ -121,8 +125,7 @@ def unary_operator(b: IntegerBuilder, op: Operator) -> None:
 
 def identity(b: IntegerBuilder, op: Operator) -> None:
     """The same memory under another name."""
-    assert op.semantics is not None
-    b.tensors[op.name] = b.operand(op.semantics.operands[0], op, None).expanded(op.output.shape)
+    b.tensors[op.name] = b.operand(semantics_of(op).operands[0], op, None).expanded(op.output.shape)
 
 
 # Pooling, reductions, resampling
@@ -130,8 +133,7 @@ def identity(b: IntegerBuilder, op: Operator) -> None:
 
 def maxpool(b: IntegerBuilder, op: Operator) -> None:
     """Maximum over windows that nothing could fuse."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
+    a = semantics_of(op).attributes
     view = _image(b, op)
     output = b.tensor(op.name, op.output.shape, CHANNELS_LAST[len(op.output.shape)], b.scale(view))
     before = tuple(p[0] for p in a["padding"])
@@ -141,18 +143,17 @@ def maxpool(b: IntegerBuilder, op: Operator) -> None:
             (op.name,),
             stored_image(output),
             stored_image(view),
-            _pair(a["kernel"]),
-            _pair(a["stride"]),
-            _pair(before, 0),
-            _pair(a["dilation"]),
+            spatial_pair(a["kernel"]),
+            spatial_pair(a["stride"]),
+            spatial_pair(before, 0),
+            spatial_pair(a["dilation"]),
         )
     )
 
 
 def avgpool(b: IntegerBuilder, op: Operator) -> None:
     """Average over windows."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
+    a = semantics_of(op).attributes
     if set(a["dilation"]) != {1}:
         raise b.error(op, "average pooling with dilation cannot be run")
     view = _image(b, op)
@@ -160,7 +161,7 @@ def avgpool(b: IntegerBuilder, op: Operator) -> None:
     counts = pool_counts(dict(a), view.shape[2:])
     factor = b.scale(view) / b.scale(output) / counts
     shift = max(1, min(62, 30 - math.frexp(float(factor.max()))[1]))
-    factors = np.rint(factor * 2.0**shift).astype(np.int32).reshape(_pair(a["shape"]))
+    factors = np.rint(factor * 2.0**shift).astype(np.int32).reshape(spatial_pair(a["shape"]))
     b.emit(
         AveragePool(
             b.name(op.name),
@@ -169,30 +170,24 @@ def avgpool(b: IntegerBuilder, op: Operator) -> None:
             stored_image(view),
             b.constant(f"{op.name}.factor", factors),
             shift,
-            _pair(a["kernel"]),
-            _pair(a["stride"]),
-            _pair(tuple(p[0] for p in a["padding"]), 0),
+            spatial_pair(a["kernel"]),
+            spatial_pair(a["stride"]),
+            spatial_pair(tuple(p[0] for p in a["padding"]), 0),
         )
     )
 
 
 def _image(b: IntegerBuilder, op: Operator) -> View:
-    assert op.semantics is not None
-    view = b.operand(op.semantics.operands[0], op)
+    view = b.operand(semantics_of(op).operands[0], op)
     if len(view.shape) not in CHANNELS_LAST:
         raise b.error(op, f"{len(view.shape)} dimensions are no image")
     return view
 
 
-def _pair(values: tuple[int, ...], one: int = 1) -> tuple[int, int]:
-    return (values[0], values[1]) if len(values) == 2 else (one, values[0])
-
-
 def reduction(b: IntegerBuilder, op: Operator) -> None:
     """Mean, sum, maximum or minimum along dimensions."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
-    view = b.operand(op.semantics.operands[0], op)
+    a = semantics_of(op).attributes
+    view = b.operand(semantics_of(op).operands[0], op)
     rank = len(view.shape)
     axes = sorted(axis % rank for axis in a["axes"])
     kept = [axis for axis in range(rank) if axis not in axes]
@@ -211,8 +206,7 @@ def reduction(b: IntegerBuilder, op: Operator) -> None:
 
 def resize(b: IntegerBuilder, op: Operator) -> None:
     """Nearest or linear interpolation of (N, C, L) or (N, C, H, W)."""
-    assert op.semantics is not None
-    a = dict(op.semantics.attributes)
+    a = dict(semantics_of(op).attributes)
     view = _image(b, op)
     shape = op.output.shape
     if shape[:2] != view.shape[:2]:
@@ -235,9 +229,8 @@ def resize(b: IntegerBuilder, op: Operator) -> None:
 
 def concat(b: IntegerBuilder, op: Operator) -> None:
     """Copies of the parts that were not written in place, in the scale of the whole."""
-    assert op.semantics is not None
-    axis = op.semantics.attributes["axis"]
-    views = [b.operand(x, op) for x in op.semantics.operands]
+    axis = semantics_of(op).attributes["axis"]
+    views = [b.operand(x, op) for x in semantics_of(op).operands]
     if op.name not in b.tensors:
         widest = max(views, key=lambda v: v.words)
         b.tensor(op.name, op.output.shape, b.order_like(widest))
@@ -256,9 +249,8 @@ def concat(b: IntegerBuilder, op: Operator) -> None:
 
 def pad(b: IntegerBuilder, op: Operator) -> None:
     """A border of one number; a convolution behind it takes over one of zeros."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
-    source = op.semantics.operands[0]
+    a = semantics_of(op).attributes
+    source = semantics_of(op).operands[0]
     reader = b.reader(op.name)
     if (
         reader is not None
@@ -292,8 +284,7 @@ def pad(b: IntegerBuilder, op: Operator) -> None:
 
 def embedding(b: IntegerBuilder, op: Operator) -> None:
     """Rows of a table."""
-    assert op.semantics is not None
-    indices, entries = op.semantics.operands
+    indices, entries = semantics_of(op).operands
     if not isinstance(entries, Parameter):
         raise b.error(op, "rows can be looked up in constants only")
     values = b.parameters(entries)
@@ -310,9 +301,8 @@ def embedding(b: IntegerBuilder, op: Operator) -> None:
 
 def argmax(b: IntegerBuilder, op: Operator) -> None:
     """Positions of maxima or minima."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
-    view = b.operand(op.semantics.operands[0], op)
+    a = semantics_of(op).attributes
+    view = b.operand(semantics_of(op).operands[0], op)
     axis = a["axis"] % len(view.shape)
     kept = [i for i in range(len(view.shape)) if i != axis]
     output = b.tensor(op.name, op.output.shape, None, 1.0, "int32")
@@ -324,9 +314,8 @@ def argmax(b: IntegerBuilder, op: Operator) -> None:
 
 def rope(b: IntegerBuilder, op: Operator) -> None:
     """Rotary position embedding."""
-    assert op.semantics is not None
-    a: dict[str, Any] = dict(op.semantics.attributes)
-    view = b.operand(op.semantics.operands[0], op)
+    a: dict[str, Any] = dict(semantics_of(op).attributes)
+    view = b.operand(semantics_of(op).operands[0], op)
     positions, half = view.shape[-2], view.shape[-1] // 2
     output = b.tensor(op.name, op.output.shape, b.order_like(view))
     ratio = b.scale(view) / b.scale(output)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from compiler.network.arithmetic import fixed_point, float32
-from compiler.network.builder import IntegerBuilder
+from compiler.network.builder import IntegerBuilder, semantics_of
 from compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
 from compiler.network.masks import MASKED
 from compiler.network.views import View
@@ -22,9 +22,8 @@ _LOG_SOFTMAX = 64
 
 def softmax(b: IntegerBuilder, op: Operator) -> None:
     """Softmax along one dimension, with a constant mask."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
-    source, mask = op.semantics.operands
+    a = semantics_of(op).attributes
+    source, mask = semantics_of(op).operands
     view = b.operand(source, op)
     if a["logarithm"]:
         _log_softmax(b, op, view, a["axis"] % len(view.shape))
@@ -143,20 +142,18 @@ def _masked(
 
 def layernorm(b: IntegerBuilder, op: Operator) -> None:
     """Over the last dimensions."""
-    assert op.semantics is not None
-    a = op.semantics.attributes
-    view = b.operand(op.semantics.operands[0], op)
+    a = semantics_of(op).attributes
+    view = b.operand(semantics_of(op).operands[0], op)
     output = b.tensor(op.name, op.output.shape, b.order_like(view))
-    gain, shift_by = (_elements(b, p) for p in (*op.semantics.operands[1:], None, None)[:2])
-    centre = op.semantics.function == "layernorm"
+    gain, shift_by = (_elements(b, p) for p in (*semantics_of(op).operands[1:], None, None)[:2])
+    centre = semantics_of(op).function == "layernorm"
     _emit(b, op, view, output, gain, shift_by, a["axes"], centre, a["eps"])
 
 
 def groupnorm(b: IntegerBuilder, op: Operator) -> None:
     """Over groups of channels and all pixels."""
-    assert op.semantics is not None
-    a: dict[str, Any] = dict(op.semantics.attributes)
-    view = b.operand(op.semantics.operands[0], op)
+    a: dict[str, Any] = dict(semantics_of(op).attributes)
+    view = b.operand(semantics_of(op).operands[0], op)
     output = b.tensor(op.name, op.output.shape, b.order_like(view))
     batch, channels, *space = view.shape
     shape = (batch, a["groups"], channels // a["groups"], *space)
@@ -166,7 +163,7 @@ def groupnorm(b: IntegerBuilder, op: Operator) -> None:
     assert grouped is not None
     assert target is not None
     parts = []
-    for p in op.semantics.operands[1:3]:
+    for p in semantics_of(op).operands[1:3]:
         elements = _elements(b, p)
         shaped = None if elements is None else elements.reshape(*shape[1:3], *(1 for _ in space))
         parts.append(shaped)

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel.config import Accelerator
+from accel.config import MOVE_BYTES, Accelerator
 from compiler.analysis.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
 from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
-from compiler.network.addition import MOVE_BYTES, AdditionCode
+from compiler.network.addition import AdditionCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowering import LoweredNetwork

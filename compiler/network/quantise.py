@@ -17,7 +17,7 @@ from compiler.network import host_operators as host
 from compiler.network import normalise_operators as normalise
 from compiler.network import tensor_operators as tensor
 from compiler.network.arithmetic import saturate8
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales
+from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, Scales, semantics_of
 from compiler.network.calibrate import Ranges, calibrate, index_inputs, needed, random_inputs
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.masks import fold_masks
@@ -106,9 +106,8 @@ def _integers(
             view = b.tensor(x.name, x.shape, _input_order(b, x), b.scale_for(ranges[x.name]))
         b.mark_input(view)
     for op in network.operators:
-        assert op.semantics is not None
         if op.name not in b.done:
-            RULES[op.semantics.function](b, op)
+            RULES[semantics_of(op).function](b, op)
     return b.finish(network.name, seed)
 
 

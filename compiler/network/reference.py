@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from common.errors import InputError, Location
+from compiler.layers.reference import requantise
 from compiler.network import graph as g
-from compiler.network.arithmetic import saturate8, scale_int8
+from compiler.network.arithmetic import saturate8
 from compiler.network.views import View
 
 __all__ = ["reference", "run_operator"]
@@ -72,11 +73,11 @@ def _products(left: Array, right: Array) -> Array:
     return np.rint(left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
 
-def _requantise(acc: Array, bias: Array | None, relu: bool, scale: float) -> Array:
+def _stored(acc: Array, bias: Array | None, relu: bool, scale: float) -> Array:
     if bias is not None:
         acc = acc + bias.astype(np.int64)
     acc = _int32(acc)
-    return scale_int8(np.maximum(acc, 0) if relu else acc, scale)
+    return requantise(np.maximum(acc, 0) if relu else acc, scale)
 
 
 def _int32(acc: Array) -> Array:
@@ -129,7 +130,7 @@ def _convolution(op: g.Convolution, read: Read) -> Array:
         for group in range(op.groups):
             acc[..., group, :] += _products(taken[..., group, :], matrix[group])
     bias = None if op.bias is None else read(op.bias)
-    y = _requantise(acc.reshape(images, *op.size, -1), bias, op.relu, op.scale)
+    y = _stored(acc.reshape(images, *op.size, -1), bias, op.relu, op.scale)
     if op.pool is None:
         return y
     one = (1, 1)
@@ -168,13 +169,13 @@ def _avgpool(op: g.AveragePool, read: Read) -> Array:
 
 def _matmul(op: g.MatMul, read: Read) -> Array:
     bias = None if op.bias is None else read(op.bias)
-    return _requantise(_products(read(op.left), read(op.right)), bias, op.relu, op.scale)
+    return _stored(_products(read(op.left), read(op.right)), bias, op.relu, op.scale)
 
 
 def _addition(op: g.Addition, read: Read) -> Array:
-    left = scale_int8(read(op.left), op.left_scale).astype(np.int32)
-    right = scale_int8(read(op.right), op.right_scale).astype(np.int32)
-    return _requantise((left + right).astype(np.int64), None, op.relu, op.scale)
+    left = requantise(read(op.left), op.left_scale).astype(np.int32)
+    right = requantise(read(op.right), op.right_scale).astype(np.int32)
+    return _stored((left + right).astype(np.int64), None, op.relu, op.scale)
 
 
 def _map(op: g.Map, read: Read) -> Array:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from compiler.network.arithmetic import distinct, float32, saturate8
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of
-from compiler.network.fusion import Epilogue, batchnorm_line, follow, rectifier
+from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, part_of, semantics_of, spatial_pair
+from compiler.network.fusion import Epilogue, batchnorm_line, follow
 from compiler.network.graph import Addition, Convolution, Map, MatMul
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
-from workloads.semantics import Operand, Parameter, Semantics
+from workloads.semantics import Operand, Parameter
 from workloads.views import Reshape
 
 #: Sums of products and bias must stay within int32.
@@ -89,12 +89,7 @@ def image_of(b: IntegerBuilder, view: View, op: Operator) -> View:
     """(N, C), (N, C, L) or (N, C, H, W) as [N, H, W, C] with evenly spaced pixels and neighbouring channels."""
     if len(view.shape) not in (2, 3, 4):
         raise b.error(op, f"{len(view.shape)} dimensions are no image")
-    while len(view.shape) < 4:
-        shape = (*view.shape[:2], 1, *view.shape[2:])
-        reshaped = view.reshaped(shape)
-        assert reshaped is not None
-        view = reshaped
-    image = view.transposed((0, 2, 3, 1))
+    image = stored_image(view)
     pixels = part_of(image, 3, 0, 1).collapsed()
     flipped = any(s < 0 for s in image.strides)
     if len(pixels.shape) <= 1 and not flipped and (image.shape[3] == 1 or image.strides[3] == 1):
@@ -111,17 +106,12 @@ def stored_image(view: View) -> View:
     return view.transposed((0, 2, 3, 1))
 
 
-def _pair(values: tuple[int, ...], one: int = 1) -> tuple[int, int]:
-    return (values[0], values[1]) if len(values) == 2 else (one, values[0])
-
-
 def convolution(b: IntegerBuilder, op: Operator) -> None:
     """Convolution, with the padding before it and what follows."""
-    assert op.semantics is not None
-    x, weight, bias = op.semantics.operands
+    x, weight, bias = semantics_of(op).operands
     if not isinstance(weight, Parameter) or not isinstance(x, Tensor):
         raise b.error(op, "the weights of a convolution must be constants")
-    a = op.semantics.attributes
+    a = semantics_of(op).attributes
     kernel = b.parameters(weight).astype(np.float64)
     if kernel.ndim == 3:
         kernel = kernel[:, :, None, :]
@@ -132,10 +122,10 @@ def convolution(b: IntegerBuilder, op: Operator) -> None:
     if isinstance(bias, Parameter):
         shift = shift + b.parameters(bias).reshape(-1)
     window = ConvolutionGeometry(
-        _pair(a["stride"]),
-        _pair(tuple(padding), 0),
-        _pair(a["dilation"]),
-        _pair(op.output.shape[2:]),
+        spatial_pair(a["stride"]),
+        spatial_pair(tuple(padding), 0),
+        spatial_pair(a["dilation"]),
+        spatial_pair(op.output.shape[2:]),
         a["groups"],
     )
     source = image_of(b, b.operand(x, op), op)
@@ -205,10 +195,9 @@ def convolve(
 
 def batchnorm(b: IntegerBuilder, op: Operator) -> None:
     """Batch normalisation that follows no convolution: a depthwise one of 1x1."""
-    assert op.semantics is not None
     factor, shift = batchnorm_line(b, op)
     e = follow(b, op, 1, pools=len(op.output.shape) == 4)
-    source = image_of(b, b.operand(op.semantics.operands[0], op), op)
+    source = image_of(b, b.operand(semantics_of(op).operands[0], op), op)
     raw, final = result(b, e, CHANNELS_LAST.get(len(e.last.output.shape)))
     size = (source.shape[1], source.shape[2])
     window = ConvolutionGeometry((1, 1), (0, 0), (1, 1), size, factor.size)
@@ -222,15 +211,14 @@ def batchnorm(b: IntegerBuilder, op: Operator) -> None:
 
 def matmul(b: IntegerBuilder, op: Operator) -> None:
     """Matrix product of two operands, of which one may be a constant."""
-    assert op.semantics is not None
-    left, right, bias = op.semantics.operands
+    left, right, bias = semantics_of(op).operands
     shape = op.output.shape
     assert left is not None
     assert right is not None
     vector = len(right.shape) == 1  # a column: its one output channel is no dimension of the result
     trained = isinstance(right, Parameter)
     e = follow(b, op, len(shape) - 1, scalable=trained and not vector, shiftable=not vector)
-    factor, shift = e.factor * op.semantics.attributes["alpha"], e.shift
+    factor, shift = e.factor * semantics_of(op).attributes["alpha"], e.shift
     columns = 1 if vector else right.shape[-1]
     total = np.zeros(columns)
     if isinstance(bias, Parameter):
@@ -384,20 +372,9 @@ def _order_for_reader(b: IntegerBuilder, op: Operator) -> tuple[int, ...] | None
 
 def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
     """Sum or difference of two tensors, or of a tensor and a constant."""
-    assert op.semantics is not None
-    left, right = (b.operand(x, op) for x in op.semantics.operands)
+    left, right = (b.operand(x, op) for x in semantics_of(op).operands)
     shape = op.output.shape
-    e = Epilogue(op, [op.name])
-    while (following := b.reader(e.last.name)) is not None and (
-        rectifier(following)[0] or _is_identity(following.semantics)
-    ):
-        relu, limit = rectifier(following)
-        e.relu = e.relu or relu
-        if limit is not None:
-            e.limit = limit if e.limit is None else min(e.limit, limit)
-        e.last = following
-        e.sources.append(following.name)
-        b.done.add(following.name)
+    e = follow(b, op, None)
     larger = left if left.words >= right.words else right
     order = b.order_like(larger.expanded(shape))
     raw, final = result(b, e, order)
@@ -417,7 +394,3 @@ def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
         )
     )
     clip(b, e, raw, final)
-
-
-def _is_identity(semantics: Semantics | None) -> bool:
-    return semantics is not None and semantics.function == "identity"

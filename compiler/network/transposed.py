@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from compiler.network.builder import CHANNELS_LAST, IntegerBuilder
+from compiler.network.builder import CHANNELS_LAST, IntegerBuilder, semantics_of
 from compiler.network.fusion import Epilogue, follow
 from compiler.network.graph import Map
 from compiler.network.tensor_operators import (
@@ -25,19 +25,16 @@ from workloads.shapes import taps_of
 
 def transposed_convolution(b: IntegerBuilder, op: Operator) -> None:
     """A transposed convolution that is one operator of the network; phases wait for their `interleave`."""
-    assert op.semantics is not None
-    if op.semantics.attributes["phase"] is None:
-        _lower(b, op, op.semantics)
+    if semantics_of(op).attributes["phase"] is None:
+        _lower(b, op, semantics_of(op))
 
 
 def interleave(b: IntegerBuilder, op: Operator) -> None:
     """All phases of one transposed convolution."""
-    assert op.semantics is not None
-    first = op.semantics.operands[0]
+    first = semantics_of(op).operands[0]
     assert isinstance(first, Tensor)
     phase = next(o for o in b.network.operators if o.name == first.name)
-    assert phase.semantics is not None
-    _lower(b, op, phase.semantics)
+    _lower(b, op, semantics_of(phase))
 
 
 def _lower(b: IntegerBuilder, op: Operator, semantics: Semantics) -> None:
@@ -123,7 +120,7 @@ def _emit_phase(
     if min(extents) < 1:
         raise b.error(op, "outputs of this transposed convolution lie wholly outside its input")
     if any(starts):
-        read = image_of_part(b, source.sliced(starts, extents, [1] * 4), op)
+        read = image_of(b, source.sliced(starts, extents, [1] * 4).transposed((0, 3, 1, 2)), op)
     window = ConvolutionGeometry(
         (1, 1),
         (max(0, -rows.offsets[0]), max(0, -columns.offsets[0])),
@@ -143,8 +140,3 @@ def _emit_phase(
     own = b.value(name, target.shape, b.scale(image))
     convolve(b, name, op, e, read, part, shift, window, own)
     b.emit(Map(b.name(f"{name}.place"), (op.name,), target, own, None))
-
-
-def image_of_part(b: IntegerBuilder, view: View, op: Operator) -> View:
-    """An image [N, H, W, C] with evenly spaced pixels: a part of rows and columns is copied."""
-    return image_of(b, view.transposed((0, 3, 1, 2)), op)

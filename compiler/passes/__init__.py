@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
 
 from xdsl.passes import ModulePass
 
@@ -36,29 +35,17 @@ _SUMMARIES = {
 }
 
 
-class _Passes(Mapping[str, type[ModulePass]]):
-    """Pass classes by name, imported on demand: most runs need few of them."""
-
-    def __getitem__(self, name: str) -> type[ModulePass]:
-        module, cls = _PLACES[name].split(":")
-        found: type[ModulePass] = getattr(importlib.import_module(module), cls)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(_PLACES))
-
-    def __len__(self) -> int:
-        return len(_PLACES)
-
-
-PASSES: Mapping[str, type[ModulePass]] = _Passes()
+#: Names of all passes.
+PASSES: tuple[str, ...] = tuple(sorted(_PLACES))
 
 
 def pass_named(name: str) -> type[ModulePass]:
-    """The pass registered as `name`. Raises InputError for an unknown one."""
+    """The pass registered as `name`, imported now: most runs need few. Raises InputError for an unknown one."""
     if name not in _PLACES:
         raise InputError(f"there is no pass '{name}'", hint=did_you_mean(name, _PLACES))
-    return PASSES[name]
+    module, cls = _PLACES[name].split(":")
+    found: type[ModulePass] = getattr(importlib.import_module(module), cls)
+    return found
 
 
 def summary_of(name: str) -> str:

@@ -11,6 +11,7 @@ from xdsl.dialects import builtin, func, scf
 from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 
+from compiler.ir.known import runs_at_least_once
 from compiler.passes.config_state import (
     Effect,
     Register,
@@ -19,7 +20,6 @@ from compiler.passes.config_state import (
     effect_of,
     effects_inside,
 )
-from compiler.passes.trip_count import runs_at_least_once
 
 __all__ = ["ElideConfig"]
 

@@ -20,7 +20,6 @@ from accel.isa import (
     encode,
     is_garbage,
     local_address_bits,
-    rocc_instruction,
 )
 from accel.presets import load_accelerator
 from common.errors import InputError
@@ -204,12 +203,12 @@ def test_disassembly_never_fails() -> None:
 
 def test_instruction_word() -> None:
     # mvin with a0 and a1, as an assembler encodes it
-    assert rocc_instruction(FUNCT["MVIN"], 10, 11) == 0x04B5307B
-    word = rocc_instruction(126, 10, 11, rd=12)
+    assert RoccInstruction(FUNCT["MVIN"], 10, 11).word == 0x04B5307B
+    word = RoccInstruction(126, 10, 11, rd=12, xd=True).word
     assert word == 126 << 25 | 11 << 20 | 10 << 15 | 7 << 12 | 12 << 7 | 0x7B
     assert RoccInstruction.from_word(word) == RoccInstruction(126, 10, 11, 12, xd=True)
     for custom, opcode in enumerate((0x0B, 0x2B, 0x5B, 0x7B)):
-        assert rocc_instruction(1, 2, 3, custom=custom) & 0x7F == opcode
+        assert RoccInstruction(1, 2, 3, custom=custom).word & 0x7F == opcode
 
 
 def test_instruction_words_round_trip() -> None:
@@ -223,9 +222,9 @@ def test_instruction_invalid() -> None:
     with pytest.raises(InputError, match="no accelerator instruction"):
         RoccInstruction.from_word(0x13)
     with pytest.raises(InputError, match="rs2 of an instruction"):
-        rocc_instruction(2, 1, 32)
+        RoccInstruction(2, 1, 32)
     with pytest.raises(InputError, match="custom of an instruction"):
-        rocc_instruction(2, 1, 2, custom=4)
+        RoccInstruction(2, 1, 2, custom=4)
 
 
 def test_local_addresses() -> None:

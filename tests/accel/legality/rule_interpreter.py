@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from accel.config import MOVE_BYTES, Accelerator, Features
+from accel.isa.address import local_address_bits
 from accel.isa.coding import find_command_type
 from accel.isa.command import Command
-from accel.legality.errors import ErrorCode, error_named
+from accel.legality.errors import ERRORS, ErrorCode
 from accel.legality.expression import RuleExpression
 from accel.legality.language import FUNCTIONS, STATE, Let, Refuse
 from accel.legality.rules import COMMON, RULES
@@ -63,7 +65,7 @@ class Legality:
     """
 
     def __init__(self, parameters: Mapping[str, int]) -> None:
-        """`parameters`: of the accelerator, see `rules.parameters`."""
+        """`parameters`: of the accelerator, see `parameters`."""
         self.parameters = dict(parameters)
         self.state: dict[str, int | list[int]] = {
             name: [one.reset] * one.size if one.size else one.reset for name, one in STATE.items()
@@ -151,3 +153,25 @@ def _evaluate(node: ast.expr, values: Mapping[str, Value], call: Callable[[str, 
         case ast.Call(func=ast.Name(id=name), args=arguments):
             return call(name, [of(one) for one in arguments])
     raise ValueError(f"rules have no {ast.unparse(node)}")
+
+
+def parameters(accelerator: Accelerator) -> dict[str, int]:
+    """Values of `PARAMETERS` and of all features, as rules name them."""
+    values = {
+        "DIM": accelerator.dim,
+        "SCRATCHPAD_ROWS": accelerator.scratchpad_rows,
+        "ACCUMULATOR_ROWS": accelerator.accumulator_rows,
+        "ROW_BITS": local_address_bits(accelerator),
+        "ROW_BYTES": max(MOVE_BYTES, accelerator.dma_max_bytes, 4 * accelerator.dim),
+        "WS": int("WS" in accelerator.dataflows),
+        "OS": int("OS" in accelerator.dataflows),
+    }
+    return values | {name: int(getattr(accelerator.features, name)) for name in Features.model_fields}
+
+
+def error_named(name: str) -> ErrorCode:
+    """The code of that name. Raises KeyError when there is none."""
+    for one in ERRORS:
+        if one.name == name:
+            return one
+    raise KeyError(name)

@@ -12,8 +12,7 @@ import pytest
 
 from accel.config import Features
 from accel.isa import Command as IsaCommand
-from accel.legality.errors import error_named
-from tests.accel.legality.rule_interpreter import Legality
+from tests.accel.legality.rule_interpreter import Legality, error_named
 from tests.accel.loop_ws_expansion import (
     ADDRS_AB,
     ADDRS_DC,

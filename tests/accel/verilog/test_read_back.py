@@ -4,7 +4,8 @@ import pytest
 
 from accel.presets import load_accelerator
 from accel.verilog.generate import TOP, rtl_parameters
-from accel.verilog.read_back import Hierarchy, Instance, Port, discrepancies, preprocess, read_hierarchy
+from accel.verilog.lint import preprocess
+from accel.verilog.read_back import Hierarchy, Instance, Port, discrepancies, read_hierarchy
 from common.errors import BacoError, InputError
 
 pytest.importorskip("pyverilog")

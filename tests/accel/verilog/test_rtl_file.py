@@ -7,8 +7,8 @@ import pytest
 from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
 from accel.verilog.generate import TOP, verilog
-from accel.verilog.lint import lint
-from accel.verilog.read_back import Hierarchy, discrepancies, preprocess, read_hierarchy
+from accel.verilog.lint import lint, preprocess
+from accel.verilog.read_back import Hierarchy, discrepancies, read_hierarchy
 from accel.verilog.source import instantiated_modules
 from sim.toolchain import toolchain
 

@@ -10,8 +10,7 @@ import pytest
 
 from accel.config import Accelerator
 from accel.isa import COMMANDS, Command, encode, find_command_type
-from accel.legality.errors import ERRORS, MAIN_MEMORY, error_named
-from accel.legality.rules import parameters
+from accel.legality.errors import ERRORS, MAIN_MEMORY
 from baco.main import run as baco
 from bench.cosim.accelerators import random_accelerator
 from bench.cosim.campaign import run_campaign
@@ -21,7 +20,7 @@ from bench.cosim.run import Simulator
 from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, describe, parse_stream
 from sim.engines.base import run_job
 from sim.job import Job, MainMemory, SimulationError
-from tests.accel.legality.rule_interpreter import Legality
+from tests.accel.legality.rule_interpreter import Legality, error_named, parameters
 from tests.bench.cosim_streams import (
     ACC,
     CONFIG_EX,

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from compiler.layers.reference import requantise
 from compiler.network import graph
-from compiler.network.arithmetic import scale_int8
 from compiler.network.graph import IntegerOperator, QuantisedNetwork
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import integer_root, reference, run_operator
@@ -102,7 +102,7 @@ def test_same_seed_gives_the_same_integers():
 def test_scaling_rounds_twice_to_even(scale):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.integers(-(2**31), 2**31, 200), np.arange(-300, 300), 2**24 + np.arange(-4, 5)])
-    got = scale_int8(x.astype(np.int32), float(np.float32(scale)))
+    got = requantise(x.astype(np.int32), float(np.float32(scale)))
     assert got.tolist() == [net_quant_oracle.scaled(int(v), scale) for v in x]
 
 
