@@ -9,7 +9,7 @@ import pytest
 
 from bench.timing import bench_timing
 from common.errors import InputError
-from sim.engines.run import run_job
+from sim.engines.base import run_job
 from sim.job import Job
 from tests.sim.harness_helpers import SMALL
 from tests.sim.riscv_programs import compile_program

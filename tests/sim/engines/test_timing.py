@@ -10,10 +10,10 @@ import pytest
 
 from accel.config import Accelerator
 from baco.api.sources import accelerator
+from bench.cosim.run import random_stream
+from bench.cosim.stream import BASE, MEMORY_BYTES
 from bench.timing import bench_timing
 from common.errors import InfeasibleError, InputError
-from sim.cosim.run import random_stream
-from sim.cosim.stream import BASE, MEMORY_BYTES
 from sim.engines.base import run_job
 from sim.job import Job, MainMemory, Recording, Simulation
 from tests.bench.cosim_streams import SCARCE, WHOLE
