@@ -8,17 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from accel.config import Accelerator
 from common.portable import Bools, Ints
 
 
 @dataclass(frozen=True)
 class HardwarePoints:
-    """Accelerators as arrays of one length, ascending by (dim, scratchpad, accumulator)."""
+    """Accelerators as arrays of one length, ascending by (units, dim, scratchpad, accumulator).
+
+    `units` says which have row functions (`accel.config.Features.row_functions`).
+    """
 
     dim: Ints
     accumulator_kib: Ints
     scratchpad_kib: Ints
     area_mm2: NDArray[np.float64]
+    units: Bools
 
     def __len__(self) -> int:
         return len(self.dim)
@@ -31,8 +36,24 @@ class HardwarePoints:
     def take(self, index: Any) -> HardwarePoints:
         """The points at `index` (anything numpy indexes with)."""
         return HardwarePoints(
-            self.dim[index], self.accumulator_kib[index], self.scratchpad_kib[index], self.area_mm2[index]
+            self.dim[index],
+            self.accumulator_kib[index],
+            self.scratchpad_kib[index],
+            self.area_mm2[index],
+            self.units[index],
         )
+
+
+def with_units(accelerator: Accelerator, units: bool) -> Accelerator:
+    """The accelerator with row functions, or without."""
+    if accelerator.features.row_functions == units:
+        return accelerator
+    return accelerator.replace(features={**accelerator.features.model_dump(), "row_functions": units})
+
+
+def units_of(accelerator: Accelerator) -> str:
+    """The units for non-linear functions that an accelerator has, as a space file names them."""
+    return "row_functions" if accelerator.features.row_functions else "none"
 
 
 def member(values: ArrayLike, choices: Ints) -> Bools:

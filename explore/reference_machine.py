@@ -7,6 +7,7 @@ import dataclasses
 from accel.config import Accelerator
 from accel.presets import load_accelerator
 from explore.constraints import Constraints
+from explore.hardware import with_units
 from explore.space import DesignSpace
 
 __all__ = ["reference_machine", "reference_space"]
@@ -15,9 +16,10 @@ _PRESET = "gemmini-default"
 
 
 def reference_machine(space: DesignSpace) -> Accelerator:
-    """Gemmini's default array and memories in the technology of a space: its clock, DRAM, DMA and energy table."""
+    """Gemmini's default array and memories in the technology of a space: its clock, DRAM, DMA and energy table. It has no
+    row functions."""
     preset = load_accelerator(_PRESET)
-    return space.base.replace(
+    return with_units(space.base, False).replace(
         name=_PRESET,
         dim=preset.dim,
         dataflow=preset.dataflow,
@@ -32,7 +34,7 @@ def reference_space(space: DesignSpace) -> DesignSpace:
     """The space of which the reference machine is the only accelerator: a search there finds mappings alone."""
     machine = reference_machine(space)
     return dataclasses.replace(
-        space,
+        space.without_units(),
         name=f"{_PRESET} only",
         base=machine,
         dim=(machine.dim,),

@@ -1,7 +1,7 @@
 """What a network's program does beside its layers: additions and poolings on the accelerator, operators on the host.
 
-None of it depends on mappings, and of the hardware of a space only on the array's side, but for the energy of an access.
-So a search adds a few numbers a side to what its mappings cost, and minimises the cost of the whole program.
+None of it depends on mappings, and of the hardware of a space only on the array's side and on whether there are row
+functions (`accel.config.Features.row_functions`), but for the energy of an access. So a search adds a few numbers a side to what its mappings cost, and minimises the cost of the whole program.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from explore._json import Json, listed, number, reader, text
 __all__ = ["OperatorCost", "RestOfPrograms"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,58 @@ class OperatorCost:
     cost: StepCost
 
 
+#: By network and array side.
+Operators = Mapping[str, Mapping[int, tuple[OperatorCost, ...]]]
+
+
 @dataclass(frozen=True)
 class RestOfPrograms:
     """The rest of the programs of a workload's networks, by array side.
 
     Attributes:
         weights: of the networks, by name.
-        operators: of one run of a network on arrays of a side, by name and side.
+        operators: of one run of a network on accelerators without row functions, by name and side.
         reasons: why a network has no program, by name: its rest is an estimate.
+        with_units: as `operators`, on accelerators with row functions.
     """
 
     weights: Mapping[str, float]
-    operators: Mapping[str, Mapping[int, tuple[OperatorCost, ...]]]
+    operators: Operators
     reasons: Mapping[str, str]
+    with_units: Operators = field(default_factory=dict)
 
     @functools.cached_property
     def networks(self) -> tuple[str, ...]:
         """Names, ascending."""
         return tuple(sorted(self.weights))
 
+    def without_units(self) -> RestOfPrograms:
+        """What is known of accelerators without row functions."""
+        return replace(self, with_units={})
+
+    def units_may_pay(self, *, power_bounded: bool) -> bool:
+        """Whether on arrays of some side any amount (`of`) is less with row functions than without.
+
+        Where none is, every design with row functions has a twin without them that takes no more cycles, energy and area:
+        the same mappings on the same sizes. Nor does it take more power, unless it takes fewer cycles.
+
+        Args:
+            power_bounded: whether there is a bound on power, so that cycles must be the same.
+        """
+        if not self.with_units:
+            return False
+        sides, units = self._units
+        plain = _at(self._plain, sides)
+        return bool((units < plain).any() or (power_bounded and (units[0] != plain[0]).any()))
+
+    def operators_of(self, network: str, accelerator: Accelerator) -> tuple[OperatorCost, ...]:
+        """Of one run of a network on an accelerator of one of the sides."""
+        known = self.with_units if accelerator.features.row_functions else self.operators
+        return known[network][accelerator.dim]
+
     def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]:
         """(cycles, energy in pJ) of one run of a network."""
-        cost = self._cost(network, accelerator.dim)
+        cost = _sum(self.operators_of(network, accelerator))
         return cost.cycles, cost.energy_pj(accelerator)
 
     def whole(self, accelerator: Accelerator) -> tuple[float, float]:
@@ -72,24 +103,36 @@ class RestOfPrograms:
         parts = [(weight, *self.total(name, accelerator)) for name, weight in self.weights.items()]
         return math.fsum(w * cycles for w, cycles, _ in parts), math.fsum(w * pj for w, _, pj in parts)
 
-    def of(self, dim: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def of(self, dim: Floats, units: bool | Bools = False) -> tuple[Floats, Floats, Floats, Floats]:
         """What each network takes on arrays of side `dim` (...,), weights included: cycles, energy that does not depend on
-        capacities, words accessed at accumulator and scratchpad; (..., networks) each, in the order of `networks`."""
-        sides, amounts = self._table
-        place = np.searchsorted(sides, dim).clip(0, len(sides) - 1)
-        cycles, fixed, accumulator, scratchpad = (one[place] for one in amounts)
+        capacities, words accessed at accumulator and scratchpad; (..., networks) each, in the order of `networks`.
+
+        Args:
+            units: which accelerators have row functions, of a shape that broadcasts with `dim`.
+        """
+        chosen = np.broadcast_to(units, np.shape(dim))
+        if not chosen.any():
+            found = _at(self._plain, dim)
+        elif chosen.all():
+            found = _at(self._units, dim)
+        else:
+            found = np.where(chosen[..., None], _at(self._units, dim), _at(self._plain, dim))
+        cycles, fixed, accumulator, scratchpad = found
         return cycles, fixed, accumulator, scratchpad
 
-    def _cost(self, network: str, side: int) -> StepCost:
-        found = [one.cost for one in self.operators[network][side]] or [StepCost(0.0)]
-        return StepCost(*(math.fsum(column) for column in zip(*found, strict=True)))
+    @functools.cached_property
+    def _plain(self) -> tuple[Floats, Floats]:
+        return self._table(self.operators)
 
     @functools.cached_property
-    def _table(self) -> tuple[Floats, Floats]:
+    def _units(self) -> tuple[Floats, Floats]:
+        return self._table(self.with_units)
+
+    def _table(self, operators: Operators) -> tuple[Floats, Floats]:
         """Sides (S,), and (4, S, networks) amounts, weights included."""
-        sides = sorted(next(iter(self.operators.values())))
+        sides = sorted(next(iter(operators.values())))
         each = [
-            [np.array(self._cost(name, side)) * self.weights[name] for name in self.networks]
+            [np.array(_sum(operators[name][side])) * self.weights[name] for name in self.networks]
             for side in sides
         ]
         return np.array(sides, dtype=np.float64), np.moveaxis(np.array(each), -1, 0)
@@ -98,14 +141,9 @@ class RestOfPrograms:
         """Plain values; `from_json` is the way back."""
         return {
             "weights": dict(self.weights),
-            "operators": {
-                name: {
-                    str(side): [[*list(vars(one).values())[:-1], *one.cost] for one in costs]
-                    for side, costs in by_side.items()
-                }
-                for name, by_side in self.operators.items()
-            },
+            "operators": _to_json(self.operators),
             "reasons": dict(self.reasons),
+            "with_units": _to_json(self.with_units),
         }
 
     @classmethod
@@ -114,14 +152,38 @@ class RestOfPrograms:
         """Inverse of `to_json`. Raises InputError for anything else."""
         return cls(
             {str(name): number(one, 0) for name, one in data["weights"].items()},
-            {
-                str(name): {
-                    int(side): tuple(map(_operator_cost, listed(costs))) for side, costs in by_side.items()
-                }
-                for name, by_side in data["operators"].items()
-            },
+            _from_json(data["operators"]),
             {str(name): text(one) for name, one in data["reasons"].items()},
+            _from_json(data["with_units"]),
         )
+
+
+def _sum(operators: tuple[OperatorCost, ...]) -> StepCost:
+    found = [one.cost for one in operators] or [StepCost(0.0)]
+    return StepCost(*(math.fsum(column) for column in zip(*found, strict=True)))
+
+
+def _at(table: tuple[Floats, Floats], dim: Floats) -> Floats:
+    """(4, ..., networks) amounts of a table on arrays of side `dim` (...,)."""
+    sides, amounts = table
+    return amounts[:, np.searchsorted(sides, dim).clip(0, len(sides) - 1)]
+
+
+def _to_json(operators: Operators) -> Json:
+    return {
+        name: {
+            str(side): [[*list(vars(one).values())[:-1], *one.cost] for one in costs]
+            for side, costs in by_side.items()
+        }
+        for name, by_side in operators.items()
+    }
+
+
+def _from_json(data: Json) -> Operators:
+    return {
+        str(name): {int(side): tuple(map(_operator_cost, listed(costs))) for side, costs in by_side.items()}
+        for name, by_side in data.items()
+    }
 
 
 def _operator_cost(row: list[Any]) -> OperatorCost:

@@ -21,7 +21,7 @@ from common.portable import Bools, Ints
 from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import Constraints
-from explore.hardware import HardwarePoints, legal_bank, member
+from explore.hardware import HardwarePoints, legal_bank, member, with_units
 from explore.space_file import MAX_KIB, SEARCHED, Flow, Rules, SearchRange, SpaceFile, WeightedNetwork
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"
@@ -41,6 +41,7 @@ class DesignSpace:
         dim, scratchpad_kib, accumulator_kib: allowed values, ascending. With the `gemmini` rules a pair of
             side and capacity must be legal too: ask `legal`.
         dataflows: allowed stationary operands.
+        search_units: whether an accelerator has row functions is searched; else all are as `base` in that.
         double_buffer: tiles that change are held twice, but for tensors that a mapping holds once; where it is false,
             all are held once.
         constraints: upper bounds.
@@ -58,12 +59,26 @@ class DesignSpace:
     double_buffer: bool
     constraints: Constraints = field(default_factory=Constraints)
     networks: tuple[WeightedNetwork, ...] = ()
+    search_units: bool = False
     doc: YamlDoc | None = field(default=None, compare=False, repr=False)
 
     @property
     def enumerable(self) -> bool:
         """Whether `hardware` can list the points."""
         return len(self.dim) * len(self.scratchpad_kib) * len(self.accumulator_kib) <= MAX_POINTS
+
+    @property
+    def units(self) -> tuple[bool, ...]:
+        """Whether accelerators have row functions: all possibilities, without them first."""
+        return (False, True) if self.search_units else (self.base.features.row_functions,)
+
+    def units_at(self, chosen: Any) -> Any:
+        """Which accelerators have row functions: those chosen where that is searched (None: none), else as `base` says."""
+        return chosen if self.search_units and chosen is not None else self.units[0]
+
+    def without_units(self) -> DesignSpace:
+        """The space without the choice of row functions: no accelerator has any. A space without the choice as it is."""
+        return dataclasses.replace(self, search_units=False) if self.search_units else self
 
     def hardware(self) -> HardwarePoints:
         """All legal accelerators that satisfy the bounds on area and SRAM.
@@ -83,23 +98,46 @@ class DesignSpace:
         )
         dim, scratchpad, accumulator = (grid.ravel() for grid in grids)
         keep = self.legal(dim, accumulator, scratchpad)
-        dim, scratchpad, accumulator = dim[keep], scratchpad[keep], accumulator[keep]
-        return HardwarePoints(dim, accumulator, scratchpad, self.area_of(dim, accumulator, scratchpad))
+        return self._with_all_units(dim[keep], accumulator[keep], scratchpad[keep])
 
-    def area_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
+    def _with_all_units(self, dim: Ints, accumulator_kib: Ints, scratchpad_kib: Ints) -> HardwarePoints:
+        """The accelerators of some sizes (H,): those without row functions, then those with."""
+        dim, accumulator, scratchpad = (
+            np.tile(one, len(self.units)) for one in (dim, accumulator_kib, scratchpad_kib)
+        )
+        units = np.repeat(self.units, len(dim) // len(self.units))
+        return HardwarePoints(
+            dim, accumulator, scratchpad, self.area_of(dim, accumulator, scratchpad, units), units
+        )
+
+    def area_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any, units: Any = None) -> Any:
         """Area in mm² of points: that of their accelerators (see `accelerator`), so what `base` has counts.
 
         Args:
             dim, accumulator_kib, scratchpad_kib: numbers, numpy arrays or torch tensors of any one broadcastable
                 shape, which the result has; fractional values are accepted.
+            units: which have row functions (numbers, 0 or 1, or booleans, that broadcast with the sizes), where that is
+                searched; None: none does. Of no account in other spaces.
 
         The area never falls as a capacity grows; in the side it may, see `accel.area`.
         """
-        return self._unsized.area_of(dim, accumulator_kib, scratchpad_kib)
+        return self._by_units(lambda one: one.area_of(dim, accumulator_kib, scratchpad_kib), units)
 
-    def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
-        """Static energy of points in pJ over some cycles, see `Accelerator.static_pj_of`."""
-        return self._unsized.static_pj_of(cycles, dim, accumulator_kib, scratchpad_kib)
+    def static_pj_of(
+        self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any, units: Any = None
+    ) -> Any:
+        """Static energy of points in pJ over some cycles, see `Accelerator.static_pj_of`; `units` as of `area_of`."""
+        return self._by_units(
+            lambda one: one.static_pj_of(cycles, dim, accumulator_kib, scratchpad_kib), units
+        )
+
+    def _by_units(self, of: Callable[[Accelerator], Any], units: Any) -> Any:
+        """What `of` says of the accelerators with row functions or without."""
+        if units is None or not self.search_units:
+            return of(self._unsized[0])
+        chosen = units * 1.0
+        # one of the addends is zero, so that the other keeps all its bits, with gradients or not
+        return of(self._unsized[0]) * (1.0 - chosen) + of(self._unsized[1]) * chosen
 
     def legal(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
         """Whether the choices and rules allow each accelerator (constraints are not considered).
@@ -116,10 +154,18 @@ class DesignSpace:
             found = found & self._deeper_scratchpad(dim, accumulator_kib, scratchpad_kib)
         return np.asarray(found)
 
-    def allowed(self, dim: ArrayLike, accumulator_kib: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
-        """`legal`, and within the bounds on area and SRAM."""
-        d, a, s = np.broadcast_arrays(dim, accumulator_kib, scratchpad_kib)
-        points = HardwarePoints(d, a, s, self.area_of(d, a, s))
+    def allowed(
+        self,
+        dim: ArrayLike,
+        accumulator_kib: ArrayLike,
+        scratchpad_kib: ArrayLike,
+        units: ArrayLike | None = None,
+    ) -> Bools:
+        """`legal`, and within the bounds on area and SRAM; `units` as of `area_of`."""
+        d, a, s, u = np.broadcast_arrays(
+            dim, accumulator_kib, scratchpad_kib, self.units[0] if units is None else units
+        )
+        points = HardwarePoints(d, a, s, self.area_of(d, a, s, u), u)
         return self.legal(d, a, s) & self._within_bounds(points)
 
     def legal_scratchpad(self, dim: ArrayLike, scratchpad_kib: ArrayLike) -> Bools:
@@ -141,20 +187,28 @@ class DesignSpace:
         )
         return np.asarray(scratchpad >= accumulator + 2)
 
-    def accelerator(self, dim: int, accumulator_kib: int, scratchpad_kib: int) -> Accelerator:
-        """The configuration of one point; everything else comes from `base`."""
+    def accelerator(
+        self, dim: int, accumulator_kib: int, scratchpad_kib: int, units: bool | None = None
+    ) -> Accelerator:
+        """The configuration of one point; everything else comes from `base`.
+
+        Args:
+            units: whether it has row functions, where that is searched; None: it has none.
+        """
         dim, accumulator_kib, scratchpad_kib = int(dim), int(accumulator_kib), int(scratchpad_kib)
-        return self._unsized.replace(
-            name=f"{dim}x{dim}-{scratchpad_kib}-{accumulator_kib}",
+        chosen = bool(units) and self.search_units
+        return self._unsized[int(chosen)].replace(
+            name=f"{dim}x{dim}-{scratchpad_kib}-{accumulator_kib}{'-units' if chosen else ''}",
             dim=dim,
             accumulator_kib=accumulator_kib,
             scratchpad_kib=scratchpad_kib,
         )
 
     @cached_property
-    def _unsized(self) -> Accelerator:
-        """What all accelerators of the space share; its sizes and name are of no account."""
-        return self.base.replace(dataflow="both" if len(self.dataflows) > 1 else self.dataflows[0])
+    def _unsized(self) -> tuple[Accelerator, ...]:
+        """What all accelerators share that have the same of `units`; its sizes and name are of no account."""
+        flow = "both" if len(self.dataflows) > 1 else self.dataflows[0]
+        return tuple(with_units(self.base, units).replace(dataflow=flow) for units in self.units)
 
     @cached_property
     def space_hash(self) -> str:
@@ -203,7 +257,7 @@ class DesignSpace:
             return self.rule_points()
         dim = np.array(self.dim)
         acc, sp = (np.full_like(dim, min(v)) for v in (self.accumulator_kib, self.scratchpad_kib))
-        return HardwarePoints(dim, acc, sp, self.area_of(dim, acc, sp))
+        return self._with_all_units(dim, acc, sp)
 
     def to_yaml(self) -> str:
         """A file that `load_space` reads back as an equal space."""
@@ -220,6 +274,8 @@ class DesignSpace:
         for name in ("dim", "scratchpad_kib", "accumulator_kib"):
             lines.append(f"{name}: {_choices_text(getattr(self, name))}")
         lines.append(f"dataflows: [{', '.join(self.dataflows)}]")
+        if self.search_units:
+            lines.append("units: [none, row_functions]")
         lines.append(f"double_buffer: {json.dumps(self.double_buffer)}")
         bounds = self.constraints.model_dump(mode="json", exclude_none=True)
         bounds = {name: bound for name, bound in bounds.items() if bound != {}}
@@ -284,8 +340,17 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
                 location=doc.location(("fixed", key), key=True),
                 hint=f"give the one value as '{'dataflows' if key == 'dataflow' else key}: [...]'",
             )
+    features = file.fixed.get("features")
+    if file.units is not None and isinstance(features, dict) and "row_functions" in features:
+        raise InputError(
+            "row_functions cannot be fixed where 'units' says what accelerators have",
+            location=doc.location(("fixed", "features", "row_functions"), key=True),
+            hint="give the one value as 'units: [none]' or 'units: [row_functions]'",
+        )
     if file.fixed:
         base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
+    if file.units is not None:
+        base = with_units(base, "none" not in file.units)
     space = DesignSpace(
         name=file.name,
         rules=file.rules,
@@ -297,6 +362,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         double_buffer=file.double_buffer,
         constraints=file.constraints,
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
+        search_units=file.units is not None and len(set(file.units)) > 1,
         doc=doc,
     )
     space = _keep_legal(space, file)
@@ -311,7 +377,8 @@ def _check_base(space: DesignSpace) -> None:
     """Refuse a base that Gemmini cannot have whatever is chosen for the rest."""
     points = space.rule_points()
     one = space.accelerator(points.dim[0], points.accumulator_kib[0], points.scratchpad_kib[0])
-    problems = one.gemmini_problems()
+    # row functions are no part of Gemmini: what they add leaves the rest of the accelerator as it is
+    problems = with_units(one, False).gemmini_problems()
     if problems:
         raise InputError(
             f"the fixed part of the accelerator is not legal for Gemmini: {problems[0]}",

@@ -15,6 +15,7 @@ from explore.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
 Flow = Literal["WS", "OS"]
+Units = Literal["none", "row_functions"]
 
 SCHEMA_PATH = Path(__file__).parent / "spaces" / "space.schema.json"
 #: Largest capacity that can be asked for; 64 MiB on chip is far beyond any.
@@ -106,6 +107,11 @@ class SpaceFile(BaseModel):
     )
     dataflows: Annotated[list[Flow], Field(min_length=1, max_length=2)] = Field(
         ["WS", "OS"], description="Stationary operand: WS weights, OS outputs; both: the mapping chooses."
+    )
+    units: Annotated[list[Units], Field(min_length=1, max_length=2)] | None = Field(
+        None,
+        description="Units for non-linear functions: none; row_functions (softmax, layer norm, GELU and others on the way "
+        "out of the array); both: the search chooses, by what whole programs cost. By default as base and fixed say.",
     )
     double_buffer: bool = Field(
         True,

@@ -54,7 +54,7 @@ class _Least:
 
 @dataclass(frozen=True)
 class LeastCosts:
-    """Least costs of one run of each network of a workload, by array side.
+    """Least costs of one run of each network of a workload, by array side; amounts are those of the layers.
 
     Attributes:
         space: whose accelerators they are for.
@@ -63,6 +63,7 @@ class LeastCosts:
         cycles: (N, S) by the sides of the space.
         fixed_pj: (N, S) energy that does not depend on capacities.
         accumulator_words, scratchpad_words: (N, S) accesses whose energy does.
+        rest: what programs do beside the layers, which no mapping changes; None where only the layers count.
     """
 
     space: DesignSpace
@@ -72,27 +73,36 @@ class LeastCosts:
     fixed_pj: Floats
     accumulator_words: Floats
     scratchpad_words: Floats
+    rest: RestOfPrograms | None = None
 
     def points(self) -> HardwarePoints:
         """Accelerators that stand for all of the space that keep its bounds on area and SRAM."""
         points = self.space.least_points()
-        return points.take(self.space.allowed(points.dim, points.accumulator_kib, points.scratchpad_kib))
+        sizes = points.dim, points.accumulator_kib, points.scratchpad_kib
+        return points.take(self.space.allowed(*sizes, points.units))
 
     def at(self, points: HardwarePoints) -> tuple[Floats, Floats]:
         """Least energy (pJ) and least cycles of one run of each network on accelerators, (N, H) each."""
         side = np.searchsorted(np.array(self.space.dim), points.dim)
+        amounts = [
+            one[:, side]
+            for one in (self.cycles, self.fixed_pj, self.accumulator_words, self.scratchpad_words)
+        ]
+        if self.rest is not None:
+            beside = self.rest.of(np.asarray(points.dim, dtype=np.float64), points.units)
+            amounts = [
+                own + more.T / self.weights[:, None] for own, more in zip(amounts, beside, strict=True)
+            ]
+        cycles, *words = amounts
         energy = self.space.base.energy.with_memories(
-            self.fixed_pj[:, side],
-            self.accumulator_words[:, side],
-            self.scratchpad_words[:, side],
+            *words,
             accumulator_kib=np.asarray(points.accumulator_kib, dtype=np.float64),
             scratchpad_kib=np.asarray(points.scratchpad_kib, dtype=np.float64),
             dim=np.asarray(points.dim, dtype=np.float64),
         )
-        cycles = self.cycles[:, side]
         # silicon takes energy for as many cycles as there are at least
         energy = energy + self.space.static_pj_of(
-            cycles, points.dim, points.accumulator_kib, points.scratchpad_kib
+            cycles, points.dim, points.accumulator_kib, points.scratchpad_kib, points.units
         )
         return energy * _ROUNDING, cycles * _ROUNDING
 
@@ -144,10 +154,7 @@ def limits_of(
         fixed[n] += runs * min(
             table.mac_pj * one.macs + table.register_pj * one.a0 + table.dram_pj * one.a3 for one in least
         )
-    if rest is not None:
-        for amount, beside in zip((cycles, fixed, a1, a2), rest.of(sides), strict=True):
-            amount += beside.T / weights[:, None]
-    return LeastCosts(space, networks, weights, cycles, fixed, a1, a2)
+    return LeastCosts(space, networks, weights, cycles, fixed, a1, a2, rest)
 
 
 def touched(results: int, window: int, stride: int, dilation: int) -> int:

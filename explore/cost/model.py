@@ -181,18 +181,20 @@ def rest_at(
     dim: Floats,
     accumulator_kib: Floats,
     scratchpad_kib: Floats,
+    units: Bools | None = None,
 ) -> tuple[Floats, Floats]:
     """Energy (pJ) and cycles of what programs do beside the tasks, on accelerators (...,): (..., networks) each, weights
-    included, in the order of names; zeros where only the tasks count."""
+    included, in the order of names; zeros where only the tasks count. `units` as of `DesignSpace.area_of`."""
     if model.rest is None:
         none = np.zeros((*np.shape(dim), networks))
         return none, none
-    cycles, *amounts = model.rest.of(dim)
+    cycles, *amounts = model.rest.of(dim, space.units_at(units))
     energy = space.base.energy.with_memories(
         *amounts,
         accumulator_kib=accumulator_kib[..., None],
         scratchpad_kib=scratchpad_kib[..., None],
         dim=dim[..., None],
     )
-    sizes = (one[..., None] for one in (dim, accumulator_kib, scratchpad_kib))
-    return np.asarray(energy + space.static_pj_of(cycles, *sizes)), cycles
+    side, acc, sp = (one[..., None] for one in (dim, accumulator_kib, scratchpad_kib))
+    chosen = None if units is None else units[..., None]
+    return np.asarray(energy + space.static_pj_of(cycles, side, acc, sp, chosen)), cycles

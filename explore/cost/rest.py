@@ -15,6 +15,7 @@ from compiler.network.steps import StepCost
 from compiler.schedules.schedule import LoopWsSchedule, Schedule
 from explore.cost.host import host_costs
 from explore.cost.predicted import side_machines
+from explore.hardware import with_units
 from explore.reference_machine import reference_machine
 from explore.rest import OperatorCost, RestOfPrograms
 from explore.space import DesignSpace
@@ -25,32 +26,34 @@ __all__ = ["rest_costs", "rest_in_space", "rest_of_programs"]
 
 def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
     """The rest of programs on the accelerators of a space, and on the machine to compare with."""
-    return rest_of_programs(workload, [*side_machines(space), reference_machine(space)])
+    machines = [with_units(one, units) for units in space.units for one in side_machines(space)]
+    return rest_of_programs(workload, [*machines, reference_machine(space)])
 
 
 def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> RestOfPrograms:
-    """The rest of the programs of a workload on accelerators that differ in what matters by their sides only.
+    """The rest of the programs of a workload on accelerators that differ in what matters by their sides and by whether
+    they have row functions only.
 
     Networks that are no programs (operators that cannot be run, say) are named with the reason; what their host operators
     take is estimated from the graph (`explore.cost.host`).
     """
-    operators: dict[str, dict[int, tuple[OperatorCost, ...]]] = {}
+    tables: dict[bool, dict[str, dict[int, tuple[OperatorCost, ...]]]] = {False: {}, True: {}}
     reasons: dict[str, str] = {}
-    by_side = {one.dim: one for one in machines}
+    unlike = {(one.features.row_functions, one.dim): one for one in machines}
     for network in workload.networks:
         parts: list[tuple[float, QuantisedNetwork]] = []
         try:
             parts = _sketches(network)
         except BacoError as error:
             reasons[network.name] = error.message
-        operators[network.name] = {
-            side: _merged((times, rest_costs(one, machine)) for times, one in parts)
-            if parts
-            else tuple(host_costs(network, machine))
-            for side, machine in by_side.items()
-        }
+        for (units, side), machine in unlike.items():
+            tables[units].setdefault(network.name, {})[side] = (
+                _merged((times, rest_costs(one, machine)) for times, one in parts)
+                if parts
+                else tuple(host_costs(network, machine))
+            )
     weights = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
-    return RestOfPrograms(weights, operators, reasons)
+    return RestOfPrograms(weights, tables[False], reasons, tables[True])
 
 
 def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:

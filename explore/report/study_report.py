@@ -193,7 +193,7 @@ def _host(workload: Workload, accelerator: Accelerator, rest: RestOfPrograms | N
         )
         for network, weight in zip(workload.networks, workload.weights, strict=True)
         for one in (
-            rest.operators[network.name][accelerator.dim] if rest else host_costs(network, accelerator)
+            rest.operators_of(network.name, accelerator) if rest else host_costs(network, accelerator)
         )
     ]
 

@@ -33,28 +33,33 @@ _MIX = np.random.default_rng(0).integers(0, 2**63, WIDTH, dtype=np.uint64) * np.
 
 @dataclass(frozen=True)
 class Hardware:
-    """Hardware points as arrays of shape (H,): array side, KiB, KiB."""
+    """Hardware points as arrays of shape (H,): array side, KiB, KiB, and which have row functions where that is searched
+    (`DesignSpace.area_of`)."""
 
     dim: Floats
     accumulator_kib: Floats
     scratchpad_kib: Floats
+    units: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.dim)
 
     def take(self, index: NDArray[np.int64]) -> Hardware:
         """The points at `index`."""
-        return Hardware(self.dim[index], self.accumulator_kib[index], self.scratchpad_kib[index])
+        return Hardware(
+            self.dim[index], self.accumulator_kib[index], self.scratchpad_kib[index], self.units[index]
+        )
 
     def row(self, i: int) -> tuple[float, float, float]:
-        """One point."""
+        """The sizes of one point."""
         return float(self.dim[i]), float(self.accumulator_kib[i]), float(self.scratchpad_kib[i])
 
     @classmethod
-    def of(cls, points: Sequence[tuple[float, float, float]]) -> Hardware:
-        """From rows."""
+    def of(cls, points: Sequence[tuple[float, float, float]], units: bool = False) -> Hardware:
+        """From rows of sizes, all with row functions or all without."""
         table = np.array(points, dtype=np.float64).reshape(-1, 3)
-        return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
+        dim, accumulator, scratchpad = (column.copy() for column in table.T)
+        return cls(dim, accumulator, scratchpad, np.full(len(table), units))
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,8 @@ class Archive:
         """Static energy of a cycle on every point, (H,); kept for the points asked about last, since a scan asks task by
         task."""
         if self._idle is None or self._idle[0] is not hardware:
-            pj = self.space.static_pj_of(1.0, hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib)
+            sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
+            pj = self.space.static_pj_of(1.0, *sizes, hardware.units)
             self._idle = hardware, np.broadcast_to(pj, hardware.dim.shape)
         return self._idle[1]
 
@@ -277,11 +283,12 @@ class Archive:
             hardware.dim,
             hardware.accumulator_kib,
             hardware.scratchpad_kib,
+            hardware.units,
         )
 
-    def at(self, point: tuple[float, float, float]) -> PointCosts:
-        """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB)."""
-        hardware = Hardware.of([point])
+    def at(self, point: tuple[float, float, float], units: bool = False) -> PointCosts:
+        """What all entries cost on one hardware point (dim, accumulator KiB, scratchpad KiB), with row functions or without."""
+        hardware = Hardware.of([point], units)
         if self._joined is None:
             # One call for all tasks: on one point numpy's own time a call is longer than the arithmetic.
             self._joined = (

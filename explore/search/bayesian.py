@@ -87,10 +87,7 @@ class BayesianSearch(InnerSearch):
         steps = np.rint(np.array([trial.params[name] for name in _NAMES]) / _GRID)
         asked = steps * _GRID + len(self.asked) * _APART
         designs, samples = self._map(self.hardware.nearest(asked[None]), mappings, rng)
-        values = self.evaluator.metrics(designs, self.setup.objective.metrics)
-        penalty = 10 * portable.log(1 + self.evaluator.violation(designs))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.nan_to_num(portable.log(values) + penalty[:, None], nan=1e3, posinf=1e3)
+        score = self.evaluator.scores(designs, self.setup.objective.metrics)
         told = score[portable.total(score).argmin()]
         self._study.tell(trial, state=TrialState.FAIL)
         self._study.add_trial(self._trial_of(asked, told))

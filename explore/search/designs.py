@@ -65,16 +65,20 @@ class Designs:
         genomes: (D, n, 25) mappings.
         point: (D, 3) array side, accumulator KiB, scratchpad KiB.
         energy, latency: (D, n) of one run of each task, pJ and cycles; infinite where it does not fit.
+        units: whether all have row functions, where that is searched.
     """
 
     genomes: Genomes
     point: Floats
     energy: Floats
     latency: Floats
+    units: bool = False
 
     def take(self, index: Ints) -> Designs:
         """The designs at `index`."""
-        return Designs(self.genomes[index], self.point[index], self.energy[index], self.latency[index])
+        return Designs(
+            self.genomes[index], self.point[index], self.energy[index], self.latency[index], self.units
+        )
 
 
 class Evaluator:
@@ -99,6 +103,7 @@ class Evaluator:
         self._ranked: Floats | None = None
         if space.rules == "gemmini":
             legal = space.rule_points()
+            legal = legal.take(legal.units == space.units[0])
             allowed = space.allowed(legal.dim, legal.accumulator_kib, legal.scratchpad_kib)
             order = np.lexsort((legal.area_mm2, ~allowed))
             table = np.stack([legal.dim, legal.accumulator_kib, legal.scratchpad_kib], 1)
@@ -187,6 +192,29 @@ class Evaluator:
         energy, latency = self.costs(m, point[:, None, :])
         return Designs(genomes, point, energy, latency)
 
+    def by_units(self, d: Designs) -> list[Designs]:
+        """The designs, and where row functions are searched the same with them: no mapping is evaluated again for that."""
+        if not self.space.search_units:
+            return [d]
+        dim, acc, sp = d.point.T
+        idle, more = (
+            self.space.static_pj_of(1.0, dim, acc, sp, units) * np.ones(len(d.point)) for units in (0, 1)
+        )
+        energy = d.energy + np.where(np.isfinite(d.latency), d.latency, 0.0) * (more - idle)[:, None]
+        return [d, Designs(d.genomes, d.point, energy, d.latency, True)]
+
+    def scores(self, d: Designs, names: Sequence[str]) -> Floats:
+        """Logarithms of metrics with a penalty for broken bounds, (D, names): of each design with row functions and without,
+        where that is searched, those that add up to less."""
+        found = []
+        for one in self.by_units(d):
+            penalty = 10 * portable.log(1 + self.violation(one))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                score = portable.log(self.metrics(one, names)) + penalty[:, None]
+            found.append(np.nan_to_num(score, nan=1e3, posinf=1e3))
+        best = np.argmin([portable.total(one) for one in found], axis=0)
+        return np.asarray(np.stack(found)[best, np.arange(len(best))])
+
     def constraint_values(self, d: Designs) -> dict[str, tuple[Floats, float]]:
         """Of every bound of the space that is set: (values reached (D,), bound), by path."""
         c = self.space.constraints
@@ -198,7 +226,7 @@ class Evaluator:
                 np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
             )
         reached: dict[str, tuple[Floats, float | None]] = {
-            "area_mm2": (np.asarray(self.space.area_of(dim, acc, sp)), c.area_mm2),
+            "area_mm2": (np.asarray(self.space.area_of(dim, acc, sp, d.units)), c.area_mm2),
             "sram_kib": (acc + sp, c.sram_kib),
             "power_mw": (power, c.power_mw),
             "latency_cycles": (latency, c.latency_cycles),
@@ -227,7 +255,8 @@ class Evaluator:
 
     def _rest(self, d: Designs) -> tuple[Floats, Floats]:
         """See `rest_at`."""
-        return rest_at(self.model, self.space, len(self.networks), *d.point.T)
+        dim, acc, sp = d.point.T
+        return rest_at(self.model, self.space, len(self.networks), dim, acc, sp, np.full(len(dim), d.units))
 
     def totals(self, d: Designs) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of the workload, (D,) each."""
@@ -240,25 +269,26 @@ class Evaluator:
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `explore.objective`), (D, names)."""
         energy, latency = self.totals(d)
-        area = np.asarray(self.space.area_of(*d.point.T))
+        dim, acc, sp = d.point.T
+        area = np.asarray(self.space.area_of(dim, acc, sp, d.units))
         edp = energy * 1e-6 * latency
         known = {"edp": edp, "latency": latency, "energy": energy, "area": area, "edap": edp * area}
         return np.stack([known[name] for name in names], 1)
 
     def candidate(self, d: Designs, i: int, objective: Objective, samples: int) -> Candidate:
         """Design i as a candidate."""
-        point = d.point[i]
+        dim, acc, sp = d.point[i].tolist()
         energy, latency = self.totals(d.take(np.array([i])))
         cost = Cost(
             float(latency[0]),
             float(energy[0]),
-            float(self.space.area_of(*point.tolist())),
+            float(self.space.area_of(dim, acc, sp, d.units)),
         )
         mappings = tuple(
             to_mapping(row, task.problem.groups, self.space.double_buffer)
             for row, task in zip(d.genomes[i], self.tasks, strict=True)
         )
-        accelerator = self.space.accelerator(*(int(v) for v in point))
+        accelerator = self.space.accelerator(dim, acc, sp, d.units)
         return Candidate(accelerator, self.tasks, mappings, cost, samples, objective.scalar(cost))
 
 
@@ -275,11 +305,15 @@ class Keeper:
         self._misses: list[Candidate] = []
 
     def offer(self, designs: Designs, samples: Ints) -> list[Candidate]:
-        """Candidates among the designs: an improvement, and new members of the front.
+        """Candidates among the designs, with row functions and without where that is searched: improvements, and new members
+        of the front.
 
         Args:
             samples: (D,) evaluations spent when each was found.
         """
+        return [found for one in self.evaluator.by_units(designs) for found in self._offer(one, samples)]
+
+    def _offer(self, designs: Designs, samples: Ints) -> list[Candidate]:
         violation = self.evaluator.violation(designs)
         feasible = np.flatnonzero(violation <= 0)
         if not np.isfinite(self.best) and not len(feasible):

@@ -9,7 +9,6 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.samplers import NSGAIISampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from common import portable
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup, State
 from explore.search.baseline import BaselineSearch
@@ -73,12 +72,8 @@ class GeneticSearch(BaselineSearch):
         )
         designs = self.evaluator.infer(genomes.reshape(size, n, -1))
         before, self.spent = self.spent, self.spent + size * n
-        penalty = 10 * portable.log(1 + self.evaluator.violation(designs))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = (
-                portable.log(self.evaluator.metrics(designs, self.setup.objective.metrics)) + penalty[:, None]
-            )
-        self.children, self.child_values = asked, np.nan_to_num(score, nan=1e3, posinf=1e3)
+        self.children = asked
+        self.child_values = self.evaluator.scores(designs, self.setup.objective.metrics)
         return self._offer(designs, before)
 
     def _ask(self, size: int, seed: int) -> NDArray[np.float64]:

@@ -81,6 +81,8 @@ _GREED = 0.3
 _SMALLEST_BATCH, _LARGEST_BATCH = 24, 768
 #: Points of the front that are reported at once.
 _FRONT = 48
+#: What a snapshot says of an elite beside its choice.
+_PLAIN = ("point", "units", "energy", "latency", "value", "violation", "violated")
 #: Leading designs that are reported while none is feasible.
 _NEAREST = 5
 
@@ -236,6 +238,7 @@ class GradientSearch:
             self.archive.model,
             self.setup.space,
             np.array([elite.point[0] for _, elite in chosen]),
+            np.array([elite.units for _, elite in chosen]),
             genomes[..., FLOW],
             self._best_orders(genomes),
             genomes[..., ONCE],
@@ -398,14 +401,14 @@ class GradientSearch:
         keep = [_LEADERS if k == 0 else 1 for k in range(len(self.focuses))]
         flat = [elite for elites in self.elites for elite in elites]
         old = self.elites[0][0] if self.elites[0] else None
-        before = self.archive.at(old.point).chosen(old.choice) if old else None
+        before = self.archive.at(old.point, old.units).chosen(old.choice) if old else None
         self.elites = self.selector.scan(flat, keep)
         if not self.elites[0]:
             return
         leader = self.elites[0][0]
         if old is None or leader.point != old.point:
             self.importance.revive()
-        costs = self.archive.at(leader.point)
+        costs = self.archive.at(leader.point, leader.units)
         after = costs.chosen(leader.choice)
         self.importance.rest = np.array([costs.rest_energy.sum(), costs.rest_latency.sum()])
         for layer in range(len(self.setup.tasks)):
@@ -440,9 +443,9 @@ class GradientSearch:
         if self.elites[0] and not np.isfinite(self.best):
             elite = self.elites[0][0]
             dim, acc, sp = elite.point
-            costs = self.archive.at(elite.point)
+            costs = self.archive.at(elite.point, elite.units)
             (network_e,), (network_l,) = self.archive.totals(costs, elite.choice[None, :])
-            area = float(self.setup.space.area_of(dim, acc, sp))
+            area = float(self.setup.space.area_of(dim, acc, sp, elite.units))
             networks = {
                 name: Cost(network_l[i] / w, network_e[i] / w, area)
                 for i, (name, w) in enumerate(
@@ -471,10 +474,7 @@ class GradientSearch:
             "scans": self.selector.scans,
             "random": self.random.bit_generator.state,
             "elites": [
-                [
-                    [*e.point, e.energy, e.latency, e.value, e.violation, e.violated, e.choice.tolist()]
-                    for e in elites
-                ]
+                [[*(getattr(e, name) for name in _PLAIN), e.choice.tolist()] for e in elites]
                 for elites in self.elites
             ],
         }
@@ -496,6 +496,9 @@ class GradientSearch:
         self.selector.ratio, self.selector.scans = numbers["ratio"], numbers["scans"]
         self.random.bit_generator.state = numbers["random"]
         self.elites = [
-            [Elite((e[0], e[1], e[2]), np.array(e[8]), e[3], e[4], e[5], e[6], e[7]) for e in elites]
+            [
+                Elite(**dict(zip(_PLAIN, e, strict=False)) | {"point": tuple(e[0])}, choice=np.array(e[-1]))
+                for e in elites
+            ]
             for elites in numbers["elites"]
         ]

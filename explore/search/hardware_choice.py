@@ -14,7 +14,8 @@ _STEP = 0.9
 
 
 class HardwareChoice:
-    """Points (dim, accumulator KiB, scratchpad KiB) of a space within its bounds on area and SRAM.
+    """Points (dim, accumulator KiB, scratchpad KiB) of a space within its bounds on area and SRAM, without row functions
+    where these are searched.
 
     Attributes:
         low, high: (3,) logarithms (base 2) of the least and largest values.
@@ -30,6 +31,7 @@ class HardwareChoice:
         self._listed: Floats | None = None
         if len(space.dim) * len(space.accumulator_kib) * len(space.scratchpad_kib) <= _LISTED:
             p = space.hardware()
+            p = p.take(p.units == space.units[0])
             self._listed = np.stack([p.dim, p.accumulator_kib, p.scratchpad_kib], 1).astype(np.float64)
 
     def random(self, size: int, rng: np.random.Generator) -> Floats:

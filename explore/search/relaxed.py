@@ -65,6 +65,7 @@ class RelaxedStarts:
         model: predicts latency.
         space: technology, capacity rule, buffering, limits.
         dim: (S,) array side of each start.
+        units: (S,) which have row functions, where that is searched.
         flow: (S, n) dataflow of each mapping.
         order: (S, n) DRAM order of each mapping.
         once: (S, n) tensors that each mapping holds once (`explore.cost.genome.ONCE`).
@@ -79,6 +80,7 @@ class RelaxedStarts:
         model: CostModel,
         space: DesignSpace,
         dim: Floats,
+        units: NDArray[np.bool_],
         flow: NDArray[np.int64],
         order: NDArray[np.int64],
         once: NDArray[np.int64],
@@ -90,6 +92,7 @@ class RelaxedStarts:
         self.space = space
         self.counts = torch.from_numpy(counts).view(-1, 1)
         self.dim = dim
+        self.units = torch.from_numpy(units.astype(np.float64))
         self.flow = flow
         self.order = order
         self.once = once
@@ -98,7 +101,9 @@ class RelaxedStarts:
         self.first = torch.zeros_like(self.x)
         self.second = torch.zeros_like(self.x)
         self.steps = 0
-        rest = (np.zeros((len(dim), 1)),) * 4 if model.rest is None else model.rest.of(dim)
+        rest = (np.zeros((len(dim), 1)),) * 4
+        if model.rest is not None:
+            rest = model.rest.of(dim, space.units_at(units))
         #: Amounts of what programs do beside the tasks (`RestOfPrograms.of`), (S,) each.
         self._rest = [torch.from_numpy(portable.total(one)) for one in rest]
         starts, tasks = flow.shape
@@ -185,8 +190,8 @@ class RelaxedStarts:
             tensors.total(one.view(starts, tasks).T * self.counts) + rest
             for one, rest in ((energy, rest_pj), (cycles, rest_cycles))
         )
-        total_pj = total_pj + self.space.static_pj_of(total_cycles, dim, acc_kib, sp_kib)
-        area = self.space.area_of(dim, acc_kib, sp_kib)
+        total_pj = total_pj + self.space.static_pj_of(total_cycles, dim, acc_kib, sp_kib, self.units)
+        area = self.space.area_of(dim, acc_kib, sp_kib, self.units)
         w = self.weights
         exponents = torch.from_numpy(np.stack([w.energy, w.latency, w.area]))
         loss = tensors.total(exponents * tensors.log(torch.stack([total_pj, total_cycles, area])))

@@ -35,12 +35,14 @@ class Elite:
 
     Attributes:
         point: (dim, accumulator KiB, scratchpad KiB).
+        units: whether it has row functions, where that is searched.
         choice: (tasks,) archive entries; valid until the archive is pruned.
         value: the focus's scalarised objective, violations included.
         violation: largest relative excess over a constraint, 0 when feasible, with the constraint's name.
     """
 
     point: tuple[float, float, float]
+    units: bool
     choice: NDArray[np.int64]
     energy: float
     latency: float
@@ -64,6 +66,7 @@ class Selector:
                 np.asarray(legal.dim, dtype=np.float64),
                 np.asarray(legal.accumulator_kib, dtype=np.float64),
                 np.asarray(legal.scratchpad_kib, dtype=np.float64),
+                legal.units,
             )
         self._dims = np.array(self.space.dim, dtype=np.float64)
         self._acc = np.array(self.space.accumulator_kib, dtype=np.float64)
@@ -77,13 +80,17 @@ class Selector:
     def allowed(self, hardware: Hardware) -> NDArray[np.bool_]:
         """Points of the space that keep the bounds on area and SRAM."""
         return np.asarray(
-            self.space.allowed(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib),
+            self.space.allowed(
+                hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib, hardware.units
+            ),
             dtype=np.bool_,
         )
 
     def _areas(self, hardware: Hardware) -> Floats:
         return np.asarray(
-            self.space.area_of(hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib),
+            self.space.area_of(
+                hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib, hardware.units
+            ),
             dtype=np.float64,
         )
 
@@ -92,31 +99,33 @@ class Selector:
         if self.points is not None:
             return np.unique(self.points.dim).astype(np.int64)
         least = np.ones(len(self._dims))
-        open_ = self.allowed(Hardware(self._dims, least * self._acc[0], least * self._sp[0]))
+        sizes = self._dims, least * self._acc[0], least * self._sp[0]
+        open_ = self.allowed(Hardware(*sizes, np.full(len(least), self.space.units[0])))
         return self._dims[open_].astype(np.int64)
 
-    def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats) -> Hardware:
+    def snap(self, dim: Floats, acc_kib: Floats, sp_kib: Floats, units: NDArray[np.bool_]) -> Hardware:
         """The least allowed values that are not below the given ones (the largest where none is)."""
 
         def up(allowed: Floats, value: Floats) -> Floats:
             return np.asarray(allowed[np.searchsorted(allowed, value - 1e-9).clip(0, len(allowed) - 1)])
 
-        return Hardware(up(self._dims, dim), up(self._acc, acc_kib), up(self._sp, sp_kib))
+        return Hardware(up(self._dims, dim), up(self._acc, acc_kib), up(self._sp, sp_kib), units)
 
-    def least(self, choice: NDArray[np.int64]) -> tuple[float, float, float]:
-        """The least hardware that holds the chosen mappings (one-loop inference)."""
-        a = self.archive
+    def least(self, choice: NDArray[np.int64], units: bool) -> tuple[float, float, float]:
+        """The least hardware that holds the chosen mappings (one-loop inference), with row functions or without."""
+        a, one = self.archive, np.array([units])
         chosen = np.stack([a.data[i][[SIDE, ACCUMULATOR, SCRATCHPAD], k] for i, k in enumerate(choice)])
         side = max(2.0, float(chosen[:, 0].max()))
-        dim = float(self.snap(np.array([side]), np.ones(1), np.ones(1)).dim[0])
+        dim = float(self.snap(np.array([side]), np.ones(1), np.ones(1), one).dim[0])
         acc = float(chosen[:, 1].max()) * dim * 4 / 1024
         sp = float(a.scratchpad_kib(chosen[:, 2].max(), np.array(dim)))
         # Bank rules may ask for more than the mappings do: take the least legal point at or above.
-        snapped = self.snap(np.array([dim]), np.array([acc]), np.array([sp]))
+        snapped = self.snap(np.array([dim]), np.array([acc]), np.array([sp]), one)
         if self.points is None or self.allowed(snapped)[0]:
             return snapped.row(0)
         p = self.points
-        above = np.flatnonzero((p.dim == dim) & (p.accumulator_kib >= acc) & (p.scratchpad_kib >= sp))
+        holds = (p.dim == dim) & (p.accumulator_kib >= acc) & (p.scratchpad_kib >= sp)
+        above = np.flatnonzero(holds & (p.units == units))
         if not len(above):
             return snapped.row(0)
         best = above[np.argmin(p.accumulator_kib[above] + p.scratchpad_kib[above])]
@@ -142,11 +151,13 @@ class Selector:
 
     def _legal_points(self, table: Floats) -> Hardware:
         """The allowed points next above the rows of `table`, each once."""
-        snapped = self.snap(table[:, 0], table[:, 1], table[:, 2])
+        snapped = self.snap(table[:, 0], table[:, 1], table[:, 2], np.zeros(len(table), dtype=np.bool_))
         unique = np.unique(
             np.stack([snapped.dim, snapped.accumulator_kib, snapped.scratchpad_kib], 1), axis=0
         )
-        hardware = Hardware(unique[:, 0].copy(), unique[:, 1].copy(), unique[:, 2].copy())
+        kinds = self.space.units
+        dim, acc, sp = (np.tile(column, len(kinds)) for column in unique.T)
+        hardware = Hardware(dim, acc, sp, np.repeat(kinds, len(unique)))
         return hardware.take(np.flatnonzero(self.allowed(hardware)))
 
     def _coarse_grid(self) -> Floats:
@@ -160,6 +171,8 @@ class Selector:
     def sample(self, number: int, rng: np.random.Generator) -> Floats:
         """Random hardware points, (number, 3), the larger ones preferred as small ones hold little of use."""
         points = self.points if self.points is not None else self._legal_points(self._grid)
+        # no accelerator is smaller with row functions, so that all sizes are among these
+        points = points.take(np.flatnonzero(points.units == self.space.units[0]))
         memories = portable.log(points.accumulator_kib) + portable.log(points.scratchpad_kib)
         size = portable.log(points.dim) + 0.5 * memories
         chance = portable.exp(0.5 * (size - size.max()))
@@ -196,10 +209,10 @@ class Selector:
             return np.zeros((*energy.shape, 0)), names
         return np.stack(ratios, -1), names
 
-    def choose(self, point: tuple[float, float, float], focus: Focus) -> Elite | None:
+    def choose(self, point: tuple[float, float, float], units: bool, focus: Focus) -> Elite | None:
         """The best exact combination on one point; None if a task does not fit it."""
-        costs = self.archive.at(point)
-        area = float(self.space.area_of(*point))
+        costs = self.archive.at(point, units)
+        area = float(self.space.area_of(*point, units))
         scale: Floats | None = None
         best: Elite | None = None
         for _ in range(6):
@@ -210,7 +223,7 @@ class Selector:
             if not self.space.constraints.any_on_mappings:
                 k = int(value.argmin())
                 return self._elite(
-                    point, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, ""
+                    point, units, chain.choice[k], chain.energy[k], chain.latency[k], value[k], 0.0, ""
                 )
             excess, names = self.excess(
                 chain.energy, chain.latency, *self.archive.totals(costs, chain.choice)
@@ -219,9 +232,8 @@ class Selector:
             k = int(np.lexsort((value, worst))[0])
             name = names[int(excess[k].argmax())] if worst[k] > 0 else ""
             penalised = value[k] + float(_penalty(worst[k]))
-            found = self._elite(
-                point, chain.choice[k], chain.energy[k], chain.latency[k], penalised, float(worst[k]), name
-            )
+            totals = chain.energy[k], chain.latency[k]
+            found = self._elite(point, units, chain.choice[k], *totals, penalised, float(worst[k]), name)
             if best is None or found.value < best.value:
                 best = found
             late = {n for n, x in zip(names, excess[k], strict=True) if x > 0}
@@ -236,6 +248,7 @@ class Selector:
     @staticmethod
     def _elite(
         point: tuple[float, float, float],
+        units: bool,
         choice: NDArray[np.int64],
         energy: float,
         latency: float,
@@ -243,7 +256,9 @@ class Selector:
         violation: float,
         violated: str,
     ) -> Elite:
-        return Elite(point, choice, float(energy), float(latency), float(value), violation, violated)
+        return Elite(
+            point, bool(units), choice, float(energy), float(latency), float(value), violation, violated
+        )
 
     def scan(self, around: Sequence[Elite], keep: Sequence[int], prune: bool = True) -> list[list[Elite]]:
         """Elites for every focus, best first.
@@ -272,9 +287,9 @@ class Selector:
                 # The weighings of the scan may miss what is feasible; where nothing is known to be, more is looked at.
                 order = np.argsort(value, kind="stable")[:_LOOKED_AT]
                 more = self._elites(order, value, hardware, focus)
-                best = sorted(more.values(), key=lambda e: (e.value, e.point))[:number]
-                chosen = {elite.point: elite for elite in best}
-            result.append(sorted(chosen.values(), key=lambda e: (e.value, e.point)))
+                best = sorted(more.values(), key=_rank)[:number]
+                chosen = {(elite.point, elite.units): elite for elite in best}
+            result.append(sorted(chosen.values(), key=_rank))
         leaders = [elites[0] for elites in result if elites]
         if leaders:
             self.ratio = leaders[0].latency / leaders[0].energy
@@ -282,22 +297,23 @@ class Selector:
 
     def _elites(
         self, order: NDArray[np.int64], value: Floats, hardware: Hardware, focus: Focus
-    ) -> dict[tuple[float, float, float], Elite]:
+    ) -> dict[tuple[tuple[float, float, float], bool], Elite]:
         """The best choices on the points at `order`, by point."""
-        chosen: dict[tuple[float, float, float], Elite] = {}
+        chosen: dict[tuple[tuple[float, float, float], bool], Elite] = {}
         for h in order:
             if not np.isfinite(value[h]):
                 continue
-            elite = self.choose(hardware.row(int(h)), focus)
+            units = bool(hardware.units[h])
+            elite = self.choose(hardware.row(int(h)), units, focus)
             if elite is None:
                 continue
             # The mappings may need less than the point has: then the smaller one is better for free.
-            least = self.least(elite.choice)
-            if least != elite.point and self.allowed(Hardware.of([least]))[0]:
-                smaller = self.choose(least, focus)
+            least = self.least(elite.choice, units)
+            if least != elite.point and self.allowed(Hardware.of([least], units))[0]:
+                smaller = self.choose(least, units, focus)
                 if smaller is not None and smaller.value <= elite.value:
                     elite = smaller
-            chosen.setdefault(elite.point, elite)
+            chosen.setdefault((elite.point, units), elite)
         return chosen
 
     @staticmethod
@@ -321,13 +337,13 @@ class Selector:
         """An elite as a design point."""
         dim, acc, sp = (int(v) for v in elite.point)
         a = self.archive
-        cost = Cost(elite.latency, elite.energy, float(self.space.area_of(*elite.point)))
+        cost = Cost(elite.latency, elite.energy, float(self.space.area_of(*elite.point, elite.units)))
         mappings = tuple(
             to_mapping(a.genomes[i][k], a.tasks[i].problem.groups, a.double_buffer)
             for i, k in enumerate(elite.choice)
         )
         return Candidate(
-            accelerator=self.space.accelerator(dim, acc, sp),
+            accelerator=self.space.accelerator(dim, acc, sp, elite.units),
             tasks=a.tasks,
             mappings=mappings,
             cost=cost,
@@ -354,14 +370,15 @@ class Selector:
         kept = kept[thin(table[kept], limit)]
         result = []
         for k in kept:
-            point = hardware.row(int(h[k]))
-            at = self.archive.at(point)
+            point, units = hardware.row(int(h[k])), bool(hardware.units[h[k]])
+            at = self.archive.at(point, units)
             chosen = [
                 int((weighings[0, g[k]] * pj + cycles).argmin())
                 for pj, cycles in zip(at.energy, at.latency, strict=True)
             ]
             elite = self._elite(
                 point,
+                units,
                 np.array(chosen),
                 float(scan.energy[h[k], g[k]]),
                 float(scan.latency[h[k], g[k]]),
@@ -371,6 +388,11 @@ class Selector:
             )
             result.append(self.candidate(elite, samples))
         return result
+
+
+def _rank(elite: Elite) -> tuple[float, tuple[float, float, float], bool]:
+    """Best first, and always the same of equals."""
+    return elite.value, elite.point, elite.units
 
 
 def _penalty(excess: Floats) -> Floats:

@@ -236,6 +236,16 @@ def run_exploration(
                 note(
                     f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
                 )
+    if space.search_units and (
+        rest is None or not rest.units_may_pay(power_bounded=space.constraints.power_mw is not None)
+    ):
+        # proven: units would cost area and static energy, and nothing in the program gets cheaper by them
+        if rest is not None:
+            note(
+                "row functions make no part of the program cheaper: only accelerators without them are searched"
+            )
+            rest = rest.without_units()
+        space = space.without_units()
     record = describe_setup(workload, space, objective, searcher, seed, model_name, rest)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
     made = provenance_record(provenance)

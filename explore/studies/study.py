@@ -471,7 +471,8 @@ class Study(Closing):
         rest = self.setup["rest"]
         self._rest = None if rest is None else RestOfPrograms.from_json(rest)
         names = {one.name for one in self._workload.networks}
-        if self._rest is not None and {*self._rest.weights, *self._rest.operators} != names:
+        known = self._rest
+        if known is not None and {*known.weights, *known.operators, *(known.with_units or names)} != names:
             raise ValueError("the rest of its programs is not that of its networks")
         if self.tasks != self._workload.tasks:
             raise ValueError("its tasks are not those of its networks")

@@ -133,6 +133,7 @@ def test_gradients_keep_the_copies() -> None:
             model(),
             SPACE,
             np.full(starts, 8.0),
+            np.zeros(starts, dtype=np.bool_),
             genomes[..., FLOW],
             genomes[..., ORDER],
             once,
