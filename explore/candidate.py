@@ -8,6 +8,7 @@ from typing import Literal
 from accel.config import Accelerator
 from compiler.mapping.nest import Mapping
 from explore._json import Amount, Count
+from explore.hardware import named_units
 from workloads.network import Task
 
 Source = Literal["predicted", "measured"]
@@ -110,7 +111,7 @@ class Candidate:
         machine, cost = self.accelerator, self.cost
         return (
             f"<Candidate {machine.dim}x{machine.dim}, {machine.scratchpad_kib}+{machine.accumulator_kib} KiB, "
-            f"{machine.dataflow}: {cost.latency_cycles:,.0f} cycles, {cost.energy_uj:.4g} µJ, EDP {cost.edp:.4g} µJ·cycles, "
+            f"{machine.dataflow}{named_units(machine)}: {cost.latency_cycles:,.0f} cycles, {cost.energy_uj:.4g} µJ, EDP {cost.edp:.4g} µJ·cycles, "
             f"{cost.area_mm2:.3g} mm², {cost.source}>"
         )
 

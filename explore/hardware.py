@@ -56,6 +56,11 @@ def units_of(accelerator: Accelerator) -> str:
     return "row_functions" if accelerator.features.row_functions else "none"
 
 
+def named_units(accelerator: Accelerator) -> str:
+    """The units of an accelerator as the end of a list of what it has; nothing for one without any."""
+    return ", row functions" if accelerator.features.row_functions else ""
+
+
 def member(values: ArrayLike, choices: Ints) -> Bools:
     """Membership in an ascending array, without numpy's sorting of the (much longer) values."""
     array = np.asarray(values)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from baco.api.result import Result, load_study
 from common.errors import InputError
+from explore.hardware import units_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:
     """The best designs of several studies, a row each.
 
     Columns: `study` (its folder), `networks`, `objective`, `space`, `search`, `cost_model`, `seed`, `samples`,
-    `seconds`, `source` (predicted or measured), `dim`, `dataflow`, `scratchpad_kib`, `accumulator_kib`, `latency_cycles`,
+    `seconds`, `source` (predicted or measured), `dim`, `dataflow`, `units`, `scratchpad_kib`, `accumulator_kib`, `latency_cycles`,
     `energy_uj`, `edp_uj_cycles`, `area_mm2`, `front` (designs on it), and `ratio`: the objective over the least of the
     table, among studies of the same networks and objective as the row's.
 
@@ -53,6 +54,7 @@ def compare(studies: Sequence[Result | str | Path]) -> pd.DataFrame:
                 "source": best.cost.source,
                 "dim": best.accelerator.dim,
                 "dataflow": best.accelerator.dataflow,
+                "units": units_of(best.accelerator),
                 "scratchpad_kib": best.accelerator.scratchpad_kib,
                 "accumulator_kib": best.accelerator.accumulator_kib,
                 "latency_cycles": best.cost.latency_cycles,

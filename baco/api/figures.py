@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError, did_you_mean
 from common.text import one_line
+from explore.hardware import named_units
 from explore.objective import METRICS, metric
 from explore.report.summary import knee_index
 
@@ -116,7 +117,7 @@ def _points(data: ReportData, members: list[int], x: str, y: str) -> dict[str, A
     def words(one: Candidate) -> str:
         machine = one.accelerator
         sizes = f"{machine.scratchpad_kib}+{machine.accumulator_kib} KiB"
-        return f"{machine.dim}×{machine.dim}, {sizes}, {machine.dataflow}, {one.cost.source}"
+        return f"{machine.dim}×{machine.dim}, {sizes}, {machine.dataflow}{named_units(machine)}, {one.cost.source}"
 
     return {
         "x": values(x),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from common.text import html_text
+from explore.hardware import named_units
 from explore.report.summary import front_indices, knee_index
 from explore.report.units import scientific, share, si, significant
 
@@ -49,7 +50,7 @@ def _cells(name: str, one: Candidate) -> str:
     seconds = cost.latency_cycles / (machine.clock_mhz * 1e6)
     texts = (
         name,
-        f"{machine.dim}×{machine.dim} {machine.dataflow}",
+        f"{machine.dim}×{machine.dim} {machine.dataflow}{named_units(machine)}",
         f"{machine.scratchpad_kib:,} KiB",
         f"{machine.accumulator_kib:,} KiB",
         f"{si(cost.latency_cycles, 'cycles')} ({si(seconds, 's')})",

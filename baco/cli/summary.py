@@ -8,6 +8,7 @@ from baco.api.result import Result
 from baco.display.console import amount, duration, stdout
 from common.text import one_line
 from explore.candidate import Candidate
+from explore.hardware import named_units
 
 _HOW = {
     "budget": "budget used",
@@ -57,7 +58,7 @@ def _hardware(one: Candidate) -> str:
     machine = one.accelerator
     return (
         f"{machine.dim} x {machine.dim} array, scratchpad {machine.scratchpad_kib} KiB, "
-        f"accumulator {machine.accumulator_kib} KiB, dataflow {machine.dataflow}"
+        f"accumulator {machine.accumulator_kib} KiB, dataflow {machine.dataflow}{named_units(machine)}"
     )
 
 

@@ -116,6 +116,7 @@
     const rows = [
       ["Array", c.dim + " × " + c.dim, "PEs"],
       ["Dataflow", { WS: "weight-stationary", OS: "output-stationary", both: "WS and OS" }[c.flow] || c.flow, ""],
+      ["Units", c.units.replace("_", " "), c.units === "none" ? "" : "softmax, norms, tables"],
       ["Scratchpad", grouped(c.spad), "KiB"],
       ["Accumulator", grouped(c.acc), "KiB"],
       ["Clock", sig(c.clock / 1e3), "GHz"],

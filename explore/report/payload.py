@@ -10,6 +10,7 @@ from compiler.mapping.nest import ROW_DIM, Mapping
 from compiler.mapping.text import format_mapping
 from explore.candidate import BatchSummary, Cost, LayerCost
 from explore.cost.detail import LayerDetail
+from explore.hardware import units_of
 from explore.objective import metric
 from explore.report.data import Baseline, ReportData
 from explore.report.figures import axis_metrics
@@ -213,6 +214,7 @@ def _hardware(accelerator: Any) -> dict[str, Any]:
     return {
         "dim": accelerator.dim,
         "flow": accelerator.dataflow,
+        "units": units_of(accelerator),
         "spad": accelerator.scratchpad_kib,
         "acc": accelerator.accumulator_kib,
         "clock": accelerator.clock_mhz,

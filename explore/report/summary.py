@@ -12,6 +12,7 @@ from common.text import json_text
 from explore.candidate import Candidate, Cost
 from explore.constraints import UNITS
 from explore.front import knee
+from explore.hardware import units_of
 from explore.objective import metric
 from explore.report.data import ReportData
 from explore.report.units import milliseconds, scientific, share, si, significant, watts
@@ -64,6 +65,7 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
             "config_hash": accelerator.config_hash,
             "dim": accelerator.dim,
             "dataflow": accelerator.dataflow,
+            "units": units_of(accelerator),
             "scratchpad_kib": accelerator.scratchpad_kib,
             "accumulator_kib": accelerator.accumulator_kib,
             "clock_mhz": accelerator.clock_mhz,

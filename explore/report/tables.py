@@ -17,6 +17,7 @@ from common.text import unfit
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import format_mapping
 from explore.candidate import Cost, LayerCost
+from explore.hardware import units_of
 from explore.report.data import ReportData
 from explore.report.summary import task_block
 from workloads.network import Task
@@ -175,6 +176,7 @@ def candidates_table(data: ReportData) -> pa.Table:
         *("accumulator_banks", "dma_bits", "clock_mhz", "dram_bytes_per_cycle"),
     ):
         columns[f"accelerator.{name}"] = pa.array([getattr(a, name) for a in accelerators])
+    columns["accelerator.units"] = pa.array([units_of(a) for a in accelerators])
     columns["mappings"] = pa.array(data.mapping_texts, pa.list_(pa.string()))
     tasks = [task_block(task) for task in data.tasks]
     return pa.table(columns).replace_schema_metadata({"baco.tasks": json.dumps(tasks)})

@@ -78,7 +78,9 @@ def own(
     """Least energy and cycles of one run of a problem on one accelerator."""
     found = limits_of((Task("net", problem, 1.0),), space, None if layer is None else [layer])
     point_ = HardwarePoints(
-        np.array([point.dim]), *(np.array([v]) for v in (point.accumulator_kib, point.scratchpad_kib, 0.0))
+        np.array([point.dim]),
+        *(np.array([v]) for v in (point.accumulator_kib, point.scratchpad_kib, 0.0)),
+        units=np.array([False]),
     )
     energy, cycles = found.at(point_)
     return float(energy[0, 0]), float(cycles[0, 0])
@@ -136,7 +138,8 @@ def check_layers(flows: tuple[str, ...], number: int) -> None:
     space = dataclasses.replace(GEMMINI, dim=(4, 16), dataflows=flows)
     points = space.hardware()
     hardware = Hardware(
-        *(np.asarray(v, dtype=float) for v in (points.dim, points.accumulator_kib, points.scratchpad_kib))
+        *(np.asarray(v, dtype=float) for v in (points.dim, points.accumulator_kib, points.scratchpad_kib)),
+        points.units,
     )
     compared = packed = 0
     while compared < number:

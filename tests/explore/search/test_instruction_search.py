@@ -182,7 +182,8 @@ def test_finds_the_optimum_of_a_small_layer() -> None:
         archive.add(np.zeros(len(rows), dtype=np.int64), rows)
     points = space.hardware()
     hardware = Hardware(
-        *(np.asarray(v, float) for v in (points.dim, points.accumulator_kib, points.scratchpad_kib))
+        *(np.asarray(v, float) for v in (points.dim, points.accumulator_kib, points.scratchpad_kib)),
+        points.units,
     )
     energy, cycles = archive.costs(0, hardware)
     optimum = np.nanmin(energy * cycles) * 1e-6
