@@ -59,6 +59,9 @@ class Features(BaseModel):
     write_to_scratchpad: bool = Field(
         True, description="matrix products may end in the scratchpad (ex_write_to_spad)"
     )
+    row_functions: bool = Field(
+        False, description="tables, softmax and normalisation of rows on the way out (not in Gemmini)"
+    )
 
 
 class _Checked(type(BaseModel)):  # type: ignore[misc]

@@ -197,6 +197,37 @@ _MOVES = (
     ),
 )
 
+_FUNCTIONS = (
+    CommandType(
+        "CONFIG_FUNCTION",
+        26,
+        "st",
+        "say what stores to main memory do with int8 elements, once scaled; not in Gemmini",
+        (
+            _field("1[1:0]", "function", "0 nothing, 1 table, 2 softmax of rows, 3 normalisation of rows"),
+            _field("1[2]", "centre", "normalisation: 1 subtracts the mean (layer norm), 0 does not (RMS norm)"),
+            _field("1[3]", "causal", "softmax: row r takes part with its first valid + r elements only"),
+            _field("1[8:4]", "shift", "normalisation: right shift of the result, 7..31", default=7),
+            _field("1[31:16]", "valid", "causal: elements of the next store's first row; later stores go on"),
+            _field(
+                "1[63:32]",
+                "parameter",
+                "softmax: numerator; normalisation: local address of the first row of gains and offsets",
+            ),
+            _field("2[47:0]", "epsilon", "normalisation: summand of n * n * variance"),
+        ),
+        feature="row_functions",
+    ),
+    CommandType(
+        "LOAD_TABLE",
+        27,
+        "st",
+        "fill the table of stores from accumulator rows: 256 entries of 16 bits, two an element; not in Gemmini",
+        (_field("1[31:0]", "table", "local address of the first row", "local"),),
+        feature="row_functions",
+    ),
+)
+
 _PRODUCTS = (
     CommandType(
         "COMPUTE_PRELOADED",
@@ -440,7 +471,7 @@ _LOOP_CONV = (
 COMMANDS: dict[str, CommandType] = {
     one.name: one
     for one in sorted(
-        (*_CONFIG, *_MOVES, *_PRODUCTS, *_FRONT, *_LOOP_WS, *_LOOP_CONV),
+        (*_CONFIG, *_MOVES, *_FUNCTIONS, *_PRODUCTS, *_FRONT, *_LOOP_WS, *_LOOP_CONV),
         key=lambda one: (one.funct, one.subtype or 0),
     )
 }

@@ -137,6 +137,8 @@ FUNCTIONS: Mapping[str, _Function] = {
         ("word",), "(word & (7 << 29 | (2 << ROW_BITS) - 1)) == (7 << 29 | (2 << ROW_BITS) - 1)"
     ),
     "rows_of": _Function(("word",), "ACCUMULATOR_ROWS if accumulator(word) else SCRATCHPAD_ROWS"),
+    # a store whose rows are softmaxed or normalised
+    "by_row": _Function(("word", "function"), "function >= 2 and not raw(word)"),
     "blocks": _Function(("count",), "(count + DIM - 1) // DIM"),
     # rows first .. past - 1 of two memories (1 the accumulator): is one in both? A range without rows is 0 .. -1
     "meet": _Function(
@@ -170,6 +172,8 @@ STATE: Mapping[str, StateVariable] = {
     "st_pooled": StateVariable("stores pool", tells=False),
     "st_windowed": StateVariable("stores pool, or take rows in sequence (1-D mode)", tells=False),
     "st_rows": StateVariable("local rows that a pooled or 1-D store takes its results from"),
+    "st_function": StateVariable("function of stores"),
+    "st_parameters": StateVariable("first accumulator row of a normalisation's gains and offsets"),
     "pending": StateVariable("a PRELOAD waits for its COMPUTE", tells=False),
     "result_kept": StateVariable("... whose result goes somewhere"),
     "result_memory": StateVariable("... memory of the result"),

@@ -130,8 +130,8 @@ LOOP_CONV_WS: tuple[Step, ...] = (
     ),
     Refuse(
         "UNSUITABLE",
-        "stores that are not pooled find neither pooling nor the 1-D mode",
-        "conv_stores and not pooled and st_windowed",
+        "stores softmax and normalise no rows, and those that are not pooled find neither pooling nor the 1-D mode",
+        "conv_stores and (st_function >= 2 or (not pooled and st_windowed))",
     ),
     # what it leaves behind; a dilated input may have data at no position of the tile
     Let("rows_meet", "conv_orows > 1 or (conv_krows > 1 and conv_dilation & 1) or not conv_upad & 1"),

@@ -132,7 +132,11 @@ LOOP_WS: tuple[Step, ...] = (
         "products are weight-stationary, with strides of 1",
         "computes and (not weight_stationary or stride_a != 1 or stride_c != 1)",
     ),
-    Refuse("UNSUITABLE", "stores neither pool nor use the 1-D mode", "stores and st_windowed"),
+    Refuse(
+        "UNSUITABLE",
+        "stores neither pool, use the 1-D mode, nor softmax or normalise rows",
+        "stores and (st_windowed or st_function >= 2)",
+    ),
     Set("ws_slot", "1 - ws_slot"),
     Set("ws_given", "0"),
     Set("empty_array", "0", when="computes"),

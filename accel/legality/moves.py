@@ -77,6 +77,11 @@ MVOUT: tuple[Step, ...] = (
     Refuse("NOT_CONFIGURED", "a CONFIG_ST has come before", "not st_configured"),
     Refuse("BAD_FLAGS", "what is pooled is not raw", "raw(local) and st_pooled"),
     Refuse(
+        "BAD_FLAGS",
+        "rows are softmaxed or normalised with pooling and the 1-D mode off",
+        "by_row(local, st_function) and st_windowed",
+    ),
+    Refuse(
         "NOT_BUILT", "raw accumulator reads (read_full_width) are built", "raw(local) and not read_full_width"
     ),
     Refuse(
@@ -84,7 +89,11 @@ MVOUT: tuple[Step, ...] = (
         "scaled accumulator reads (read_small_width) are built",
         "accumulator(local) and not raw(local) and not read_small_width",
     ),
-    Refuse("BAD_SIZE", "cols are 1 to ROW_BYTES", "cols == 0 or cols > ROW_BYTES"),
+    Refuse(
+        "BAD_SIZE",
+        "cols are 1 to ROW_BYTES, or any number where rows are softmaxed or normalised",
+        "cols == 0 or (cols > ROW_BYTES and not by_row(local, st_function))",
+    ),
     Refuse(
         "BAD_SIZE",
         "raw, pooled and 1-D stores have at most DIM columns",
@@ -94,10 +103,41 @@ MVOUT: tuple[Step, ...] = (
     Let("first", "row(local)"),
     Let("past", "first + (st_rows if st_windowed else (blocks(cols) - 1) * DIM + rows)"),
     Refuse("LOCAL_ADDRESS", "the source exists, whole", "past > rows_of(local)"),
+    Let("normalises", "by_row(local, st_function) and st_function == 3"),
+    Let("parameters_past", "st_parameters + blocks(cols)"),
+    Refuse(
+        "LOCAL_ADDRESS",
+        "gains and offsets of all columns exist",
+        "normalises and parameters_past > ACCUMULATOR_ROWS",
+    ),
     Refuse(
         "ROWS_IN_USE",
         "the rows are none to which the PRELOAD before it directs a result",
-        "meets_result(accumulator(local), first, past)",
+        "meets_result(accumulator(local), first, past)"
+        " or (normalises and meets_result(1, st_parameters, parameters_past))",
+    ),
+)
+
+CONFIG_FUNCTION: tuple[Step, ...] = (
+    Refuse(
+        "BAD_FLAGS",
+        "gains and offsets are in the accumulator",
+        "function == 3 and not accumulator(parameter)",
+    ),
+    Refuse("BAD_SIZE", "the shift is at least 7", "function == 3 and shift < 7"),
+    Set("st_function", "function"),
+    Set("st_parameters", "row(parameter)", when="function == 3"),
+)
+
+LOAD_TABLE: tuple[Step, ...] = (
+    Refuse("BAD_FLAGS", "a table is in the accumulator", "not accumulator(table)"),
+    Let("first", "row(table)"),
+    Let("past", "first + max(1, 128 // DIM)"),
+    Refuse("LOCAL_ADDRESS", "the table exists, whole", "past > ACCUMULATOR_ROWS"),
+    Refuse(
+        "ROWS_IN_USE",
+        "the rows are none to which the PRELOAD before it directs a result",
+        "meets_result(1, first, past)",
     ),
 )
 
@@ -143,5 +183,7 @@ RULES = {
     "MVIN2": _load(1),
     "MVIN3": _load(2),
     "MVOUT": MVOUT,
+    "CONFIG_FUNCTION": CONFIG_FUNCTION,
+    "LOAD_TABLE": LOAD_TABLE,
     "MVOUT_SPAD": MVOUT_SPAD,
 }

@@ -38,6 +38,8 @@ enum Funct : uint8_t {
   kMvoutScratchpad = 23,
   kLoopWsScratchpadAB = 24,
   kLoopWsScratchpadC = 25,
+  kConfigFunction = 26,
+  kLoadTable = 27,
   kCounter = 126,
 };
 

@@ -44,6 +44,8 @@ void FunctionalDevice::reset() {
   ex_ = {};
   ld_ = {};
   st_ = {};
+  function_ = {};
+  table_ = {};
   for (auto* matrix : {&weights_, &next_weights_, &a_, &b_}) matrix->assign(square, 0);
   for (auto* matrix : {&sums_, &next_sums_, &result_}) matrix->assign(square, 0);
   weight_rows_ = weight_cols_ = next_weight_rows_ = next_weight_cols_ = 0;
@@ -161,6 +163,12 @@ bool FunctionalDevice::execute(const Command& command) {
       return mvout(rs1, rs2);
     case kMvoutScratchpad:
       mvout_scratchpad(rs1, rs2);
+      return true;
+    case kConfigFunction:
+      config_function(rs1, rs2);
+      return true;
+    case kLoadTable:
+      load_table(rs1);
       return true;
     case kPreload:
       preload(rs1, rs2);

@@ -71,6 +71,13 @@ class FunctionalDevice : public Device {
     int pool_out_dim = 0, porows = 0, pocols = 0, orows = 0, ocols = 0;
     uint32_t stride = 0, scale = 0x3f800000u;
   };
+  // What stores do with int8 rows, once scaled (CONFIG_FUNCTION).
+  struct FunctionState {
+    int function = 0, shift = 7;  // 1 table, 2 softmax, 3 normalisation
+    bool centre = false, causal = false;
+    uint32_t valid = 0, parameter = 0;
+    uint64_t epsilon = 0;
+  };
   // What configuration commands gave the next run of a loop unroller (ISA 7, 8), and where a slot of LOOP_WS has its
   // operands when software places them.
   struct LoopWsRegisters {
@@ -98,6 +105,12 @@ class FunctionalDevice : public Device {
   void config_execute(uint64_t rs1, uint64_t rs2);
   void config_load(uint64_t rs1, uint64_t rs2);
   void config_store(uint64_t rs1, uint64_t rs2);
+  void config_function(uint64_t rs1, uint64_t rs2);
+  void load_table(uint64_t rs1);
+  // The function of stores, in place, of the row `index` of a store.
+  void apply_function(int8_t* row, int cols, int index) const;
+  void softmax_row(int8_t* row, int cols, int index) const;
+  void normalise_row(int8_t* row, int cols) const;
 
   bool mvin(int state, uint64_t rs1, uint64_t rs2);
   void load_scratchpad_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, int repeats,
@@ -137,6 +150,8 @@ class FunctionalDevice : public Device {
   ExecuteState ex_;
   std::array<LoadState, 3> ld_;
   StoreState st_;
+  FunctionState function_;
+  std::array<uint16_t, 256> table_{};
 
   // The array: weights in use and shadow, output-stationary sums and shadow; [row][dim], zero beyond the operand.
   std::vector<int16_t> weights_, next_weights_, a_, b_;
