@@ -42,6 +42,7 @@ from compiler.network.layers import (
     pooling_of,
 )
 from compiler.network.pooling import plan_max_pool
+from compiler.network.row_functions import OFFSET_FRACTION
 from compiler.network.steps import (
     Argument,
     ByteRange,
@@ -161,6 +162,8 @@ class _Lowering:
             self._addition(op)
         elif isinstance(op, MaxPool):
             self._max_pool(op)
+        elif isinstance(op, Normalisation):
+            self._host(host_call(replace(op, offset=self._rounding(op.offset)), self.values))
         else:
             self._host(host_call(op, self.values))
         if isinstance(op, _POINTWISE):
@@ -428,6 +431,13 @@ class _Lowering:
             f"{view.value}.{view.offset}.{'x'.join(map(str, view.shape))}.{'x'.join(map(str, view.strides))}",
             elements,
         )
+
+    def _rounding(self, offset: View) -> View:
+        """Offsets of a normalisation with the half that rounds its result, which saves the host an addition an element."""
+        half = np.int32(1 << (OFFSET_FRACTION - 1))
+        name = f"{offset.value}.rounding"
+        self._add_constant(name, self._data[offset.value] + half)
+        return replace(offset, value=name)
 
     def _with_aligned_rows(self, view: View) -> View:
         """Weights whose rows begin at multiples of a memory request, if that makes them little larger.

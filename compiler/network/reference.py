@@ -205,9 +205,7 @@ def _softmax(op: g.Softmax, read: Read) -> Array:
 
 def _normalisation(op: g.Normalisation, read: Read) -> Array:
     gain, offset = read(op.gain), read(op.offset)
-    return normalise(
-        read(op.input), gain, offset, op.shift, op.epsilon, centre=op.centre, axes=op.axes
-    )
+    return normalise(read(op.input), gain, offset, op.shift, op.epsilon, centre=op.centre, axes=op.axes)
 
 
 def _reduction(op: g.Reduction, read: Read) -> Array:

@@ -4,11 +4,11 @@ Everything is integer arithmetic on int8 elements and parameters that were round
 rounds down. Errors are those of the results against float64 arithmetic on the same int8 elements, in steps of the result:
 
 * a table is exact: each of its 256 entries is the rounded result;
-* softmax: at most 0.5 + n / 500 + 1 / 4 for rows of n elements, however they lie (each exponential is half a 65535th off at
-  most, and their sum at least 65535; the reciprocal is rounded down, which takes at most 1/256 and a 500th of the sum's
-  share); rows of up to 100 elements are never off by 1, and random ones of thousands are not either;
-* normalisation: at most 1 where every gain is at least a hundredth of the largest, as in trained networks: normalised
-  elements have 12 fraction bits, gains 15 bits under one shift for all columns.
+* softmax: at most 1 in random rows of up to 3072 elements and where one element is far from all others, as measured. The
+  bound grows with a row's length n, by n / 1000: exponentials are up to half a 65535th off, and all could be to one side;
+* normalisation: at most 1, however rows of 64 and more elements lie. `epsilon` is an integer of at least ((n + 1) / 256)**2
+  (`normalise_parameters`): rows of a few elements and a minute eps see that one, and so do those where all elements but one
+  are equal.
 """
 
 from __future__ import annotations

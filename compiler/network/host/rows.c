@@ -95,7 +95,7 @@ INLINE void normalise_row(int64_t n, int64_t factor, int64_t addend, int64_t shi
                           int64_t from_step, const int32_t* gain, int64_t gain_step, const int32_t* offset,
                           int64_t offset_step, int8_t* to, int64_t to_step, int wide) {
 #define NORMAL(i) ((from[(i) * from_step] * factor + addend) >> 8)
-#define RESULT(i, t) (((((t) * gain[(i) * gain_step]) >> (shift - 7)) + (offset[(i) * offset_step] + 64)) >> 7)
+#define RESULT(i, t) (((((t) * gain[(i) * gain_step]) >> (shift - 7)) + offset[(i) * offset_step]) >> 7)
   if (RARELY(wide)) {
     for (int64_t i = 0; i < n; ++i) to[i * to_step] = saturated(RESULT(i, limited(NORMAL(i), 1 << 19)));
     return;
@@ -106,7 +106,8 @@ INLINE void normalise_row(int64_t n, int64_t factor, int64_t addend, int64_t shi
 }
 
 // Walk over the rows and then one within a row, each over input, gain, offset and output; extent of the innermost
-// dimension and its four strides; elements of a row, whether to centre, epsilon, shift.
+// dimension and its four strides; elements of a row, whether to centre, epsilon, shift. Offsets come with 2^6 added, the
+// half that rounds.
 void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, const int32_t* offset, int8_t* output) {
   struct walk rows, row;
   const int64_t* within = walk_begin(&rows, d, 4);

@@ -256,7 +256,12 @@ def test_long_rows() -> None:
                 table=s.value((256,), "constant", exponentials), numerator=numerator,
             )  # fmt: skip
         s.add(Map, s.either((2, length), "output"), input=s.either((2, length)), table=table(s, (256,)))
-    for length, epsilon, alone in ((700, 0, 127), (20_000, 1, -128), (20_000, 2**40, 127), (70_000, 2**60, 5)):
+    for length, epsilon, alone in (
+        (700, 0, 127),
+        (20_000, 1, -128),
+        (20_000, 2**40, 127),
+        (70_000, 2**60, 5),
+    ):
         row = np.full((1, length), 3, np.int8)
         row[0, length // 2] = alone
         s.add(

@@ -47,7 +47,9 @@ class RowStream:
         for c in range(0, cols, self.dim):
             some = min(self.dim, cols - c)
             self.lines.append(
-                command("CONFIG_LD", stride=cols * size, block_stride=self.dim, scale=1.0, shrink=int(size == 1))
+                command(
+                    "CONFIG_LD", stride=cols * size, block_stride=self.dim, scale=1.0, shrink=int(size == 1)
+                )
             )
             for r in range(0, rows, self.dim):
                 self.lines.append(
@@ -61,7 +63,11 @@ class RowStream:
                 )
 
     def configure(self, function: RowFunction) -> None:
-        fields = {"function": function.function, "centre": int(function.centre), "causal": int(function.causal)}
+        fields = {
+            "function": function.function,
+            "centre": int(function.centre),
+            "causal": int(function.causal),
+        }
         parameter = function.numerator
         if function.gain is not None and function.offset is not None:
             words = ((function.gain & 0xFFFF) | (function.offset & 0xFFFF) << 16).astype("<u4")
