@@ -105,6 +105,9 @@ module baco_accelerator #(
   // Configuration that macros work with, as the reservation station keeps it; loops that are under way change none that
   // matters to the next one, and when they issue a PRELOAD it is their own.
   wire preloaded, ex_set, ex_ws, st_set, st_plain;
+`ifdef BACO_ROW_FUNCTIONS
+  wire st_by_row;
+`endif
   wire [2:0] ld_set, ld_plain, ld_shrink;
   wire [1:0] ex_transposes;
   wire [15:0] ex_stride_a, ex_stride_c;
@@ -126,6 +129,9 @@ module baco_accelerator #(
       .out_rd(conv_rd), .out_xd(conv_xd), .out_error(conv_error), .out_loop(conv_loop), .out_trial(conv_trial),
       .ld_space(space[0]), .ex_space(space[1]), .st_space(space[2]), .preloaded(lone_preload), .ex_set(ex_set),
       .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(st_by_row),
+`endif
       .st_set(st_set), .st_plain(st_plain), .loops(conv_loops), .busy(conv_busy));
 `else
   assign conv_valid = raw_valid;
@@ -137,6 +143,9 @@ module baco_accelerator #(
   assign conv_trial = 1'b0;
   assign conv_loops = 2'd0;
   wire _unused_conv = &{1'b0, ex_transposes};
+`ifdef BACO_ROW_FUNCTIONS
+  wire _unused_by_row = st_by_row;
+`endif
 `endif
 
   wire door_valid, door_ready, door_xd, loop_busy;
@@ -221,6 +230,9 @@ module baco_accelerator #(
       .reject(reject), .reject_code(reject_code), .busy(station_busy), .occupancy(occupancy), .preloaded(preloaded),
       .ld_set(ld_set), .ld_plain(ld_plain), .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws),
       .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(st_by_row),
+`endif
       .st_plain(st_plain));
 
   // ---------------------------------------------------------------- units

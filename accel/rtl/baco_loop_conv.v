@@ -52,6 +52,9 @@ module baco_loop_conv #(
     input wire [15:0] ex_stride_a,
     input wire [15:0] ex_stride_c,
     input wire st_set,
+`ifdef BACO_ROW_FUNCTIONS
+    input wire st_by_row,
+`endif
     input wire st_plain,
     output wire [1:0] loops,        // by slot: a loop is pending
     output wire busy                // any
@@ -160,7 +163,11 @@ module baco_loop_conv #(
       .weights_rows(weights_rows), .kernel_block(kernel_block), .image_in(image_in), .block_in(block_in),
       .image_out(image_out), .block_out(block_out), .preloaded(preloaded), .begin_execute(begin_execute),
       .begin_store(begin_store), .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes),
-      .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain));
+      .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c), .st_set(st_set),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(st_by_row),
+`endif
+      .st_plain(st_plain));
   wire judged = loaded & (&begun) & all_ready;
   wire refuse = judged & error != `BACO_ERROR_NONE;
   wire refused;                     // the run command leaves

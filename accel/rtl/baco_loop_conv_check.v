@@ -64,6 +64,9 @@ module baco_loop_conv_check #(
     input wire [15:0] ex_stride_a,
     input wire [15:0] ex_stride_c,
     input wire st_set,
+`ifdef BACO_ROW_FUNCTIONS
+    input wire st_by_row,
+`endif
     input wire st_plain
 );
   localparam [31:0] DIM_VALUE = DIM;
@@ -148,7 +151,11 @@ module baco_loop_conv_check #(
     end
     if (begin_store) begin
       st_unset <= !output_null && !st_set;
+`ifdef BACO_ROW_FUNCTIONS
+      st_unsuitable <= !output_null && (st_by_row || (no_pool && !st_plain));
+`else
       st_unsuitable <= !output_null && no_pool && !st_plain;
+`endif
     end
   end
 

@@ -39,7 +39,10 @@ module baco_operands #(
     output wire [15:0] ex_stride_a,
     output wire [15:0] ex_stride_c,
     output reg st_set,                            // there was a CONFIG_ST
-    output wire st_plain                          // without pooling and 1-D mode
+`ifdef BACO_ROW_FUNCTIONS
+    output wire st_by_row,                        // rows that are stored are softmaxed or normalised
+`endif
+    output wire st_plain                          // without pooling, 1-D mode and functions of rows
 );
   localparam LOG_DIM = $clog2(DIM);
   localparam [31:0] DIM_VALUE = DIM;
@@ -70,11 +73,24 @@ module baco_operands #(
   reg pending_c;                                  // the pending PRELOAD names a result to be kept
   reg empty;                                      // the array holds neither weights nor sums of this dataflow
 
+  wire raw = rs2[31] && rs2[29];
   assign ex_ws = !os;
   assign ex_transposes = {transpose_b, transpose_a};
   assign ex_stride_a = stride_a;
   assign ex_stride_c = stride_c;
+`ifdef BACO_ROW_FUNCTIONS
+  reg [1:0] function_of_stores;
+  reg [26:0] parameters;                          // rows of gains and offsets begin there
+  assign st_by_row = function_of_stores[1];
+  assign st_plain = !gathered && !st_by_row;
+  localparam [31:0] TABLE_VALUE = DIM > 128 ? 1 : 128 / DIM;
+  localparam [TW-1:0] TABLE_ROWS = {{(TW-8){1'b0}}, TABLE_VALUE[7:0]};
+  wire by_row = st_by_row && !raw;
+  wire normalises = by_row && function_of_stores[0];
+`else
   assign st_plain = !gathered;
+  wire by_row = 1'b0;
+`endif
 
   // Without PRELOAD_D an array of one dataflow takes zeros for what starts its sums, whatever the command says: the
   // operand of PRELOAD output-stationary, the second one of COMPUTE weight-stationary.
@@ -126,8 +142,7 @@ module baco_operands #(
   wire [26:0] below = 27'd0;
   wire crowded = 1'b0;
 `endif
-  wire raw = rs2[31] && rs2[29];
-  wire known = funct <= 7'd25 || funct == 7'd126;
+  wire known = funct <= 7'd27 || funct == 7'd126;
 
   // configuration commands
   wire whole = !rs1[7];                           // CONFIG_EX of everything
@@ -225,16 +240,25 @@ module baco_operands #(
         valid = 2'b01;
         acc[0] = rs2[31];
         if (!st_set) fault = `BACO_ERROR_NOT_CONFIGURED;
-        else if (raw && pooling) fault = `BACO_ERROR_BAD_FLAGS;
+        else if ((raw && pooling) || (by_row && gathered)) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_READ_FULL
         else if (raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
 `ifndef BACO_READ_SMALL
         else if (rs2[31] && !raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
-        too_big = cols2 == 16'd0 || {2'b00, cols2} > MOST_BYTES || ((raw || gathered) && large_cols2)
+        too_big = cols2 == 16'd0 || ({2'b00, cols2} > MOST_BYTES && !by_row) || ((raw || gathered) && large_cols2)
             || (!gathered && (rows2 == 16'd0 || large_rows2));
         past1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
+`ifdef BACO_ROW_FUNCTIONS
+        if (by_row) past1 = wide_row2 + {{(TW-17-LOG_DIM){1'b0}}, blocks - 17'd1, {LOG_DIM{1'b0}}} + wide_rows2;
+        if (normalises) begin
+          valid = 2'b11;
+          acc[1] = 1'b1;
+          first2 = {{(TW-27){1'b0}}, parameters};
+          past2 = {{(TW-27){1'b0}}, parameters} + {{(TW-17){1'b0}}, blocks};
+        end
+`endif
       end
       7'd23: begin
         kind = 2'd2;
@@ -289,6 +313,26 @@ module baco_operands #(
         past1 = wide_row1 + {{(TW-16){1'b0}}, stored1};
         past2 = wide_row2 + distance + ONE;
       end
+`ifdef BACO_ROW_FUNCTIONS
+      7'd26: begin
+        kind = 2'd2;
+        if (rs1[1:0] == 2'd3 && !rs1[63]) fault = `BACO_ERROR_BAD_FLAGS;
+        too_big = rs1[1:0] == 2'd3 && rs1[8:4] < 5'd7;
+      end
+      7'd27: begin
+        kind = 2'd2;
+        valid = 2'b01;
+        acc[0] = 1'b1;
+        if (!rs1[31]) fault = `BACO_ERROR_BAD_FLAGS;
+        first1 = wide_row1;
+        past1 = wide_row1 + TABLE_ROWS;
+      end
+`else
+      7'd26, 7'd27: begin
+        absent = 1'b1;
+        fault = `BACO_ERROR_NOT_BUILT;
+      end
+`endif
 `ifndef BACO_LOOP_WS
       7'd8, 7'd9, 7'd10, 7'd11, 7'd12, 7'd13, 7'd24, 7'd25: begin
         absent = 1'b1;
@@ -350,6 +394,16 @@ module baco_operands #(
       gathered <= new_gathered;
       if (new_gathered) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};
     end
+`ifdef BACO_ROW_FUNCTIONS
+    if (accepted && funct == 7'd26) begin
+      function_of_stores <= rs1[1:0];
+      if (rs1[1:0] == 2'd3) parameters <= {{(26-AW){1'b0}}, rs1[32 +: AW+1]};
+    end
+    if (reset) begin
+      function_of_stores <= 2'd0;
+      parameters <= 27'd0;
+    end
+`endif
     if (accepted && funct == 7'd6) begin
       pending <= 1'b1;
       pending_c <= valid[1];

@@ -56,6 +56,9 @@ module baco_reservation #(
     output wire [15:0] ex_stride_a,
     output wire [15:0] ex_stride_c,
     output wire st_set,
+`ifdef BACO_ROW_FUNCTIONS
+    output wire st_by_row,
+`endif
     output wire st_plain
 );
   localparam N = LOAD_ENTRIES + EX_ENTRIES + STORE_ENTRIES;
@@ -85,7 +88,11 @@ module baco_reservation #(
       .accepted(alloc), .kind(kind), .error(error), .valid(op_valid), .acc(op_acc),
       .write(op_write), .start(op_start), .past(op_past), .pending(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
       .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_transposes(ex_transposes), .ex_stride_a(ex_stride_a),
-      .ex_stride_c(ex_stride_c), .st_set(st_set), .st_plain(st_plain));
+      .ex_stride_c(ex_stride_c), .st_set(st_set),
+`ifdef BACO_ROW_FUNCTIONS
+      .st_by_row(st_by_row),
+`endif
+      .st_plain(st_plain));
 
   reg [N-1:0] used;
   reg [N-1:0] wait_for [0:N-1];

@@ -1,10 +1,11 @@
-// The store controller: CONFIG (store), MVOUT and MVOUT_SPAD.
+// The store controller: CONFIG (store), MVOUT and MVOUT_SPAD; CONFIG_FUNCTION and LOAD_TABLE where they are built.
 //
 // Stores run in program order and as one stream: the walk of the next starts the cycle after the last local row of
 // the one before has been read, while that one's rows are still being scaled and written. So a store is done, for the
 // purpose of local dependencies, when its last row has been read; memory writes follow and are only awaited by `busy`.
 // MVOUT_SPAD is done when its last row has been written, and the next command waits for it. Its rows are read ahead of
-// the writes: where its source and destination overlap, the result is not defined.
+// the writes: where its source and destination overlap, the result is not defined. CONFIG_FUNCTION and LOAD_TABLE wait
+// until no row is left in the pipeline, since all of it sees what they set.
 //
 //   commands -> queue -> walk (local rows) -> convert (slices of bytes) -> packer (beats) -> memory
 //                                                                       -> scratchpad rows (MVOUT_SPAD)
@@ -21,7 +22,7 @@ module baco_store #(
 ) (
     input wire clock,
     input wire reset,
-    input wire cmd_valid,                         // CONFIG (store), MVOUT or MVOUT_SPAD
+    input wire cmd_valid,                         // one of these commands
     output wire cmd_ready,
     input wire [ID_BITS-1:0] cmd_id,
     input wire [6:0] cmd_funct,
@@ -103,7 +104,14 @@ module baco_store #(
   wire use_windows = windowed && !is_spad;
   wire [7:0] rows = rs2[55:48];
   wire [COL_BITS-1:0] cols = rs2[32 +: COL_BITS];
+`ifdef BACO_ROW_FUNCTIONS
+  wire is_function = funct == 7'd26;
+  wire is_table = funct == 7'd27;
+  wire exclusive = is_function || is_table;       // waits for an empty pipeline
+  wire at_once = is_config || is_function;        // done when taken
+`else
   wire at_once = is_config;                       // done when taken
+`endif
 
 `ifdef BACO_MAX_POOL
   wire new_pooling = rs1[5:4] != 2'd0;
@@ -159,6 +167,7 @@ module baco_store #(
   // ---- the walk over local rows
   wire active, walk_last;
   wire item_taken;
+  wire starved, convert_busy;
   wire [ROW_BITS-1:0] item_row;
   wire [ADDR_BITS-1:0] item_addr;
   wire [9:0] item_bytes;
@@ -166,15 +175,26 @@ module baco_store #(
   reg [ID_BITS-1:0] active_id;
   reg draining;                                   // a MVOUT_SPAD has read its last row
   wire finishing = item_taken && walk_last;
-  wire idle = !active && !draining;
   wire drained;
+`ifdef BACO_ROW_FUNCTIONS
+  wire idle = !active && !draining && !loading_table;
+  assign take = next_valid && (exclusive ? idle && !convert_busy : idle || (finishing && !item_spad && !at_once));
+  wire start = take && !at_once && !is_table;
+`else
+  wire idle = !active && !draining;
   assign take = next_valid && (idle || (finishing && !item_spad && !at_once));
   wire start = take && !at_once;
+`endif
 
+  wire plain_start, plain_taken, plain_active, plain_last;
+  wire [ROW_BITS-1:0] plain_row;
+  wire [ADDR_BITS-1:0] plain_addr;
+  wire [9:0] plain_bytes;
+  wire plain_acc, plain_full, plain_spad, plain_zero, plain_first, plain_emit;
   baco_store_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS), .COL_BITS(COL_BITS), .ADDR_BITS(ADDR_BITS)) u_walk (
       .clock(clock),
       .reset(reset),
-      .start(start),
+      .start(plain_start),
       .start_acc(rs2[31]),
       .start_full(rs2[31] && rs2[29] && !is_spad),
       .start_spad(is_spad),
@@ -196,33 +216,195 @@ module baco_store #(
       .pad_distance(pad_distance),
       .line_distance(line_distance),
       .line_stride(line_stride),
-      .active(active),
-      .item_taken(item_taken),
-      .item_row(item_row),
-      .item_addr(item_addr),
-      .item_bytes(item_bytes),
-      .item_acc(item_acc),
-      .item_full(item_full),
-      .item_spad(item_spad),
-      .item_zero(item_zero),
-      .item_first(item_first),
-      .item_emit(item_emit),
-      .item_last(walk_last)
+      .active(plain_active),
+      .item_taken(plain_taken),
+      .item_row(plain_row),
+      .item_addr(plain_addr),
+      .item_bytes(plain_bytes),
+      .item_acc(plain_acc),
+      .item_full(plain_full),
+      .item_spad(plain_spad),
+      .item_zero(plain_zero),
+      .item_first(plain_first),
+      .item_emit(plain_emit),
+      .item_last(plain_last)
   );
 
+`ifdef BACO_ROW_FUNCTIONS
+  // ---- stores of rows that are softmaxed or normalised, and tables
+  reg [1:0] stored_function;                      // of elements, as configured
+  reg centre, causal;
+  reg [4:0] shift;
+  reg [16:0] valid;                               // causal: elements of the next store's first row
+  reg [31:0] operand;                             // numerator, or address of gains and offsets
+  reg [47:0] epsilon;
+  wire by_row = stored_function[1] && !is_spad && !(rs2[31] && rs2[29]);
+  wire softmax = !stored_function[0];
+  wire row_start = start && by_row;
+  wire [16:0] valid_after = valid + {9'd0, rows};
+  reg [15:0] row_elements;
+  always @(posedge clock) begin
+    if (take && is_function) begin
+      stored_function <= rs1[1:0];
+      centre <= rs1[2];
+      causal <= rs1[3];
+      shift <= rs1[8:4];
+      valid <= {1'b0, rs1[31:16]};
+      operand <= rs1[63:32];
+      epsilon <= rs2[47:0];
+    end
+    if (row_start) begin
+      row_elements <= rs2[47:32];
+      valid <= valid[16] ? valid : valid_after;
+    end
+    if (reset)
+      stored_function <= 2'd0;
+  end
+
+  wire row_active, row_offer, row_taken, row_parameter, row_acc, row_end, row_last;
+  wire [ROW_BITS-1:0] row_row;
+  wire [ADDR_BITS-1:0] row_addr;
+  wire [7:0] row_cols, row_count;
+  wire [1:0] row_pass;
+  wire [6:0] row_index;
+  wire [DIM-1:0] summable, finished;
+  baco_function_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS), .ADDR_BITS(ADDR_BITS)) u_row_walk (
+      .clock(clock),
+      .reset(reset),
+      .start(row_start),
+      .start_softmax(softmax),
+      .start_causal(causal && softmax),
+      .start_valid(valid),
+      .start_acc(rs2[31]),
+      .start_row(rs2[ROW_BITS-1:0]),
+      .start_parameters(operand[ROW_BITS-1:0]),
+      .start_addr(rs1[ADDR_BITS-1:0]),
+      .start_stride(stride),
+      .start_rows(rows),
+      .start_cols(rs2[47:32]),
+      .summable(summable),
+      .finished(finished),
+      .active(row_active),
+      .offer(row_offer),
+      .item_taken(row_taken),
+      .item_parameter(row_parameter),
+      .item_row(row_row),
+      .item_addr(row_addr),
+      .item_cols(row_cols),
+      .item_count(row_count),
+      .item_acc(row_acc),
+      .item_pass(row_pass),
+      .item_index(row_index),
+      .item_end(row_end),
+      .item_last(row_last)
+  );
+
+  // rows of gains and offsets on their way or waiting
+  reg [3:0] parameters_held;
+  reg parameters_arrive;
+  wire parameters_taken;
+  wire parameters_asked = row_taken && row_parameter;
+  always @(posedge clock) begin
+    parameters_arrive <= parameters_asked && !reset;
+    if (reset)
+      parameters_held <= 4'd0;
+    else if (parameters_asked && !parameters_taken)
+      parameters_held <= parameters_held + 4'd1;
+    else if (parameters_taken && !parameters_asked)
+      parameters_held <= parameters_held - 4'd1;
+  end
+
+  // a table: accumulator rows, each cut into its entries
+  localparam [31:0] ENTRIES_VALUE = 2 * DIM;
+  localparam [8:0] ENTRIES = ENTRIES_VALUE[8:0];  // of a row
+  reg loading_table, table_arrives;
+  reg [ACC_AW-1:0] table_row;
+  reg [8:0] entries_left;                         // of the row in `table_data`
+  reg [7:0] table_index;
+  reg [DIM*32-1:0] table_data;
+  wire table_read = loading_table && !table_arrives && entries_left == 9'd0;
+  wire table_write = entries_left != 9'd0;
+  wire table_done = table_write && table_index == 8'd255;
+  always @(posedge clock) begin
+    table_arrives <= table_read && acc_read_ready;
+    if (table_read && acc_read_ready)
+      table_row <= table_row + 1'b1;
+    if (table_arrives) begin
+      table_data <= acc_read_data;
+      entries_left <= ENTRIES;
+    end
+    if (table_write) begin
+      table_data <= table_data >> 16;
+      table_index <= table_index + 8'd1;
+      entries_left <= table_done ? 9'd0 : entries_left - 9'd1;
+    end
+    if (take && is_table) begin
+      loading_table <= 1'b1;
+      table_row <= rs1[ACC_AW-1:0];
+      table_index <= 8'd0;
+      entries_left <= 9'd0;
+    end
+    if (table_done)
+      loading_table <= 1'b0;
+    if (reset) begin
+      loading_table <= 1'b0;
+      table_arrives <= 1'b0;
+      entries_left <= 9'd0;
+    end
+  end
+
+  assign plain_start = start && !by_row;
+  assign active = plain_active || row_active;
+  assign walk_last = row_active ? row_last : plain_last;
+  assign item_row = row_active ? row_row : plain_row;
+  assign item_addr = row_active ? row_addr : plain_addr;
+  assign item_bytes = row_active ? {2'b00, row_cols} : plain_bytes;
+  assign item_acc = row_active ? row_acc : plain_acc;
+  assign item_full = !row_active && plain_full;
+  assign item_spad = !row_active && plain_spad;
+  assign item_zero = !row_active && plain_zero;
+  assign item_first = row_active || plain_first;
+  assign item_emit = row_active ? row_pass == 2'd2 : plain_emit;
+`else
+  assign plain_start = start;
+  assign {active, walk_last, item_row, item_addr} = {plain_active, plain_last, plain_row, plain_addr};
+  assign {item_bytes, item_acc, item_full, item_spad} = {plain_bytes, plain_acc, plain_full, plain_spad};
+  assign {item_zero, item_first, item_emit} = {plain_zero, plain_first, plain_emit};
+`endif
+
   wire room;
+`ifdef BACO_ROW_FUNCTIONS
+  wire offer = row_active ? row_offer && (row_parameter ? !parameters_held[3] : room) : plain_active && room;
+  assign acc_read_valid = table_read || (offer && !item_zero && item_acc);
+  assign acc_read_row = table_read ? table_row : item_row[ACC_AW-1:0];
+`else
   wire offer = active && room;
-  assign sp_read_valid = offer && !item_zero && !item_acc;
   assign acc_read_valid = offer && !item_zero && item_acc;
-  assign sp_read_row = item_row[SP_AW-1:0];
   assign acc_read_row = item_row[ACC_AW-1:0];
+`endif
+  assign sp_read_valid = offer && !item_zero && !item_acc;
+  assign sp_read_row = item_row[SP_AW-1:0];
   assign item_taken = offer && (item_zero || (item_acc ? acc_read_ready : sp_read_ready));
+`ifdef BACO_ROW_FUNCTIONS
+  assign plain_taken = item_taken && !row_active;
+  assign row_taken = item_taken && row_active;
+  wire elements_taken = item_taken && !(row_active && row_parameter);
+`else
+  assign plain_taken = item_taken;
+  wire elements_taken = item_taken;
+`endif
 
   always @(posedge clock) begin
+`ifdef BACO_ROW_FUNCTIONS
+    done_valid <= (finishing && !item_spad) || (take && at_once) || (draining && drained) || table_done;
+    if (start || (take && is_table))
+      active_id <= id;
+`else
     done_valid <= (finishing && !item_spad) || (take && at_once) || (draining && drained);
-    done_id <= take && at_once ? id : active_id;
     if (start)
       active_id <= id;
+`endif
+    done_id <= take && at_once ? id : active_id;
     if (finishing && item_spad)
       draining <= 1'b1;
     else if (drained)
@@ -238,12 +420,11 @@ module baco_store #(
   wire [ADDR_BITS-1:0] slice_addr;
   wire [6:0] slice_bytes;
   wire [SLICE*8-1:0] slice_data;
-  wire starved, convert_busy;
   baco_store_convert #(.DIM(DIM), .DMA_BITS(DMA_BITS), .ADDR_BITS(ADDR_BITS)) u_convert (
       .clock(clock),
       .reset(reset),
       .room(room),
-      .item_taken(item_taken),
+      .item_taken(elements_taken),
       .item_addr(item_addr),
       .item_bytes(item_bytes),
       .item_acc(item_acc),
@@ -252,6 +433,27 @@ module baco_store #(
       .item_zero(item_zero),
       .item_first(item_first),
       .item_emit(item_emit),
+`ifdef BACO_ROW_FUNCTIONS
+      .item_function(row_active || (!item_full && !item_spad) ? stored_function : 2'd0),
+      .item_pass(row_pass),
+      .item_index(row_index),
+      .item_count(row_active ? row_count : 8'd0),
+      .item_end(row_end),
+      .function_start(row_start),
+      .function_softmax(softmax),
+      .function_centre(centre),
+      .function_shift(shift),
+      .function_numerator(operand),
+      .function_epsilon(epsilon),
+      .function_elements(row_elements),
+      .table_write(table_write),
+      .table_index(table_index),
+      .table_entry(table_data[15:0]),
+      .parameters_valid(parameters_arrive),
+      .parameters_taken(parameters_taken),
+      .summable(summable),
+      .finished(finished),
+`endif
       .relu(relu),
       .scale(scale),
       .sp_read_data(sp_read_data),

@@ -23,6 +23,27 @@ module baco_store_convert #(
     input wire item_zero,                        // padding: counts as zeros
     input wire item_first,                       // first of its window
     input wire item_emit,                        // last of its window: the result is stored
+`ifdef BACO_ROW_FUNCTIONS
+    input wire [1:0] item_function,              // of its elements
+    input wire [1:0] item_pass,                  // of functions of rows: results in the last, 2
+    input wire [6:0] item_index,                 // row of the store
+    input wire [7:0] item_count,                 // elements that take part
+    input wire item_end,                         // last item of its row
+    input wire function_start,                   // a store of rows begins
+    input wire function_softmax,                 // ... with this configuration, constant while there is something in here
+    input wire function_centre,
+    input wire [4:0] function_shift,
+    input wire [31:0] function_numerator,
+    input wire [47:0] function_epsilon,
+    input wire [15:0] function_elements,
+    input wire table_write,
+    input wire [7:0] table_index,
+    input wire [15:0] table_entry,
+    input wire parameters_valid,                 // acc_read_data are gains and offsets
+    output wire parameters_taken,
+    output wire [DIM-1:0] summable,
+    output wire [DIM-1:0] finished,
+`endif
     input wire relu,                             // of accumulator elements, taken with the item
     input wire [31:0] scale,                     // of accumulator elements, float32 bits, taken with the item
     input wire [DIM*8-1:0] sp_read_data,         // valid in the cycle after the read only
@@ -41,8 +62,15 @@ module baco_store_convert #(
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;     // bytes in a slice of raw elements
   localparam GROUPS = DIM / LANES;                      // slices in an int8 row
   localparam INDEX_BITS = GROUPS > 1 ? $clog2(GROUPS) : 1;
+  localparam CARRIED = ADDR_BITS + 7 + 1;
+`ifdef BACO_ROW_FUNCTIONS
+  localparam DEPTH = 12;                                // one more than a slice's cycles from credit to credit
+  localparam FUNCTION = 2 + 2 + 7 + 8 + 1 + 1;
+  localparam META = FUNCTION + CARRIED;
+`else
   localparam DEPTH = 8;                                 // one more than a slice's cycles from credit to credit
-  localparam META = ADDR_BITS + 7 + 1;
+  localparam META = CARRIED;
+`endif
   localparam [9:0] LANES_10 = LANES[9:0];
   localparam [9:0] SLICE_10 = SLICE[9:0];
   localparam [ADDR_BITS-1:0] LANES_ADDR = {{(ADDR_BITS-10){1'b0}}, LANES_10};
@@ -75,7 +103,18 @@ module baco_store_convert #(
   wire [9:0] cut_size = src_full ? SLICE_10 : LANES_10;
   wire cut_last = src_bytes <= cut_size;
   wire [9:0] cut_bytes = cut_last ? src_bytes : cut_size;
+`ifdef BACO_ROW_FUNCTIONS
+  localparam [7:0] LANES_8 = LANES[7:0];
+  reg [1:0] src_function, src_pass;
+  reg [6:0] src_row;
+  reg [7:0] src_count;
+  reg src_end;
+  wire [7:0] cut_count = src_count < LANES_8 ? src_count : LANES_8;
+  wire [META-1:0] cut_meta = {src_function, src_pass, src_row, cut_count, src_end && cut_last,
+                              cut_last && src_function == 2'd3 && src_pass == 2'd2, src_spad, cut_bytes[6:0], src_addr};
+`else
   wire [META-1:0] cut_meta = {src_spad, cut_bytes[6:0], src_addr};
+`endif
   assign room = !src_valid || (cut && cut_last);
   assign starved = src_valid && !credit;
 
@@ -139,6 +178,9 @@ module baco_store_convert #(
         src_addr <= src_addr + (src_full ? SLICE_ADDR : LANES_ADDR);
         src_bytes <= src_bytes - cut_size;
         src_index <= src_index + {{(INDEX_BITS-1){1'b0}}, 1'b1};
+`ifdef BACO_ROW_FUNCTIONS
+        src_count <= src_count - cut_count;
+`endif
       end
     end
     if (item_taken) begin
@@ -153,6 +195,13 @@ module baco_store_convert #(
       src_emit <= item_emit;
       src_relu <= relu;
       src_scale <= scale;
+`ifdef BACO_ROW_FUNCTIONS
+      src_function <= item_function;
+      src_pass <= item_pass;
+      src_row <= item_index;
+      src_count <= item_count;
+      src_end <= item_end;
+`endif
     end
     if (reset) begin
       arrived <= 1'b0;
@@ -204,10 +253,68 @@ module baco_store_convert #(
   wire [META-1:0] done_meta = short_meta;
 `endif
 
+`ifdef BACO_ROW_FUNCTIONS
+  localparam AROUND = 3 + INDEX_BITS + CARRIED;
+  wire result_valid, result_zero, result_first, result_emit;
+  wire [INDEX_BITS-1:0] result_index;
+  wire [CARRIED-1:0] result_meta;
+  wire [SLICE*8-1:0] result_bytes;
+  wire functions_busy;
+  reg [SLICE*8-1:0] done_bytes;
+  always @* begin
+    done_bytes = short_data;
+    done_bytes[LANES*8-1:0] = done_data;
+  end
+  baco_functions #(.DIM(DIM), .LANES(LANES), .SLICE(SLICE), .META(AROUND)) u_functions (
+      .clock(clock),
+      .reset(reset),
+      .clear(function_start),
+      .softmax(function_softmax),
+      .centre(function_centre),
+      .shift(function_shift),
+      .numerator(function_numerator),
+      .epsilon(function_epsilon),
+      .elements(function_elements),
+      .table_write(table_write),
+      .table_index(table_index),
+      .table_entry(table_entry),
+      .parameters_valid(parameters_valid),
+      .parameters(acc_read_data),
+      .parameters_taken(parameters_taken),
+      .in_valid(done_valid),
+      .in_function(done_meta[CARRIED+19 +: 2]),
+      .in_pass(done_meta[CARRIED+17 +: 2]),
+      .in_row(done_meta[CARRIED+10 +: 7]),
+      .in_count(done_meta[CARRIED+2 +: 8]),
+      .in_end(done_meta[CARRIED+1]),
+      .in_pop(done_meta[CARRIED]),
+      .in_index(done_index),
+      .in_data(done_bytes),
+      .in_meta({done_zero, done_first, done_emit, done_index, done_meta[CARRIED-1:0]}),
+      .out_valid(result_valid),
+      .out_data(result_bytes),
+      .out_meta({result_zero, result_first, result_emit, result_index, result_meta}),
+      .summable(summable),
+      .finished(finished),
+      .busy(functions_busy)
+  );
+  wire [LANES*8-1:0] result_data = result_bytes[LANES*8-1:0];
+`else
+  wire result_valid = done_valid;
+  wire result_zero = done_zero;
+  wire result_first = done_first;
+  wire result_emit = done_emit;
+  wire [INDEX_BITS-1:0] result_index = done_index;
+  wire [META-1:0] result_meta = done_meta;
+  wire [LANES*8-1:0] result_data = done_data;
+  wire [SLICE*8-1:0] result_bytes = short_data;
+  wire functions_busy = 1'b0;
+`endif
+
   // pooling, and the register in front of the queue
   reg put_valid;
   reg [SLICE*8-1:0] put_data;
-  reg [META-1:0] put_meta;
+  reg [CARRIED-1:0] put_meta;
 `ifdef BACO_MAX_POOL
   // verilator lint_off BLKSEQ
   // (`best` and `lane` are names within this block)
@@ -216,20 +323,20 @@ module baco_store_convert #(
   reg [7:0] lane;
   integer j;
   always @(posedge clock) begin
-    put_valid <= done_valid && done_emit && !reset;
-    if (done_valid) begin
-      put_data <= short_data;
-      put_meta <= done_meta;
-      if (done_first && done_emit && !done_zero)
-        put_data[LANES*8-1:0] <= done_data;
+    put_valid <= result_valid && result_emit && !reset;
+    if (result_valid) begin
+      put_data <= result_bytes;
+      put_meta <= result_meta;
+      if (result_first && result_emit && !result_zero)
+        put_data[LANES*8-1:0] <= result_data;
       else begin
-        best = best_so_far[done_index];
+        best = best_so_far[result_index];
         for (j = 0; j < LANES; j = j + 1) begin
-          lane = done_zero ? 8'd0 : done_data[j*8 +: 8];
-          if (done_first || $signed(lane) > $signed(best[j*8 +: 8]))
+          lane = result_zero ? 8'd0 : result_data[j*8 +: 8];
+          if (result_first || $signed(lane) > $signed(best[j*8 +: 8]))
             best[j*8 +: 8] = lane;
         end
-        best_so_far[done_index] <= best;
+        best_so_far[result_index] <= best;
         put_data[LANES*8-1:0] <= best;
       end
     end
@@ -237,18 +344,18 @@ module baco_store_convert #(
   // verilator lint_on BLKSEQ
 `else
   always @(posedge clock) begin
-    put_valid <= done_valid && !reset;
-    if (done_valid) begin
-      put_data <= short_data;
-      put_data[LANES*8-1:0] <= done_data;
-      put_meta <= done_meta;
+    put_valid <= result_valid && !reset;
+    if (result_valid) begin
+      put_data <= result_bytes;
+      put_data[LANES*8-1:0] <= result_data;
+      put_meta <= result_meta;
     end
   end
-  wire _unused_pool = &{1'b0, done_zero, done_first, done_emit, done_index};
+  wire _unused_pool = &{1'b0, result_zero, result_first, result_emit, result_index};
 `endif
 
   wire queue_ready;
-  baco_fifo #(.WIDTH(META + SLICE*8), .DEPTH(DEPTH)) u_slices (
+  baco_fifo #(.WIDTH(CARRIED + SLICE*8), .DEPTH(DEPTH)) u_slices (
       .clock(clock),
       .reset(reset),
       .in_valid(put_valid),
@@ -269,6 +376,6 @@ module baco_store_convert #(
     else if (earn && !spend)
       credits <= credits + 4'd1;
   end
-  assign busy = src_valid || short_valid || scaling || done_valid || put_valid || slice_valid;
+  assign busy = src_valid || short_valid || scaling || done_valid || functions_busy || put_valid || slice_valid;
   wire _unused = &{1'b0, queue_ready, cut_bytes[9:7], src_relu, src_scale};
 endmodule

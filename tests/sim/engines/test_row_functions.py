@@ -13,9 +13,17 @@ from sim.job import Job
 from tests.sim.harness_helpers import BASE, SMALL, command
 from tests.sim.row_functions import Ints, RowFunction
 
-TRANSFORMER = SMALL.replace(
-    name="small-transformer", scratchpad_kib=8, accumulator_kib=8, features={"row_functions": True}
-)
+#: A slice of a store is a whole row of the first, half a row of the second.
+MACHINES = {
+    "small": SMALL.replace(scratchpad_kib=8, accumulator_kib=8, features={"row_functions": True}),
+    "wide": SMALL.replace(
+        dim=16,
+        dma_bits=64,
+        scratchpad_kib=32,
+        accumulator_kib=32,
+        features={"row_functions": True, "max_pool": False},
+    ),
+}
 IN, OUT, PARAMETERS = BASE, BASE + 0x20000, BASE + 0x10000
 ACCUMULATOR = 1 << 31
 
@@ -127,9 +135,14 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_tables(engine: str, tmp_path: Path) -> None:
+@pytest.fixture(params=MACHINES)
+def machine(request: pytest.FixtureRequest) -> Accelerator:
+    return MACHINES[str(request.param)]
+
+
+def test_tables(engine: str, machine: Accelerator, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    stream = RowStream(TRANSFORMER, rng)
+    stream = RowStream(machine, rng)
     stream.load_table(rng.integers(0, 65536, 256))
     function = RowFunction(1, stream.table)
     stream.configure(function)
@@ -138,9 +151,9 @@ def test_tables(engine: str, tmp_path: Path) -> None:
     stream.check(engine, tmp_path)
 
 
-def test_softmax(engine: str, tmp_path: Path) -> None:
+def test_softmax(engine: str, machine: Accelerator, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    stream = RowStream(TRANSFORMER, rng)
+    stream = RowStream(machine, rng)
     for scale, out in ((0.05, 1 / 127), (0.7, 1 / 127), (0.001, 1 / 5000), (0.2, 1.0)):
         stream.load_table(exponentials(scale))
         function = RowFunction(2, stream.table, numerator=min(round(2**24 / out), 2**32 - 1))
@@ -150,9 +163,11 @@ def test_softmax(engine: str, tmp_path: Path) -> None:
     stream.check(engine, tmp_path)
 
 
-def test_causal_softmax_goes_on_from_store_to_store(engine: str, tmp_path: Path) -> None:
+def test_causal_softmax_goes_on_from_store_to_store(
+    engine: str, machine: Accelerator, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(3)
-    stream = RowStream(TRANSFORMER, rng)
+    stream = RowStream(machine, rng)
     stream.load_table(exponentials(0.1))
     for first, cols in ((1, 9), (0, 17), (14, 8), (65530, 40)):
         function = RowFunction(2, stream.table, causal=True, valid=first, numerator=127 << 24)
@@ -164,9 +179,9 @@ def test_causal_softmax_goes_on_from_store_to_store(engine: str, tmp_path: Path)
     stream.check(engine, tmp_path)
 
 
-def test_normalisation(engine: str, tmp_path: Path) -> None:
+def test_normalisation(engine: str, machine: Accelerator, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
-    stream = RowStream(TRANSFORMER, rng)
+    stream = RowStream(machine, rng)
     for cols in (1, 2, 4, 6, 33, 64, 200, 256):
         for centre in (True, False):
             shift = int(rng.integers(7, 32))
@@ -185,9 +200,9 @@ def test_normalisation(engine: str, tmp_path: Path) -> None:
     stream.check(engine, tmp_path)
 
 
-def test_ordinary_stores_go_on_after_functions(engine: str, tmp_path: Path) -> None:
+def test_ordinary_stores_go_on_after_functions(engine: str, machine: Accelerator, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    stream = RowStream(TRANSFORMER, rng)
+    stream = RowStream(machine, rng)
     stream.load_table(rng.integers(0, 65536, 256))
     for function in (
         RowFunction(1, stream.table),

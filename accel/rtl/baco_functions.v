@@ -1,0 +1,277 @@
+// What stores do with their int8 elements, once scaled: a table, softmax or normalisation of rows, or nothing. A slice a
+// cycle, four stages, no stall.
+//
+//   1  table entries (of the element, or of its distance from the row's largest one); largest elements
+//   2  entries times the row's inverse; elements times the row's factor; sums over the lanes
+//   3  softmax: rounded; normalisation: less the mean, 12 fraction bits; sums of rows
+//   4  normalisation: times the gain, plus the offset
+//
+// Gains and offsets (an element of 32 bits a column: gain below, offset above) come beforehand, by rows of DIM columns.
+module baco_functions #(
+    parameter DIM = 16,
+    parameter LANES = 16,         // elements in a slice, a part of DIM
+    parameter SLICE = 16,         // bytes that go along with it
+    parameter META = 48           // bits that go along with it
+) (
+    input wire clock,
+    input wire reset,
+    input wire clear,                            // a store of rows begins
+    input wire softmax,                          // its function, else normalisation
+    input wire centre,                           // normalisation: subtract the mean
+    input wire [4:0] shift,                      // configuration, constant while slices are in here
+    input wire [31:0] numerator,
+    input wire [47:0] epsilon,
+    input wire [15:0] elements,                  // of a row
+    input wire table_write,                      // entries of the table
+    input wire [7:0] table_index,
+    input wire [15:0] table_entry,
+    input wire parameters_valid,                 // gains and offsets of the next block of results
+    input wire [DIM*32-1:0] parameters,
+    output wire parameters_taken,                // a block's are no longer needed
+    input wire in_valid,                         // a slice
+    input wire [1:0] in_function,                // 0 nothing, 1 table, 2 softmax, 3 normalisation
+    input wire [1:0] in_pass,                    // of rows: 0 largest elements or statistics, 1 sums, 2 results
+    input wire [6:0] in_row,                     // of the store
+    input wire [7:0] in_count,                   // elements that take part
+    input wire in_end,                           // last slice of its row
+    input wire in_pop,                           // last slice of its block
+    input wire [($clog2(DIM/LANES) == 0 ? 1 : $clog2(DIM/LANES))-1:0] in_index,  // slice of its block
+    input wire [SLICE*8-1:0] in_data,
+    input wire [META-1:0] in_meta,
+    output reg out_valid,                        // a slice of results, four cycles later
+    output reg [SLICE*8-1:0] out_data,
+    output reg [META-1:0] out_meta,
+    output reg [DIM-1:0] summable,               // rows whose largest element is known
+    output wire [DIM-1:0] finished,              // rows whose statistics are
+    output wire busy
+);
+  localparam INDEX_BITS = $clog2(DIM/LANES) == 0 ? 1 : $clog2(DIM/LANES);
+  localparam ROW_BITS = $clog2(DIM);
+  localparam [1:0] TABLE = 2'd1, SOFTMAX = 2'd2, NORMALISE = 2'd3;
+  localparam [1:0] RESULTS = 2'd2;
+  localparam signed [29:0] MOST = 30'sd524287;
+
+  // ---- gains and offsets
+  wire parameters_there;
+  wire [DIM*32-1:0] parameter_row;
+  wire _unused_ready;
+  baco_fifo #(.WIDTH(DIM*32), .DEPTH(8)) u_parameters (
+      .clock(clock),
+      .reset(reset),
+      .in_valid(parameters_valid),
+      .in_ready(_unused_ready),
+      .in_data(parameters),
+      .out_valid(parameters_there),
+      .out_ready(parameters_taken),
+      .out_data(parameter_row)
+  );
+
+  // ---- stage 1
+  reg valid_1, end_1, pop_1;
+  reg [1:0] function_1, pass_1;
+  reg [6:0] row_1;
+  reg [7:0] count_1;
+  reg [INDEX_BITS-1:0] index_1;
+  reg [SLICE*8-1:0] data_1;
+  reg [META-1:0] meta_1;
+  reg fresh;                                     // the next slice of a first pass begins a row
+  reg [7:0] largest;                             // element of the row so far
+  reg [7:0] largest_of [0:DIM-1];
+  wire [7:0] own_largest = largest_of[in_row[ROW_BITS-1:0]];
+  wire [LANES*16-1:0] entries;
+
+  genvar g;
+  generate
+    for (g = 0; g < LANES; g = g + 1) begin : lane_table
+      reg [15:0] memory [0:255];
+      reg [15:0] entry;
+      wire [7:0] element = in_data[g*8 +: 8];
+      wire [7:0] place = in_function == TABLE ? element : own_largest - element;
+      always @(posedge clock) begin
+        if (in_valid && in_function != 2'd0)
+          entry <= memory[place];
+        if (table_write)
+          memory[table_index] <= table_entry;
+      end
+      assign entries[g*16 +: 16] = entry;
+    end
+  endgenerate
+
+  // verilator lint_off BLKSEQ
+  // (blocking assignments are to names within a block only)
+  integer i;
+  reg [7:0] found;
+  always @(posedge clock) begin
+    valid_1 <= in_valid && !reset;
+    if (in_valid) begin
+      function_1 <= in_function;
+      pass_1 <= in_pass;
+      row_1 <= in_row;
+      count_1 <= in_count;
+      end_1 <= in_end;
+      pop_1 <= in_pop;
+      index_1 <= in_index;
+      data_1 <= in_data;
+      meta_1 <= in_meta;
+      if (in_function == SOFTMAX && in_pass == 2'd0) begin
+        found = fresh ? 8'h80 : largest;
+        for (i = 0; i < LANES; i = i + 1)
+          if (i[7:0] < in_count && $signed(in_data[i*8 +: 8]) > $signed(found))
+            found = in_data[i*8 +: 8];
+        largest <= found;
+        fresh <= in_end;
+        if (in_end) begin
+          largest_of[in_row[ROW_BITS-1:0]] <= found;
+          summable[in_row[ROW_BITS-1:0]] <= 1'b1;
+        end
+      end
+    end
+    if (clear || reset) begin
+      summable <= {DIM{1'b0}};
+      fresh <= 1'b1;
+    end
+  end
+
+  // ---- stage 2
+  reg valid_2, end_2, pop_2;
+  reg [1:0] function_2, pass_2;
+  reg [INDEX_BITS-1:0] index_2;
+  reg [SLICE*8-1:0] data_2;
+  reg [META-1:0] meta_2;
+  reg signed [36:0] mean_2;
+  reg [32:0] sum_2;                              // over the lanes
+  reg [30:0] squares_2;
+  (* mem2reg *) reg signed [36:0] product_2 [0:LANES-1];
+  wire [27:0] factor;
+  wire signed [36:0] mean;
+  integer j;
+  reg [32:0] sum;
+  reg [30:0] squares;
+  reg signed [7:0] x;
+  reg [15:0] power;
+  always @(posedge clock) begin
+    valid_2 <= valid_1 && !reset;
+    if (valid_1) begin
+      function_2 <= function_1;
+      pass_2 <= pass_1;
+      end_2 <= end_1;
+      pop_2 <= pop_1;
+      index_2 <= index_1;
+      data_2 <= data_1;
+      meta_2 <= meta_1;
+      mean_2 <= mean;
+      sum = 33'd0;
+      squares = 31'd0;
+      for (j = 0; j < LANES; j = j + 1) begin
+        x = data_1[j*8 +: 8];
+        power = {{8{x[7]}}, x} * {{8{x[7]}}, x};
+        if (function_1 == TABLE)
+          data_2[j*8 +: 8] <= entries[j*16 +: 8];
+        if (j[7:0] < count_1) begin
+          sum = sum + (function_1 == SOFTMAX ? {17'd0, entries[j*16 +: 16]} : {{25{x[7]}}, x});
+          squares = squares + {15'd0, power};
+        end
+        if (function_1 == SOFTMAX)
+          product_2[j] <= j[7:0] < count_1 ? {5'd0, {16'd0, entries[j*16 +: 16]} * {16'd0, factor[15:0]}} : 37'd0;
+        else if (function_1 == NORMALISE)
+          product_2[j] <= {{29{x[7]}}, x} * {9'd0, factor};
+      end
+      sum_2 <= sum;
+      squares_2 <= squares;
+    end
+  end
+
+  // ---- stage 3
+  reg valid_3, pop_3;
+  reg [1:0] function_3;
+  reg [INDEX_BITS-1:0] index_3;
+  reg [SLICE*8-1:0] data_3;
+  reg [META-1:0] meta_3;
+  (* mem2reg *) reg signed [19:0] normal_3 [0:LANES-1];
+  reg [32:0] row_sum;                            // so far
+  reg [30:0] row_squares;
+  reg sums_valid;
+  reg [32:0] whole_sum;
+  reg [30:0] whole_squares;
+  wire counts = valid_2 && (function_2 == SOFTMAX ? pass_2 == 2'd1 : function_2 == NORMALISE && pass_2 == 2'd0);
+  wire [32:0] next_sum = row_sum + sum_2;
+  wire [30:0] next_squares = row_squares + squares_2;
+  integer k;
+  reg [32:0] rounded;
+  reg signed [37:0] difference;
+  reg signed [29:0] scaled;
+  always @(posedge clock) begin
+    sums_valid <= counts && end_2 && !reset;
+    whole_sum <= softmax || centre ? next_sum : 33'd0;
+    whole_squares <= next_squares;
+    if (counts) begin
+      row_sum <= end_2 ? 33'd0 : next_sum;
+      row_squares <= end_2 ? 31'd0 : next_squares;
+    end
+    if (clear || reset) begin
+      row_sum <= 33'd0;
+      row_squares <= 31'd0;
+    end
+    valid_3 <= valid_2 && !reset && (!function_2[1] || pass_2 == RESULTS);
+    if (valid_2) begin
+      function_3 <= function_2;
+      pop_3 <= pop_2;
+      index_3 <= index_2;
+      data_3 <= data_2;
+      meta_3 <= meta_2;
+      for (k = 0; k < LANES; k = k + 1)
+        if (function_2 == SOFTMAX) begin
+          rounded = {1'b0, product_2[k][31:0]} + 33'h800000;
+          data_3[k*8 +: 8] <= rounded[32:31] != 2'd0 ? 8'd127 : rounded[31:24];
+        end
+        else if (function_2 == NORMALISE) begin
+          difference = {product_2[k][36], product_2[k]} - {mean_2[36], mean_2} + 38'sd128;
+          scaled = difference[37:8];
+          normal_3[k] <= scaled > MOST ? MOST[19:0] : scaled < -MOST - 30'sd1 ? 20'h80000 : scaled[19:0];
+        end
+    end
+  end
+
+  // ---- stage 4
+  assign parameters_taken = valid_3 && pop_3;
+  integer m;
+  reg [31:0] own;
+  reg signed [42:0] result;
+  reg signed [42:0] shifted;
+  always @(posedge clock) begin
+    out_valid <= valid_3 && !reset;
+    if (valid_3) begin
+      out_data <= data_3;
+      out_meta <= meta_3;
+      if (function_3 == NORMALISE)
+        for (m = 0; m < LANES; m = m + 1) begin
+          own = parameter_row[({27'd0, {5{1'b0}}} + m + {{(32-INDEX_BITS){1'b0}}, index_3} * LANES) * 32 +: 32];
+          result = {{23{normal_3[m][19]}}, normal_3[m]} * {{27{own[15]}}, own[15:0]}
+                   + ({{27{own[31]}}, own[31:16]} <<< (shift - 5'd7)) + (43'sd1 <<< (shift - 5'd1));
+          shifted = result >>> shift;
+          out_data[m*8 +: 8] <= shifted > 43'sd127 ? 8'd127 : shifted < -43'sd128 ? 8'h80 : shifted[7:0];
+        end
+    end
+  end
+  // verilator lint_on BLKSEQ
+
+  baco_row_statistics #(.DIM(DIM)) u_statistics (
+      .clock(clock),
+      .reset(reset),
+      .clear(clear),
+      .softmax(softmax),
+      .numerator(numerator),
+      .epsilon(epsilon),
+      .elements(elements),
+      .sums_valid(sums_valid),
+      .sum(whole_sum),
+      .squares(whole_squares),
+      .finished(finished),
+      .index(row_1),
+      .factor(factor),
+      .mean(mean)
+  );
+
+  assign busy = valid_1 || valid_2 || valid_3 || out_valid;
+  wire _unused = &{1'b0, parameters_there, in_row, rounded, difference};
+endmodule

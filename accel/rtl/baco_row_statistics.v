@@ -1,0 +1,143 @@
+// What the results of a softmax or normalisation need of each row, from its sums: an inverse, or a factor and a mean.
+// One bit of a quotient or square root a cycle, rows in order, while the elements of other rows are still read.
+//
+// softmax        factor = min(numerator / sum, 65535), 0 where the sum is
+// normalisation  variance = elements * squares - sum * sum + epsilon (48 bits)
+//                root = floor(sqrt(variance * 2^16)), at least 1
+//                factor = min(elements * 2^28 / root, 2^28 - 1)
+//                mean = sign of sum * min(|sum| * 2^28 / root, 2^36 - 1)
+module baco_row_statistics #(
+    parameter DIM = 16
+) (
+    input wire clock,
+    input wire reset,
+    input wire clear,                            // a store begins: nothing is known of its rows
+    input wire softmax,                          // else normalisation
+    input wire [31:0] numerator,
+    input wire [47:0] epsilon,
+    input wire [15:0] elements,                  // of a row
+    input wire sums_valid,                       // sums of a row, rows in order
+    input wire signed [32:0] sum,
+    input wire [30:0] squares,
+    output reg [DIM-1:0] finished,               // rows whose results are known
+    input wire [6:0] index,                      // row of which they are asked
+    output wire [27:0] factor,
+    output wire signed [36:0] mean
+);
+  localparam INDEX_BITS = $clog2(DIM);
+  localparam [2:0] IDLE = 3'd0, LATCH = 3'd1, ROOT = 3'd2, BEGIN_FACTOR = 3'd3, FACTOR = 3'd4, BEGIN_MEAN = 3'd5,
+                   MEAN = 3'd6;
+
+  reg [32:0] sum_of [0:DIM-1];
+  reg [30:0] squares_of [0:DIM-1];
+  reg [27:0] factor_of [0:DIM-1];
+  reg [36:0] mean_of [0:DIM-1];
+  reg [7:0] counted;                             // rows whose sums are known
+  reg [7:0] row;                                 // that is worked on
+  reg [2:0] state;
+  reg [5:0] steps;                               // left
+  reg [32:0] own_sum;
+  reg [63:0] radicand;
+  reg [33:0] rest;                               // remainder of the root
+  reg [31:0] divisor;                            // the root, or the sum of a softmax
+  reg [51:0] quotient;                           // dividend above, quotient below
+  reg [32:0] remainder;
+
+  assign factor = factor_of[index[INDEX_BITS-1:0]];
+  assign mean = mean_of[index[INDEX_BITS-1:0]];
+
+  wire [23:0] magnitude = own_sum[32] ? -own_sum[23:0] : own_sum[23:0];
+  wire [46:0] product = {31'd0, elements} * {16'd0, squares_of[row[INDEX_BITS-1:0]]};
+  wire [32:0] next_sum = sum_of[row[INDEX_BITS-1:0]];
+  wire [23:0] next_magnitude = next_sum[32] ? -next_sum[23:0] : next_sum[23:0];
+  wire [47:0] square = {24'd0, next_magnitude} * {24'd0, next_magnitude};
+  wire [47:0] variance = {1'b0, product} - square + epsilon;
+
+  wire [35:0] next_rest = {rest, radicand[63:62]};
+  wire [35:0] trial = {2'b00, divisor, 2'b01};
+  wire root_bit = next_rest >= trial;
+  wire [35:0] rest_less = next_rest - trial;
+
+  wire [33:0] next_remainder = {remainder, quotient[51]};
+  wire quotient_bit = next_remainder >= {2'b00, divisor};
+  wire [33:0] remainder_less = next_remainder - {2'b00, divisor};
+  wire [51:0] next_quotient = {quotient[50:0], quotient_bit};
+  wire [35:0] mean_magnitude = next_quotient[51:36] != 16'd0 ? {36{1'b1}} : next_quotient[35:0];
+
+  always @(posedge clock) begin
+    if (sums_valid) begin
+      sum_of[counted[INDEX_BITS-1:0]] <= sum;
+      squares_of[counted[INDEX_BITS-1:0]] <= squares;
+      counted <= counted + 8'd1;
+    end
+    steps <= steps - 6'd1;
+    case (state)
+      IDLE:
+        if (row != counted)
+          state <= LATCH;
+      LATCH: begin
+        own_sum <= next_sum;
+        radicand <= {variance, 16'd0};
+        rest <= 34'd0;
+        remainder <= 33'd0;
+        quotient <= {numerator, 20'd0};
+        divisor <= softmax ? next_sum[31:0] : 32'd0;
+        steps <= 6'd31;
+        state <= softmax ? FACTOR : ROOT;
+      end
+      ROOT: begin
+        radicand <= {radicand[61:0], 2'b00};
+        rest <= root_bit ? rest_less[33:0] : next_rest[33:0];
+        divisor <= {divisor[30:0], root_bit};
+        if (steps == 6'd0)
+          state <= BEGIN_FACTOR;
+      end
+      BEGIN_FACTOR: begin
+        if (divisor == 32'd0)
+          divisor <= 32'd1;
+        quotient <= {elements, 36'd0};
+        remainder <= 33'd0;
+        steps <= 6'd43;
+        state <= FACTOR;
+      end
+      FACTOR: begin
+        quotient <= next_quotient;
+        remainder <= quotient_bit ? remainder_less[32:0] : next_remainder[32:0];
+        if (steps == 6'd0) begin
+          if (softmax) begin
+            factor_of[row[INDEX_BITS-1:0]] <= divisor == 32'd0 ? 28'd0
+                : next_quotient[31:16] != 16'd0 ? 28'd65535 : {12'd0, next_quotient[15:0]};
+            finished[row[INDEX_BITS-1:0]] <= 1'b1;
+            row <= row + 8'd1;
+          end
+          else
+            factor_of[row[INDEX_BITS-1:0]] <= next_quotient[43:28] != 16'd0 ? {28{1'b1}} : next_quotient[27:0];
+          state <= softmax ? IDLE : BEGIN_MEAN;
+        end
+      end
+      BEGIN_MEAN: begin
+        quotient <= {magnitude, 28'd0};
+        remainder <= 33'd0;
+        steps <= 6'd51;
+        state <= MEAN;
+      end
+      default: begin
+        quotient <= next_quotient;
+        remainder <= quotient_bit ? remainder_less[32:0] : next_remainder[32:0];
+        if (steps == 6'd0) begin
+          mean_of[row[INDEX_BITS-1:0]] <= own_sum[32] ? -{1'b0, mean_magnitude} : {1'b0, mean_magnitude};
+          finished[row[INDEX_BITS-1:0]] <= 1'b1;
+          row <= row + 8'd1;
+          state <= IDLE;
+        end
+      end
+    endcase
+    if (clear || reset) begin
+      counted <= 8'd0;
+      row <= 8'd0;
+      finished <= {DIM{1'b0}};
+      state <= IDLE;
+    end
+  end
+  wire _unused = &{1'b0, index, own_sum, rest_less, remainder_less};
+endmodule
