@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from accel.config import Accelerator
     from compiler.network.graph import QuantisedNetwork
-    from compiler.network.lowering import Scheduler
+    from compiler.network.lowered import Scheduler
     from compiler.network.plan import Plan
     from compiler.network.program import NetworkCode, NetworkProgram
     from explore.candidate import Candidate

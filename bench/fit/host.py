@@ -29,6 +29,7 @@ from compiler.network.arithmetic import fixed_point
 from compiler.network.host_work import HostWork, host_work
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.reference import reference
+from compiler.network.row_functions import exponentials
 from compiler.network.steps import ValueAddress
 from compiler.network.views import View, dense
 from sim.network.run import run_network
@@ -166,10 +167,6 @@ def _binary(s: _Sketch) -> None:
     )  # fmt: skip
 
 
-def _exponentials() -> Array:
-    return np.asarray(np.rint(2**16 * np.exp(-0.05 * np.arange(256))), dtype=np.int32)
-
-
 def _softmax(s: _Sketch) -> None:
     shape = (s.size(1, 60), s.size(2, 600))
     mask = None
@@ -178,7 +175,7 @@ def _softmax(s: _Sketch) -> None:
     turned = s.turned if s.random.random() < 0.7 else s.value
     s.add(
         g.Softmax, turned(shape, "output"), input=turned(shape),
-        table=s.value((256,), "constant", _exponentials()), numerator=2**40 * 127, mask=mask,
+        table=s.value((256,), "constant", exponentials(0.05)), numerator=2**24 * 127, mask=mask,
     )  # fmt: skip
 
 
@@ -189,9 +186,9 @@ def _normalise(s: _Sketch) -> None:
     row = shape[1:]
     s.add(
         g.Normalisation, turned(shape, "output"), input=turned(shape),
-        gain=s.table(2**14, 2**15, row, "int32").expanded(shape),
-        shift_by=s.table(-(2**20), 2**20, row, "int64").expanded(shape),
-        axes=axes, centre=True, epsilon=math.prod(row) ** 2, fraction=2, shift=30,
+        gain=s.table(2**13, 2**14, row, "int32").expanded(shape),
+        offset=s.table(-(2**10), 2**10, row, "int32").expanded(shape),
+        axes=axes, centre=True, epsilon=math.prod(row) ** 2, shift=21,
     )  # fmt: skip
 
 

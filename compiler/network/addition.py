@@ -17,6 +17,7 @@ from accel.isa import GARBAGE
 from compiler.ir.emit import Emitter, Number
 from compiler.network.graph import Addition
 from compiler.network.nests import Nest, common
+from compiler.network.tiles import TileWalk
 
 __all__ = ["AdditionCode", "addition_rows", "emit_addition", "identity", "plan_addition"]
 
@@ -28,10 +29,12 @@ class AdditionCode:
     Attributes:
         nest: loops over left, right and output, the innermost one contiguous in all of them.
         relu: whether negative sums become 0.
+        table: whether results go through a table (`compiler.network.row_code`).
     """
 
     nest: Nest
     relu: bool
+    table: bool = False
 
 
 def plan_addition(op: Addition, accelerator: Accelerator) -> AdditionCode | None:
@@ -118,68 +121,20 @@ class _AdditionWriter:
     ) -> None:
         """The whole addition."""
         e, code, dim = self.e, self.code, self.dim
-        nest = code.nest
-        flat = len(nest.shape) < 2
-        self.pitches = (MOVE_BYTES,) * 3 if flat else tuple(steps[-2] for steps in nest.strides)
-        pitches = self.pitches
+        walk = TileWalk(e, code.nest, dim, self.blocks * dim)
+        pitches = walk.pitches
         e.command("config_ex", dataflow=int(self.stationary == "WS"))
         e.command("config_ld", state=2, block_stride=dim, stride=dim)
         e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=scales[0])
         e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=scales[1])
         e.command("config_st", stride=pitches[2], acc_scale=scales[2], activation=int(code.relu))
         e.command("mvin3", address=weights, local=0, cols=dim, rows=dim)
-        if not flat:
-            self._outer(0, addresses, 0)
-            return
-        # contiguous elements are rows as long as a move can have, and what remains
-        rows, rest = divmod(nest.split()[1], MOVE_BYTES)
-        self._matrix((rows, MOVE_BYTES), addresses, 0)
-        left, right, output = (e.add(one, rows * MOVE_BYTES) for one in addresses)
-        self._matrix((1, rest), (left, right, output), 0)
+        walk.each(addresses, self._tile)
 
-    def _outer(self, level: int, addresses: tuple[Number, Number, Number], before: Number) -> None:
-        """Loops over the outer dimensions; `before` counts the iterations, for the turns."""
-        e, nest = self.e, self.code.nest
-        if level == len(nest.shape) - 2:
-            self._matrix((nest.shape[-2], nest.shape[-1]), addresses, before)
-            return
-        with e.loop(nest.shape[level]) as n:
-            left, right, output = (
-                e.add(one, e.mul(n, steps[level])) for one, steps in zip(addresses, nest.strides, strict=True)
-            )
-            count = e.add(e.mul(before, nest.shape[level]), n)
-            self._outer(level + 1, (left, right, output), count)
-
-    def _matrix(
-        self, size: tuple[int, int], addresses: tuple[Number, Number, Number], before: Number
-    ) -> None:
+    def _tile(self, size: tuple[int, int], addresses: tuple[Number, ...], turn: Number) -> None:
         e, dim = self.e, self.dim
         rows, columns = size
-        wide = self.blocks * dim
-        row_tiles, column_tiles = -(-rows // dim), -(-columns // wide)
-        # whole tiles are written once in a loop, those at the edges on their own, with known sizes
-        for tile_columns, first, count in _parts(columns, wide):
-            with e.loop(count) as j:
-                column = e.mul(e.add(j, first), wide)
-                for tile_rows, above, tall in _parts(rows, dim):
-                    with e.loop(tall) as i:
-                        tile = e.add(e.mul(e.add(j, first), row_tiles), i, above)
-                        turn = e.add(e.mul(before, row_tiles * column_tiles), tile)
-                        row = e.mul(e.add(i, above), dim)
-                        self._tile((tile_rows, tile_columns), addresses, (row, column), turn)
-
-    def _tile(
-        self,
-        size: tuple[int, int],
-        addresses: tuple[Number, Number, Number],
-        at: tuple[Number, Number],
-        turn: Number,
-    ) -> None:
-        e, dim = self.e, self.dim
-        rows, columns = size
-        left, right, output = (
-            e.add(one, e.mul(at[0], pitch), at[1]) for one, pitch in zip(addresses, self.pitches, strict=True)
-        )
+        left, right, output = addresses
         slot = e.mul(e.mod(turn, self.turns), self.tile_rows)
         sums = e.mul(e.mod(turn, self.acc_turns), self.tile_rows)
         a, d = e.add(slot, self.left), e.add(slot, self.right)
@@ -211,9 +166,3 @@ class _AdditionWriter:
         else:
             e.command("preload", **bias, **result)
             e.command("compute_preloaded", **left, bd=0, bd_cols=width, bd_rows=width)
-
-
-def _parts(size: int, tile: int) -> list[tuple[int, int, int]]:
-    """Whole tiles and the rest: extent of a tile, number of the first, how many."""
-    whole, rest = divmod(size, tile)
-    return ([(tile, 0, whole)] if whole else []) + ([(rest, whole, 1)] if rest else [])

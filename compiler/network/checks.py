@@ -9,7 +9,7 @@ import numpy as np
 
 from common.errors import InputError
 from compiler.network.graph import IntegerOperator, IntegerTensor
-from compiler.network.lowering import LoweredNetwork
+from compiler.network.lowered import LoweredNetwork
 from compiler.network.nests import nest_of
 from compiler.network.steps import ByteRange, Step, ValueAddress, itemsize, pointer, region
 

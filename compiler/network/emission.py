@@ -16,9 +16,11 @@ from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode, emit_addition
 from compiler.network.fences import StepAccess, fences
-from compiler.network.lowering import ANY_SCALE, LayerCode, LoweredNetwork
+from compiler.network.gather import GatherCode, emit_gather
+from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
 from compiler.network.pooling import emit_max_pool
+from compiler.network.row_code import RowCode, begin_table, emit_rows, end_function
 from compiler.network.steps import Argument, Step
 
 __all__ = ["ENTRY", "emit_network", "step_labels"]
@@ -49,6 +51,10 @@ def emit_network(
         _append(module, _emit_addition(name, addition, accelerator))
     for name, pool in lowered.pools.items():
         _append(module, _emit_pool(name, pool, accelerator))
+    for name, rows in lowered.rows.items():
+        _append(module, _emit_rows(name, rows, accelerator))
+    for name, gather in lowered.gathers.items():
+        _append(module, _emit_gather(name, gather, accelerator))
     _declare(module, lowered.steps)
     entry = Emitter(ENTRY, [one.name for one in placement.buffers], module)
     waits = fences(
@@ -106,17 +112,22 @@ def _emit_layer(name: str, code: LayerCode, accelerator: Accelerator) -> ModuleO
 
     bias = ["bias"] if code.layer.bias else []
     spaces = [space for space, _ in code.workspaces]
+    table = ["table"] if code.table else []
     scale = ["scale"] if code.layer.scale == ANY_SCALE else []
-    e = Emitter(name, ["input", "weight", "output", *bias, *spaces, *scale])
+    e = Emitter(name, ["input", "weight", "output", *bias, *spaces, *table, *scale])
     source, weight, target, *rest = e.arguments
     operands = Operands(
         input=source,
         weight=weight,
         output=target,
         bias=rest[0] if bias else 0,
-        workspaces=dict(zip(spaces, rest[len(bias) :], strict=not scale)),
+        workspaces=dict(zip(spaces, rest[len(bias) :], strict=not (table or scale))),
     )
+    if table:
+        begin_table(e, accelerator, rest[len(bias) + len(spaces)])
     emit_layer(e, code.layer, code.schedule, accelerator, operands)
+    if table:
+        end_function(e)
     module = e.finish()
     if scale:
         _scale_by(module, e.arguments[-1])
@@ -136,10 +147,14 @@ def _scale_by(module: ModuleOp, scale: SSAValue) -> None:
 
 
 def _emit_addition(name: str, code: AdditionCode, accelerator: Accelerator) -> ModuleOp:
-    e = Emitter(name, ["identity", "left", "right", "output", "left_scale", "right_scale", "scale"])
-    identity, *rest = e.arguments
-    left, right, target, left_scale, right_scale, scale = rest
+    table = ["table"] if code.table else []
+    e = Emitter(name, ["identity", "left", "right", "output", *table, "left_scale", "right_scale", "scale"])
+    identity, left, right, target, *tables, left_scale, right_scale, scale = e.arguments
+    for one in tables:
+        begin_table(e, accelerator, one)
     emit_addition(e, code, accelerator, identity, (left, right, target), (left_scale, right_scale, scale))
+    if tables:
+        end_function(e)
     return e.finish()
 
 
@@ -147,4 +162,19 @@ def _emit_pool(name: str, layer: Layer, accelerator: Accelerator) -> ModuleOp:
     e = Emitter(name, ["input", "output"])
     source, target = e.arguments
     emit_max_pool(e, layer, accelerator, source, target)
+    return e.finish()
+
+
+def _emit_rows(name: str, code: RowCode, accelerator: Accelerator) -> ModuleOp:
+    numbers = {"table": [], "softmax": ["numerator"], "normalisation": ["shift", "epsilon"]}[code.function]
+    e = Emitter(name, ["input", "output", "parameters", *numbers])
+    source, target, parameters, *given = e.arguments
+    emit_rows(e, code, accelerator, (source, target), parameters, given)
+    return e.finish()
+
+
+def _emit_gather(name: str, code: GatherCode, accelerator: Accelerator) -> ModuleOp:
+    e = Emitter(name, ["indices", "table", "output"])
+    indices, table, target = e.arguments
+    emit_gather(e, code, accelerator, (indices, table, target))
     return e.finish()

@@ -228,20 +228,13 @@ class BinaryTable(IntegerOperator):
 
 @dataclass(frozen=True)
 class Softmax(IntegerOperator):
-    """Softmax over the last dimension.
-
-    For each row x with the elements i whose mask is not 0 (all without a mask):
-
-        e[i] = table[max(x) - x[i]], 0 where masked; total = sum of e (int64); inverse = numerator // total
-        output[i] = min(127, (e[i] * inverse + 2**39) >> 40)                    (int64, never beyond its range)
-
-    The maximum is over elements that are not masked; a row with none gives 0.
+    """Softmax over the last dimension, of the elements whose mask is not 0: `row_functions.softmax`.
 
     Attributes:
         input, output: int8 [..., L].
-        table: int32 constant [256], round(2**16 * exp(-scale_in * d)); table[0] = 2**16.
-        numerator: round(2**40 / scale_out), at most 2**61.
-        mask: int8 [..., L], 0 or 1, or None.
+        table: int32 constant [256], `row_functions.exponentials`.
+        numerator: `row_functions.softmax_numerator`.
+        mask: int8 [..., L], 0 or 1, or None: all elements take part.
     """
 
     input: View
@@ -252,33 +245,23 @@ class Softmax(IntegerOperator):
 
 @dataclass(frozen=True)
 class Normalisation(IntegerOperator):
-    """Layer, RMS, group and instance normalisation over the last `axes` dimensions of the view.
-
-    For each row of n elements x, with S = sum of x if `centre` else 0 and Q = sum of x*x, all in int64:
-
-        variance = n*Q - S*S + epsilon
-        root = isqrt(variance << (2*fraction)), at least 1                     (floor of the square root)
-        inverse = 2**(40 + fraction) // root
-        y[i] = ((n*x[i] - S) * inverse + 2**23) >> 24                 (normalised, with 16 fractional bits)
-        output[i] = sat8((y[i] * gain[i] + shift_by[i] + 2**(shift - 1)) >> shift)
+    """Layer, RMS, group and instance normalisation over the last `axes` dimensions: `row_functions.normalise`.
 
     Attributes:
         input, output: int8 [..., normalised dimensions].
-        gain: int32 constant and shift_by: int64 constant, broadcast to the shape of the input.
+        gain, offset: int32 constants of 16 bits, broadcast to the shape of the input.
         axes: how many trailing dimensions are one row.
         centre: subtract the mean (all but RMS).
         epsilon: n*n*eps / scale_in**2, rounded.
-        fraction: fractional bits of the root, 0 to 8, as many as keep everything within int64.
-        shift: fractional bits of the products, 17 to 46.
+        shift: fraction bits of the products, 7 to 31.
     """
 
     input: View
     gain: View
-    shift_by: View
+    offset: View
     axes: int
     centre: bool
     epsilon: int
-    fraction: int
     shift: int
 
 

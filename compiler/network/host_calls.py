@@ -135,12 +135,12 @@ def _softmax(op: Softmax, _: Values) -> HostCall:
 def _normalisation(op: Normalisation, _: Values) -> HostCall:
     shape = op.input.shape
     lead = len(shape) - op.axes
-    views = (op.input, op.gain.expanded(shape), op.shift_by.expanded(shape), op.output)
+    views = (op.input, op.gain.expanded(shape), op.offset.expanded(shape), op.output)
     row, extent, steps = nest_of(shape[lead:], [one.strides[lead:] for one in views]).split()
     elements = int(np.prod(shape[lead:], dtype=np.int64))
     words = (
         *(*_rows(*views, axes=op.axes), *row.words(), extent, *steps),
-        *(elements, int(op.centre), op.epsilon, op.fraction, op.shift),
+        *(elements, int(op.centre), op.epsilon, op.shift),
     )
     return HostCall("net_normalise", "rows.c", words, views)
 

@@ -201,7 +201,7 @@ def _normalise(function: str, words: _Words) -> HostWork:
     inner, within = words.walk(4)
     extent, *steps = words.take(5)
     rows, parts = math.prod(extents), math.prod(inner)
-    sizes = (1, 4, 8, 1)
+    sizes = (1, 4, 4, 1)
     loops = [
         OperandWalk(
             words.places[n],

@@ -7,8 +7,9 @@ and everything else by the program. What no schedule can compute, the host compu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,14 +17,14 @@ from accel.config import Accelerator
 from accel.isa import float32_bits
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
-from compiler.network.addition import AdditionCode, identity, plan_addition
-from compiler.network.arithmetic import float32
+from compiler.network.addition import identity, plan_addition
+from compiler.network.gather import plan_gather
 from compiler.network.graph import (
     Addition,
     BinaryTable,
     Convolution,
+    Embedding,
     IntegerOperator,
-    IntegerTensor,
     Map,
     MatMul,
     MaxPool,
@@ -41,74 +42,23 @@ from compiler.network.layers import (
     matrix_pitch,
     pooling_of,
 )
+from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork, Scheduler
 from compiler.network.pooling import plan_max_pool
-from compiler.network.steps import (
-    Argument,
-    ByteRange,
-    HostCall,
-    Step,
-    ValueAddress,
-    itemsize,
-    pointer,
-    region,
+from compiler.network.row_code import (
+    RowCode,
+    packed_parameters,
+    packed_table,
+    plan_normalisation,
+    plan_softmax,
+    plan_table,
 )
+from compiler.network.row_functions import OFFSET_FRACTION
+from compiler.network.step_writer import StepWriter
+from compiler.network.steps import Argument
 from compiler.network.views import View, dense
-from compiler.schedules.schedule import Schedule
+from compiler.network.way_out import tables_behind, through
 
-__all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "lower_network", "step_kind"]
-
-#: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.
-Scheduler = Callable[[Layer], tuple[Schedule, tuple[tuple[str, int], ...]]]
-
-
-#: Scale of layers whose functions take the real one as an argument: layers that differ in nothing else share one.
-ANY_SCALE = float32(0.7390851)
-
-
-@dataclass(frozen=True)
-class LayerCode:
-    """A function that computes a layer.
-
-    Its arguments are input, weight, output, bias if there is one, workspaces, and the bits of the scale where the
-    layer's is `ANY_SCALE`.
-    """
-
-    layer: Layer
-    schedule: Schedule
-    workspaces: tuple[tuple[str, int], ...]
-
-
-@dataclass
-class LoweredNetwork:
-    """What `lower_network` finds.
-
-    Attributes:
-        network: what was lowered.
-        steps: calls in order.
-        values: all that the steps touch, temporary ones and constants included.
-        constants: elements of the constants among them.
-        layers, additions, pools: code of the functions that run on the accelerator, by name.
-        sources: C files that the host's functions are in.
-        in_place: values that may take over the memory of another one that is read for the last time.
-        notes: what could not be computed as wished, one sentence each.
-    """
-
-    network: QuantisedNetwork
-    steps: list[Step] = field(default_factory=list)
-    values: dict[str, IntegerTensor] = field(default_factory=dict)
-    constants: dict[str, np.ndarray] = field(default_factory=dict)
-    layers: dict[str, LayerCode] = field(default_factory=dict)
-    additions: dict[str, AdditionCode] = field(default_factory=dict)
-    pools: dict[str, Layer] = field(default_factory=dict)
-    sources: set[str] = field(default_factory=set)
-    in_place: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-
-def step_kind(lowered: LoweredNetwork, function: str) -> str:
-    """`layer`, `addition` or `pooling` for a function that runs on the accelerator; the host's keep their names."""
-    kinds = (("layer", lowered.layers), ("addition", lowered.additions), ("pooling", lowered.pools))
-    return next((kind for kind, functions in kinds if function in functions), function)
+__all__ = ["lower_network"]
 
 
 def lower_network(network: QuantisedNetwork, accelerator: Accelerator, schedule: Scheduler) -> LoweredNetwork:
@@ -136,23 +86,35 @@ _REQUEST, _MOST_PADDING = 64, 8
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
-class _Lowering:
+_Code = TypeVar("_Code")
+
+
+class _Lowering(StepWriter):
     def __init__(self, network: QuantisedNetwork, accelerator: Accelerator, schedule: Scheduler) -> None:
-        self.network, self.accelerator = network, accelerator
+        super().__init__(network, accelerator)
         self._schedule = schedule
-        self.result = LoweredNetwork(network)
-        self.values: dict[str, IntegerTensor] = dict(network.values)
-        self._data: dict[str, np.ndarray] = dict(network.constants)
-        self._layer_names: dict[Layer, str | None] = {}
-        self._addition_names: dict[AdditionCode, str] = {}
-        self._pool_names: dict[Layer, str] = {}
+        self._layer_names: dict[tuple[Layer, bool], str | None] = {}
         self._negative: set[str] = set()
-        self._parameter_names: dict[tuple[int, ...], str] = {}
-        self._operator = ""
+        self._done: set[str] = set()
+        self._refusals: dict[tuple[Layer, bool], str] = {}
+        self._refused = ""  # why the layer that was asked for last is none
+        #: Tables that results go through on their way out, by the operators that they follow.
+        self._tables = tables_behind(network) if accelerator.features.row_functions else {}
+        self._table: Map | None = None
 
     def lower(self, op: IntegerOperator) -> None:
-        """Append the steps of an operator."""
-        self._operator = op.name
+        """Append the steps of an operator, and of a table that its results go through."""
+        if op.name in self._done:
+            return
+        self._operator, self._table = op.name, self._tables.get(op.name)
+        following = self._table
+        if following is not None:
+            target = through(op, following)
+            assert target is not None
+            op = replace(op, output=target)
+            self._operator = following.name
+            self._done.add(following.name)
+            self.result.reasons[following.name] = f"on the way out of {op.name}"
         if isinstance(op, Convolution):
             self._convolution(op)
         elif isinstance(op, MatMul):
@@ -161,12 +123,24 @@ class _Lowering:
             self._addition(op)
         elif isinstance(op, MaxPool):
             self._max_pool(op)
+        elif isinstance(op, Map | Softmax | Normalisation):
+            self._rows(op)
+        elif isinstance(op, Embedding):
+            self._gather(op)
         else:
-            self._host(host_call(op, self.values))
-        if isinstance(op, _POINTWISE):
+            self._on_host(op, "the accelerator has no unit for it")
+        if isinstance(op, _POINTWISE) and following is None:
             self._note_in_place(op)
-        if not self._is_positive(op):
+        if following is not None or not self._is_positive(op):
             self._negative.add(op.output.value)
+
+    def _on_host(self, op: IntegerOperator, reason: str) -> None:
+        """The host computes the operator, and the table behind it, in place."""
+        self.result.reasons[self._operator] = reason
+        self._host(host_call(op, self.values))
+        if self._table is not None:
+            here = replace(self._table, input=op.output, output=op.output)
+            self._host(host_call(here, self.values))
 
     # ---------------------------------------------------------------- convolutions
 
@@ -191,7 +165,7 @@ class _Lowering:
             op = replace(op, output=self._temporary(target.shape, target))
         name = self._layer_of(op)
         if name is None:
-            self._host(host_call(replace(op, output=target), self.values))
+            self._on_host(replace(op, output=target), self._refused)
             return
         self._call_layer(name, op.input, op.weight, op.bias, op.output, op.scale)
         if op.output is not target:
@@ -221,6 +195,7 @@ class _Lowering:
             layer = convolution_layer(op)
         except InputError as error:  # a window that meets no pixel, say
             self._note(op.name, str(error))
+            self._refused = str(error)
             return None
         return self._layer_name(layer)
 
@@ -232,7 +207,7 @@ class _Lowering:
         op = replace(op, right=self._with_aligned_rows(op.right))
         target = op.output
         if self._layer_name(self._on_matrices(op).layer) is None:
-            self._host(host_call(op, self.values))
+            self._on_host(op, self._refused)
             return
         if not _has_rows(op.left):
             op = replace(op, left=self._copied(op.left))
@@ -244,7 +219,7 @@ class _Lowering:
         assert calls is not None, "every operand has rows now"
         name = self._layer_name(calls.layer)
         if name is None:  # the copies made it another layer
-            self._host(host_call(replace(op, output=target), self.values))
+            self._on_host(replace(op, output=target), self._refused)
             return
         self._call_layer(name, op.left, op.right, op.bias, op.output, op.scale, calls.offsets)
         if op.output is not target:
@@ -270,44 +245,94 @@ class _Lowering:
     def _addition(self, op: Addition) -> None:
         code = plan_addition(op, self.accelerator)
         if code is None:
-            self._host(host_call(op, self.values))
+            self._on_host(op, "its operands or scales are none that the accelerator adds")
             return
-        if code not in self._addition_names:
-            name = f"addition_{len(self._addition_names)}"
-            self._addition_names[code] = name
-            self.result.additions[name] = code
+        code = replace(code, table=self._table is not None)
         ones = self._add_constant(f"identity{self.accelerator.dim}", identity(self.accelerator.dim))
         views = (ones, op.left, op.right)
-        self._step(
-            self._addition_names[code],
-            [
-                *(self._pointer(one) for one in (*views, op.output)),
-                *(float32_bits(one) for one in (op.left_scale, op.right_scale, op.scale)),
-            ],
-            [self._region(one) for one in views],
-            [self._region(op.output)],
-            accelerator=True,
-            host=False,
+        tables = self._packed_tables()
+        self._run(
+            self._named("addition", code, self.result.additions),
+            (*views, op.output, *tables),
+            (float32_bits(one) for one in (op.left_scale, op.right_scale, op.scale)),
+            (*views, *tables),
+            op.output,
         )
+
+    # ---------------------------------------------------------------- functions of rows
+
+    def _rows(self, op: Map | Softmax | Normalisation) -> None:
+        code: RowCode | str
+        numbers: tuple[int, ...] = ()
+        if isinstance(op, Map):
+            code = plan_table(op, self.accelerator)
+        elif isinstance(op, Softmax):
+            mask = None if op.mask is None else self._elements(op.mask)
+            code, numbers = plan_softmax(op, mask, self.accelerator), (op.numerator,)
+        else:
+            code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
+        if isinstance(code, str):
+            if isinstance(op, Normalisation):
+                op = replace(op, offset=self._rounding(op.offset))
+            self._on_host(op, code)
+            return
+        parameters = self._packed(op)
+        self._run(
+            self._named(code.function, code, self.result.rows),
+            (op.input, op.output, parameters),
+            numbers,
+            (op.input, parameters),
+            op.output,
+        )
+
+    def _gather(self, op: Embedding) -> None:
+        code = plan_gather(op, self.accelerator)
+        if isinstance(code, str):
+            self._on_host(op, code)
+            return
+        read = (op.indices, op.table)
+        self._run(
+            self._named("embedding", code, self.result.gathers),
+            (*read, op.output),
+            (),
+            read,
+            op.output,
+            host=True,
+        )
+
+    def _packed(self, op: Map | Softmax | Normalisation) -> View:
+        """The table of an operator, or its gains and offsets, as commands take them."""
+        if isinstance(op, Normalisation):
+            lead = len(op.input.shape) - op.axes
+            gain, offset = (
+                self._elements(replace(one, shape=one.shape[lead:], strides=one.strides[lead:])).reshape(-1)
+                for one in (op.gain, op.offset)
+            )
+            name = f"{op.gain.value}.{op.offset.value}.packed{self.accelerator.dim}"
+            return self._add_constant(name, packed_parameters(gain, offset, self.accelerator.dim))
+        assert op.table is not None
+        entries = self._elements(op.table)
+        if isinstance(op, Map):  # from the element 0 on, those with their sign bit behind the others
+            entries = np.roll(entries, -128)
+        return self._add_constant(f"{op.table.value}.packed", packed_table(entries))
+
+    def _packed_tables(self) -> tuple[View, ...]:
+        """The table on the way out, if there is one."""
+        return () if self._table is None else (self._packed(self._table),)
+
+    def _elements(self, view: View) -> np.ndarray:
+        """Of a constant."""
+        return view.read(self._data[view.value])
 
     # ---------------------------------------------------------------- pooling
 
     def _max_pool(self, op: MaxPool) -> None:
         layer = plan_max_pool(op, self.accelerator, non_negative=self._never_negative(op.input.value))
         if layer is None:
-            self._host(host_call(op, self.values))
+            self._on_host(op, "the accelerator cannot pool its windows exactly")
             return
-        if layer not in self._pool_names:
-            name = f"pool_{len(self._pool_names)}"
-            self._pool_names[layer] = name
-            self.result.pools[name] = layer
-        self._step(
-            self._pool_names[layer],
-            [self._pointer(op.input), self._pointer(op.output)],
-            [self._region(op.input)],
-            [self._region(op.output)],
-            accelerator=True,
-            host=False,
+        self._run(
+            self._named("pool", layer, self.result.pools), (op.input, op.output), (), (op.input,), op.output
         )
 
     def _never_negative(self, name: str) -> bool:
@@ -323,6 +348,26 @@ class _Lowering:
 
     # ---------------------------------------------------------------- steps
 
+    def _run(
+        self,
+        function: str,
+        pointers: Sequence[View],
+        numbers: Iterable[int],
+        reads: Sequence[View],
+        target: View,
+        *,
+        host: bool = False,
+    ) -> None:
+        """A call of a function of the accelerator."""
+        self._step(
+            function,
+            [*(self._pointer(one) for one in pointers), *numbers],
+            [self._region(one) for one in reads],
+            [self._region(target)],
+            accelerator=True,
+            host=host,
+        )
+
     def _call_layer(
         self,
         name: str,
@@ -335,17 +380,18 @@ class _Lowering:
     ) -> None:
         code = self.result.layers[name]
         spaces = [self._workspace(nbytes) for _, nbytes in code.workspaces]
+        tables = self._packed_tables()
         for at in offsets:
             arguments: list[Argument] = [
                 self._pointer(view, offset) for view, offset in zip((source, weight, target), at, strict=True)
             ]
             if bias is not None:
                 arguments.append(self._pointer(bias))
-            arguments += [self._pointer(one) for one in spaces]
+            arguments += [self._pointer(one) for one in (*spaces, *tables)]
             if code.layer.scale == ANY_SCALE:
                 arguments.append(float32_bits(scale))
             busy = [self._region(one) for one in spaces]
-            read = [self._region(one) for one in (source, weight, bias) if one is not None]
+            read = [self._region(one) for one in (source, weight, bias, *tables) if one is not None]
             self._step(
                 name,
                 arguments,
@@ -355,79 +401,14 @@ class _Lowering:
                 host=bool(spaces),
             )
 
-    def _host(self, call: HostCall) -> None:
-        for name, data in call.extra.items():
-            self._add_constant(name, data)
-        self.result.sources.add(call.source)
-        if call.parameters not in self._parameter_names:
-            name = f"parameters.{len(self._parameter_names)}"
-            self._parameter_names[call.parameters] = name
-            self._add_constant(name, np.array(call.parameters, dtype=np.int64))
-        parameters = dense(self._parameter_names[call.parameters], (len(call.parameters),))
-        *read, target = (
-            self._constant(view) if view is not None and self._is_tabular(view) else view
-            for view in call.operands
-        )
-        assert target is not None
-        given = [parameters, *read]
-        self._step(
-            call.function,
-            [0 if one is None else self._pointer(one) for one in (*given, target)],
-            [self._region(one) for one in given if one is not None],
-            [self._region(target)],
-        )
+    # ---------------------------------------------------------------- operands
 
-    @staticmethod
-    def _is_tabular(view: View) -> bool:
-        """Whether the host's code takes the operand as a dense table."""
-        return view.shape in ((256,), (256, 256)) and not view.is_dense
-
-    def _step(
-        self,
-        function: str,
-        arguments: Sequence[Argument],
-        reads: Sequence[ByteRange],
-        writes: Sequence[ByteRange],
-        accelerator: bool = False,
-        host: bool = True,
-    ) -> None:
-        self.result.steps.append(
-            Step(self._operator, function, tuple(arguments), tuple(reads), tuple(writes), accelerator, host)
-        )
-
-    def _pointer(self, view: View, offset: int = 0) -> ValueAddress:
-        self._use(view.value)
-        at = pointer(view, self.values)
-        return ValueAddress(at.value, at.offset + offset * itemsize(self.values[view.value]))
-
-    def _region(self, view: View) -> ByteRange:
-        return region(view, self.values)
-
-    def _use(self, name: str) -> None:
-        """Values that steps touch are in the result, with their data if they are constants."""
-        if name not in self.result.values:
-            self.result.values[name] = self.values[name]
-            if name in self._data:
-                self.result.constants[name] = self._data[name]
-
-    # ---------------------------------------------------------------- values
-
-    def _add_constant(self, name: str, data: np.ndarray) -> View:
-        if name not in self.values:
-            dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
-            self.values[name] = IntegerTensor(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
-            self._data[name] = data
-        return dense(name, data.shape)
-
-    def _constant(self, view: View) -> View:
-        """A constant's view as a dense constant."""
-        if view.is_dense or view.value not in self._data:
-            return view
-        elements = np.ascontiguousarray(view.read(self._data[view.value]))
-        return self._add_constant(
-            f"{view.value}.{view.offset}.{'x'.join(map(str, view.shape))}.{'x'.join(map(str, view.strides))}",
-            elements,
-        )
+    def _rounding(self, offset: View) -> View:
+        """Offsets of a normalisation with the half that rounds its result, which saves the host an addition an element."""
+        half = np.int32(1 << (OFFSET_FRACTION - 1))
+        name = f"{offset.value}.rounding"
+        self._add_constant(name, self._data[offset.value] + half)
+        return replace(offset, value=name)
 
     def _with_aligned_rows(self, view: View) -> View:
         """Weights whose rows begin at multiples of a memory request, if that makes them little larger.
@@ -454,41 +435,33 @@ class _Lowering:
         aligned = View(name, rows.shape, (pitch, 1))
         return _transposed(aligned) if turned else aligned
 
-    def _temporary(self, shape: Sequence[int], like: View) -> View:
-        name = f"{self._operator}.temporary{len(self.values)}"
-        self.values[name] = IntegerTensor(name, tuple(shape), self.values[like.value].dtype)
-        return dense(name, shape)
-
-    def _workspace(self, nbytes: int) -> View:
-        name = f"{self._operator}.workspace{len(self.values)}"
-        self.values[name] = IntegerTensor(name, (nbytes,))
-        return dense(name, (nbytes,))
-
-    def _copied(self, view: View) -> View:
-        """A dense copy of a view."""
-        if view.value in self._data:
-            return self._constant(view)
-        copy = self._temporary(view.shape, view)
-        self._host(copy_call(view, copy, self.values))
-        return copy
-
     # ---------------------------------------------------------------- layers
 
     def _layer_name(self, layer: Layer) -> str | None:
         """The function of a layer, None if the accelerator cannot compute it."""
         if layer.scale not in (None, 1.0):
             layer = replace(layer, scale=ANY_SCALE)
-        if layer not in self._layer_names:
+        key = (layer, self._table is not None)
+        if key not in self._layer_names:
             try:
                 schedule, workspaces = self._schedule(layer)
             except InfeasibleError as error:
-                self._layer_names[layer] = None
+                self._layer_names[key] = None
+                self._refusals[key] = str(error)
                 self._note(self._operator, str(error))
             else:
                 name = f"layer_{len(self.result.layers)}"
-                self._layer_names[layer] = name
-                self.result.layers[name] = LayerCode(layer, schedule, workspaces)
-        return self._layer_names[layer]
+                self._layer_names[key] = name
+                self.result.layers[name] = LayerCode(layer, schedule, workspaces, table=key[1])
+        self._refused = self._refusals.get(key, "")
+        return self._layer_names[key]
+
+    def _named(self, kind: str, code: _Code, codes: dict[str, _Code]) -> str:
+        """The function of a code, one for all that are alike."""
+        known = next((name for name, one in codes.items() if one == code), None)
+        name = known or f"{kind}_{len(codes)}"
+        codes[name] = code
+        return name
 
     def _note(self, operator: str, reason: str) -> None:
         self.result.notes.append(f"{operator}: not on the accelerator as a whole: {reason}")

@@ -12,6 +12,7 @@ from compiler.network.arithmetic import fixed_point, float32
 from compiler.network.builder import IntegerBuilder, semantics_of
 from compiler.network.graph import Addition, Map, Normalisation, Reduction, Softmax
 from compiler.network.masks import MASKED
+from compiler.network.row_functions import exponentials, normalise_parameters, softmax_numerator
 from compiler.network.views import View
 from workloads.network import Operator
 from workloads.semantics import Parameter
@@ -42,17 +43,14 @@ def softmax(b: IntegerBuilder, op: Operator) -> None:
     # Rows of at most 2**24 elements keep the sum of exponentials within 2**40.
     if view.shape[axis] > 2**24:
         raise b.error(op, f"a softmax of {view.shape[axis]} elements does not fit")
-    distances = np.arange(256, dtype=np.float64) * b.scale(view)
-    entries = np.rint(np.exp(-distances) * 2**16).astype(np.int32)
-    numerator = min(round(2.0**40 / b.scale(output)), 2**61)
     b.emit(
         Softmax(
             b.name(op.name),
             (op.name,),
             output.transposed(last),
             view.transposed(last),
-            b.constant(f"{op.name}.exponentials", entries),
-            numerator,
+            b.constant(f"{op.name}.exponentials", exponentials(b.scale(view))),
+            softmax_numerator(b.scale(output)),
             None if flags is None else flags.transposed(last),
         )
     )
@@ -188,33 +186,28 @@ def _emit(
     count = math.prod(view.shape[-axes:])
     if count > 2**22:
         raise b.error(op, f"a normalisation over {count} elements does not fit")
-    epsilon = round(count**2 * eps / b.scale(view) ** 2)
-    # n*Q is at most n*n*2**14; a large epsilon only makes everything zero.
-    epsilon = min(epsilon, count**2 << 16)
-    largest = (count**2 << 14) + epsilon
-    fraction = max(0, min(8, (62 - largest.bit_length()) // 2))
-    gain = np.ones(1) if gain is None else gain
-    shift_by = np.zeros(1) if shift_by is None else shift_by
-    factors = gain / b.scale(output)
-    exponent = math.frexp(float(np.abs(factors).max()) or 1.0)[1]
-    shift = max(17, min(46, 16 + 30 - exponent))
-    multipliers = np.rint(factors * 2.0 ** (shift - 16))
-    if np.abs(multipliers).max() >= 2**31:
-        raise b.error(op, "its gain is too large for the scale of its output")
-    # Beyond a few hundred the result is saturated anyway.
-    offsets = np.rint(np.clip(shift_by / b.scale(output), -1e4, 1e4) * 2.0**shift)
+    try:
+        gains, offsets, shift, epsilon = normalise_parameters(
+            np.ones(1) if gain is None else gain,
+            np.zeros(1) if shift_by is None else shift_by,
+            b.scale(view),
+            b.scale(output),
+            count,
+            eps,
+        )
+    except ValueError:
+        raise b.error(op, "its gain is too large for the scale of its output") from None
     b.emit(
         Normalisation(
             b.name(op.name),
             (op.name,),
             output,
             view,
-            b.constant(f"{op.name}.gain", multipliers.astype(np.int32)).expanded(view.shape),
-            b.constant(f"{op.name}.shift", offsets.astype(np.int64)).expanded(view.shape),
+            b.constant(f"{op.name}.gain", gains).expanded(view.shape),
+            b.constant(f"{op.name}.shift", offsets).expanded(view.shape),
             axes,
             centre,
             epsilon,
-            fraction,
             shift,
         )
     )

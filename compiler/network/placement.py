@@ -12,7 +12,7 @@ import numpy as np
 from common.errors import InputError
 from compiler.codegen.buffer import Buffer
 from compiler.network.image import constant_image
-from compiler.network.lowering import LoweredNetwork
+from compiler.network.lowered import LoweredNetwork
 from compiler.network.memory_plan import MemoryPlan
 from compiler.network.steps import ByteRange, ValueAddress
 

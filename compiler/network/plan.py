@@ -12,7 +12,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError, Location
 from common.files import read_input_text
 from compiler.layers.layer import Layer
-from compiler.network.lowering import LoweredNetwork
+from compiler.network.lowered import LoweredNetwork
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from compiler.styles import check_schedule, workspaces

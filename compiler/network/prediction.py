@@ -1,8 +1,8 @@
 """Cycles and energy that every step of a network's program will take, without running it.
 
 * Layers: the latency that schedules are chosen by.
-* Additions and poolings on the accelerator: the bytes they move through main memory, or the commands that the host
-  core writes for them if that takes longer.
+* Additions, poolings, functions of rows and embeddings on the accelerator: the bytes they move through main memory, or the
+  commands that the host core writes for them, or the passes of stores over whole rows, if that takes longer.
 * The host's functions: `compiler.network.host_model`.
 * Every step: its call, and what a fence before the next one waits for at the end.
 
@@ -22,9 +22,11 @@ from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
+from compiler.network.gather import GatherCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
-from compiler.network.lowering import LoweredNetwork
+from compiler.network.lowered import LoweredNetwork
+from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 
@@ -34,6 +36,11 @@ __all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
 _COMMAND_CYCLES = 7.5
 #: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways.
 _START = 4 * MEMORY_LATENCY
+#: What a table takes until it is in force: its loads, one way through memory.
+_TABLE_CYCLES = 2 * MEMORY_LATENCY
+#: Passes of a store over the blocks of its rows: to move them; to find their largest element, the sum, the results; to find
+#: their sums, the results.
+_PASSES: dict[RowFunctionName, int] = {"table": 1, "softmax": 3, "normalisation": 2}
 #: Energy of an instruction of the host core (`host_energy_pj`).
 INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
@@ -48,7 +55,7 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
     found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
     cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
     return [
-        StepCost(cycles[step.function])
+        StepCost(cycles[step.function] + (_TABLE_CYCLES if layers[step.function].table else 0.0))
         if step.function in layers
         else predict_step(lowered, step, accelerator)
         for step in lowered.steps
@@ -61,6 +68,10 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
         return _addition(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
+    if step.function in lowered.rows:
+        return _rows(lowered.rows[step.function], accelerator)
+    if step.function in lowered.gathers:
+        return _gather(lowered.gathers[step.function], accelerator)
     return _host(lowered, step, accelerator)
 
 
@@ -92,7 +103,43 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
     sums, table = rows * extent, accelerator.energy
     fixed = sums * (dim * table.mac_pj + (dim + 1) * table.register_pj + 3 * table.dram_pj)
-    return StepCost(max(memory, commands * _COMMAND_CYCLES) + _START, fixed, 2 * sums, 5 * sums)
+    cycles = max(memory, commands * _COMMAND_CYCLES) + _START + (_TABLE_CYCLES if code.table else 0.0)
+    return StepCost(cycles, fixed, 2 * sums, 5 * sums)
+
+
+def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
+    """A load and a store; see `compiler.network.row_code` for the tiles. A store passes over the blocks of its rows so many
+    times, a block of a row in a cycle."""
+    nest, dim = code.nest, accelerator.dim
+    outer, extent, _ = nest.split()
+    rows = float(math.prod(outer.shape))
+    if len(nest.shape) < 2:
+        rows, extent = extent / MOVE_BYTES, MOVE_BYTES
+    pitch = nest.strides[0][-2] if len(nest.shape) > 1 else MOVE_BYTES
+    elements = rows * extent
+    memory = _read(accelerator, rows, extent, pitch) + elements / bytes_per_cycle(accelerator)
+    passes = _PASSES[code.function]
+    tiles = math.ceil(rows / dim)
+    commands = tiles * (math.ceil(extent / MOVE_BYTES) + 1)
+    parameters = 4 * extent / bytes_per_cycle(accelerator) if code.function == "normalisation" else 0.0
+    cycles = max(memory, passes * rows * math.ceil(extent / dim), commands * _COMMAND_CYCLES) + parameters
+    return StepCost(
+        cycles + _START + _TABLE_CYCLES,
+        2 * elements * accelerator.energy.dram_pj,
+        2 * elements if code.function == "normalisation" else 0.0,  # gains and offsets
+        (1 + passes) * elements,
+    )
+
+
+def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
+    """A load and a store of every row, by as few moves as there can be."""
+    rows = math.prod(code.nest.shape)
+    moves = rows * math.ceil(code.features / MOVE_BYTES)
+    memory = _read(accelerator, float(moves), min(code.features, MOVE_BYTES), code.pitch)
+    elements = float(rows * code.features)
+    commands = rows * (2 * math.ceil(code.features / (MOVE_BYTES * accelerator.dim)) + 2)
+    cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * _COMMAND_CYCLES)
+    return StepCost(cycles + _START, 2 * elements * accelerator.energy.dram_pj, 0.0, 2 * elements)
 
 
 def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:

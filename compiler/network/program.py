@@ -16,10 +16,13 @@ from compiler.layers.layer import Layer
 from compiler.network.addition import addition_rows
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network, step_labels
+from compiler.network.gather import gather_rows
 from compiler.network.graph import IntegerTensor, QuantisedNetwork
-from compiler.network.lowering import LayerCode, LoweredNetwork, Scheduler, lower_network
+from compiler.network.lowered import LayerCode, LoweredNetwork, Scheduler
+from compiler.network.lowering import lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
+from compiler.network.row_code import rows_used, table_rows
 from compiler.network.steps import ValueAddress, itemsize
 from compiler.schedules.schedule import Schedule
 
@@ -77,7 +80,8 @@ class NetworkProgram:
         on_accelerator = sum(step.accelerator for step in lowered.steps)
         lines = [
             f"{len(self.network.operators)} operators: {on_accelerator} calls of {len(lowered.layers)} different"
-            f" layers, {len(lowered.additions)} additions and {len(lowered.pools)} poolings on the accelerator,"
+            f" layers, {len(lowered.additions)} additions, {len(lowered.pools)} poolings, {len(lowered.rows)} functions of rows"
+            f" and {len(lowered.gathers)} embeddings on the accelerator,"
             f" {len(lowered.steps) - on_accelerator} calls of the host, {self.fences} fences",
             f"constants {self.image.nbytes:,} bytes, activations {self.memory.nbytes:,} bytes"
             f" (least {self.memory.live_bytes:,}, without sharing {self.memory.total_bytes:,})",
@@ -232,6 +236,16 @@ def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str,
     for addition in lowered.additions.values():
         scratchpad, accumulator = addition_rows(addition, accelerator)
         needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})
+    for rows in lowered.rows.values():
+        scratchpad, accumulator = rows_used(rows, accelerator)
+        needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})
+    if lowered.gathers:
+        needs.append({"scratchpad_rows": gather_rows(accelerator)})
+    tables = [one.table for one in lowered.layers.values()] + [
+        one.table for one in lowered.additions.values()
+    ]
+    if any(tables):
+        needs.append({"accumulator_rows": table_rows(accelerator)})
     for need in needs:
         for name, value in need.items():
             found[name] = max(found.get(name, 0), value)

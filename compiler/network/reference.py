@@ -15,6 +15,7 @@ from common.errors import InputError, Location
 from compiler.layers.reference import requantise
 from compiler.network import graph as g
 from compiler.network.arithmetic import saturate8
+from compiler.network.row_functions import normalise, softmax
 from compiler.network.views import View
 
 __all__ = ["reference", "run_operator"]
@@ -198,34 +199,13 @@ def _binary_table(op: g.BinaryTable, read: Read) -> Array:
 
 
 def _softmax(op: g.Softmax, read: Read) -> Array:
-    x = read(op.input).astype(np.int64)
-    takes_part = np.ones(x.shape, bool) if op.mask is None else read(op.mask) != 0
-    top = np.where(takes_part, x, -128).max(-1, keepdims=True)
-    distance = np.where(takes_part, top - x, 0)
-    e = np.where(takes_part, read(op.table).astype(np.int64)[distance], 0)
-    total = np.maximum(e.sum(-1, keepdims=True), 1)
-    inverse = op.numerator // total
-    return np.asarray(np.minimum((e * inverse + (1 << 39)) >> 40, 127), dtype=np.int8)
-
-
-def integer_root(x: Array) -> Array:
-    """floor(sqrt(x)) of int64 0 <= x < 2**62."""
-    root = np.sqrt(x.astype(np.float64)).astype(np.int64)
-    root = np.where(root * root > x, root - 1, root)
-    return np.where((root + 1) * (root + 1) <= x, root + 1, root)
+    takes_part = None if op.mask is None else read(op.mask) != 0
+    return softmax(read(op.input), takes_part, read(op.table), op.numerator)
 
 
 def _normalisation(op: g.Normalisation, read: Read) -> Array:
-    x = read(op.input).astype(np.int64)
-    axes = tuple(range(-op.axes, 0))
-    n = int(np.prod(x.shape[-op.axes :]))
-    total = x.sum(axes, keepdims=True) if op.centre else np.int64(0)
-    variance = n * (x * x).sum(axes, keepdims=True) - total * total + op.epsilon
-    root: Array = np.maximum(integer_root(variance << (2 * op.fraction)), 1)
-    inverse = (1 << (40 + op.fraction)) // root
-    y: Array = ((n * x - total) * inverse + (1 << 23)) >> 24
-    gain, shift_by = read(op.gain).astype(np.int64), read(op.shift_by)
-    return saturate8((y * gain + shift_by + (1 << (op.shift - 1))) >> op.shift)
+    gain, offset = read(op.gain), read(op.offset)
+    return normalise(read(op.input), gain, offset, op.shift, op.epsilon, centre=op.centre, axes=op.axes)
 
 
 def _reduction(op: g.Reduction, read: Read) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accel.config import Accelerator
-from compiler.network.lowering import LoweredNetwork
+from compiler.network.lowered import LoweredNetwork
 from compiler.network.prediction import predict_step
 from explore.cost.schedules import schedule_costs
 

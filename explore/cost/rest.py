@@ -8,7 +8,8 @@ from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layers.layer import Layer
 from compiler.network.graph import QuantisedNetwork
-from compiler.network.lowering import lower_network, step_kind
+from compiler.network.lowered import step_kind
+from compiler.network.lowering import lower_network
 from compiler.network.prediction import predict_step
 from compiler.network.quantise import sketch
 from compiler.network.steps import StepCost

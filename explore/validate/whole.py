@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from accel.config import Accelerator
 from common.errors import BacoError, InfeasibleError
 from compiler.network.graph import QuantisedNetwork
-from compiler.network.lowering import Scheduler, lower_network
+from compiler.network.lowered import Scheduler
+from compiler.network.lowering import lower_network
 from compiler.network.plan import Plan
 from compiler.network.program import scheduler
 from compiler.network.quantise import quantise

@@ -83,13 +83,13 @@ def boundaries(built: NetworkProgram) -> list[Boundary]:
     found = []
     for op in built.network.operators:
         view = op.output
-        bytes_of = region(view, built.lowered.values)
         numbers = [
             number
             for number in writers.get(op.name, [])
             if any(one.value == view.value for one in steps[number].writes)
         ]
         if numbers:
+            bytes_of = region(view, built.lowered.values)
             found.append(
                 Boundary(
                     op.name,

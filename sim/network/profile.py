@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
+from compiler.network.lowered import step_kind
 from compiler.network.program import NetworkProgram
 from sim.job import Mark
 
@@ -85,7 +86,7 @@ class OperatorProfile(Measured):
     Attributes:
         operator: its name.
         steps: how many calls.
-        what: what the first call computes, and how.
+        what: what the first call computes, and how; why the host does it, or what else it does.
         on: `accelerator`, `host` or `both`.
         predicted: cycles; None without a prediction.
     """
@@ -138,12 +139,13 @@ def describe(built: NetworkProgram, function: str) -> str:
     lowered = built.lowered
     if function in lowered.layers:
         code = lowered.layers[function]
-        return f"{code.layer.problem}: {code.schedule}"
+        return f"{code.layer.problem}: {code.schedule}" + (", through a table" if code.table else "")
     if function in lowered.additions:
-        return "addition"
+        return "addition" + (", through a table" if lowered.additions[function].table else "")
     if function in lowered.pools:
         return f"maximum pooling {lowered.pools[function].pooling}"
-    return f"host: {function.removeprefix('net_')}"
+    kind = step_kind(lowered, function)
+    return kind if kind != function else f"host: {function.removeprefix('net_')}"
 
 
 def group_by_operator(built: NetworkProgram, steps: Sequence[StepProfile]) -> list[OperatorProfile]:
@@ -161,12 +163,16 @@ def group_by_operator(built: NetworkProgram, steps: Sequence[StepProfile]) -> li
                 _sum([one.activity for one in part]),
                 operator,
                 len(part),
-                part[0].what,
+                _with_reason(part[0].what, built.lowered.reasons.get(operator)),
                 "both" if len(where) > 1 else "accelerator" if True in where else "host",
                 sum(guesses) if len(guesses) == len(part) else None,
             )
         )
     return found
+
+
+def _with_reason(what: str, reason: str | None) -> str:
+    return what if reason is None else f"{what} ({reason})"
 
 
 def _difference(later: Mapping[str, int], earlier: Mapping[str, int]) -> dict[str, int]:

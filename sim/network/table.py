@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.network.lowering import step_kind
+from compiler.network.lowered import step_kind
 from compiler.network.program import NetworkProgram
 from sim.network.profile import Measured, OperatorProfile
 from sim.network.run import NetworkRun

@@ -98,6 +98,9 @@ static inline int8_t saturated(int64_t x) {
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// x, or the nearest end of [-limit, limit).
+static inline int64_t limited(int64_t x, int64_t limit) { return x < -limit ? -limit : x >= limit ? limit - 1 : x; }
+
 // x * multiplier / 2^shift to nearest, halves up.
 static inline int64_t rescaled(int64_t x, int64_t multiplier, int64_t shift) {
   return (x * multiplier + ((int64_t)1 << (shift - 1))) >> shift;

@@ -35,8 +35,8 @@ INLINE void softmax_row(int64_t n, const int8_t* from, int64_t from_step, const 
   }
   for (int64_t i = kept; i < n; ++i)
     if (!taken || taken[i * taken_step]) total += below[-from[i * from_step]];
-  const int64_t inverse = total ? numerator / total : 0, half = (int64_t)1 << 39;
-#define RESULT(exponential) (((exponential) * inverse + half) >> 40)
+  const int64_t inverse = total ? least(numerator / total, 65535) : 0, half = (int64_t)1 << 23;
+#define RESULT(exponential) (((exponential) * inverse + half) >> 24)
   if (taken) {
     FOR_EACH(i, n, int8_t, to[i * to_step],
              taken[i * taken_step] ? least(RESULT(below[-from[i * from_step]]), 127) : 0);
@@ -67,18 +67,14 @@ void net_softmax(const int64_t* d, const int8_t* input, const int32_t* table, co
   } while (walk_next(&w));
 }
 
-// Floor of the square root.
-static uint64_t square_root(uint64_t x) {
-  uint64_t root = 0;
-  for (uint64_t bit = (uint64_t)1 << 62; bit; bit >>= 2) {
-    if (x >= root + bit) {
-      x -= root + bit;
-      root = (root >> 1) + bit;
-    } else {
-      root >>= 1;
-    }
-  }
-  return root;
+// Floor of the square root of x * 2^16, x below 2^62. The double's root is less than 1 off, and how far its square is
+// from the number is below 2^42: exact although both may be beyond 64 bits.
+static int64_t root_of(uint64_t x) {
+  double root;
+  __asm__("fsqrt.d %0, %1" : "=f"(root) : "f"((double)x * 65536));
+  const int64_t found = (int64_t)root;
+  const int64_t rest = (int64_t)((x << 16) - (uint64_t)found * (uint64_t)found);
+  return found - (rest < 0) + (rest > 2 * found);
 }
 
 INLINE void sum_row(int64_t n, const int8_t* from, int64_t step, int64_t* sum, int64_t* squares) {
@@ -93,24 +89,30 @@ INLINE void sum_row(int64_t n, const int8_t* from, int64_t step, int64_t* sum, i
   *squares += q;
 }
 
-// The elements of a row: factor and addend make ((n * x - sum) * inverse + 2^23) of an element x.
+// The elements of a row, normalised to 12 fraction bits by (x * factor + addend) / 2^8; `wide` if that may take more than
+// 20 bits and is limited to them.
 INLINE void normalise_row(int64_t n, int64_t factor, int64_t addend, int64_t shift, const int8_t* from,
-                          int64_t from_step, const int32_t* gain, int64_t gain_step, const int64_t* shift_by,
-                          int64_t shift_step, int8_t* to, int64_t to_step) {
-  const int64_t half = (int64_t)1 << (shift - 1);
-  FOR_EACH_SATURATED(i, n, to[i * to_step],
-                     (((from[i * from_step] * factor + addend) >> 24) * gain[i * gain_step] +
-                      shift_by[i * shift_step] + half) >> shift);
+                          int64_t from_step, const int32_t* gain, int64_t gain_step, const int32_t* offset,
+                          int64_t offset_step, int8_t* to, int64_t to_step, int wide) {
+#define NORMAL(i) ((from[(i) * from_step] * factor + addend) >> 8)
+#define RESULT(i, t) (((((t) * gain[(i) * gain_step]) >> (shift - 7)) + offset[(i) * offset_step]) >> 7)
+  if (RARELY(wide)) {
+    for (int64_t i = 0; i < n; ++i) to[i * to_step] = saturated(RESULT(i, limited(NORMAL(i), 1 << 19)));
+    return;
+  }
+  FOR_EACH_SATURATED(i, n, to[i * to_step], RESULT(i, NORMAL(i)));
+#undef NORMAL
+#undef RESULT
 }
 
-// Walk over the rows and then one within a row, each over input, gain, shift_by and output; extent of the innermost
-// dimension and its four strides; elements of a row, whether to centre, epsilon, fraction, shift.
-void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, const int64_t* shift_by,
-                   int8_t* output) {
+// Walk over the rows and then one within a row, each over input, gain, offset and output; extent of the innermost
+// dimension and its four strides; elements of a row, whether to centre, epsilon, shift. Offsets come with 2^6 added, the
+// half that rounds.
+void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, const int32_t* offset, int8_t* output) {
   struct walk rows, row;
   const int64_t* within = walk_begin(&rows, d, 4);
   const int64_t* step = walk_begin(&row, within, 4);
-  const int64_t extent = step[0], n = step[5], centre = step[6], epsilon = step[7], fraction = step[8], shift = step[9];
+  const int64_t extent = step[0], n = step[5], centre = step[6], epsilon = step[7], shift = step[8];
   const int dense = step[1] == 1 && step[2] == 1 && step[3] == 1 && step[4] == 1;
   do {
     int64_t sum = 0, squares = 0;
@@ -122,19 +124,20 @@ void net_normalise(const int64_t* d, const int8_t* input, const int32_t* gain, c
         sum_row(extent, from, step[1], &sum, &squares);
     } while (walk_next(&row));
     if (!centre) sum = 0;
-    const uint64_t variance = (uint64_t)(n * squares - sum * sum + epsilon);
-    const uint64_t root = square_root(variance << (2 * fraction));
-    const int64_t inverse = ((int64_t)1 << (40 + fraction)) / (int64_t)(root ? root : 1);
-    const int64_t factor = n * inverse, addend = (1 << 23) - sum * inverse;
+    const int64_t found = root_of((uint64_t)(n * squares - sum * sum + epsilon)), root = found ? found : 1;
+    const int64_t factor = least((n << 28) / root, (1 << 28) - 1);
+    const int64_t mean = least(((sum < 0 ? -sum : sum) << 28) / root, ((int64_t)1 << 36) - 1);
+    const int64_t addend = 128 - (sum < 0 ? -mean : mean), most = 1 << 27;
+    const int wide = 127 * factor + addend >= most || -128 * factor + addend < -most;
     do {
       const int8_t* from = input + rows.at[0] + row.at[0];
       const int32_t* gains = gain + rows.at[1] + row.at[1];
-      const int64_t* shifts = shift_by + rows.at[2] + row.at[2];
+      const int32_t* offsets = offset + rows.at[2] + row.at[2];
       int8_t* to = output + rows.at[3] + row.at[3];
       if (dense)
-        normalise_row(extent, factor, addend, shift, from, 1, gains, 1, shifts, 1, to, 1);
+        normalise_row(extent, factor, addend, shift, from, 1, gains, 1, offsets, 1, to, 1, wide);
       else
-        normalise_row(extent, factor, addend, shift, from, step[1], gains, step[2], shifts, step[3], to, step[4]);
+        normalise_row(extent, factor, addend, shift, from, step[1], gains, step[2], offsets, step[3], to, step[4], wide);
     } while (walk_next(&row));
   } while (walk_next(&rows));
 }

@@ -154,9 +154,8 @@ def softmax(op, m):
             if i not in e:
                 result[(*row, i)] = 0
                 continue
-            product = e[i] * (op.numerator // total)
-            assert product + 2**39 < 2**63
-            result[(*row, i)] = min(127, (product + 2**39) >> 40)
+            product = e[i] * min(op.numerator // total, 65535)
+            result[(*row, i)] = min(127, (product + 2**23) >> 24)
     return result
 
 
@@ -168,15 +167,15 @@ def normalisation(op, m):
         x = {i: m.at(op.input, *row, *i) for i in indices(rest)}
         total = sum(x.values()) if op.centre else 0
         variance = n * sum(v * v for v in x.values()) - total * total + op.epsilon
-        assert variance << (2 * op.fraction) < 2**63
-        root = max(1, math.isqrt(variance << (2 * op.fraction)))
-        inverse = 2 ** (40 + op.fraction) // root
+        assert variance < 2**62
+        root = max(1, math.isqrt(variance * 2**16))
+        factor = min(n * 2**28 // root, 2**28 - 1)
+        mean = min(abs(total) * 2**28 // root, 2**36 - 1) * (-1 if total < 0 else 1)
         for i, v in x.items():
-            y = ((n * v - total) * inverse + 2**23) >> 24
+            normal = max(-(2**19), min(2**19 - 1, (v * factor - mean + 2**7) >> 8))
             where = (*row, *i)
-            number = y * m.at(op.gain, *where) + m.at(op.shift_by, *where) + 2 ** (op.shift - 1)
-            assert abs(number) < 2**63
-            result[where] = sat8(number >> op.shift)
+            offset = m.at(op.offset, *where) * 2 ** (op.shift - 7)
+            result[where] = sat8((normal * m.at(op.gain, *where) + offset + 2 ** (op.shift - 1)) >> op.shift)
     return result
 
 

@@ -70,13 +70,13 @@ def addition(s: Sketch) -> None:
 
 def softmax(s: Sketch) -> None:
     n = shape(s, size=20)
-    exponentials = np.rint(2.0**16 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
+    exponentials = np.rint(65535 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
     mask = None
     if s.random.random() < 0.5:
         mask = s.strided(n, "constant", s.random.integers(0, 2, n, dtype=np.int8))
     s.add(
         Softmax, s.either(n, "output"), input=s.either(n), table=s.value((256,), "constant", exponentials),
-        numerator=2**40 * 127, mask=mask,
+        numerator=int(2 ** s.random.uniform(20, 40)), mask=mask,
     )  # fmt: skip
 
 
@@ -86,10 +86,10 @@ def normalisation(s: Sketch) -> None:
     fits = tuple(size if s.random.random() < 0.7 else 1 for size in n)
     s.add(
         Normalisation, s.either(n, "output"), input=s.either(n),
-        gain=s.strided(fits, "constant", s.random.integers(-(2**20), 2**20, fits, dtype=np.int32)).expanded(n),
-        shift_by=s.strided(fits, "constant", s.random.integers(-(2**36), 2**36, fits, dtype=np.int64)).expanded(n),
+        gain=s.strided(fits, "constant", s.random.integers(-(2**15), 2**15, fits, dtype=np.int32)).expanded(n),
+        offset=s.strided(fits, "constant", s.random.integers(-(2**15), 2**15, fits, dtype=np.int32)).expanded(n),
         axes=axes, centre=bool(s.random.integers(2)), epsilon=int(s.random.integers(0, 2000)),
-        fraction=int(s.random.integers(0, 9)), shift=int(s.random.integers(28, 34)),
+        shift=int(s.random.integers(7, 32)),
     )  # fmt: skip
 
 
@@ -246,14 +246,28 @@ def test_long_reductions_of_neighbours() -> None:
 
 
 def test_long_rows() -> None:
-    """Rows beyond what is kept of a softmax, and of every remainder."""
+    """Rows beyond what is kept of a softmax, and of every remainder; normalised ones with an element far from the rest."""
     s = Sketch(np.random.default_rng(12))
-    exponentials = np.rint(2**16 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
+    exponentials = np.rint(65535 * np.exp(-0.04 * np.arange(256))).astype(np.int32)
     for length in (1, 3, 4, 7, 255, 256, 257, 258, 260, 700):
-        for numerator in (2**40 * 127, 2**44 * 127):  # the second one beyond 127
+        for numerator in (2**24 * 127, 2**28 * 127):  # the second one beyond 127
             s.add(
                 Softmax, s.either((3, length), "output"), input=s.either((3, length)),
                 table=s.value((256,), "constant", exponentials), numerator=numerator,
             )  # fmt: skip
         s.add(Map, s.either((2, length), "output"), input=s.either((2, length)), table=table(s, (256,)))
+    for length, epsilon, alone in (
+        (700, 0, 127),
+        (20_000, 1, -128),
+        (20_000, 2**40, 127),
+        (70_000, 2**60, 5),
+    ):
+        row = np.full((1, length), 3, np.int8)
+        row[0, length // 2] = alone
+        s.add(
+            Normalisation, s.value((1, length), "output"), input=s.value((1, length), "input", row),
+            gain=s.value((1,), "constant", np.array([900], np.int32)).expanded((1, length)),
+            offset=s.value((1,), "constant", np.array([-77], np.int32)).expanded((1, length)),
+            axes=1, centre=alone != 5, epsilon=epsilon, shift=14,
+        )  # fmt: skip
     check(s)

@@ -9,7 +9,7 @@ from compiler.layers.reference import requantise
 from compiler.network import graph
 from compiler.network.graph import IntegerOperator, QuantisedNetwork
 from compiler.network.quantise import quantise, quantise_inputs
-from compiler.network.reference import integer_root, reference, run_operator
+from compiler.network.reference import reference, run_operator
 from tests.compiler.network import net_quant_oracle
 from tests.compiler.network.net_quant_networks import SMALL, run_both
 from workloads.builder import GraphBuilder
@@ -104,14 +104,6 @@ def test_scaling_rounds_twice_to_even(scale):
     x = np.concatenate([rng.integers(-(2**31), 2**31, 200), np.arange(-300, 300), 2**24 + np.arange(-4, 5)])
     got = requantise(x.astype(np.int32), float(np.float32(scale)))
     assert got.tolist() == [net_quant_oracle.scaled(int(v), scale) for v in x]
-
-
-def test_integer_root_is_exact():
-    roots = np.array([0, 1, 2, 3, 1000, 2**20 - 1, 2**26 + 1, 2**30 - 1, 2**31 - 1], np.int64)
-    for delta in (-1, 0, 1):
-        squares = np.maximum(roots * roots + delta, 0)
-        got = integer_root(squares)
-        assert ((got * got <= squares) & ((got + 1) ** 2 > squares)).all()
 
 
 def test_sums_beyond_32_bits_are_an_error():

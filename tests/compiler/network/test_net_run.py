@@ -51,10 +51,10 @@ class Small:
             MatMul, s.value((36, 12), "intermediate"), left=rows, right=s.value((8, 12), "constant"), bias=None,
             relu=False, scale=0.004,
         )  # fmt: skip
-        exponentials = np.rint(2**16 * np.exp(-0.05 * np.arange(256))).astype(np.int32)
+        exponentials = np.rint(65535 * np.exp(-0.05 * np.arange(256))).astype(np.int32)
         s.add(
             Softmax, s.value((36, 12), "output"), input=f, table=s.value((256,), "constant", exponentials),
-            numerator=2**40 * 127,
+            numerator=2**24 * 127,
         )  # fmt: skip
         self.network: QuantisedNetwork = s.network()
         self.expected = reference(self.network, s.inputs())

@@ -1,0 +1,85 @@
+"""What a quantised network is lowered to: the calls of its program, and the code of what they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compiler.layers.layer import Layer
+from compiler.network.addition import AdditionCode
+from compiler.network.arithmetic import float32
+from compiler.network.gather import GatherCode
+from compiler.network.graph import IntegerTensor, QuantisedNetwork
+from compiler.network.row_code import RowCode
+from compiler.network.steps import Step
+from compiler.schedules.schedule import Schedule
+
+__all__ = ["ANY_SCALE", "LayerCode", "LoweredNetwork", "Scheduler", "step_kind"]
+
+#: How a layer (of any scale, `ANY_SCALE`) is carried out, and the workspaces (name, bytes) that its code wants.
+Scheduler = Callable[[Layer], tuple[Schedule, tuple[tuple[str, int], ...]]]
+
+
+#: Scale of layers whose functions take the real one as an argument: layers that differ in nothing else share one.
+ANY_SCALE = float32(0.7390851)
+
+
+@dataclass(frozen=True)
+class LayerCode:
+    """A function that computes a layer.
+
+    Its arguments are input, weight, output, bias if there is one, workspaces, a table if results go through one
+    (`compiler.network.row_code`) and the bits of the scale where the layer's is `ANY_SCALE`.
+    """
+
+    layer: Layer
+    schedule: Schedule
+    workspaces: tuple[tuple[str, int], ...]
+    table: bool = False
+
+
+@dataclass
+class LoweredNetwork:
+    """What `lower_network` finds.
+
+    Attributes:
+        network: what was lowered.
+        steps: calls in order.
+        values: all that the steps touch, temporary ones and constants included.
+        constants: elements of the constants among them.
+        layers, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
+        sources: C files that the host's functions are in.
+        in_place: values that may take over the memory of another one that is read for the last time.
+        reasons: by operator, why the host computes it, or which one's results it changes on their way out.
+        notes: what could not be computed as wished, one sentence each.
+    """
+
+    network: QuantisedNetwork
+    steps: list[Step] = field(default_factory=list)
+    values: dict[str, IntegerTensor] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    layers: dict[str, LayerCode] = field(default_factory=dict)
+    additions: dict[str, AdditionCode] = field(default_factory=dict)
+    pools: dict[str, Layer] = field(default_factory=dict)
+    rows: dict[str, RowCode] = field(default_factory=dict)
+    gathers: dict[str, GatherCode] = field(default_factory=dict)
+    sources: set[str] = field(default_factory=set)
+    in_place: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def step_kind(lowered: LoweredNetwork, function: str) -> str:
+    """`layer`, `addition`, `pooling`, `table`, `softmax`, `normalisation` or `embedding` for a function that runs on the
+    accelerator; the host's keep their names."""
+    if function in lowered.rows:
+        return lowered.rows[function].function
+    kinds = (
+        ("layer", lowered.layers),
+        ("addition", lowered.additions),
+        ("pooling", lowered.pools),
+        ("embedding", lowered.gathers),
+    )
+    return next((kind for kind, functions in kinds if function in functions), function)

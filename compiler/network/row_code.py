@@ -1,0 +1,326 @@
+"""Tables, softmax and normalisation on the accelerator: rows pass through the scratchpad and change on the way out.
+
+A load brings the tile of up to `dim` rows, whole rows where the function needs them, and a store with the function in force
+(CONFIG_FUNCTION) writes it: nothing is computed in between. Tiles take turns, so that loads and stores overlap. A table, or
+the gains and offsets of a normalisation, lie in the first rows of the accumulator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from accel.config import MOVE_BYTES, Accelerator
+from compiler.ir.emit import Emitter, Number
+from compiler.network.graph import Map, Normalisation, Softmax
+from compiler.network.nests import Nest, common, nest_of
+from compiler.network.row_functions import MOST_COLUMNS, NUMERATOR_BITS, VARIANCE_BITS
+from compiler.network.tiles import TileWalk, parts
+from compiler.network.views import View
+
+__all__ = [
+    "RowCode",
+    "RowFunctionName",
+    "begin_table",
+    "emit_rows",
+    "end_function",
+    "packed_parameters",
+    "packed_table",
+    "plan_normalisation",
+    "plan_softmax",
+    "plan_table",
+    "rows_used",
+    "table_rows",
+]
+
+RowFunctionName = Literal["table", "softmax", "normalisation"]
+
+#: Values of CONFIG_FUNCTION's field `function` (instruction set).
+_FUNCTIONS: dict[RowFunctionName, int] = {"table": 1, "softmax": 2, "normalisation": 3}
+#: Most tiles that lie in the scratchpad at once.
+_MOST_TURNS = 8
+
+
+@dataclass(frozen=True)
+class RowCode:
+    """All that the code of a function of rows depends on but its addresses and numbers.
+
+    Attributes:
+        function: which one.
+        nest: loops over input and output; of softmax and normalisation the innermost one is a whole row.
+        first: of a causal softmax, how many elements of the first row of every matrix take part; None: all, always.
+        centre: a normalisation subtracts the mean.
+    """
+
+    function: RowFunctionName
+    nest: Nest
+    first: int | None = None
+    centre: bool = False
+
+
+# ---------------------------------------------------------------- plans: the code, or why there is none
+
+
+def plan_table(op: Map, accelerator: Accelerator) -> RowCode | str:
+    """The accelerator's code of a table; a text that says why there is none otherwise."""
+    if op.table is None:
+        return "a copy needs no unit"
+    if not accelerator.features.row_functions:
+        return _NO_UNIT
+    nest = common((op.input, op.output))
+    return _refusal(nest, accelerator) or RowCode("table", nest)
+
+
+def plan_softmax(op: Softmax, mask: np.ndarray | None, accelerator: Accelerator) -> RowCode | str:
+    """As `plan_table`. `mask`: the elements of the operator's mask, if it has one."""
+    if not accelerator.features.row_functions:
+        return _NO_UNIT
+    if op.numerator >= 1 << NUMERATOR_BITS:
+        return "its results are finer than 1/256"
+    first = None
+    if mask is not None:
+        first = _causal(mask)
+        if first is None:
+            return "its mask is not causal"
+    if first is None:
+        rows = _row_nest(op.input, op.output)
+    else:  # rows of a matrix stay in order
+        rows = nest_of(op.input.shape[:-2], [one.strides[:-2] for one in (op.input, op.output)])
+        rows = _inside(rows, op.input.shape[-2], (op.input.strides[-2], op.output.strides[-2]))
+    nest = _inside(rows, op.input.shape[-1], _steps(op.input, op.output))
+    return _refusal(nest, accelerator, whole_rows=True) or RowCode("softmax", nest, first)
+
+
+def plan_normalisation(op: Normalisation, accelerator: Accelerator) -> RowCode | str:
+    """As `plan_table`."""
+    if not accelerator.features.row_functions:
+        return _NO_UNIT
+    lead = len(op.input.shape) - op.axes
+    count = math.prod(op.input.shape[lead:])
+    views = []
+    for view in (op.input, op.output):
+        row = View(view.value, view.shape[lead:], view.strides[lead:]).reshaped((count,))
+        if row is None:
+            return _APART
+        views.append(View(view.value, (*view.shape[:lead], count), (*view.strides[:lead], *row.strides)))
+    if any(stride for one in (op.gain, op.offset) for stride in one.strides[:lead]):
+        return "its gains differ from row to row"
+    if (count**2 << 14) + op.epsilon >= 1 << VARIANCE_BITS:
+        return "its variance has more than 48 bits"
+    if -(-count // accelerator.dim) > accelerator.accumulator_rows:
+        return "its gains and offsets do not fit in the accumulator"
+    nest = _inside(_row_nest(*views), count, _steps(*views))
+    refusal = _refusal(nest, accelerator, whole_rows=True)
+    return refusal or RowCode("normalisation", nest, centre=op.centre)
+
+
+_NO_UNIT = "the accelerator has no units for functions of rows"
+_APART = "the elements of a row are not neighbours in memory"
+
+
+def _row_nest(source: View, target: View) -> Nest:
+    return nest_of(source.shape[:-1], [one.strides[:-1] for one in (source, target)])
+
+
+def _steps(source: View, target: View) -> tuple[int, int]:
+    """From element to element of a row; any will do for a single one."""
+    one = source.shape[-1] == 1
+    return (1, 1) if one else (source.strides[-1], target.strides[-1])
+
+
+def _inside(outer: Nest, extent: int, steps: tuple[int, int]) -> Nest:
+    """One more loop inside, over rows or the elements of one, even if it runs once; two loops at least."""
+    shape, strides = outer.shape, outer.strides
+    if not shape:
+        shape, strides = (1,), tuple((0,) for _ in steps)
+    return Nest((*shape, extent), tuple((*one, step) for one, step in zip(strides, steps, strict=True)))
+
+
+def _refusal(nest: Nest, accelerator: Accelerator, *, whole_rows: bool = False) -> str:
+    """Why the accelerator cannot walk over the operands, or should not; nothing if it can."""
+    if any(step < 0 for steps in nest.strides for step in steps):
+        return "its operands run backwards"
+    if nest.shape and any(steps[-1] != 1 for steps in nest.strides):
+        return _APART
+    columns = nest.shape[-1] if nest.shape else 1
+    if len(nest.shape) > 1 and columns * 4 < accelerator.dim:
+        return "its rows are a few elements: the host is faster"
+    if columns > MOST_COLUMNS and whole_rows:
+        return f"its rows of {columns} elements are longer than {MOST_COLUMNS}"
+    wide = columns if whole_rows else min(columns, MOVE_BYTES)
+    if _tile_rows(wide, accelerator) > accelerator.scratchpad_rows:
+        return f"its rows of {columns} elements do not fit in the scratchpad"
+    if table_rows(accelerator) > accelerator.accumulator_rows:
+        return "a table does not fit in the accumulator"
+    return ""
+
+
+def _causal(mask: np.ndarray) -> int | None:
+    """How many elements of the first row take part where each row of a matrix has one more than the one before it."""
+    if mask.ndim < 2:
+        return None
+    rows, columns = mask.shape[-2:]
+    first = int(np.count_nonzero(mask[(0,) * (mask.ndim - 1)]))
+    wanted = np.arange(columns) < first + np.arange(rows)[:, None]
+    return first if ((mask != 0) == wanted).all() else None
+
+
+def _tile_rows(columns: int, accelerator: Accelerator) -> int:
+    """Scratchpad rows of a tile of whole rows: its blocks of columns lie `dim` rows apart."""
+    return -(-columns // accelerator.dim) * accelerator.dim
+
+
+# ---------------------------------------------------------------- constants
+
+
+def table_rows(accelerator: Accelerator) -> int:
+    """Accumulator rows that a table takes."""
+    return max(1, 128 // accelerator.dim)
+
+
+def packed_table(entries: np.ndarray) -> np.ndarray:
+    """int32 [128]: two entries of 16 bits to an element, as LOAD_TABLE takes them; `entries` [256] in its order."""
+    words = entries.astype(np.int64) & 0xFFFF
+    return np.asarray(words[0::2] | words[1::2] << 16, dtype=np.int64).astype(np.uint32).view(np.int32)
+
+
+def packed_parameters(gain: np.ndarray, offset: np.ndarray, dim: int) -> np.ndarray:
+    """int32 [blocks, dim]: offsets above gains of 16 bits each, as CONFIG_FUNCTION takes them; both [columns]."""
+    words = (gain.astype(np.int64) & 0xFFFF) | (offset.astype(np.int64) & 0xFFFF) << 16
+    padded = np.zeros(-(-len(words) // dim) * dim, np.uint32)
+    padded[: len(words)] = words.astype(np.uint32)
+    return padded.view(np.int32).reshape(-1, dim)
+
+
+# ---------------------------------------------------------------- code
+
+
+def begin_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
+    """Stores take their int8 elements through a table (`packed_table`) from here on, until `end_function`."""
+    _load_table(e, accelerator, table)
+    e.command("config_function", function=_FUNCTIONS["table"])
+
+
+def end_function(e: Emitter) -> None:
+    """Stores leave their elements alone again."""
+    e.command("config_function", function=0)
+
+
+def emit_rows(
+    e: Emitter,
+    code: RowCode,
+    accelerator: Accelerator,
+    addresses: tuple[Number, Number],
+    parameters: Number,
+    numbers: Sequence[Number],
+) -> None:
+    """Write the code of a function.
+
+    Args:
+        addresses: of input and output.
+        parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`).
+        numbers: of a softmax its numerator; of a normalisation its shift and epsilon.
+    """
+    writer = _RowWriter(e, code, accelerator)
+    writer.write(addresses, parameters, numbers)
+
+
+def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
+    """Rows of the scratchpad and of the accumulator that the code uses."""
+    writer = _RowWriter(Emitter("rows"), code, accelerator)
+    columns = code.nest.shape[-1] if code.function == "normalisation" else 1
+    blocks = -(-columns // accelerator.dim)
+    kept = blocks if code.function == "normalisation" else table_rows(accelerator)
+    return writer.turns * writer.tile_rows, kept
+
+
+def _load_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
+    rows = table_rows(accelerator)
+    _load_wide(e, accelerator, table, rows, min(accelerator.dim, 128))
+    e.command("load_table", table=e.local(0, accumulator=True))
+
+
+def _load_wide(e: Emitter, accelerator: Accelerator, address: Number, rows: int, columns: int) -> None:
+    """Dense int32 rows to the accumulator's first ones."""
+    dim = accelerator.dim
+    e.command("config_ld", state=2, block_stride=dim, stride=columns * 4)
+    for height, first, count in parts(rows, dim):
+        with e.loop(count) as n:
+            row = e.mul(e.add(n, first), dim)
+            e.command(
+                "mvin3",
+                address=e.add(address, e.mul(row, columns * 4)),
+                local=e.local(row, accumulator=True),
+                cols=columns,
+                rows=height,
+            )
+
+
+class _RowWriter:
+    def __init__(self, e: Emitter, code: RowCode, accelerator: Accelerator) -> None:
+        self.e, self.code, self.accelerator = e, code, accelerator
+        dim = accelerator.dim
+        # as many whole blocks as one move takes
+        self.chunk = max(dim, MOVE_BYTES // dim * dim)
+        columns = code.nest.split()[1]
+        self.wide = self.chunk if code.function == "table" else _tile_rows(columns, accelerator)
+        self.tile_rows = _tile_rows(min(columns, self.wide), accelerator)
+        self.turns = max(1, min(accelerator.scratchpad_rows // self.tile_rows, _MOST_TURNS))
+
+    def write(self, addresses: tuple[Number, Number], parameters: Number, numbers: Sequence[Number]) -> None:
+        """The whole function."""
+        e, code, dim = self.e, self.code, self.accelerator.dim
+        walk = TileWalk(e, code.nest, dim, self.wide)
+        source, target = walk.pitches
+        matrix = None
+        if code.function == "table":
+            begin_table(e, self.accelerator, parameters)
+        elif code.function == "softmax":
+            _load_table(e, self.accelerator, parameters)
+
+            def configure() -> None:
+                e.command(
+                    "config_function",
+                    function=_FUNCTIONS["softmax"],
+                    causal=int(code.first is not None),
+                    valid=code.first or 0,
+                    parameter=numbers[0],
+                )
+
+            if code.first is None:
+                configure()
+            else:
+                matrix = configure
+        else:
+            columns = code.nest.shape[-1]
+            _load_wide(e, self.accelerator, parameters, -(-columns // dim), dim)
+            e.command(
+                "config_function",
+                function=_FUNCTIONS["normalisation"],
+                centre=int(code.centre),
+                shift=numbers[0],
+                parameter=e.local(0, accumulator=True),
+                epsilon=numbers[1],
+            )
+        e.command("config_ld", state=0, block_stride=dim, stride=source)
+        e.command("config_st", stride=target)
+        walk.each(addresses, self._tile, matrix)
+        end_function(e)
+
+    def _tile(self, size: tuple[int, int], addresses: tuple[Number, ...], turn: Number) -> None:
+        e = self.e
+        rows, columns = size
+        source, target = addresses
+        slot = e.mul(e.mod(turn, self.turns), self.tile_rows)
+        # blocks of a tile lie dim rows apart: as many rows as the columns before them
+        for width, first, count in parts(columns, self.chunk):
+            with e.loop(count) as n:
+                column = e.mul(e.add(n, first), self.chunk)
+                e.command(
+                    "mvin", address=e.add(source, column), local=e.add(slot, column), cols=width, rows=rows
+                )
+        e.command("mvout", address=target, local=slot, cols=columns, rows=rows)

@@ -1,0 +1,134 @@
+"""Writes the calls of a network's program, and keeps the values that they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accel.config import Accelerator
+from compiler.network.graph import IntegerTensor, QuantisedNetwork
+from compiler.network.host_calls import copy_call
+from compiler.network.lowered import LoweredNetwork
+from compiler.network.steps import (
+    Argument,
+    ByteRange,
+    HostCall,
+    Step,
+    ValueAddress,
+    itemsize,
+    pointer,
+    region,
+)
+from compiler.network.views import View, dense
+
+__all__ = ["StepWriter"]
+
+
+class StepWriter:
+    """Calls of a program, one after the other, and the values that they touch.
+
+    Attributes:
+        result: all that was written.
+        values: of the network, and those that the lowering added.
+    """
+
+    def __init__(self, network: QuantisedNetwork, accelerator: Accelerator) -> None:
+        self.network, self.accelerator = network, accelerator
+        self.result = LoweredNetwork(network)
+        self.values: dict[str, IntegerTensor] = dict(network.values)
+        self._data: dict[str, np.ndarray] = dict(network.constants)
+        self._parameter_names: dict[tuple[int, ...], str] = {}
+        self._operator = ""
+
+    def _host(self, call: HostCall) -> None:
+        for name, data in call.extra.items():
+            self._add_constant(name, data)
+        self.result.sources.add(call.source)
+        if call.parameters not in self._parameter_names:
+            name = f"parameters.{len(self._parameter_names)}"
+            self._parameter_names[call.parameters] = name
+            self._add_constant(name, np.array(call.parameters, dtype=np.int64))
+        parameters = dense(self._parameter_names[call.parameters], (len(call.parameters),))
+        *read, target = (
+            self._constant(view) if view is not None and self._is_tabular(view) else view
+            for view in call.operands
+        )
+        assert target is not None
+        given = [parameters, *read]
+        self._step(
+            call.function,
+            [0 if one is None else self._pointer(one) for one in (*given, target)],
+            [self._region(one) for one in given if one is not None],
+            [self._region(target)],
+        )
+
+    @staticmethod
+    def _is_tabular(view: View) -> bool:
+        """Whether the host's code takes the operand as a dense table."""
+        return view.shape in ((256,), (256, 256)) and not view.is_dense
+
+    def _step(
+        self,
+        function: str,
+        arguments: Sequence[Argument],
+        reads: Sequence[ByteRange],
+        writes: Sequence[ByteRange],
+        accelerator: bool = False,
+        host: bool = True,
+    ) -> None:
+        self.result.steps.append(
+            Step(self._operator, function, tuple(arguments), tuple(reads), tuple(writes), accelerator, host)
+        )
+
+    def _pointer(self, view: View, offset: int = 0) -> ValueAddress:
+        self._use(view.value)
+        at = pointer(view, self.values)
+        return ValueAddress(at.value, at.offset + offset * itemsize(self.values[view.value]))
+
+    def _region(self, view: View) -> ByteRange:
+        return region(view, self.values)
+
+    def _use(self, name: str) -> None:
+        """Values that steps touch are in the result, with their data if they are constants."""
+        if name not in self.result.values:
+            self.result.values[name] = self.values[name]
+            if name in self._data:
+                self.result.constants[name] = self._data[name]
+
+    # ---------------------------------------------------------------- values
+
+    def _add_constant(self, name: str, data: np.ndarray) -> View:
+        if name not in self.values:
+            dtype = {1: "int8", 4: "int32", 8: "int64"}[data.dtype.itemsize]
+            self.values[name] = IntegerTensor(name, data.shape, dtype, role="constant")  # type: ignore[arg-type]
+            self._data[name] = data
+        return dense(name, data.shape)
+
+    def _constant(self, view: View) -> View:
+        """A constant's view as a dense constant."""
+        if view.is_dense or view.value not in self._data:
+            return view
+        elements = np.ascontiguousarray(view.read(self._data[view.value]))
+        return self._add_constant(
+            f"{view.value}.{view.offset}.{'x'.join(map(str, view.shape))}.{'x'.join(map(str, view.strides))}",
+            elements,
+        )
+
+    def _temporary(self, shape: Sequence[int], like: View) -> View:
+        name = f"{self._operator}.temporary{len(self.values)}"
+        self.values[name] = IntegerTensor(name, tuple(shape), self.values[like.value].dtype)
+        return dense(name, shape)
+
+    def _workspace(self, nbytes: int) -> View:
+        name = f"{self._operator}.workspace{len(self.values)}"
+        self.values[name] = IntegerTensor(name, (nbytes,))
+        return dense(name, (nbytes,))
+
+    def _copied(self, view: View) -> View:
+        """A dense copy of a view."""
+        if view.value in self._data:
+            return self._constant(view)
+        copy = self._temporary(view.shape, view)
+        self._host(copy_call(view, copy, self.values))
+        return copy

@@ -1,0 +1,51 @@
+"""Tables that the results of a layer or an addition go through on their way out, instead of through memory twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
+from compiler.network.views import View
+
+__all__ = ["tables_behind", "through"]
+
+#: Operators whose results can go through a table.
+Producer = Addition | Convolution | MatMul
+
+
+def tables_behind(network: QuantisedNetwork) -> dict[str, Map]:
+    """By the name of an operator the table that alone reads its result, all of it, in any order.
+
+    Maxima over windows lie between a convolution and its table: one that pools has none.
+    """
+    written = Counter(op.output.value for op in network.operators)
+    read = Counter(view.value for op in network.operators for view in op.inputs)
+    producers = {op.output.value: op for op in network.operators if isinstance(op, Producer)}
+    found: dict[str, Map] = {}
+    for op in network.operators:
+        if not isinstance(op, Map) or op.table is None:
+            continue
+        name = op.input.value
+        producer = producers.get(name)
+        if (
+            producer is not None
+            and network.values[name].role == "intermediate"
+            and written[name] == read[name] == 1
+            and not (isinstance(producer, Convolution) and producer.pool is not None)
+            and through(producer, op) is not None
+        ):
+            found[producer.name] = op
+    return found
+
+
+def through(producer: IntegerOperator, table: Map) -> View | None:
+    """Where the producer's elements go if the table changes them on their way, in the shape of its output.
+
+    None if they are not the same elements, or no one view has them in that order.
+    """
+    axes = sorted(range(len(table.input.shape)), key=lambda axis: -table.input.strides[axis])
+    source = replace(table.input.transposed(axes), value="").collapsed()
+    if source != replace(producer.output, value="").collapsed():
+        return None
+    return table.output.transposed(axes).reshaped(producer.output.shape)
