@@ -217,7 +217,7 @@ def test_row_functions_are_left_out_only_where_they_never_pay(
         names = ("latency", "energy", "area", "edp", "edap")
         plain = [cost for _, units, cost in designs if not units]
         assert front_of(plain, names) == front_of([cost for *_, cost in designs], names)
-        for _, units, cost in designs[:: len(designs) // 40]:
+        for _, units, cost in designs:
             watts = cost.energy_pj / cost.latency_cycles
             assert not units or any(
                 one.latency_cycles <= cost.latency_cycles
@@ -235,7 +235,7 @@ def test_limits_hold_for_both_kinds(enumeration: Enumeration, seed: int) -> None
     rest = random_rest(np.random.default_rng(seed))
     designs = enumeration.designs(rest)
     found = limits_of(WORKLOAD.tasks, SPACE, LAYERS, rest)
-    assert 0.2 < found.edp / min(cost.edp for *_, cost in designs) <= 1
+    assert found.edp <= min(cost.edp for *_, cost in designs)
     points = found.points()
     energy, cycles = found.at(points)
     seen = set()
@@ -245,6 +245,8 @@ def test_limits_hold_for_both_kinds(enumeration: Enumeration, seed: int) -> None
         own = [cost for point, units, cost in designs if (*point, units) == tuple(map(int, sizes))]
         assert energy[0, index] <= min(cost.energy_pj for cost in own)
         assert cycles[0, index] <= min(cost.latency_cycles for cost in own)
+        known = rest.with_units if sizes[3] else rest.operators
+        assert cycles[0, index] > known["tiny"][sizes[0]][0].cost.cycles
         seen.add(bool(sizes[3]))
     assert seen == {False, True}
 
@@ -255,7 +257,9 @@ def lopsided() -> RestOfPrograms:
     dear = {
         side: tuple(
             dataclasses.replace(
-                one, cost=StepCost(*(np.array(one.cost) * (0.2 if side == 4 else 3)).tolist())
+                one,
+                on_accelerator=True,
+                cost=StepCost(*(np.array(one.cost) * (0.2 if side == 4 else 3)).tolist()),
             )
             for one in costs
         )
@@ -268,7 +272,7 @@ def lopsided() -> RestOfPrograms:
 def test_every_searcher_finds_designs_of_both_kinds(name: str) -> None:
     """Each of which costs what its layers and the rest of the program on its accelerator cost."""
     rest = lopsided()
-    found = candidates_of(rest, "edp", 60, name)
+    found = candidates_of(rest, "edp", 600 if name in ("bayesian", "two-loop") else 60, name)
     assert units_of(min(found, key=lambda one: one.objective).accelerator) == "row_functions"
     assert {units_of(one.accelerator) for one in found} == {"none", "row_functions"}
     model = model_of(SPACE, rest)
@@ -284,7 +288,7 @@ def test_every_searcher_finds_designs_of_both_kinds(name: str) -> None:
         assert one.cost.area_mm2 == pytest.approx(machine.area_mm2, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["gradient", "bayesian", "genetic"])
+@pytest.mark.parametrize("name", ["gradient", "genetic"])
 def test_searchers_go_on_from_any_snapshot(name: str) -> None:
     tasks = WORKLOAD.tasks
     setup = SearchSetup(
@@ -334,7 +338,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> RestOfPrograms:
 
 
 def explore(out: Path, space: DesignSpace = SPACE, **changes: Any) -> SearchOutcome:
-    arguments: dict[str, Any] = {"samples": 150, "seed": 3, "command": "explore"}
+    arguments: dict[str, Any] = {"samples": 90, "seed": 3, "command": "explore"}
     return run_exploration(WORKLOAD, space, Objective.parse("edp"), out=out, **{**arguments, **changes})
 
 
