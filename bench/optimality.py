@@ -76,7 +76,7 @@ def bench_optimality(
         InputError: unknown network or space.
         InfeasibleError: a search found nothing within its budget.
     """
-    free = load_space(space)
+    free = load_space(space).without_units()
     default = load_accelerator("gemmini-default")
     limited = free.constrain("area of gemmini-default", area_mm2=default.area_mm2)
     loaded = [load_network(name) for name in networks or DEFAULT_NETWORKS]
@@ -206,7 +206,11 @@ def _exhaust(problem: Problem, seed: int, note: Note) -> dict[str, Any]:
 def small_space() -> DesignSpace:
     """The smallest accelerators of the default space and below."""
     return dataclasses.replace(
-        load_space("gemmini"), name="small", dim=(2, 4), accumulator_kib=(1, 2), scratchpad_kib=(1, 2, 4)
+        load_space("gemmini").without_units(),
+        name="small",
+        dim=(2, 4),
+        accumulator_kib=(1, 2),
+        scratchpad_kib=(1, 2, 4),
     )
 
 

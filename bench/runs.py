@@ -79,7 +79,8 @@ def setup_of(key: RunKey) -> SearchSetup:
     tasks = load_network(key.network).tasks
     if not tasks:
         raise InputError(f"the network '{key.network}' has no operator that the accelerator could run")
-    return SearchSetup(tasks, load_space(key.space), Objective(("edp",)), key.samples * len(tasks), key.seed)
+    space = load_space(key.space).without_units()  # only programs have a use for them
+    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed)
 
 
 def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:

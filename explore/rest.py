@@ -139,12 +139,12 @@ class RestOfPrograms:
 
     def to_json(self) -> Json:
         """Plain values; `from_json` is the way back."""
-        return {
+        found = {
             "weights": dict(self.weights),
             "operators": _to_json(self.operators),
             "reasons": dict(self.reasons),
-            "with_units": _to_json(self.with_units),
         }
+        return found | {"with_units": _to_json(self.with_units)} if self.with_units else found
 
     @classmethod
     @reader("the rest of its programs")
@@ -154,7 +154,7 @@ class RestOfPrograms:
             {str(name): number(one, 0) for name, one in data["weights"].items()},
             _from_json(data["operators"]),
             {str(name): text(one) for name, one in data["reasons"].items()},
-            _from_json(data["with_units"]),
+            _from_json(data.get("with_units", {})),
         )
 
 

@@ -10,6 +10,7 @@ from common.errors import InputError
 from compiler.network.program import compile_network
 from compiler.network.quantise import quantise, sketch
 from explore.cost.rest import rest_costs, rest_in_space, rest_of_programs
+from explore.hardware import with_units
 from explore.importance import ImportanceEstimator
 from explore.measure.energy import counted_energy
 from explore.objective import Objective
@@ -86,12 +87,37 @@ def test_weights_and_sides() -> None:
 
 
 def test_json_round_trip_and_what_is_none() -> None:
-    rest = rest_of_programs(workload(SMALL), [DEFAULT])
+    rest = rest_of_programs(workload(SMALL), [DEFAULT, with_units(DEFAULT, True)])
     assert RestOfPrograms.from_json(rest.to_json()) == rest
+    assert RestOfPrograms.from_json(rest.without_units().to_json()) == rest.without_units() != rest
     record = rest.to_json()
     record["operators"][rest.networks[0]]["16"][0][3] = -1
     with pytest.raises(InputError):
         RestOfPrograms.from_json(record)
+
+
+def test_row_functions_take_operators_from_the_host() -> None:
+    """Those that programs compiled for either machine say, and only where there are any."""
+    machines = {units: with_units(DEFAULT, units) for units in (False, True)}
+    mix = workload(SMALL, "resnet18:image=32")
+    rest = rest_of_programs(mix, list(machines.values()))
+    transformer, image = (one.name for one in mix.networks)
+    for units, machine in machines.items():
+        built = compile_network(quantise(load_network(SMALL), layers=1), machine)
+        on_host = {one.function for one in rest.operators_of(transformer, machine) if not one.on_accelerator}
+        assert (rest.total(transformer, machine), on_host) == (
+            pytest.approx(rest_of_programs(mix, [machine]).total(transformer, machine)),
+            {one.function for one in built.lowered.steps if not one.accelerator},
+        )
+        cycles, *_ = rest.of(np.array([16.0]), np.array([units]))
+        assert cycles[0].tolist() == pytest.approx([rest.total(name, machine)[0] for name in rest.networks])
+    plain, units = machines.values()
+    assert rest.total(transformer, units)[0] < 0.2 * rest.total(transformer, plain)[0]
+    assert rest.total(image, units) == pytest.approx(rest.total(image, plain))
+    assert rest.units_may_pay(power_bounded=False)
+    assert not rest_of_programs(workload("resnet18:image=32"), list(machines.values())).units_may_pay(
+        power_bounded=True
+    )
 
 
 def test_a_network_that_is_no_program_is_estimated_from_its_graph() -> None:
@@ -119,7 +145,8 @@ def test_a_search_minimises_the_whole_program(tmp_path: Path) -> None:
         assert found.best.cost.energy_pj > energy
     with Study.open(tmp_path / "part" / "study.sqlite", read_only=True) as study:
         assert study.rest is None
-    assert part.best.cost.latency_cycles < cycles
+    host, _ = rest.whole(with_units(part.best.accelerator, False))
+    assert part.best.cost.latency_cycles < host
     with pytest.raises(InputError, match="whole programs in the study, of tensor operators alone now"):
         run_exploration(
             mix, space, Objective.parse("edp"), samples=90, out=tmp_path / "whole", resume=True, whole=False
