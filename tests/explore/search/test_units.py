@@ -170,15 +170,12 @@ def candidates_of(
 
 
 @pytest.mark.parametrize("objective", ["edp", "latency", "energy", "area", "edap"])
-@pytest.mark.parametrize("seed", range(2))
-def test_the_best_design_is_that_of_the_enumeration(
-    enumeration: Enumeration, objective: str, seed: int
-) -> None:
+def test_the_best_design_is_that_of_the_enumeration(enumeration: Enumeration, objective: str) -> None:
     """With row functions or without, whichever is better."""
-    rest = random_rest(np.random.default_rng(seed))
+    rest = random_rest(np.random.default_rng(1))
     goal = Objective.parse(objective)
     optimum = min(goal.scalar(cost) for *_, cost in enumeration.designs(rest))
-    best = min(candidates_of(rest, objective, 800), key=lambda one: goal.scalar(one.cost))
+    best = min(candidates_of(rest, objective, 400), key=lambda one: goal.scalar(one.cost))
     assert optimum * (1 - 1e-9) <= best.objective <= optimum * 1.002
 
 
@@ -292,7 +289,7 @@ def test_every_searcher_finds_designs_of_both_kinds(name: str) -> None:
 def test_searchers_go_on_from_any_snapshot(name: str) -> None:
     tasks = WORKLOAD.tasks
     setup = SearchSetup(
-        tasks, SPACE, Objective.parse("edp"), 120 * len(tasks), 0, model_of(SPACE, lopsided())
+        tasks, SPACE, Objective.parse("edp"), 100 * len(tasks), 0, model_of(SPACE, lopsided())
     )
     with early_phases():
         check_state(lambda one: make_searcher(name, one), setup)
@@ -338,7 +335,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> RestOfPrograms:
 
 
 def explore(out: Path, space: DesignSpace = SPACE, **changes: Any) -> SearchOutcome:
-    arguments: dict[str, Any] = {"samples": 90, "seed": 3, "command": "explore"}
+    arguments: dict[str, Any] = {"samples": 50, "seed": 3, "command": "explore"}
     return run_exploration(WORKLOAD, space, Objective.parse("edp"), out=out, **{**arguments, **changes})
 
 
