@@ -205,7 +205,9 @@ _FUNCTIONS = (
         "say what stores to main memory do with int8 elements, once scaled; not in Gemmini",
         (
             _field("1[1:0]", "function", "0 nothing, 1 table, 2 softmax of rows, 3 normalisation of rows"),
-            _field("1[2]", "centre", "normalisation: 1 subtracts the mean (layer norm), 0 does not (RMS norm)"),
+            _field(
+                "1[2]", "centre", "normalisation: 1 subtracts the mean (layer norm), 0 does not (RMS norm)"
+            ),
             _field("1[3]", "causal", "softmax: row r takes part with its first valid + r elements only"),
             _field("1[8:4]", "shift", "normalisation: right shift of the result, 7..31", default=7),
             _field("1[31:16]", "valid", "causal: elements of the next store's first row; later stores go on"),
