@@ -7,7 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from accel.area import configured_area_mm2
 from accel.energy import EnergyTable
@@ -20,6 +29,8 @@ __all__ = ["MOVE_BYTES", "Accelerator", "Features"]
 #: Bytes of main memory in a row that one load or store moves on every accelerator, whatever its memory requests.
 MOVE_BYTES = 64
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+#: Features that Gemmini lacks.
+_ADDITIONS = ("row_functions",)
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -62,6 +73,12 @@ class Features(BaseModel):
     row_functions: bool = Field(
         False, description="tables, softmax and normalisation of rows on the way out (not in Gemmini)"
     )
+
+    @model_serializer(mode="wrap")
+    def _without_additions(self, handler: SerializerFunctionWrapHandler) -> dict[str, bool]:
+        # a machine without what Gemmini lacks is written, and hashed, as Gemmini's
+        values: dict[str, bool] = handler(self)
+        return {name: value for name, value in values.items() if value or name not in _ADDITIONS}
 
 
 class _Checked(type(BaseModel)):  # type: ignore[misc]

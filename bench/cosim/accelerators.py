@@ -27,9 +27,14 @@ def random_accelerator(seed: int, index: int) -> Accelerator:
 def _draw(r: random.Random, index: int) -> Accelerator:
     dim = 64 if index % 40 == 39 else _DIMS[index % len(_DIMS)]
     dma_bits = r.choice((32, 64, 128, 256, 512))
-    features = {name: r.random() < 0.8 for name in Features.model_fields if name != "normalizations"}
+    features = {
+        name: r.random() < 0.8
+        for name in Features.model_fields
+        if name not in ("normalizations", "row_functions")
+    }
     if index % 5 == 0:
         features = dict.fromkeys(features, True)
+    features["row_functions"] = index % 3 == 0
     features["mvin_scale_acc"] = r.random() < 0.5
     # results that nothing can read make a pointless accelerator
     features["read_small_width"] |= not features["read_full_width"]

@@ -89,6 +89,7 @@ class Generator:
         self.ld = [_LoadState() for _ in _LOADS]
         self.ex = _ExecuteState(ws=self.ws)
         self.st = _StoreState()
+        self.function, self.parameters = 0, 0  # of stores; accumulator row of gains and offsets
         self.fresh, self.taken = True, False
         self.sources, self.targets = [0, 1], [2]
         r = self.random
@@ -338,18 +339,58 @@ class Generator:
         self.st = _StoreState(mode, stride, orows * ocols, (last[0] - 1) * across + last[1])
 
     def write_config_st(self, stride: int, activation: int = 0, scale: int | None = None) -> None:
-        """CONFIG_ST without pooling."""
+        """CONFIG_ST without pooling, for stores that are no functions of whole rows."""
         r = self.random
+        if self.function >= 2:
+            self.write_config_function(r.getrandbits(1))
         self.emit("CONFIG_ST", activation=activation, stride=stride,
                   acc_scale=r.choice((*SCALES, KEEP_SCALE)) if scale is None else scale)  # fmt: skip
         self.st = _StoreState("rows", stride)
 
+    def config_function(self) -> None:
+        """CONFIG_FUNCTION, and now and then a new table."""
+        r = self.random
+        table_rows = max(1, 128 // self.dim)
+        if self.chance(0.5) and table_rows <= self.acc_rows:
+            self.emit("LOAD_TABLE", table=ACCUMULATOR | r.randrange(self.acc_rows - table_rows + 1))
+        self.write_config_function(r.choice((0, 1, 2, 3, 3)))
+
+    def write_config_function(self, function: int) -> None:
+        """CONFIG_FUNCTION with random settings."""
+        r, dim = self.random, self.dim
+        self.function = function
+        self.parameters = r.randrange(self.acc_rows)
+        parameter = ACCUMULATOR | self.parameters
+        if self.function != 3:
+            parameter = r.choice((r.getrandbits(32), 127 << 24, r.getrandbits(20), 0))
+        self.emit("CONFIG_FUNCTION", function=self.function, centre=r.getrandbits(1), causal=r.getrandbits(1),
+                  shift=r.randint(7, 31), valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
+                  epsilon=r.choice((0, 1, r.getrandbits(20), r.getrandbits(48))))  # fmt: skip
+
+    def _mvout_rows(self) -> None:
+        """A store whose rows are softmaxed or normalised."""
+        r, dim = self.random, self.dim
+        accumulator = self.features.read_small_width and r.random() < 0.7
+        rows = self.size(dim)
+        blocks = r.choice((1, 2, 3, r.randint(1, 12)))
+        if self.function == 3:
+            blocks = min(blocks, self.acc_rows - self.parameters)
+        cols = (blocks - 1) * dim + self.size(dim)
+        first = self.row(accumulator, rows + (blocks - 1) * dim)
+        extent = self.st.stride * (rows - 1) + cols
+        if first is not None and extent < REGION_BYTES:
+            local = first | (ACCUMULATOR if accumulator else 0)
+            self.emit("MVOUT", address=self.target(extent), local=local, cols=cols, rows=rows)
+
     def mvout(self) -> None:
         """A store of any kind that the accelerator has."""
+        if self.function >= 2 and self.st.mode == "rows" and self.chance(0.8):
+            self._mvout_rows()
+            return
         r, dim, st, f = self.random, self.dim, self.st, self.features
         accumulator = r.random() < 0.7 and (f.read_full_width or f.read_small_width)
         full = accumulator and (not f.read_small_width or (f.read_full_width and r.random() < 0.4))
-        if st.mode == "pooled" and full:
+        if (st.mode == "pooled" and full) or (self.function >= 2 and not full):
             return
         rows = self.size(dim)
         most = 1 if full or st.mode != "rows" else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
@@ -441,5 +482,7 @@ class Generator:
             (self.fence, (0, 0, 1)),
         ):  # fmt: skip
             actions += [action] * r.choice(weights)
+        if self.features.row_functions:
+            actions += [self.config_function, self.mvout]
         for _ in range(count):
             r.choice(actions)()

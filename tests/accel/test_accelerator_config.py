@@ -301,14 +301,14 @@ def test_wrong_files(text: str, place: str, words: str, tmp_path: Path) -> None:
 
 
 def test_presets() -> None:
-    assert preset_names() == ["gemmini-default", "gemmini-large", "gemmini-lean"]
+    assert preset_names() == ["gemmini-default", "gemmini-large", "gemmini-lean", "gemmini-transformer"]
     hashes = set()
     for name in preset_names():
         point = load_accelerator(name)
         assert point.name == name
         assert point.gemmini_problems() == []
         hashes.add(point.config_hash)
-    assert len(hashes) == 3
+    assert len(hashes) == 4
     large, lean = load_accelerator("gemmini-large"), load_accelerator("gemmini-lean")
     assert (large.dim, large.scratchpad_kib, large.accumulator_kib) == (32, 512, 128)
     assert not large.features.training_convs

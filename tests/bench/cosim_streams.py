@@ -14,7 +14,7 @@ from bench.cosim.stream import Item, Stream, group_items
 #: Everything on, and the partial sums of Gemmini; small memories.
 WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
-    features=Features(mvin_scale_acc=True),
+    features=Features(mvin_scale_acc=True, row_functions=True),
 )  # fmt: skip
 #: Few of everything: queues and stations of one entry, one bank, half of the features.
 SCARCE = Accelerator(

@@ -8,11 +8,12 @@ Sections quoted are those of the ISA specification.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from tests.sim.numpy_macros import LoopMacros
+from tests.sim.row_functions import RowFunction
 
 __all__ = ["GemminiConfig", "LoadState", "NumpyGemmini", "StoreState", "bits", "scaled"]
 
@@ -163,6 +164,11 @@ class NumpyGemmini(LoopMacros):
         self.sums = np.zeros((c.dim, c.dim), np.int64)  # P: output-stationary sums
         self.shadow = np.zeros((c.dim, c.dim), np.int64)
         self.target: Target | None = None
+        self.table = np.zeros(256, np.int64)
+        self.function = RowFunction(0, self.table)
+        self.parameters = self.rows_stored = (
+            0  # first accumulator row of gains; rows stored since the configuration
+        )
         self.ex.ws = not c.os
         self.reset_macros()
 
@@ -198,6 +204,11 @@ class NumpyGemmini(LoopMacros):
             self.mvin(self.ld[(2, 1, 14).index(funct)], rs1, rs2)
         elif funct == 3:
             self.mvout(rs1, rs2)
+        elif funct == 26:
+            self.config_function(rs1, rs2)
+        elif funct == 27:
+            words = self.acc[self.place(rs1).row :].reshape(-1)[:128] & 0xFFFFFFFF
+            self.table = np.stack([words & 0xFFFF, words >> 16], 1).reshape(256)
         elif funct == 23:
             self.mvout_spad(rs1, rs2)
         elif funct == 6:
@@ -297,9 +308,8 @@ class NumpyGemmini(LoopMacros):
             pr, pc, wr, wc, c = np.ogrid[: st.porows, : st.pocols, : st.pool_size, : st.pool_size, :cols]
             row, col = pr * st.pool_stride + wr - st.upad, pc * st.pool_stride + wc - st.lpad
             inside = (row >= 0) & (row < st.orows) & (col >= 0) & (col < st.ocols)
-            values = np.where(
-                inside, self.stored(source, np.where(inside, source.row + row * st.ocols + col, 0), c), 0
-            )
+            held = self.stored(source, np.where(inside, source.row + row * st.ocols + col, 0), c)
+            values = np.where(inside, self.by_table(held), 0)
             pixel = (pr * st.out_dim + pc)[:, :, 0, 0]
             self.write(address + pixel * st.stride + c[:, :, 0, 0], values.max(axis=(2, 3)), 1)
             return
@@ -310,7 +320,26 @@ class NumpyGemmini(LoopMacros):
         assert cols <= self.dim or (size == 1 and st.mode == "rows")
         pixel = r // st.ocols * st.out_dim + r % st.ocols if st.mode == "1-D" else r
         values = self.stored(source, source.row + r + c // self.dim * self.dim, c % self.dim)
+        if size == 1:
+            values = self.by_table(values)
+            if self.function.function >= 2:
+                gains = self.acc[self.parameters :].reshape(-1)[:cols] & 0xFFFFFFFF
+                gain, offset = wrapped(gains & 0xFFFF, 16), wrapped(gains >> 16, 16)
+                function = replace(self.function, table=self.table, gain=gain, offset=offset)
+                values = np.stack([function.of(row, self.rows_stored + i) for i, row in enumerate(values)])
+                self.rows_stored += rows
         self.write(address + pixel * st.stride + c * size, values, size)
+
+    def config_function(self, rs1: int, rs2: int) -> None:
+        self.function = RowFunction(
+            bits(rs1, 1, 0), self.table, bool(bits(rs1, 2, 2)), bool(bits(rs1, 3, 3)), bits(rs1, 8, 4), bits(rs1, 31, 16),
+            bits(rs1, 63, 32), bits(rs2, 47, 0),
+        )  # fmt: skip
+        self.parameters, self.rows_stored = self.place(bits(rs1, 63, 32)).row, 0
+
+    def by_table(self, values: np.ndarray) -> np.ndarray:
+        """Through the table, if that is the function of stores."""
+        return replace(self.function, table=self.table).of(values) if self.function.function == 1 else values
 
     def mvout_spad(self, rs1: int, rs2: int) -> None:
         source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)

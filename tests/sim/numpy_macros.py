@@ -37,6 +37,7 @@ class LoopMacros:
         def write(self, addresses: np.ndarray, values: np.ndarray, size: int) -> None: ...
         def scaled_load(self, values: np.ndarray, state: LoadState, wide: bool) -> np.ndarray: ...
         def narrowed(self, values: np.ndarray) -> np.ndarray: ...
+        def by_table(self, values: np.ndarray) -> np.ndarray: ...
 
     def reset_macros(self) -> None:
         self.slots: list[dict[int, tuple[int, int]]] = [{}, {}]  # LOOP_WS: funct -> (rs1, rs2)
@@ -137,7 +138,7 @@ class LoopMacros:
         elif full:
             self.write(element(out, out_pitch, M, N, 4), values, 4)
         else:
-            self.write(element(out, out_pitch, M, N, 1), self.narrowed(values), 1)
+            self.write(element(out, out_pitch, M, N, 1), self.by_table(self.narrowed(values)), 1)
 
     # LOOP_CONV_WS
 
@@ -271,7 +272,7 @@ class LoopMacros:
         self.conv_slot ^= 1
         if f["output"]:
             self.conv_half ^= 1
-            self.conv_store(f, self.narrowed(total) if f["no_pool"] else total)
+            self.conv_store(f, self.by_table(self.narrowed(total)) if f["no_pool"] else total)
 
     def base_address(self) -> int:
         """Any readable address, for lanes that are masked."""
@@ -281,7 +282,7 @@ class LoopMacros:
         if not f["no_pool"]:
             self.st.relu, self.st.stride = f["act"] == 1 and self.config.activations, f["out_stride"]
             self.st.mode = "rows"
-            scaled = self.narrowed(values)
+            scaled = self.by_table(self.narrowed(values))
             size, stride = f["pool_size"], f["pool_stride"]
             pr, pc, wr, wc = np.ogrid[: f["porows"], : f["pocols"], :size, :size]
             r, x = pr * stride + wr - f["pupad"], pc * stride + wc - f["plpad"]

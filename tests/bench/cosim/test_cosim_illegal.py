@@ -106,6 +106,9 @@ def move(name: str = "MVIN", **fields: int) -> Command:
 
 
 WS, CONV = range(9, 14), range(16, 22)
+SOFTMAX = encode("CONFIG_FUNCTION", function=2)
+NORMALISE = encode("CONFIG_FUNCTION", function=3, parameter=ACC | 8)
+
 #: By what is wrong: the error, and commands of which the last one is the first that is illegal.
 ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     # macros
@@ -154,7 +157,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "LOOP_CONV_WS beyond memory": ("MAIN_MEMORY", [*CONFIGURED, *loop_conv(), *loop_conv(input=END - 2, no_bias=1)]),
     # commands
     "a function code that is none": ("UNKNOWN_COMMAND", [Command(99, 5, 6)]),
-    "the first code behind the last": ("UNKNOWN_COMMAND", [Command(26, 0, 0)]),
+    "the first code behind the last": ("UNKNOWN_COMMAND", [Command(28, 0, 0)]),
     "the fence of another simulator": ("UNKNOWN_COMMAND", [Command(127, 0, 0)]),
     "an unknown command asked for a result": ("UNKNOWN_COMMAND", [FlippedResult(99, 0, 0)]),
     "CONFIG_NORM": ("NOT_BUILT", [encode("CONFIG_NORM")]),
@@ -229,6 +232,37 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
         for name, kind in COMMANDS.items()
         if not kind.response and kind.feature != "normalizations"
     },
+    # functions of rows
+    "a function that is none of the accumulator's": (
+        "BAD_FLAGS",
+        [encode("CONFIG_FUNCTION", function=3, parameter=1)],
+    ),
+    "a shift that leaves no room for the offset": (
+        "BAD_SIZE",
+        [encode("CONFIG_FUNCTION", function=3, parameter=ACC, shift=6)],
+    ),
+    "a table of the scratchpad": ("BAD_FLAGS", [encode("LOAD_TABLE", table=0)]),
+    "a table beyond the accumulator": ("LOCAL_ADDRESS", [encode("LOAD_TABLE", table=ACC | 33)]),
+    "a table of the result to come": ("ROWS_IN_USE", [CONFIG_EX, preload(0, ACC | 20), encode("LOAD_TABLE", table=ACC)]),
+    "a softmax in the 1-D mode": (
+        "BAD_FLAGS",
+        [encode("CONFIG_ST", pool_size=1, orows=2, ocols=2), SOFTMAX, store(0)],
+    ),
+    "a pooled normalisation": (
+        "BAD_FLAGS",
+        [encode("CONFIG_ST", pool_size=1, pool_stride=1, orows=2, ocols=2, porows=1, pocols=1), NORMALISE, store(0)],
+    ),
+    "a row beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_ST, SOFTMAX, store(0, cols=65 * 4)]),
+    "gains beyond the accumulator": (
+        "LOCAL_ADDRESS",
+        [CONFIG_ST, encode("CONFIG_FUNCTION", function=3, parameter=ACC | 60), store(0, cols=17)],
+    ),
+    "gains of the result to come": (
+        "ROWS_IN_USE",
+        [CONFIG_EX, CONFIG_ST, NORMALISE, preload(0, ACC | 8), store(0, cols=9)],
+    ),
+    "LOOP_WS that stores softmaxes": ("UNSUITABLE", [*CONFIGURED, SOFTMAX, *loop_ws()]),
+    "LOOP_CONV_WS that stores normalised rows": ("UNSUITABLE", [*CONFIGURED, NORMALISE, *loop_conv()]),
 }  # fmt: skip
 #: What comes close to one of these.
 LEGAL: dict[str, list[Item]] = {
@@ -249,6 +283,14 @@ LEGAL: dict[str, list[Item]] = {
     "a counter that nobody asks for": [FlippedResult(*encode("COUNTER_OP", index=1))],
     "a product and a convolution": [*CONFIGURED, *loop_ws(), None, *loop_conv()],
     "a PRELOAD at the end": [CONFIG_EX, preload(0, ACC)],
+    "a softmax of a whole scratchpad": [CONFIG_ST, SOFTMAX, store(0, cols=63 * 4)],
+    "a raw store while rows are softmaxed": [CONFIG_ST, SOFTMAX, store(RAW)],
+    "LOOP_WS with a table": [*CONFIGURED, encode("CONFIG_FUNCTION", function=1), *loop_ws()],
+    "gains up to the last row": [
+        CONFIG_ST,
+        encode("CONFIG_FUNCTION", function=3, parameter=ACC | 60),
+        store(0, cols=16),
+    ],
 }  # fmt: skip
 
 
