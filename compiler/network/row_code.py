@@ -41,8 +41,10 @@ RowFunctionName = Literal["table", "softmax", "normalisation"]
 
 #: Values of CONFIG_FUNCTION's field `function` (instruction set).
 _FUNCTIONS: dict[RowFunctionName, int] = {"table": 1, "softmax": 2, "normalisation": 3}
-#: Most tiles that lie in the scratchpad at once.
-_MOST_TURNS = 8
+#: Tiles that lie in the scratchpad at once: while one is stored, the next one comes. More loads ahead would take the memory
+#: from the stores, which leave it idle while they find out about their rows (measured with 2 to 8). Where tiles are smaller
+#: than so many elements, more of them cover the memory's latency.
+_TURNS, _MOST_TURNS, _LATENCY_ELEMENTS = 2, 8, 1024
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,8 @@ class _RowWriter:
         columns = code.nest.split()[1]
         self.wide = self.chunk if code.function == "table" else _tile_rows(columns, accelerator)
         self.tile_rows = _tile_rows(min(columns, self.wide), accelerator)
-        self.turns = max(1, min(accelerator.scratchpad_rows // self.tile_rows, _MOST_TURNS))
+        turns = _TURNS + _LATENCY_ELEMENTS // (dim * min(columns, self.wide))
+        self.turns = max(1, min(accelerator.scratchpad_rows // self.tile_rows, turns, _MOST_TURNS))
 
     def write(self, addresses: tuple[Number, Number], parameters: Number, numbers: Sequence[Number]) -> None:
         """The whole function."""
