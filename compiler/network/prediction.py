@@ -40,8 +40,8 @@ _START = 4 * MEMORY_LATENCY
 _TABLE_CYCLES = 2 * MEMORY_LATENCY
 #: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
 #: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
-_PASSES: dict[RowFunctionName, int] = {"table": 0, "softmax": 2, "normalisation": 1}
-_ROW_CYCLES: dict[RowFunctionName, int] = {"table": 0, "softmax": 34, "normalisation": 132}
+_PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1}
+_ROW_CYCLES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 34, "normalisation": 132}
 #: Energy of an instruction of the host core (`host_energy_pj`).
 INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
@@ -157,7 +157,9 @@ def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
     rows = math.prod(code.nest.shape)
     memory = _read(accelerator, float(rows), code.features, code.pitch)
     elements = float(rows * code.features)
-    commands = rows * (2 * math.ceil(code.features / (MOVE_BYTES * accelerator.dim)) + 2)
+    whole, rest = divmod(code.features, MOVE_BYTES)
+    moves = math.ceil(whole / accelerator.dim) + bool(rest)
+    commands = rows * (2 * moves + 2)  # the index takes about as long as two
     cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * _COMMAND_CYCLES)
     return StepCost(cycles + _START, 2 * elements * accelerator.energy.dram_pj, 0.0, 2 * elements)
 
