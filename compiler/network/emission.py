@@ -20,7 +20,7 @@ from compiler.network.gather import GatherCode, emit_gather
 from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
 from compiler.network.pooling import emit_max_pool
-from compiler.network.row_code import RowCode, begin_table, emit_rows, end_function
+from compiler.network.row_code import RowCode, RowFunctionName, begin_table, emit_rows, end_function
 from compiler.network.steps import Argument, Step
 
 __all__ = ["ENTRY", "emit_network", "step_labels"]
@@ -166,10 +166,16 @@ def _emit_pool(name: str, layer: Layer, accelerator: Accelerator) -> ModuleOp:
 
 
 def _emit_rows(name: str, code: RowCode, accelerator: Accelerator) -> ModuleOp:
-    numbers = {"table": [], "softmax": ["numerator"], "normalisation": ["shift", "epsilon"]}[code.function]
-    e = Emitter(name, ["input", "output", "parameters", *numbers])
-    source, target, parameters, *given = e.arguments
-    emit_rows(e, code, accelerator, (source, target), parameters, given)
+    wanted: dict[RowFunctionName, tuple[str, ...]] = {
+        "copy": (),
+        "table": ("table",),
+        "softmax": ("table", "numerator"),
+        "normalisation": ("parameters", "shift", "epsilon"),
+    }
+    e = Emitter(name, ["input", "output", *wanted[code.function]])
+    source, target, *given = e.arguments
+    parameters: Number = given[0] if given else 0
+    emit_rows(e, code, accelerator, (source, target), parameters, given[1:])
     return e.finish()
 
 

@@ -33,7 +33,7 @@ from compiler.network.graph import (
     QuantisedNetwork,
     Softmax,
 )
-from compiler.network.host_calls import copy_call, host_call
+from compiler.network.host_calls import host_call
 from compiler.network.layers import (
     MatrixCalls,
     convolution_layer,
@@ -52,8 +52,7 @@ from compiler.network.row_code import (
     plan_softmax,
     plan_table,
 )
-from compiler.network.row_functions import OFFSET_FRACTION
-from compiler.network.step_writer import StepWriter
+from compiler.network.step_writer import StepWriter, turned_rows
 from compiler.network.steps import Argument
 from compiler.network.views import View, dense
 from compiler.network.way_out import tables_behind, through
@@ -80,8 +79,6 @@ def lower_network(network: QuantisedNetwork, accelerator: Accelerator, schedule:
     return result
 
 
-#: Bytes of the largest memory request; weights may grow by one part in so many to begin there.
-_REQUEST, _MOST_PADDING = 64, 8
 #: Operators whose result may lie where an operand of the same view lay.
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
@@ -169,7 +166,7 @@ class _Lowering(StepWriter):
             return
         self._call_layer(name, op.input, op.weight, op.bias, op.output, op.scale)
         if op.output is not target:
-            self._host(copy_call(op.output, target, self.values))
+            self._copy(op.output, target)
 
     def _on_images(self, op: Convolution) -> Convolution:
         """The operator as it will be once what is no image has been copied; for choosing only."""
@@ -211,7 +208,7 @@ class _Lowering(StepWriter):
             return
         if not _has_rows(op.left):
             op = replace(op, left=self._copied(op.left))
-        if not _has_rows(op.right) and not _has_rows(_transposed(op.right)):
+        if not _has_rows(op.right) and not _has_rows(turned_rows(op.right)):
             op = replace(op, right=self._copied(op.right))
         if not _has_rows(op.output):
             op = replace(op, output=self._temporary(target.shape, target))
@@ -223,14 +220,14 @@ class _Lowering(StepWriter):
             return
         self._call_layer(name, op.left, op.right, op.bias, op.output, op.scale, calls.offsets)
         if op.output is not target:
-            self._host(copy_call(op.output, target, self.values))
+            self._copy(op.output, target)
 
     @staticmethod
     def _on_matrices(op: MatMul) -> MatrixCalls:
         """As `_on_images`."""
 
         def usable(view: View, transposed: bool = False) -> View:
-            if _has_rows(view) or (transposed and _has_rows(_transposed(view))):
+            if _has_rows(view) or (transposed and _has_rows(turned_rows(view))):
                 return view
             return dense(view.value, view.shape)
 
@@ -266,6 +263,8 @@ class _Lowering(StepWriter):
         numbers: tuple[int, ...] = ()
         if isinstance(op, Map):
             code = plan_table(op, self.accelerator)
+            if any(self.values[one.value].dtype != "int8" for one in (op.input, op.output)):
+                code = "its elements are wider than int8"
         elif isinstance(op, Softmax):
             mask = None if op.mask is None else self._elements(op.mask)
             code, numbers = plan_softmax(op, mask, self.accelerator), (op.numerator,)
@@ -276,14 +275,22 @@ class _Lowering(StepWriter):
                 op = replace(op, offset=self._rounding(op.offset))
             self._on_host(op, code)
             return
-        parameters = self._packed(op)
+        parameters = () if isinstance(op, Map) and op.table is None else (self._packed(op),)
         self._run(
             self._named(code.function, code, self.result.rows),
-            (op.input, op.output, parameters),
+            (op.input, op.output, *parameters),
             numbers,
-            (op.input, parameters),
+            (op.input, *parameters),
             op.output,
         )
+
+    def _copy(self, source: View, target: View) -> None:
+        """Part of the current operator."""
+        table, reasons = self._table, dict(self.result.reasons)
+        self._table = None
+        self._rows(Map(self._operator, (), target, source, None))
+        # it says nothing about the operator, which is computed elsewhere
+        self._table, self.result.reasons = table, reasons
 
     def _gather(self, op: Embedding) -> None:
         code = plan_gather(op, self.accelerator)
@@ -319,10 +326,6 @@ class _Lowering(StepWriter):
     def _packed_tables(self) -> tuple[View, ...]:
         """The table on the way out, if there is one."""
         return () if self._table is None else (self._packed(self._table),)
-
-    def _elements(self, view: View) -> np.ndarray:
-        """Of a constant."""
-        return view.read(self._data[view.value])
 
     # ---------------------------------------------------------------- pooling
 
@@ -403,37 +406,13 @@ class _Lowering(StepWriter):
 
     # ---------------------------------------------------------------- operands
 
-    def _rounding(self, offset: View) -> View:
-        """Offsets of a normalisation with the half that rounds its result, which saves the host an addition an element."""
-        half = np.int32(1 << (OFFSET_FRACTION - 1))
-        name = f"{offset.value}.rounding"
-        self._add_constant(name, self._data[offset.value] + half)
-        return replace(offset, value=name)
-
-    def _with_aligned_rows(self, view: View) -> View:
-        """Weights whose rows begin at multiples of a memory request, if that makes them little larger.
-
-        A load fetches naturally aligned requests, so rows that begin anywhere take more of them.
-        """
-        if view.value not in self._data or len(view.shape) != 2:
-            return view
-        turned = view.strides[1] != 1
-        rows = _transposed(view) if turned else view
-        count, extent = rows.shape
-        pitch = -(-extent // _REQUEST) * _REQUEST
-        if (
-            rows.strides != (extent, 1)
-            or count == 1
-            or (pitch - extent) * _MOST_PADDING > extent
-            or pitch == extent
-        ):
-            return view
-        elements = np.zeros((count, pitch), dtype=self._data[view.value].dtype)
-        elements[:, :extent] = rows.read(self._data[view.value])
-        name = f"{view.value}.{rows.offset}.{count}x{extent}.pitch{pitch}"
-        self._add_constant(name, elements)
-        aligned = View(name, rows.shape, (pitch, 1))
-        return _transposed(aligned) if turned else aligned
+    def _copied(self, view: View) -> View:
+        """A dense copy of a view."""
+        if view.value in self._data:
+            return self._constant(view)
+        copy = self._temporary(view.shape, view)
+        self._copy(view, copy)
+        return copy
 
     # ---------------------------------------------------------------- layers
 
@@ -485,11 +464,6 @@ class _Lowering(StepWriter):
 def _has_rows(view: View) -> bool:
     """Whether the last two dimensions are matrices of contiguous rows."""
     return matrix_pitch(*view.shape[-2:], *view.strides[-2:]) is not None
-
-
-def _transposed(view: View) -> View:
-    axes = [*range(len(view.shape) - 2), len(view.shape) - 1, len(view.shape) - 2]
-    return view.transposed(axes)
 
 
 def _same_elements(a: View, b: View) -> bool:

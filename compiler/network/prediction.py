@@ -38,9 +38,10 @@ _COMMAND_CYCLES = 7.5
 _START = 4 * MEMORY_LATENCY
 #: What a table takes until it is in force: its loads, one way through memory.
 _TABLE_CYCLES = 2 * MEMORY_LATENCY
-#: Passes of a store over the blocks of its rows: to move them; to find their largest element, the sum, the results; to find
-#: their sums, the results.
-_PASSES: dict[RowFunctionName, int] = {"table": 1, "softmax": 3, "normalisation": 2}
+#: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
+#: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
+_PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1}
+_ROW_CYCLES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 34, "normalisation": 132}
 #: Energy of an instruction of the host core (`host_energy_pj`).
 INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
@@ -108,36 +109,57 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
 
 
 def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
-    """A load and a store; see `compiler.network.row_code` for the tiles. A store passes over the blocks of its rows so many
-    times, a block of a row in a cycle."""
+    """A load and a store; see `compiler.network.row_code` for the tiles.
+
+    Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
+    do, from the first tile's arrival on.
+    """
     nest, dim = code.nest, accelerator.dim
     outer, extent, _ = nest.split()
     rows = float(math.prod(outer.shape))
     if len(nest.shape) < 2:
         rows, extent = extent / MOVE_BYTES, MOVE_BYTES
     pitch = nest.strides[0][-2] if len(nest.shape) > 1 else MOVE_BYTES
-    elements = rows * extent
-    memory = _read(accelerator, rows, extent, pitch) + elements / bytes_per_cycle(accelerator)
-    passes = _PASSES[code.function]
-    tiles = math.ceil(rows / dim)
-    commands = tiles * (math.ceil(extent / MOVE_BYTES) + 1)
-    parameters = 4 * extent / bytes_per_cycle(accelerator) if code.function == "normalisation" else 0.0
-    cycles = max(memory, passes * rows * math.ceil(extent / dim), commands * _COMMAND_CYCLES) + parameters
+    inner = min(float(outer.shape[-1]), rows) if outer.shape else rows
+    whole, rest = divmod(inner, dim)
+    matrices = rows / inner
+    elements, blocks = rows * extent, math.ceil(extent / dim)
+    loads = _read(accelerator, rows, extent, pitch)
+    memory = loads + elements / bytes_per_cycle(accelerator)
+    stores = matrices * (whole * _store(code.function, dim, blocks) + _store(code.function, rest, blocks))
+    first = loads * min(dim, rows) / rows
+    last = _PASSES[code.function] * (rest or min(dim, rows)) * blocks
+    commands = matrices * math.ceil(inner / dim) * (math.ceil(extent / MOVE_BYTES) + 1)
+    normalises = code.function == "normalisation"
+    parameters = 4 * extent / bytes_per_cycle(accelerator) if normalises else 0.0
     return StepCost(
-        cycles + _START + _TABLE_CYCLES,
+        max(memory + last, first + stores, commands * _COMMAND_CYCLES) + parameters + _START + _TABLE_CYCLES,
         2 * elements * accelerator.energy.dram_pj,
-        2 * elements if code.function == "normalisation" else 0.0,  # gains and offsets
-        (1 + passes) * elements,
+        2 * elements if normalises else 0.0,  # gains and offsets
+        (2 + _PASSES[code.function]) * elements,
     )
+
+
+def _store(function: RowFunctionName, rows: float, blocks: int) -> float:
+    """Cycles of a store of rows of so many blocks: passes over all of them, a block a cycle; a unit works on one row after the
+    other from its sums on; results follow, and before each block of a normalisation its gains and offsets."""
+    if not rows:
+        return 0.0
+    before = max(0, _PASSES[function] - 1) * rows * blocks
+    results = blocks * (2 if function == "normalisation" else 1)
+    unit = _ROW_CYCLES[function]
+    known = before + max(blocks + rows * unit, rows * blocks + unit) + results if unit else 0.0
+    return max(_PASSES[function] * rows * blocks + rows * results, known)
 
 
 def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
     """A load and a store of every row, by as few moves as there can be."""
     rows = math.prod(code.nest.shape)
-    moves = rows * math.ceil(code.features / MOVE_BYTES)
-    memory = _read(accelerator, float(moves), min(code.features, MOVE_BYTES), code.pitch)
+    memory = _read(accelerator, float(rows), code.features, code.pitch)
     elements = float(rows * code.features)
-    commands = rows * (2 * math.ceil(code.features / (MOVE_BYTES * accelerator.dim)) + 2)
+    whole, rest = divmod(code.features, MOVE_BYTES)
+    moves = math.ceil(whole / accelerator.dim) + bool(rest)
+    commands = rows * (2 * moves + 2)  # the index takes about as long as two
     cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * _COMMAND_CYCLES)
     return StepCost(cycles + _START, 2 * elements * accelerator.energy.dram_pj, 0.0, 2 * elements)
 

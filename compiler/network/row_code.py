@@ -1,4 +1,4 @@
-"""Tables, softmax and normalisation on the accelerator: rows pass through the scratchpad and change on the way out.
+"""Tables, softmax, normalisation and copies on the accelerator: rows pass through the scratchpad and change on the way out.
 
 A load brings the tile of up to `dim` rows, whole rows where the function needs them, and a store with the function in force
 (CONFIG_FUNCTION) writes it: nothing is computed in between. Tiles take turns, so that loads and stores overlap. A table, or
@@ -7,6 +7,7 @@ the gains and offsets of a normalisation, lie in the first rows of the accumulat
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,12 +38,16 @@ __all__ = [
     "table_rows",
 ]
 
-RowFunctionName = Literal["table", "softmax", "normalisation"]
+RowFunctionName = Literal["copy", "table", "softmax", "normalisation"]
 
 #: Values of CONFIG_FUNCTION's field `function` (instruction set).
-_FUNCTIONS: dict[RowFunctionName, int] = {"table": 1, "softmax": 2, "normalisation": 3}
-#: Most tiles that lie in the scratchpad at once.
-_MOST_TURNS = 8
+_FUNCTIONS: dict[RowFunctionName, int] = {"copy": 0, "table": 1, "softmax": 2, "normalisation": 3}
+#: Functions that need all of a row.
+_WHOLE_ROWS = ("softmax", "normalisation")
+#: Tiles that lie in the scratchpad at once: while one is stored, the next one comes. More loads ahead would take the memory
+#: from the stores, which leave it idle while they find out about their rows (measured with 2 to 8). Where tiles are smaller
+#: than so many elements, more of them cover the memory's latency.
+_TURNS, _MOST_TURNS, _LATENCY_ELEMENTS = 2, 8, 1024
 
 
 @dataclass(frozen=True)
@@ -66,13 +71,11 @@ class RowCode:
 
 
 def plan_table(op: Map, accelerator: Accelerator) -> RowCode | str:
-    """The accelerator's code of a table; a text that says why there is none otherwise."""
-    if op.table is None:
-        return "a copy needs no unit"
+    """The accelerator's code of a table, or of a copy of int8 elements; a text that says why there is none otherwise."""
     if not accelerator.features.row_functions:
         return _NO_UNIT
     nest = common((op.input, op.output))
-    return _refusal(nest, accelerator) or RowCode("table", nest)
+    return _refusal(nest, accelerator) or RowCode("copy" if op.table is None else "table", nest)
 
 
 def plan_softmax(op: Softmax, mask: np.ndarray | None, accelerator: Accelerator) -> RowCode | str:
@@ -222,7 +225,7 @@ def emit_rows(
 
     Args:
         addresses: of input and output.
-        parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`).
+        parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`); not used by copies.
         numbers: of a softmax its numerator; of a normalisation its shift and epsilon.
     """
     writer = _RowWriter(e, code, accelerator)
@@ -232,9 +235,9 @@ def emit_rows(
 def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
     """Rows of the scratchpad and of the accumulator that the code uses."""
     writer = _RowWriter(Emitter("rows"), code, accelerator)
-    columns = code.nest.shape[-1] if code.function == "normalisation" else 1
-    blocks = -(-columns // accelerator.dim)
-    kept = blocks if code.function == "normalisation" else table_rows(accelerator)
+    kept = 0 if code.function == "copy" else table_rows(accelerator)
+    if code.function == "normalisation":
+        kept = -(-code.nest.shape[-1] // accelerator.dim)
     return writer.turns * writer.tile_rows, kept
 
 
@@ -267,9 +270,10 @@ class _RowWriter:
         # as many whole blocks as one move takes
         self.chunk = max(dim, MOVE_BYTES // dim * dim)
         columns = code.nest.split()[1]
-        self.wide = self.chunk if code.function == "table" else _tile_rows(columns, accelerator)
+        self.wide = _tile_rows(columns, accelerator) if code.function in _WHOLE_ROWS else self.chunk
         self.tile_rows = _tile_rows(min(columns, self.wide), accelerator)
-        self.turns = max(1, min(accelerator.scratchpad_rows // self.tile_rows, _MOST_TURNS))
+        turns = _TURNS + _LATENCY_ELEMENTS // (dim * min(columns, self.wide))
+        self.turns = max(1, min(accelerator.scratchpad_rows // self.tile_rows, turns, _MOST_TURNS))
 
     def write(self, addresses: tuple[Number, Number], parameters: Number, numbers: Sequence[Number]) -> None:
         """The whole function."""
@@ -281,35 +285,39 @@ class _RowWriter:
             begin_table(e, self.accelerator, parameters)
         elif code.function == "softmax":
             _load_table(e, self.accelerator, parameters)
-
-            def configure() -> None:
-                e.command(
-                    "config_function",
-                    function=_FUNCTIONS["softmax"],
-                    causal=int(code.first is not None),
-                    valid=code.first or 0,
-                    parameter=numbers[0],
-                )
-
             if code.first is None:
-                configure()
-            else:
-                matrix = configure
-        else:
-            columns = code.nest.shape[-1]
-            _load_wide(e, self.accelerator, parameters, -(-columns // dim), dim)
-            e.command(
-                "config_function",
-                function=_FUNCTIONS["normalisation"],
-                centre=int(code.centre),
-                shift=numbers[0],
-                parameter=e.local(0, accumulator=True),
-                epsilon=numbers[1],
-            )
+                self._softmax(numbers[0])
+            else:  # each matrix begins with its first row
+                matrix = functools.partial(self._softmax, numbers[0])
+        elif code.function == "normalisation":
+            self._normalisation(parameters, *numbers)
         e.command("config_ld", state=0, block_stride=dim, stride=source)
         e.command("config_st", stride=target)
         walk.each(addresses, self._tile, matrix)
-        end_function(e)
+        if code.function != "copy":
+            end_function(e)
+
+    def _softmax(self, numerator: Number) -> None:
+        first = self.code.first
+        self.e.command(
+            "config_function",
+            function=_FUNCTIONS["softmax"],
+            causal=int(first is not None),
+            valid=first or 0,
+            parameter=numerator,
+        )
+
+    def _normalisation(self, parameters: Number, shift: Number, epsilon: Number) -> None:
+        columns, dim = self.code.nest.shape[-1], self.accelerator.dim
+        _load_wide(self.e, self.accelerator, parameters, -(-columns // dim), dim)
+        self.e.command(
+            "config_function",
+            function=_FUNCTIONS["normalisation"],
+            centre=int(self.code.centre),
+            shift=shift,
+            parameter=self.e.local(0, accumulator=True),
+            epsilon=epsilon,
+        )
 
     def _tile(self, size: tuple[int, int], addresses: tuple[Number, ...], turn: Number) -> None:
         e = self.e

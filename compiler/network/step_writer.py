@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from accel.config import Accelerator
 from compiler.network.graph import IntegerTensor, QuantisedNetwork
-from compiler.network.host_calls import copy_call
 from compiler.network.lowered import LoweredNetwork
+from compiler.network.row_functions import OFFSET_FRACTION
 from compiler.network.steps import (
     Argument,
     ByteRange,
@@ -22,7 +23,10 @@ from compiler.network.steps import (
 )
 from compiler.network.views import View, dense
 
-__all__ = ["StepWriter"]
+__all__ = ["StepWriter", "turned_rows"]
+
+#: Bytes of the largest memory request; weights may grow by one part in so many to begin there.
+_REQUEST, _MOST_PADDING = 64, 8
 
 
 class StepWriter:
@@ -125,10 +129,44 @@ class StepWriter:
         self.values[name] = IntegerTensor(name, (nbytes,))
         return dense(name, (nbytes,))
 
-    def _copied(self, view: View) -> View:
-        """A dense copy of a view."""
-        if view.value in self._data:
-            return self._constant(view)
-        copy = self._temporary(view.shape, view)
-        self._host(copy_call(view, copy, self.values))
-        return copy
+    def _elements(self, view: View) -> np.ndarray:
+        """Of a constant."""
+        return view.read(self._data[view.value])
+
+    def _rounding(self, offset: View) -> View:
+        """Offsets of a normalisation with the half that rounds its result, which saves the host an addition an element."""
+        half = np.int32(1 << (OFFSET_FRACTION - 1))
+        name = f"{offset.value}.rounding"
+        self._add_constant(name, self._data[offset.value] + half)
+        return replace(offset, value=name)
+
+    def _with_aligned_rows(self, view: View) -> View:
+        """Weights whose rows begin at multiples of a memory request, if that makes them little larger.
+
+        A load fetches naturally aligned requests, so rows that begin anywhere take more of them.
+        """
+        if view.value not in self._data or len(view.shape) != 2:
+            return view
+        turned = view.strides[1] != 1
+        rows = turned_rows(view) if turned else view
+        count, extent = rows.shape
+        pitch = -(-extent // _REQUEST) * _REQUEST
+        if (
+            rows.strides != (extent, 1)
+            or count == 1
+            or (pitch - extent) * _MOST_PADDING > extent
+            or pitch == extent
+        ):
+            return view
+        elements = np.zeros((count, pitch), dtype=self._data[view.value].dtype)
+        elements[:, :extent] = rows.read(self._data[view.value])
+        name = f"{view.value}.{rows.offset}.{count}x{extent}.pitch{pitch}"
+        self._add_constant(name, elements)
+        aligned = View(name, rows.shape, (pitch, 1))
+        return turned_rows(aligned) if turned else aligned
+
+
+def turned_rows(view: View) -> View:
+    """The matrices of a batch transposed."""
+    axes = [*range(len(view.shape) - 2), len(view.shape) - 1, len(view.shape) - 2]
+    return view.transposed(axes)

@@ -212,7 +212,7 @@ def test_a_layer_that_the_host_computes_takes_its_table_along() -> None:
     assert program.lowered.reasons["operator 1"] == "no schedule"
 
 
-@pytest.mark.parametrize("accelerator", [DIM4, UNITS16], ids=["4", "16"])
+@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
 def test_embeddings(accelerator: Accelerator) -> None:
     s = Sketch(np.random.default_rng(8))
     for count, features in ((11, 200), (3, 64), (1, 1500), (5, 37)):
@@ -226,12 +226,27 @@ def test_embeddings(accelerator: Accelerator) -> None:
     assert kinds(check(s, accelerator)) == ["embedding"] * 5
 
 
+@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
+def test_copies(accelerator: Accelerator) -> None:
+    """Into another layout, of a row that is repeated, for an operand that has no rows."""
+    s = Sketch(np.random.default_rng(11))
+    source = s.value((6, 3, 24))
+    s.add(Map, s.value((3, 6, 24), "output"), input=source.transposed((1, 0, 2)), table=None)
+    s.add(Map, s.value((9, 40), "output"), input=s.value((40,)).expanded((9, 40)), table=None)
+    s.add(Map, s.value((500,), "output"), input=s.value((500,)), table=None)
+    heads = s.value((5, 2, 3, 16)).transposed((1, 0, 2, 3))
+    rows = View(heads.value, (10, 48), (48, 1))
+    s.add(MatMul, s.value((10, 8), "output"), left=rows, right=s.value((48, 8), "constant"), bias=None, relu=False,
+          scale=0.004)  # fmt: skip
+    assert kinds(check(s, accelerator)) == ["copy", "copy", "copy", "layer"]
+
+
 def test_short_or_scattered_rows_of_embeddings_stay_with_the_host() -> None:
     indices = dense("i", (5,))
     short = Embedding("e", (), dense("y", (5, 8)), indices, dense("t", (9, 8)))
-    assert "short" in str(plan_gather(short, DIM4))
+    assert "short" in str(plan_gather(short, UNITS4))
     turned = Embedding("e", (), dense("y", (5, 64)), indices, dense("t", (64, 9)).transposed((1, 0)))
-    assert "neighbours" in str(plan_gather(turned, DIM4))
+    assert "neighbours" in str(plan_gather(turned, UNITS4))
 
 
 def test_every_step_has_a_prediction() -> None:
@@ -248,7 +263,7 @@ def test_every_step_has_a_prediction() -> None:
         program = check(s, UNITS16, check_layers=False)
         costs.append(predict_steps(program.lowered, UNITS16))
     for short, long in zip(*costs, strict=True):
-        assert 2 < long.cycles / short.cycles <= 10
+        assert 1 < long.cycles / short.cycles <= 10
         assert long.fixed_pj == pytest.approx(10 * short.fixed_pj)
         assert long.scratchpad_words == 10 * short.scratchpad_words
 
