@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accel.config import Accelerator
+from accel.dataflows import Dataflow, setting_of
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError, Location, did_you_mean
 from common.portable import Bools, Ints
@@ -22,7 +23,7 @@ from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import Constraints
 from explore.hardware import HardwarePoints, legal_bank, member
-from explore.space_file import MAX_KIB, SEARCHED, Flow, Rules, SearchRange, SpaceFile, WeightedNetwork
+from explore.space_file import MAX_KIB, SEARCHED, Rules, SearchRange, SpaceFile, WeightedNetwork
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"
 _BANK_RULE = "gemmini rules want the rows of a bank to be a power of two and a multiple of dim"
@@ -54,7 +55,7 @@ class DesignSpace:
     dim: tuple[int, ...]
     scratchpad_kib: tuple[int, ...]
     accumulator_kib: tuple[int, ...]
-    dataflows: tuple[Flow, ...]
+    dataflows: tuple[Dataflow, ...]
     double_buffer: bool
     constraints: Constraints = field(default_factory=Constraints)
     networks: tuple[WeightedNetwork, ...] = ()
@@ -154,7 +155,7 @@ class DesignSpace:
     @cached_property
     def _unsized(self) -> Accelerator:
         """What all accelerators of the space share; its sizes and name are of no account."""
-        return self.base.replace(dataflow="both" if len(self.dataflows) > 1 else self.dataflows[0])
+        return self.base.replace(dataflow=setting_of(self.dataflows))
 
     @cached_property
     def space_hash(self) -> str:
@@ -293,7 +294,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         dim=_values(file.dim),
         scratchpad_kib=_values(file.scratchpad_kib),
         accumulator_kib=_values(file.accumulator_kib),
-        dataflows=tuple(flow for flow in get_args(Flow) if flow in file.dataflows),
+        dataflows=tuple(flow for flow in get_args(Dataflow) if flow in file.dataflows),
         double_buffer=file.double_buffer,
         constraints=file.constraints,
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
