@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from accel.area import configured_area_mm2
+from accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from accel.energy import EnergyTable
 from common.errors import InputError, did_you_mean
 from common.provenance import stable_hash
@@ -109,7 +110,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         description="label; has no influence on anything computed",
     )
     dim: int = Field(ge=2, le=128, description="rows and columns of the array")
-    dataflow: Literal["WS", "OS", "both"] = Field(
+    dataflow: DataflowSetting = Field(
         "both", description="weight-stationary, output-stationary, or selectable by command"
     )
     scratchpad_kib: int = Field(ge=1, le=1 << 20, description="scratchpad capacity, KiB")
@@ -174,9 +175,9 @@ class Accelerator(BaseModel, metaclass=_Checked):
         return self
 
     @property
-    def dataflows(self) -> tuple[Literal["WS", "OS"], ...]:
+    def dataflows(self) -> tuple[Dataflow, ...]:
         """Dataflows the array can run."""
-        return ("WS", "OS") if self.dataflow == "both" else (self.dataflow,)
+        return offered(self.dataflow)
 
     @property
     def scratchpad_rows(self) -> int:
@@ -234,6 +235,9 @@ class Accelerator(BaseModel, metaclass=_Checked):
         found += self._bank_problems(
             "accumulator", self.accumulator_kib, self.accumulator_banks, self.accumulator_bits
         )
+        for flow in self.dataflows:
+            if DATAFLOWS[flow].execute is None:
+                found.append(f"dataflow must not be {flow}: the instruction set has no such")
         if self.scratchpad_banks < 2:
             found.append(f"scratchpad_banks must be at least 2, not {self.scratchpad_banks}")
         rows = max(self.scratchpad_rows, self.accumulator_rows)
@@ -289,11 +293,11 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
 
 @cache
-def _area_reference(dataflow: Literal["WS", "OS", "both"]) -> Accelerator:
-    """What the published areas stand for (`accel.area`): the defaults, around an array that can run WS."""
-    return Accelerator(
-        dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow="both" if dataflow == "OS" else dataflow
-    )
+def _area_reference(dataflow: DataflowSetting) -> Accelerator:
+    """What the published areas stand for (`accel.area`): the defaults, around an array in which weights can stay."""
+    if all(DATAFLOWS[name].sums_stay for name in offered(dataflow)):
+        dataflow = "both"
+    return Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow=dataflow)
 
 
 def _field_error(error: ValidationError) -> InputError:

@@ -319,8 +319,8 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
     fits = (t[2] < LOOP).all(0) & (t[1, list(PIXELS)] < LOOP).all(0)
     fits &= (mappings.rows < dim + 0.5) & (mappings.columns < dim + 0.5)
     fits &= (t[1, C] < up(tile[C] / dim) + 0.5) & (t[1, K] < up(tile[K] / dim) + 0.5)
-    if mappings.output_stationary is not None:
-        fits &= ~mappings.output_stationary
+    if mappings.flow is not None:
+        fits &= mappings.flow == 0
     if mappings.copies is not None:
         fits &= (mappings.copies > 1.5).all(0)
     # sums stay in the accumulator, but for products; there loops over pixels stand together
