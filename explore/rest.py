@@ -1,14 +1,15 @@
 """What a network's program does beside its layers: additions and poolings on the accelerator, operators on the host.
 
 None of it depends on mappings, and of the hardware of a space only on the array's side and on whether there are row
-functions (`accel.config.Features.row_functions`), but for the energy of an access. So a search adds a few numbers a side to what its mappings cost, and minimises the cost of the whole program.
+functions (`accel.config.Features.row_functions`), but for the energy of an access, and for row functions whose rows small
+memories do not hold, so that the host computes them. So a search adds a few numbers a side to what its mappings cost, and minimises the cost of the whole program.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from accel.config import Accelerator
 from compiler.network.steps import StepCost
 from explore._json import Json, listed, number, reader, text
 
-__all__ = ["OperatorCost", "RestOfPrograms"]
+__all__ = ["OperatorCost", "RestOfPrograms", "SizedOperators"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -44,8 +45,24 @@ class OperatorCost:
     cost: StepCost
 
 
+@dataclass(frozen=True)
+class SizedOperators:
+    """Operators of a program on accelerators whose memories are at least so large (0: any)."""
+
+    accumulator_kib: float
+    scratchpad_kib: float
+    operators: tuple[OperatorCost, ...]
+
+    @property
+    def cost(self) -> StepCost:
+        """Of all operators."""
+        return _sum(self.operators)
+
+
 #: By network and array side.
 Operators = Mapping[str, Mapping[int, tuple[OperatorCost, ...]]]
+#: Likewise; of those whose memories are small enough, the last holds.
+OperatorsBySize = Mapping[str, Mapping[int, tuple[SizedOperators, ...]]]
 
 
 @dataclass(frozen=True)
@@ -56,13 +73,13 @@ class RestOfPrograms:
         weights: of the networks, by name.
         operators: of one run of a network on accelerators without row functions, by name and side.
         reasons: why a network has no program, by name: its rest is an estimate.
-        with_units: as `operators`, on accelerators with row functions.
+        with_units: as `operators`, on accelerators with row functions, by the memories that these need.
     """
 
     weights: Mapping[str, float]
     operators: Operators
     reasons: Mapping[str, str]
-    with_units: Operators = field(default_factory=dict)
+    with_units: OperatorsBySize = field(default_factory=dict)
 
     @functools.cached_property
     def networks(self) -> tuple[str, ...]:
@@ -84,14 +101,20 @@ class RestOfPrograms:
         """
         if not self.with_units:
             return False
-        sides, units = self._units
-        plain = _at(self._plain, sides)
+        sides, *_, units = self._units
+        plain = _at(self._plain, sides)[:, :, None]
         return bool((units < plain).any() or (power_bounded and (units[0] != plain[0]).any()))
 
     def operators_of(self, network: str, accelerator: Accelerator) -> tuple[OperatorCost, ...]:
         """Of one run of a network on an accelerator of one of the sides."""
-        known = self.with_units if accelerator.features.row_functions else self.operators
-        return known[network][accelerator.dim]
+        if not accelerator.features.row_functions:
+            return self.operators[network][accelerator.dim]
+        sizes = accelerator.accumulator_kib, accelerator.scratchpad_kib
+        return next(
+            one.operators
+            for one in reversed(self.with_units[network][accelerator.dim])
+            if one.accumulator_kib <= sizes[0] and one.scratchpad_kib <= sizes[1]
+        )
 
     def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]:
         """(cycles, energy in pJ) of one run of a network."""
@@ -103,20 +126,29 @@ class RestOfPrograms:
         parts = [(weight, *self.total(name, accelerator)) for name, weight in self.weights.items()]
         return math.fsum(w * cycles for w, cycles, _ in parts), math.fsum(w * pj for w, _, pj in parts)
 
-    def of(self, dim: Floats, units: bool | Bools = False) -> tuple[Floats, Floats, Floats, Floats]:
+    def of(
+        self,
+        dim: Floats,
+        accumulator_kib: float | Floats = math.inf,
+        scratchpad_kib: float | Floats = math.inf,
+        units: bool | Bools = False,
+    ) -> tuple[Floats, Floats, Floats, Floats]:
         """What each network takes on arrays of side `dim` (...,), weights included: cycles, energy that does not depend on
         capacities, words accessed at accumulator and scratchpad; (..., networks) each, in the order of `networks`.
 
         Args:
-            units: which accelerators have row functions, of a shape that broadcasts with `dim`.
+            accumulator_kib, scratchpad_kib: of the accelerators, of shapes that broadcast with `dim`; for those with row
+                functions.
+            units: which accelerators have row functions, likewise.
         """
         chosen = np.broadcast_to(units, np.shape(dim))
         if not chosen.any():
             found = _at(self._plain, dim)
-        elif chosen.all():
-            found = _at(self._units, dim)
         else:
-            found = np.where(chosen[..., None], _at(self._units, dim), _at(self._plain, dim))
+            sizes = (np.broadcast_to(one, np.shape(dim)) for one in (accumulator_kib, scratchpad_kib))
+            found = self._with_units(dim, *sizes)
+        if chosen.any() and not chosen.all():
+            found = np.where(chosen[..., None], found, _at(self._plain, dim))
         cycles, fixed, accumulator, scratchpad = found
         return cycles, fixed, accumulator, scratchpad
 
@@ -124,9 +156,31 @@ class RestOfPrograms:
     def _plain(self) -> tuple[Floats, Floats]:
         return self._table(self.operators)
 
+    def _with_units(self, dim: Floats, accumulator_kib: Floats, scratchpad_kib: Floats) -> Floats:
+        """(4, ..., networks) amounts with row functions."""
+        sides, least_acc, least_sp, amounts = self._units
+        place = np.searchsorted(sides, dim).clip(0, len(sides) - 1)
+        holds = least_acc[place] <= accumulator_kib[..., None, None]
+        holds &= least_sp[place] <= scratchpad_kib[..., None, None]
+        last = holds.shape[-2] - 1 - holds[..., ::-1, :].argmax(-2)
+        return amounts[:, place[..., None], last, np.arange(len(self.networks))]
+
     @functools.cached_property
-    def _units(self) -> tuple[Floats, Floats]:
-        return self._table(self.with_units)
+    def _units(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Sides (S,), least capacities (S, K, networks) each, and (4, S, K, networks) amounts, weights included; the first
+        of fewer than K repeated."""
+        sides = sorted(next(iter(self.with_units.values())))
+        each = [[self.with_units[name][side] for name in self.networks] for side in sides]
+        most = max(len(one) for row in each for one in row)
+        full = [[(*(one[:1] * (most - len(one))), *one) for one in row] for row in each]
+
+        def table(of: Callable[[SizedOperators], float | tuple[float, ...]]) -> Floats:
+            return np.array([[[of(one) for one in ones] for ones in row] for row in full]).swapaxes(1, 2)
+
+        weights = np.array([self.weights[name] for name in self.networks])[:, None]
+        amounts = np.moveaxis(table(lambda one: tuple(one.cost)) * weights, -1, 0)
+        capacities = table(lambda one: one.accumulator_kib), table(lambda one: one.scratchpad_kib)
+        return np.array(sides, dtype=np.float64), *capacities, amounts
 
     def _table(self, operators: Operators) -> tuple[Floats, Floats]:
         """Sides (S,), and (4, S, networks) amounts, weights included."""
@@ -141,10 +195,23 @@ class RestOfPrograms:
         """Plain values; `from_json` is the way back."""
         found = {
             "weights": dict(self.weights),
-            "operators": _to_json(self.operators),
+            "operators": {
+                name: {str(side): _rows(costs) for side, costs in by_side.items()}
+                for name, by_side in self.operators.items()
+            },
             "reasons": dict(self.reasons),
         }
-        return found | {"with_units": _to_json(self.with_units)} if self.with_units else found
+        if self.with_units:
+            found["with_units"] = {
+                name: {
+                    str(side): [
+                        [one.accumulator_kib, one.scratchpad_kib, _rows(one.operators)] for one in ones
+                    ]
+                    for side, ones in by_side.items()
+                }
+                for name, by_side in self.with_units.items()
+            }
+        return found
 
     @classmethod
     @reader("the rest of its programs")
@@ -152,9 +219,21 @@ class RestOfPrograms:
         """Inverse of `to_json`. Raises InputError for anything else."""
         return cls(
             {str(name): number(one, 0) for name, one in data["weights"].items()},
-            _from_json(data["operators"]),
+            {
+                str(name): {int(side): _operator_costs(costs) for side, costs in by_side.items()}
+                for name, by_side in data["operators"].items()
+            },
             {str(name): text(one) for name, one in data["reasons"].items()},
-            _from_json(data.get("with_units", {})),
+            {
+                str(name): {
+                    int(side): tuple(
+                        SizedOperators(number(acc, 0), number(sp, 0), _operator_costs(costs))
+                        for acc, sp, costs in listed(ones)
+                    )
+                    for side, ones in by_side.items()
+                }
+                for name, by_side in data.get("with_units", {}).items()
+            },
         )
 
 
@@ -169,21 +248,12 @@ def _at(table: tuple[Floats, Floats], dim: Floats) -> Floats:
     return amounts[:, np.searchsorted(sides, dim).clip(0, len(sides) - 1)]
 
 
-def _to_json(operators: Operators) -> Json:
-    return {
-        name: {
-            str(side): [[*list(vars(one).values())[:-1], *one.cost] for one in costs]
-            for side, costs in by_side.items()
-        }
-        for name, by_side in operators.items()
-    }
+def _rows(costs: tuple[OperatorCost, ...]) -> list[list[Any]]:
+    return [[*list(vars(one).values())[:-1], *one.cost] for one in costs]
 
 
-def _from_json(data: Json) -> Operators:
-    return {
-        str(name): {int(side): tuple(map(_operator_cost, listed(costs))) for side, costs in by_side.items()}
-        for name, by_side in data.items()
-    }
+def _operator_costs(rows: Any) -> tuple[OperatorCost, ...]:
+    return tuple(map(_operator_cost, listed(rows)))
 
 
 def _operator_cost(row: list[Any]) -> OperatorCost:

@@ -90,7 +90,10 @@ class LeastCosts:
             for one in (self.cycles, self.fixed_pj, self.accumulator_words, self.scratchpad_words)
         ]
         if self.rest is not None:
-            beside = self.rest.of(np.asarray(points.dim, dtype=np.float64), points.units)
+            # points that stand for larger ones as well must not be charged for what these hold
+            exact = self.space.enumerable
+            least = np.where(exact, (points.accumulator_kib, points.scratchpad_kib), np.inf)
+            beside = self.rest.of(np.asarray(points.dim, dtype=np.float64), least[0], least[1], points.units)
             amounts = [
                 own + more.T / self.weights[:, None] for own, more in zip(amounts, beside, strict=True)
             ]

@@ -188,7 +188,7 @@ def rest_at(
     if model.rest is None:
         none = np.zeros((*np.shape(dim), networks))
         return none, none
-    cycles, *amounts = model.rest.of(dim, space.units_at(units))
+    cycles, *amounts = model.rest.of(dim, accumulator_kib, scratchpad_kib, space.units_at(units))
     energy = space.base.energy.with_memories(
         *amounts,
         accumulator_kib=accumulator_kib[..., None],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from accel.config import Accelerator
 from common.errors import BacoError
@@ -16,9 +16,8 @@ from compiler.network.steps import StepCost
 from compiler.schedules.schedule import LoopWsSchedule, Schedule
 from explore.cost.host import host_costs
 from explore.cost.predicted import side_machines
-from explore.hardware import with_units
 from explore.reference_machine import reference_machine
-from explore.rest import OperatorCost, RestOfPrograms
+from explore.rest import OperatorCost, RestOfPrograms, SizedOperators
 from explore.space import DesignSpace
 from workloads.network import Network, Workload
 
@@ -27,34 +26,94 @@ __all__ = ["rest_costs", "rest_in_space", "rest_of_programs"]
 
 def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
     """The rest of programs on the accelerators of a space, and on the machine to compare with."""
-    machines = [with_units(one, units) for units in space.units for one in side_machines(space)]
-    return rest_of_programs(workload, [*machines, reference_machine(space)])
+    machines = [reference_machine(space)]
+    if False in space.units:
+        machines += side_machines(space)
+    if True in space.units:
+        points = space.rule_points()
+        points = points.take(points.units)
+        sizes = zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True)
+        machines += [space.accelerator(*one, units=True) for one in sizes]
+    return rest_of_programs(workload, machines)
 
 
 def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> RestOfPrograms:
     """The rest of the programs of a workload on accelerators that differ in what matters by their sides and by whether
-    they have row functions only.
+    they have row functions only, those that have in what their memories hold besides.
 
     Networks that are no programs (operators that cannot be run, say) are named with the reason; what their host operators
     take is estimated from the graph (`explore.cost.host`).
     """
-    tables: dict[bool, dict[str, dict[int, tuple[OperatorCost, ...]]]] = {False: {}, True: {}}
+    operators: dict[str, dict[int, tuple[OperatorCost, ...]]] = {}
+    units: dict[str, dict[int, tuple[SizedOperators, ...]]] = {}
     reasons: dict[str, str] = {}
-    unlike = {(one.features.row_functions, one.dim): one for one in machines}
+    by_side: dict[int, Accelerator] = {}
+    sized: dict[int, list[Accelerator]] = {}
+    for machine in machines:
+        if machine.features.row_functions:
+            sized.setdefault(machine.dim, []).append(machine)
+        else:
+            by_side.setdefault(machine.dim, machine)
     for network in workload.networks:
         parts: list[tuple[float, QuantisedNetwork]] = []
         try:
             parts = _sketches(network)
         except BacoError as error:
             reasons[network.name] = error.message
-        for (units, side), machine in unlike.items():
-            tables[units].setdefault(network.name, {})[side] = (
-                _merged((times, rest_costs(one, machine)) for times, one in parts)
-                if parts
-                else tuple(host_costs(network, machine))
-            )
+
+        def costs(
+            machine: Accelerator,
+            network: Network = network,
+            parts: Sequence[tuple[float, QuantisedNetwork]] = parts,
+        ) -> tuple[OperatorCost, ...]:
+            if not parts:
+                return tuple(host_costs(network, machine))
+            return _merged((times, rest_costs(one, machine)) for times, one in parts)
+
+        operators[network.name] = {side: costs(machine) for side, machine in by_side.items()}
+        if sized:
+            units[network.name] = {side: _by_size(ones, costs) for side, ones in sized.items()}
     weights = {one.name: weight for one, weight in zip(workload.networks, workload.weights, strict=True)}
-    return RestOfPrograms(weights, tables[False], reasons, tables[True])
+    return RestOfPrograms(weights, operators, reasons, units)
+
+
+def _by_size(
+    machines: Sequence[Accelerator], costs: Callable[[Accelerator], tuple[OperatorCost, ...]]
+) -> tuple[SizedOperators, ...]:
+    """What accelerators of one side take, by the least memories that it takes, most cycles first.
+
+    What memories hold, larger ones hold as well: between two accelerators of the same scratchpad that take the same, all do.
+    """
+    found: dict[tuple[OperatorCost, ...], list[tuple[int, int]]] = {}
+    rows: dict[int, list[Accelerator]] = {}
+    for machine in sorted(machines, key=lambda one: one.accumulator_kib):
+        rows.setdefault(machine.scratchpad_kib, []).append(machine)
+    for scratchpad, row in rows.items():
+        known: dict[int, tuple[OperatorCost, ...]] = {}
+        open_ = [(0, len(row) - 1)]
+        while open_:
+            low, high = open_.pop()
+            for index in (low, high):
+                if index not in known:
+                    known[index] = costs(row[index])
+            if known[low] == known[high]:
+                known |= dict.fromkeys(range(low, high), known[low])
+            elif high - low > 1:
+                middle = (low + high) // 2
+                open_ += [(low, middle), (middle, high)]
+        for index, operators in known.items():
+            found.setdefault(operators, []).append((row[index].accumulator_kib, scratchpad))
+    ordered = sorted(found, key=lambda one: -sum(operator.cost.cycles for operator in one))
+    sized = [SizedOperators(0, 0, ordered[0])]
+    for operators in ordered[1:]:
+        pairs = found[operators]
+        least = [
+            pair
+            for pair in pairs
+            if not any(one != pair and one[0] <= pair[0] and one[1] <= pair[1] for one in pairs)
+        ]
+        sized += [SizedOperators(*pair, operators) for pair in sorted(least)]
+    return tuple(sized)
 
 
 def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:

@@ -103,7 +103,8 @@ class RelaxedStarts:
         self.steps = 0
         rest = (np.zeros((len(dim), 1)),) * 4
         if model.rest is not None:
-            rest = model.rest.of(dim, space.units_at(units))
+            # with memories that hold what row functions need: descent does not lead to the smallest ones
+            rest = model.rest.of(dim, units=space.units_at(units))
         #: Amounts of what programs do beside the tasks (`RestOfPrograms.of`), (S,) each.
         self._rest = [torch.from_numpy(portable.total(one)) for one in rest]
         starts, tasks = flow.shape

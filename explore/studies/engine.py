@@ -236,10 +236,7 @@ def run_exploration(
                 note(
                     f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
                 )
-    if space.search_units and (
-        rest is None or not rest.units_may_pay(power_bounded=space.constraints.power_mw is not None)
-    ):
-        # proven: units would cost area and static energy, and nothing in the program gets cheaper by them
+    if space.search_units and not units_may_pay(space, rest):
         if rest is not None:
             note(
                 "row functions make no part of the program cheaper: only accelerators without them are searched"
@@ -292,6 +289,12 @@ def run_exploration(
         return _outcome(
             study, setup, stopped, stop, resumed=bool(sessions), notes=notes, proven_none=proven_none
         )
+
+
+def units_may_pay(space: DesignSpace, rest: RestOfPrograms | None) -> bool:
+    """Whether row functions are worth searching in a space with that choice: false where it is proven that they would cost
+    area and static energy for nothing, since they are of use only in what programs do beside the tasks."""
+    return rest is not None and rest.units_may_pay(power_bounded=space.constraints.power_mw is not None)
 
 
 def _cost_model(name: str | None, space: DesignSpace, study: Path | None) -> CostModelName:

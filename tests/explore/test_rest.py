@@ -1,5 +1,6 @@
 """What programs do beside their layers: by what whole programs measure, and as part of what a search minimises."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def test_row_functions_take_operators_from_the_host() -> None:
             pytest.approx(rest_of_programs(mix, [machine]).total(transformer, machine)),
             {one.function for one in built.lowered.steps if not one.accelerator},
         )
-        cycles, *_ = rest.of(np.array([16.0]), np.array([units]))
+        cycles, *_ = rest.of(np.array([16.0]), units=np.array([units]))
         assert cycles[0].tolist() == pytest.approx([rest.total(name, machine)[0] for name in rest.networks])
     plain, units = machines.values()
     assert rest.total(transformer, units)[0] < 0.2 * rest.total(transformer, plain)[0]
@@ -181,3 +182,26 @@ def test_networks_of_a_report_add_up_to_the_best_design(tmp_path: Path) -> None:
         assert energy == pytest.approx(data.best.cost.energy_pj)
         validate_file(tmp_path / "study.sqlite", ValidationOptions(best=1, spread=0, cycle_limit=1e12))
     assert report_data(tmp_path / "study.sqlite").best.cost.source == "measured"
+
+
+def test_memories_that_hold_no_rows_leave_row_functions_to_the_host() -> None:
+    """By size, every accelerator of a space takes what its own program would, as if it were the only one."""
+    base = load_space("gemmini")
+    space = dataclasses.replace(base, dim=(8, 16), scratchpad_kib=(4, 8, 32), accumulator_kib=(1, 2, 4, 16))
+    mix = workload(SMALL, "gpt2:seq=8")
+    rest = rest_in_space(mix, space)
+    points = space.rule_points()
+    points = points.take(points.units)
+    sizes = [
+        np.asarray(one, dtype=float) for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
+    ]
+    cycles, *_ = rest.of(*sizes, np.full(len(points), True))
+    kinds = set()
+    for index, one in enumerate(zip(*sizes, strict=True)):
+        machine = space.accelerator(*map(int, one), units=True)
+        alone = rest_of_programs(mix, [DEFAULT, machine])
+        for place, name in enumerate(rest.networks):
+            assert rest.operators_of(name, machine) == alone.operators_of(name, machine)
+            assert cycles[index, place] == pytest.approx(alone.total(name, machine)[0], rel=1e-12)
+            kinds.add((machine.dim, name, round(cycles[index, place])))
+    assert len(kinds) >= 6

@@ -23,7 +23,7 @@ from explore.report.summary import summary
 from explore.search.base import SearchSetup, make_searcher
 from explore.shortfall import check_feasible
 from explore.space import DesignSpace, load_space
-from explore.studies.engine import FILE_NAME, SearchOutcome, run_exploration
+from explore.studies.engine import FILE_NAME, SearchOutcome, run_exploration, units_may_pay
 from explore.studies.study import Study
 from tests.explore.study_helpers import small_workload
 from workloads.inputs.load import load_network
@@ -174,6 +174,8 @@ def first_design(space: DesignSpace, workload: Workload, samples: int) -> int:
     layers = layers_of_tasks(workload.tasks, workload)
     name = default_cost_model(space)
     rest = rest_in_space(workload, space) if name == "instruction" else None
+    if not units_may_pay(space, rest):
+        space, rest = space.without_units(), rest and rest.without_units()
     limits = limits_of(workload.tasks, space, layers if name == "instruction" else None, rest)
     assert impossible(limits) is None
     model = make_cost_model(name, layers, space, rest)

@@ -23,7 +23,7 @@ from explore.layers import layers_of_tasks
 from explore.objective import Objective, metric
 from explore.report.study_report import report_data
 from explore.report.summary import candidate_block, network_totals
-from explore.rest import OperatorCost, RestOfPrograms
+from explore.rest import OperatorCost, RestOfPrograms, SizedOperators
 from explore.search.archive import Archive, Hardware
 from explore.search.base import SEARCHERS, SearchSetup, make_searcher
 from explore.search.focus import focuses
@@ -84,7 +84,11 @@ def random_rest(rng: np.random.Generator, worse: float = 0.0) -> RestOfPrograms:
         factors = rng.choice([1.0, 1.0, 1.5] if never else [0.3, 0.6, 1.0, 1.5], 4)
         more = (np.array([cycles, *words]) * factors).tolist()
         plain[side] = (OperatorCost("softmax", "net_softmax", False, 1.0, StepCost(cycles, *words)),)
-        units[side] = (OperatorCost("softmax", "net_softmax", True, 1.0, StepCost(*more)),)
+        units[side] = tuple(
+            SizedOperators(*least, (OperatorCost("softmax", "net_softmax", True, 1.0, StepCost(*amounts)),))
+            # memories of 2 KiB hold rows that those of 1 KiB do not
+            for least, amounts in (((0, 0), [5 * one for one in more]), ((1, 2), more))
+        )
     return RestOfPrograms({"tiny": 1.0}, {"tiny": plain}, {}, {"tiny": units})
 
 
@@ -127,7 +131,9 @@ class Enumeration:
         for point, (one, other) in zip(self.points, self.layers, strict=True):
             for units in (False, True):
                 accelerator = SPACE.accelerator(*point, units)
-                beside = (rest.with_units if units else rest.operators)["tiny"][point[0]][0].cost
+                beside = rest.operators["tiny"][point[0]][0].cost
+                if units:
+                    beside = rest.with_units["tiny"][point[0]][int(point[2] == 2)].cost
                 for (e1, c1), (e2, c2) in itertools.product(one, other):
                     cycles = c1 + c2 + beside.cycles
                     words = BASE.energy.with_memories(
@@ -243,7 +249,7 @@ def test_limits_hold_for_both_kinds(enumeration: Enumeration, seed: int) -> None
         assert energy[0, index] <= min(cost.energy_pj for cost in own)
         assert cycles[0, index] <= min(cost.latency_cycles for cost in own)
         known = rest.with_units if sizes[3] else rest.operators
-        assert cycles[0, index] > known["tiny"][sizes[0]][0].cost.cycles
+        assert cycles[0, index] > known["tiny"][sizes[0]][-1].cost.cycles
         seen.add(bool(sizes[3]))
     assert seen == {False, True}
 
@@ -253,12 +259,18 @@ def lopsided() -> RestOfPrograms:
     rest = random_rest(np.random.default_rng(0))
     dear = {
         side: tuple(
-            dataclasses.replace(
-                one,
-                on_accelerator=True,
-                cost=StepCost(*(np.array(one.cost) * (0.2 if side == 4 else 3)).tolist()),
+            SizedOperators(
+                *least,
+                tuple(
+                    dataclasses.replace(
+                        one,
+                        on_accelerator=True,
+                        cost=StepCost(*(np.array(one.cost) * factor * (1 if side == 4 else 15)).tolist()),
+                    )
+                    for one in costs
+                ),
             )
-            for one in costs
+            for least, factor in (((0, 0), 0.9), ((0, 2), 0.2))
         )
         for side, costs in rest.operators["tiny"].items()
     }
@@ -275,8 +287,8 @@ def test_every_searcher_finds_designs_of_both_kinds(name: str) -> None:
     model = model_of(SPACE, rest)
     for one in found:
         machine = one.accelerator
-        known = rest.with_units if machine.features.row_functions else rest.operators
-        beside = known["tiny"][machine.dim][0].cost
+        (operator,) = rest.operators_of("tiny", machine)
+        beside = operator.cost
         layers = model.layer_costs(one.mappings, machine)
         cycles = sum(layer.latency_cycles for layer in layers) + beside.cycles
         energy = sum(layer.energy_pj for layer in layers) + beside.energy_pj(machine)
@@ -375,7 +387,12 @@ def test_without_any_use_for_them_the_search_is_one_without_the_choice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rest = random_rest(np.random.default_rng(0))
-    useless = dataclasses.replace(rest, with_units=rest.operators)
+    useless = dataclasses.replace(
+        rest,
+        with_units={
+            "tiny": {side: (SizedOperators(0, 0, costs),) for side, costs in rest.operators["tiny"].items()}
+        },
+    )
     known = {True: useless, False: rest.without_units()}
     monkeypatch.setattr(rest_module, "rest_in_space", lambda workload, space: known[space.search_units])
     display = Killer(None)
