@@ -25,7 +25,7 @@ def simulate(
     engine: str = "rtl",
     stream: str | Path | None = None,
     memory: MainMemory | None = None,
-    timing: str = "baco",
+    timing: str | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     images: Sequence[tuple[int, bytes]] = (),

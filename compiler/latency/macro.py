@@ -24,7 +24,6 @@ from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from compiler.styles.macros.cycles import (
-    CONSTANTS,
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -125,7 +124,7 @@ def macro_latency(
     mappings: MappingBatch,
     hardware: HardwareBatch,
     rounding: Rounding,
-    constants: MacroConstants = CONSTANTS,
+    constants: MacroConstants | None = None,
 ) -> InstructionLatency:
     """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
     product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
@@ -154,7 +153,7 @@ def _cycles(
     mappings: MappingBatch,
     hardware: HardwareBatch,
     rounding: Rounding,
-    constants: MacroConstants,
+    constants: MacroConstants | None,
 ) -> InstructionLatency:
     shape = _shape(layers, mappings, rounding)
     return _terms(formula(TensorArrays(rounding), hardware.machine, layers, shape, constants))
@@ -190,13 +189,14 @@ def schedule_latency(
     machine = None
     if twice is not None:
         machine = HardwareBatch.of([accelerator]).doubled(twice).machine
-        machine = MachineRates(*(one.item() for one in astuple(machine)))
+        *rates, timing = astuple(machine)
+        machine = MachineRates(*(one.item() for one in rates), timing=timing)
     found = macro_cycles(layer, schedule, accelerator, machine)
     return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
 
 def _product(
-    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants | None
 ) -> MacroCycles:
     dim, bounds, rank = machine.dim, shape.bounds, shape.rank
 
@@ -230,7 +230,7 @@ def _product(
 
 
 def _convolution(
-    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants | None
 ) -> MacroCycles:
     tile, bounds, problem = shape.tile, shape.bounds, layers.problem
     pooled = layers.pool_size > 0.5

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from common import tensors
-from compiler.analysis.traffic import MEMORY_LATENCY
+from compiler.analysis.memory_system import MEMORY_LATENCY
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.commands import Commands, count_commands
 from compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead

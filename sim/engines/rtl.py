@@ -19,11 +19,11 @@ _VISIBLE_COMMANDS, _LINE_BYTES = 3, 64
 
 class RtlEngine:
     """Every cycle of the accelerator, with a timed memory and a host core in front: of ours as Verilog, or of the original
-    Gemmini as a model (`Job.timing`)."""
+    Gemmini as a model (`Job.timed_as`)."""
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for a configuration that the Verilog does not cover."""
-        if job.timing == "gemmini":
+        if job.timed_as == "gemmini":
             return _run_as_original(job)
         waves = _waves(job)
         check_rtl(job.accelerator)

@@ -1,0 +1,82 @@
+"""What lies between an accelerator's moves and main memory, one set of numbers for each timing (`accel.config.TIMINGS`).
+
+The formulas of `compiler.analysis.traffic`, of the macros and of explicit code are the same for all; what differs is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "MEMORY_SYSTEMS", "MemorySystem"]
+
+#: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
+#: accelerator takes the data two cycles later.
+MEMORY_LATENCY = 62.9
+#: Cycles that a load of few rows holds its entry of the reservation station.
+COMMAND_LATENCY = 95.0
+
+
+@dataclass(frozen=True)
+class MemorySystem:
+    """Moves between accelerator and main memory.
+
+    Attributes:
+        latency: cycles from a request's acceptance to its first data.
+        command_latency: cycles that a load takes beside the transfer of its data.
+        merges: whether rows less than a beat apart are requested together; else every row is requested by itself.
+        covers: whether a request is the one of those up to the largest that brings most of what a row still needs; else
+            requests hold no beat without a wanted byte.
+        load_trackers: loads under way at a time for each array's side of requests in flight, and one more; 0 for as many as
+            the reservation station has entries.
+        port_bandwidth: whether data come at the port's width, from a second-level cache; else at main memory's bandwidth.
+        line_bytes, line_cycles: of that cache, and cycles in which main memory fills a line; 0 without a cache.
+        cache_bytes: its capacity.
+        miss_cycles: more than `latency` until the first data of a line that has to be filled are there.
+        copies_rows: whether every copy of a packed pixel is written by itself; else only those of a command's last pixel take
+            cycles of their own.
+        store_pace: cycles of a row of the accumulator on its way out.
+        write_cycles: of the port, beside the data of a write of several beats.
+    """
+
+    latency: float = MEMORY_LATENCY
+    command_latency: float = COMMAND_LATENCY
+    merges: bool = True
+    covers: bool = False
+    load_trackers: bool = False
+    port_bandwidth: bool = False
+    line_bytes: float = 0.0
+    line_cycles: float = 0.0
+    cache_bytes: float = 0.0
+    miss_cycles: float = 0.0
+    copies_rows: bool = False
+    store_pace: float = 1.0
+    write_cycles: float = 0.0
+
+    @property
+    def cached(self) -> bool:
+        """Whether there is a second-level cache."""
+        return self.cache_bytes > 0
+
+
+#: By timing. `baco`: the simulator's main memory (`sim/cpp/dram.h`), without a cache. `gemmini`: the Rocket system of
+#: `sim/cpp/gemmini_bus.h`: the DMA's two loads at a time (four of 16 trackers a row of the array and one), a
+#: bus of 16 bytes, an inclusive cache of 512 KiB whose hits take 20 cycles from the DMA and back, main memory of 8 bytes a
+#: cycle behind it, and a scaling pipeline longer than the queue beside it, five rows in eight cycles.
+MEMORY_SYSTEMS = {
+    "baco": MemorySystem(),
+    "gemmini": MemorySystem(
+        latency=19.4,
+        command_latency=1.0,
+        merges=False,
+        covers=True,
+        load_trackers=True,
+        port_bandwidth=True,
+        line_bytes=64.0,
+        line_cycles=8.0,
+        cache_bytes=512.0 * 1024,
+        miss_cycles=19.0,
+        copies_rows=True,
+        store_pace=1.6,
+        write_cycles=1.0,
+    ),
+}
