@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from compiler.analysis.arrays import NUMPY, Arrays, Values
-from compiler.analysis.memory_system import MEMORY_SYSTEMS, MemorySystem
+from compiler.analysis.profile import PROFILES, TimingProfile
 
 __all__ = [
     "MachineRates",
     "Moved",
     "bytes_per_cycle",
     "channel_bytes_per_cycle",
+    "covered",
     "held_cycles",
     "load_rows",
     "loaded",
@@ -67,9 +68,9 @@ class MachineRates:
     timing: str = "baco"
 
     @property
-    def memory(self) -> MemorySystem:
-        """What lies between the accelerator and main memory."""
-        return MEMORY_SYSTEMS[self.timing]
+    def profile(self) -> TimingProfile:
+        """What the timing differs in."""
+        return PROFILES[self.timing]
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> MachineRates:
@@ -89,7 +90,7 @@ class MachineRates:
 @dataclass(frozen=True)
 class Moved:
     """What loads take: cycles of the memory port, rows of the local memories, bytes that the channel of memory moves, and
-    commands, which are counted only where few are under way at a time (`MemorySystem.load_trackers`)."""
+    commands, which are counted only where few are under way at a time (`TimingProfile.load_trackers`)."""
 
     port: Values
     rows: Values
@@ -170,18 +171,19 @@ class _Commands:
         transfers, requests in flight, and commands in flight."""
         machine, rows = self.machine, self.rows
         beat, request = machine.beat, machine.request
-        place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(self.step), a.smaller(size, _LONGEST))
-        memory = machine.memory
-        requests, beats = a.tables(request_table(memory.covers), *place)[:2]
-        longer = a.larger(size / _LONGEST, 1.0)
+        profile = machine.profile
         commands = rows / a.larger(self.command_rows, 1.0)
-        if not memory.merges:
-            moved = rows * beats * beat * longer
+        if profile.covers:
+            requests, beats, _ = covered(a, machine, self.step, size)
+            moved = rows * beats * beat
             transfer = moved / a.smaller(machine.bandwidth, beat)
-            waiting = (rows * requests * longer * memory.latency + transfer) / machine.requests
+            waiting = (rows * requests * profile.latency + transfer) / machine.requests
             commands = a.where(size > 0, commands * self.crowd, 0.0 * commands)
             queued = held_cycles(a, machine, commands, transfer)
             return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved, commands)
+        place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(self.step), a.smaller(size, _LONGEST))
+        requests, beats = a.tables(request_table(), *place)
+        longer = a.larger(size / _LONGEST, 1.0)
         gap = self.pitch - size
         merged = (gap >= 0) & (gap < beat) & (size > 0)
         span = (self.command_rows - 1.0) * self.pitch + size
@@ -192,19 +194,30 @@ class _Commands:
         requests = a.where(merged, commands * (span_bytes / request + 0.6 * ragged), rows * requests * longer)
         moved = a.where(merged, commands * span_bytes, rows * beats * beat * longer)
         transfer = moved / a.smaller(machine.bandwidth, beat)
-        waiting = (requests * memory.latency + transfer) / machine.requests
+        waiting = (requests * profile.latency + transfer) / machine.requests
         queued = held_cycles(a, machine, a.where(size > 0, commands * self.crowd, 0.0 * commands), transfer)
         return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
 
 
+def covered(
+    a: Arrays, machine: MachineRates, step: Values, size: Values
+) -> tuple[Values, Values, Values]:
+    """Requests, beats, and requests of several beats for `size` bytes in a row that begin at any multiple of `step`, where
+    requests bring the most of what is left."""
+    place = (a.log2(machine.beat) - 2.0, a.log2(machine.request) - 3.0, a.log2(step), a.smaller(size, _LONGEST))
+    requests, beats, several = a.tables(request_table(True), *place)
+    longer = a.larger(size / _LONGEST, 1.0)
+    return requests * longer, beats * longer, several * longer
+
+
 def held_cycles(a: Arrays, machine: MachineRates, commands: Values, transfer: Values) -> Values:
     """Cycles that commands take since only so many are under way at a time; `transfer` cycles of their data."""
-    memory = machine.memory
-    if not memory.load_trackers:
-        return commands * memory.command_latency / machine.load_entries
+    profile = machine.profile
+    if not profile.load_trackers:
+        return commands * profile.command_latency / machine.load_entries
     # requests go out one command after the other, and the next one's while the last data of this one come
     trackers = machine.requests / machine.dim + 1.0
-    return (commands * (memory.latency + memory.command_latency) + transfer) / trackers
+    return (commands * (profile.latency + profile.command_latency) + transfer) / trackers
 
 
 def loaded(
@@ -224,27 +237,27 @@ def loaded(
     Lines come from main memory the first time, and again if the cache has lost them: in one of least recently used lines,
     which a matrix goes through in order, all or none of its lines are still there.
     """
-    memory = machine.memory
-    if not memory.cached:
+    profile = machine.profile
+    if not profile.cached:
         return once * times
-    line = memory.line_bytes
+    line = profile.line_bytes
     row, hot = pitch, a.larger(once.port, once.rows)
     lines = _lines(a, machine, rows, columns, pitch, 1.0)
-    fill = lines * memory.line_cycles
+    fill = lines * profile.line_cycles
     # tiles narrower than a line find it filled by their neighbours, unless rows are so far apart that few sets serve them
     far = a.where(a.power(row) >= line, a.power(row / line), 1.0)
-    kept = rows * far * line <= memory.cache_bytes
+    kept = rows * far * line <= profile.cache_bytes
     share = a.where(row < line, 1.0, a.smaller(part / line, 1.0))
     others = a.where(kept, 1.0 - share, 0.0 * share)
     fill = fill * a.where(kept, 1.0, 1.0 / share)
     # requests of narrow rows wait for the line that they share
-    shared = a.larger(line / row, 1.0) * (memory.latency + memory.miss_cycles) / machine.requests * lines
-    queued = (once.commands * (memory.latency + memory.command_latency + memory.miss_cycles) + fill) / (
+    shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
+    queued = (once.commands * (profile.latency + profile.command_latency + profile.miss_cycles) + fill) / (
         machine.requests / machine.dim + 1.0
     )
     cold = a.larger(a.larger(fill, shared), queued * (1.0 - others))
     cold = a.larger(cold + others * once.port, hot)
-    again = a.where(lines * line * fresh <= memory.cache_bytes, hot, cold)
+    again = a.where(lines * line * fresh <= profile.cache_bytes, hot, cold)
     cold = hot + (cold - hot) * fresh
     return Moved(cold + again * (times - 1.0), once.rows * times, once.bytes * times, once.commands * times)
 
@@ -253,7 +266,7 @@ def _lines(
     a: Arrays, machine: MachineRates, rows: Values, columns: Values, pitch: Values, element: Values
 ) -> Values:
     """Lines of the cache that a matrix lies in."""
-    line = machine.memory.line_bytes
+    line = machine.profile.line_bytes
     step = a.smaller(a.power(pitch) * element, line)
     return rows * a.smaller(pitch * element, columns * element + line - step) / line
 
@@ -270,11 +283,11 @@ def stored(
 ) -> Values:
     """Cycles of main memory behind a cache for a matrix that is written once, in pieces of `piece` elements: lines that are
     written in parts are read first, and those that the cache cannot hold leave it again."""
-    memory = machine.memory
+    profile = machine.profile
     lines = _lines(a, machine, rows, columns, pitch, element)
-    whole = a.smaller(a.smaller(piece, columns) * element, a.power(pitch) * element) >= memory.line_bytes
-    beyond = a.larger(1.0 - memory.cache_bytes / a.larger(lines * memory.line_bytes, 1.0), 0.0)
-    return lines * memory.line_cycles * (a.where(whole, 0.0, 1.0) + beyond)
+    whole = a.smaller(a.smaller(piece, columns) * element, a.power(pitch) * element) >= profile.line_bytes
+    beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * profile.line_bytes, 1.0), 0.0)
+    return lines * profile.line_cycles * (a.where(whole, 0.0, 1.0) + beyond)
 
 
 def store_bytes(
@@ -288,19 +301,15 @@ def store_bytes(
     element: Values,
 ) -> Values:
     """Bytes that the channel moves to store rows of `width` elements `pitch` apart, in pieces of `piece` elements."""
-    memory = machine.memory
+    profile = machine.profile
     whole = a.down(width / piece)
     rest = width - whole * piece
-    if memory.covers:
+    if profile.covers:
         step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, 128.0)
-        place = (a.log2(machine.beat) - 2.0, a.log2(machine.request) - 3.0, step)
 
         def written(elements: Values) -> Values:
-            size = elements * element
-            index = (*place[:2], a.log2(place[2]), a.smaller(size, _LONGEST))
-            _, beats, several = a.tables(request_table(True), *index)
-            taken = (beats + several * memory.write_cycles) * machine.beat
-            return taken * a.larger(size / _LONGEST, 1.0)
+            _, beats, several = covered(a, machine, step, elements * element)
+            return (beats + several * profile.write_cycles) * machine.beat
 
         return rows * (whole * written(piece + 0.0 * width) + written(rest))
     step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, _BURST)
@@ -381,7 +390,7 @@ def _chunks(most: int) -> NDArray[np.int64]:
 
 def channel_bytes_per_cycle(accelerator: Accelerator) -> float:
     """What the channel of memory moves in a cycle: main memory's, or that of a second-level cache, as wide as the port."""
-    if MEMORY_SYSTEMS[accelerator.timing].cached:
+    if PROFILES[accelerator.timing].cached:
         return accelerator.dma_bits / 8
     return accelerator.dram_bytes_per_cycle
 

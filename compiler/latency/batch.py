@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from accel.config import Accelerator
-from compiler.analysis.memory_system import MEMORY_SYSTEMS, MemorySystem
+from compiler.analysis.profile import PROFILES, TimingProfile
 from compiler.analysis.traffic import MachineRates, channel_bytes_per_cycle
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import AXES, ProblemBatch
@@ -184,9 +184,9 @@ class HardwareBatch:
         )  # fmt: skip
 
     @property
-    def memory(self) -> MemorySystem:
-        """What lies between the accelerators and main memory."""
-        return MEMORY_SYSTEMS[self.timing]
+    def profile(self) -> TimingProfile:
+        """What their timing differs in."""
+        return PROFILES[self.timing]
 
     def doubled(self, resource: Resource) -> HardwareBatch:
         """The same with twice of one resource: an array, a channel of main memory or a host core of twice the speed, or

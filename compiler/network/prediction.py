@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import MOVE_BYTES, Accelerator
-from compiler.analysis.memory_system import MEMORY_LATENCY
+from compiler.analysis.profile import MEMORY_LATENCY
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers

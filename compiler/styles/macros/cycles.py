@@ -155,8 +155,8 @@ def product_macro(
     written = bytes_stored(layer.output_pitch, size, piece) + bytes_stored(sums_pitch, 4.0, dim) * again
     # wide rows of sums take the port several cycles
     results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
-    store_rows = a.larger(layer.rows * blocks_j * (1.0 + again) * machine.memory.store_pace, results / machine.beat)
-    if machine.memory.cached:
+    store_rows = a.larger(layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat)
+    if machine.profile.cached:
         filled = stored(
             a, machine, layer.rows, layer.columns, layer.output_pitch, piece=a.smaller(piece, tile.columns), element=size
         )
@@ -323,7 +323,7 @@ def conv_macro(
     )  # fmt: skip
     # zeros of the padding are written too, and every command ends with the copies of its last pixel
     padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
-    copies = pixels * in_blocks(tile.depth) if machine.memory.copies_rows else pixels / command
+    copies = pixels * in_blocks(tile.depth) if machine.profile.copies_rows else pixels / command
     inputs = inputs + Moved(0.0, copies * (tile.pixels - 1.0) + padding, 0.0)
     fresh = a.smaller(layer.images * layer.height * layer.width / (pixels * fewer * fewer), 1.0)
     inputs = loaded(
@@ -348,8 +348,8 @@ def conv_macro(
         lambda k: store_bytes(a, machine, pixels_out, k, layer.output_pitch, piece=dim, element=1.0),
     )  # fmt: skip
     reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
-    store_rows = pixels_out * blocks_k * a.larger(reads * machine.memory.store_pace, dim / machine.beat)
-    if machine.memory.cached:
+    store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
+    if machine.profile.cached:
         filled = stored(
             a, machine, pixels_out, layer.channels, layer.output_pitch, piece=a.smaller(dim, tile.channels), element=1.0
         )

@@ -44,7 +44,6 @@ class MacroConstants:
             every row that its passes are shorter than the array, and for every pixel that a stride skips.
         reload: of a run that loads, where others find their operands in the scratchpad.
         write_delay: share of the stores' time on the memory channel that loads wait for.
-        passes_inside: passes that are on their way through the array at most; 0 for as many as the station has.
         drain: of a LOOP_WS run whose addends are loaded, beside its loads, passes and stores; 0 where the unroller lets these
             go on beside the runs before. The original's sends the addends of the next run before the operands of this one:
             they wait for the stores of the run before, whose place in the accumulator they take, and everything behind them.
@@ -67,7 +66,6 @@ class MacroConstants:
     switch_stride: float
     reload: float
     write_delay: float
-    passes_inside: float
     drain: float
     drain_hidden: float
 
@@ -158,9 +156,10 @@ def shortest_pass(a: Arrays, machine: MachineRates, constants: MacroConstants) -
     its results have left the array, which the original's holds few passes of.
     """
     latency = 2.0 * machine.dim + constants.pass_latency
-    if not constants.passes_inside:
+    inside = machine.profile.passes_inside
+    if not inside:
         return latency * 2.0 / machine.execute_entries
-    return latency * a.larger(2.0 / machine.execute_entries, 1.0 / constants.passes_inside)
+    return latency * a.larger(2.0 / machine.execute_entries, 1.0 / inside)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "MEMORY_SYSTEMS", "MemorySystem"]
+__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "PROFILES", "TimingProfile"]
 
 #: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
 #: accelerator takes the data two cycles later.
@@ -17,15 +17,15 @@ COMMAND_LATENCY = 95.0
 
 
 @dataclass(frozen=True)
-class MemorySystem:
+class TimingProfile:
     """Moves between accelerator and main memory.
 
     Attributes:
         latency: cycles from a request's acceptance to its first data.
         command_latency: cycles that a load takes beside the transfer of its data.
-        merges: whether rows less than a beat apart are requested together; else every row is requested by itself.
-        covers: whether a request is the one of those up to the largest that brings most of what a row still needs; else
-            requests hold no beat without a wanted byte.
+        covers: whether every row is requested by itself, each request the one of those up to the largest that brings most of
+            what the row still needs; else rows less than a beat apart are requested together, and no beat without a wanted
+            byte.
         load_trackers: loads under way at a time for each array's side of requests in flight, and one more; 0 for as many as
             the reservation station has entries.
         port_bandwidth: whether data come at the port's width, from a second-level cache; else at main memory's bandwidth.
@@ -34,13 +34,13 @@ class MemorySystem:
         miss_cycles: more than `latency` until the first data of a line that has to be filled are there.
         copies_rows: whether every copy of a packed pixel is written by itself; else only those of a command's last pixel take
             cycles of their own.
+        passes_inside: passes that are on their way through the array at most; 0 for as many as the reservation station has.
         store_pace: cycles of a row of the accumulator on its way out.
         write_cycles: of the port, beside the data of a write of several beats.
     """
 
     latency: float = MEMORY_LATENCY
     command_latency: float = COMMAND_LATENCY
-    merges: bool = True
     covers: bool = False
     load_trackers: bool = False
     port_bandwidth: bool = False
@@ -49,6 +49,7 @@ class MemorySystem:
     cache_bytes: float = 0.0
     miss_cycles: float = 0.0
     copies_rows: bool = False
+    passes_inside: float = 0.0
     store_pace: float = 1.0
     write_cycles: float = 0.0
 
@@ -62,12 +63,11 @@ class MemorySystem:
 #: `sim/cpp/gemmini_bus.h`: the DMA's two loads at a time (four of 16 trackers a row of the array and one), a
 #: bus of 16 bytes, an inclusive cache of 512 KiB whose hits take 20 cycles from the DMA and back, main memory of 8 bytes a
 #: cycle behind it, and a scaling pipeline longer than the queue beside it, five rows in eight cycles.
-MEMORY_SYSTEMS = {
-    "baco": MemorySystem(),
-    "gemmini": MemorySystem(
+PROFILES = {
+    "baco": TimingProfile(),
+    "gemmini": TimingProfile(
         latency=19.4,
         command_latency=1.0,
-        merges=False,
         covers=True,
         load_trackers=True,
         port_bandwidth=True,
@@ -76,6 +76,7 @@ MEMORY_SYSTEMS = {
         cache_bytes=512.0 * 1024,
         miss_cycles=19.0,
         copies_rows=True,
+        passes_inside=6.0,
         store_pace=1.6,
         write_cycles=1.0,
     ),
