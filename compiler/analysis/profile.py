@@ -66,7 +66,7 @@ class TimingProfile:
 PROFILES = {
     "baco": TimingProfile(),
     "gemmini": TimingProfile(
-        latency=19.4,
+        latency=14.0,
         command_latency=1.0,
         covers=True,
         load_trackers=True,
@@ -74,7 +74,7 @@ PROFILES = {
         line_bytes=64.0,
         line_cycles=8.0,
         cache_bytes=512.0 * 1024,
-        miss_cycles=19.0,
+        miss_cycles=15.0,
         copies_rows=True,
         passes_inside=6.0,
         store_pace=1.6,

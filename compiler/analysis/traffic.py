@@ -252,9 +252,9 @@ def loaded(
     fill = fill * a.where(kept, 1.0, 1.0 / share)
     # requests of narrow rows wait for the line that they share
     shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
-    queued = (once.commands * (profile.latency + profile.command_latency + profile.miss_cycles) + fill) / (
-        machine.requests / machine.dim + 1.0
-    )
+    latency = profile.latency + profile.command_latency + profile.miss_cycles
+    transfer = a.larger(fill, once.bytes / machine.bandwidth)
+    queued = (once.commands * latency + transfer) / (machine.requests / machine.dim + 1.0)
     cold = a.larger(a.larger(fill, shared), queued * (1.0 - others))
     cold = a.larger(cold + others * once.port, hot)
     again = a.where(lines * line * fresh <= profile.cache_bytes, hot, cold)
@@ -274,6 +274,7 @@ def _lines(
 def stored(
     a: Arrays,
     machine: MachineRates,
+    busy: Values,
     rows: Values,
     columns: Values,
     pitch: Values,
@@ -281,13 +282,20 @@ def stored(
     piece: Values,
     element: Values,
 ) -> Values:
-    """Cycles of main memory behind a cache for a matrix that is written once, in pieces of `piece` elements: lines that are
-    written in parts are read first, and those that the cache cannot hold leave it again."""
+    """Cycles of the stores of a matrix in pieces of `piece` elements, which take the store unit `busy` cycles: lines of a
+    second-level cache that are written in parts are read first, those that it cannot hold leave it again."""
     profile = machine.profile
+    if not profile.cached:
+        return busy
+    line = profile.line_bytes
     lines = _lines(a, machine, rows, columns, pitch, element)
-    whole = a.smaller(a.smaller(piece, columns) * element, a.power(pitch) * element) >= profile.line_bytes
-    beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * profile.line_bytes, 1.0), 0.0)
-    return lines * profile.line_cycles * (a.where(whole, 0.0, 1.0) + beyond)
+    share = a.smaller(a.smaller(piece, columns) * element, a.power(pitch) * element) / line
+    beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
+    read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
+    fill = lines * profile.line_cycles * (read + beyond)
+    # parts of a line that has come already are written without waiting
+    others = a.where(pitch * element < line, 0.0 * share, 1.0 - a.smaller(share, 1.0))
+    return a.larger(busy, fill + busy * others)
 
 
 def store_bytes(

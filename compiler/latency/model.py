@@ -221,9 +221,11 @@ def _stationary(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, flo
     passes = c.passes / c.weight_blocks
     rows = pixels / passes
     window = torch.floor(t.hardware.execute_entries / 2).clamp_min(1.0)
-    if t.hardware.profile.passes_inside:
-        window = window.clamp_max(t.hardware.profile.passes_inside)
     held = rows + 2 * t.hardware.groups + k["held"]
+    if t.hardware.profile.passes_inside:
+        # the array holds fewer passes than the station, and weights come in with the rows of the pass before
+        pace = torch.maximum(rows, held / window.clamp_max(t.hardware.profile.passes_inside))
+        return c.weight_blocks * ((passes - 1.0).clamp_min(0.0) * pace + t.hardware.dim + k["exchange"])
     blocks = torch.maximum(t.rounding.up(window / passes), one)
     windows = torch.maximum(t.rounding.down(blocks * passes / window), one)
     rest = (blocks * passes - windows * window).clamp_min(0.0)
@@ -309,8 +311,9 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     opening_cycles = cycles(bias + residual + sums_in, opening_rows)
     store_cycles = written(results + sums_out, c.result_rows * (1 + again) * hw.profile.store_pace)
     if hw.profile.cached:
-        weight_cycles, input_cycles, opening_cycles, filled = cache_cycles(t, c, weight_cycles, input_cycles, opening_cycles)
-        store_cycles = torch.maximum(store_cycles, filled)
+        weight_cycles, input_cycles, opening_cycles, store_cycles = cache_cycles(
+            t, c, weight_cycles, input_cycles, opening_cycles, store_cycles
+        )
     loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
     stores = late(copies_o, store_cycles) + late(opened_early, opening_cycles)
     # what goes beside passes shares the channel; reads and writes have a port each

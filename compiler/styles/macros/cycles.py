@@ -22,6 +22,7 @@ from compiler.styles.macros.runs import (
     MacroCycles,
     MacroWork,
     bias_loaded,
+    block_cycles,
     overlapped,
     parts,
     shortest_pass,
@@ -98,7 +99,7 @@ def product_macro(
     short = shortest_pass(a, machine, constants)
 
     def block(rows: Values) -> Values:
-        return a.larger(a.larger(rows, a.up(rows / dim) * short), dim)
+        return block_cycles(a, machine, rows, a.up(rows / dim), short)
 
     def in_blocks(size: Values) -> Values:
         return a.up(size / dim)
@@ -156,14 +157,10 @@ def product_macro(
     # wide rows of sums take the port several cycles
     results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
     store_rows = a.larger(layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat)
-    if machine.profile.cached:
-        filled = stored(
-            a, machine, layer.rows, layer.columns, layer.output_pitch, piece=a.smaller(piece, tile.columns), element=size
-        )
-        filled = filled + again * stored(
-            a, machine, layer.rows, layer.columns, sums_pitch, piece=a.smaller(dim, tile.columns), element=4.0
-        )
-        store_rows = a.larger(store_rows, filled)
+    store_rows = stored(
+        a, machine, store_rows, layer.rows, layer.columns, layer.output_pitch,
+        piece=a.smaller(piece, tile.columns), element=size,
+    )  # fmt: skip
 
     runs = trips_i * trips_j * trips_k
     outer = trips_i * trips_j * (1.0 + again)
@@ -298,7 +295,7 @@ def conv_macro(
     # the next block enters the array beside the last passes, which is hidden unless they are short
     switch = constants.switch * a.larger(dim - results / passes, 0.0)
     switch = switch + constants.switch_stride * (layer.stride_across - 1.0) / fewer
-    block = a.larger(a.larger(results + switch, passes * shortest_pass(a, machine, constants)), dim)
+    block = block_cycles(a, machine, results + switch, passes, shortest_pass(a, machine, constants))
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
     down = (layer.stride_down, layer.dilation_down)
@@ -349,11 +346,10 @@ def conv_macro(
     )  # fmt: skip
     reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
     store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
-    if machine.profile.cached:
-        filled = stored(
-            a, machine, pixels_out, layer.channels, layer.output_pitch, piece=a.smaller(dim, tile.channels), element=1.0
-        )
-        store_rows = a.larger(store_rows, filled)
+    store_rows = stored(
+        a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,
+        piece=a.smaller(dim, tile.channels), element=1.0,
+    )  # fmt: skip
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
     tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks

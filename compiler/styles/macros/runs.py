@@ -19,6 +19,7 @@ __all__ = [
     "MacroCycles",
     "MacroWork",
     "bias_loaded",
+    "block_cycles",
     "overlapped",
     "parts",
     "shortest_pass",
@@ -160,6 +161,15 @@ def shortest_pass(a: Arrays, machine: MachineRates, constants: MacroConstants) -
     if not inside:
         return latency * 2.0 / machine.execute_entries
     return latency * a.larger(2.0 / machine.execute_entries, 1.0 / inside)
+
+
+def block_cycles(a: Arrays, machine: MachineRates, rows: Values, passes: Values, short: Values) -> Values:
+    """Cycles of the array for a block of weights and its passes of so many rows in all."""
+    if not machine.profile.passes_inside:
+        return a.larger(a.larger(rows, passes * short), machine.dim)
+    # the next block comes in beside the last pass, row by row
+    each = a.larger(rows / a.larger(passes, 1.0), short)
+    return a.larger(passes - 1.0, 0.0) * each + machine.dim
 
 
 @dataclass(frozen=True)
