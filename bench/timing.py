@@ -168,7 +168,7 @@ def bench_timing(
 
 def timing_accuracy(programs: Sequence[TimedProgram]) -> TimingAccuracy:
     """How well the cycles of some programs are met."""
-    said = [replace(one, modelled=one.predicted) for one in programs if one.predicted is not None]
+    said = [replace(one, modelled=round(one.predicted)) for one in programs if one.predicted is not None]
     return TimingAccuracy(tuple(programs), _parts(programs), _parts(said))
 
 

@@ -74,7 +74,9 @@ def samples_of(data: Dataset) -> dict[str, MacroSample]:
         if not rows:
             continue
         layers, accelerators = [data.layers[n] for n in rows], [data.accelerators[n] for n in rows]
-        found[name] = macro_sample(layers, list(rows.values()), accelerators, np.asarray(data.cycles)[list(rows)])
+        found[name] = macro_sample(
+            layers, list(rows.values()), accelerators, np.asarray(data.cycles)[list(rows)]
+        )
     return found
 
 
@@ -98,10 +100,8 @@ def macro_sample(
 
 def _stacked(rows: Sequence[_Numbers]) -> _Numbers:
     """One object of arrays from many of numbers."""
-    columns = {f.name: [getattr(row, f.name) for row in rows] for f in fields(rows[0])}
-    return type(rows[0])(
-        **{name: values[0] if name == "timing" else np.array(values, float) for name, values in columns.items()}
-    )
+    names = [f.name for f in fields(rows[0]) if f.name != "timing"]
+    return replace(rows[0], **{name: np.array([float(getattr(row, name)) for row in rows]) for name in names})
 
 
 def fit_macro(

@@ -10,7 +10,7 @@ Judged is by other layers than those fitted on: `cross_validate` fits on half of
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from bench.fit.entries import write_entry
 from bench.fit.explicit import ExplicitRows, fit
-from bench.fit.macro import fit_macro, macro_sample
+from bench.fit.macro import MacroSample, fit_macro, macro_sample
 from bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
 from compiler import latency
 from compiler.latency.batch import HardwareBatch, LayerBatch
@@ -29,18 +29,24 @@ from compiler.latency.commands import count_commands
 from compiler.latency.model import Constants, constants, explicit_latency
 from compiler.latency.tiling import Rounding, make_tiling
 from compiler.mapping.batch import MappingBatch
-from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
+from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
 from compiler.schedules.text import parse_layer, parse_schedule
 from compiler.styles.macros.cycles import MacroConstants
 from compiler.styles.macros.runs import CONSTANTS
 
-__all__ = ["ProfileConstants", "cross_validate", "fit_profile", "main", "predict"]
+__all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
 
 #: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.
 _HOST_PULL, _MACRO_PULL = 1.0, 0.002
 #: What the fits begin with where our RTL's constants say nothing of the original: the bubble of a drained unroller, and
 #: weights that come in beside the last pass, which `block_cycles` counts, instead of behind it.
-_MACRO_START = {"drain": 60.0, "drain_hidden": 0.5, "switch": 0.01, "switch_stride": 0.01, "pass_latency": 8.0}
+_MACRO_START = {
+    "drain": 60.0,
+    "drain_hidden": 0.5,
+    "switch": 0.01,
+    "switch_stride": 0.01,
+    "pass_latency": 8.0,
+}
 _TIMING_START = {
     "load_wait": 10.0, "store_wait": 10.0, "fence_wait": 60.0, "exchange": 1.0, "held": 12.0, "weights_late": 2.0,
     "phases": 0.02, "overlap": 3.0, "start": 60.0,
@@ -73,14 +79,18 @@ def predict(
     programs: Sequence[TimedProgram], accelerator: Accelerator, found: ProfileConstants
 ) -> list[TimedProgram]:
     """The programs, with cycles predicted by some constants."""
-    cycles = {}
-    for kind in (LoopWsSchedule, LoopConvSchedule, ExplicitSchedule):
+    kinds: tuple[type[Schedule], ...] = (LoopWsSchedule, LoopConvSchedule, ExplicitSchedule)
+    cycles: dict[tuple[str, str], float] = {}
+    for kind in kinds:
         rows = _of(programs, kind)
         if not rows:
             continue
         if kind is ExplicitSchedule:
             sample = _explicit_rows(rows, accelerator)
-            said = explicit_latency(sample.tiling, sample.commands, found.explicit).cycles.numpy() + sample.before
+            said = (
+                explicit_latency(sample.tiling, sample.commands, found.explicit).cycles.numpy()
+                + sample.before
+            )
         else:
             macros = _macro_sample(rows, accelerator)
             said = (macros.errors(found.macro) + 1) * macros.cycles
@@ -93,7 +103,6 @@ def cross_validate(
     accelerator: Accelerator,
     *,
     seeds: int = 5,
-    say: Callable[[str], None] = lambda _: None,
 ) -> list[TimingAccuracy]:
     """For each seed: constants fitted on the programs of half of the layers, and how well they predict the others."""
     layers = sorted({one.layer for one in programs})
@@ -104,23 +113,34 @@ def cross_validate(
         fitted = fit_profile([one for one in programs if one.layer in learn], accelerator)
         rest = [one for one in programs if one.layer not in learn]
         found.append(timing_accuracy(predict(rest, accelerator, fitted)))
-        say(f"seed {seed}: " + "; ".join(_line(name, found[-1]) for name in found[-1].predicted))
     return found
 
 
-def _line(name: str, one: TimingAccuracy) -> str:
-    part = one.predicted[name]
-    return f"{name} {part.spearman:.4f}, {part.mean_absolute_error:.1%}, {part.bias:+.1%}"
+def cross_validation_text(found: Sequence[TimingAccuracy]) -> str:
+    """Means over the seeds, and the worst of them, as a Markdown table."""
+    lines = [
+        "| fitted on other layers | Spearman | worst | mean error | worst | bias |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name in found[0].predicted:
+        parts = [one.predicted[name] for one in found if name in one.predicted]
+        ranks = [one.spearman for one in parts if one.spearman is not None]
+        errors = [one.mean_absolute_error for one in parts]
+        rank = f"{np.mean(ranks):.4f} | {min(ranks):.4f}" if ranks else " | "
+        bias = np.mean([one.bias for one in parts])
+        lines.append(f"| {name} | {rank} | {np.mean(errors):.1%} | {max(errors):.1%} | {bias:+.1%} |")
+    return "\n".join(lines)
 
 
-def _of(programs: Sequence[TimedProgram], kind: type) -> list[TimedProgram]:
+def _of(programs: Sequence[TimedProgram], kind: type[Schedule]) -> list[TimedProgram]:
     return [one for one in programs if one.schedule and isinstance(parse_schedule(one.schedule), kind)]
 
 
-def _macro_sample(rows: Sequence[TimedProgram], accelerator: Accelerator):
+def _macro_sample(rows: Sequence[TimedProgram], accelerator: Accelerator) -> MacroSample:
+    schedules = [parse_schedule(one.schedule) for one in rows]
     return macro_sample(
         [parse_layer(one.layer) for one in rows],
-        [parse_schedule(one.schedule) for one in rows],
+        [one for one in schedules if isinstance(one, LoopWsSchedule | LoopConvSchedule)],
         [accelerator] * len(rows),
         np.array([float(one.measured) for one in rows]),
         np.array([float(one.beside) for one in rows]),
@@ -128,9 +148,10 @@ def _macro_sample(rows: Sequence[TimedProgram], accelerator: Accelerator):
 
 
 def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> ExplicitRows:
+    schedules = [parse_schedule(one.schedule) for one in rows]
     tiling = make_tiling(
         LayerBatch.of([parse_layer(one.layer) for one in rows]),
-        MappingBatch.of([parse_schedule(one.schedule).mapping for one in rows]),
+        MappingBatch.of([one.mapping for one in schedules if isinstance(one, ExplicitSchedule)]),
         HardwareBatch.of([accelerator] * len(rows)),
         Rounding(),
     )
@@ -141,20 +162,15 @@ def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> Ex
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Cross-validate, fit on all rows, and write the entries `gemmini` of both files of constants."""
+    """Fit on all rows, print how well these are met, and write the entries `gemmini` of both files of constants."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path, help="of `baco bench timing`")
     parser.add_argument("--accelerator", default="gemmini-default")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="write the constants")
     options = parser.parse_args(arguments)
     accelerator = load_accelerator(options.accelerator).replace(timing="gemmini")
     programs = bench_timing(options.folder, accelerator, jobs=2).programs
-    cross_validate(programs, accelerator, seeds=options.seeds, say=print)
     found = fit_profile(programs, accelerator)
     print(timing_accuracy(predict(programs, accelerator, found)).text())
-    if not options.write:
-        return
     macros = Path(compiler.styles.macros.__file__).with_name("constants.json")
     write_entry(macros, "gemmini", asdict(found.macro))
     explicit = {"rows": len(_of(programs, ExplicitSchedule)), **asdict(found.explicit)}

@@ -199,12 +199,15 @@ class _Commands:
         return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
 
 
-def covered(
-    a: Arrays, machine: MachineRates, step: Values, size: Values
-) -> tuple[Values, Values, Values]:
+def covered(a: Arrays, machine: MachineRates, step: Values, size: Values) -> tuple[Values, Values, Values]:
     """Requests, beats, and requests of several beats for `size` bytes in a row that begin at any multiple of `step`, where
     requests bring the most of what is left."""
-    place = (a.log2(machine.beat) - 2.0, a.log2(machine.request) - 3.0, a.log2(step), a.smaller(size, _LONGEST))
+    place = (
+        a.log2(machine.beat) - 2.0,
+        a.log2(machine.request) - 3.0,
+        a.log2(step),
+        a.smaller(size, _LONGEST),
+    )
     requests, beats, several = a.tables(request_table(True), *place)
     longer = a.larger(size / _LONGEST, 1.0)
     return requests * longer, beats * longer, several * longer
@@ -239,7 +242,8 @@ def loaded(
     """
     profile = machine.profile
     if not profile.cached:
-        return once * times
+        repeated: Moved = once * times
+        return repeated
     line = profile.line_bytes
     row, hot = pitch, a.larger(once.port, once.rows)
     lines = _lines(a, machine, rows, columns, pitch, 1.0)

@@ -209,7 +209,7 @@ class HardwareBatch:
         return self._each(lambda one: one.to(device))
 
     def _each(self, of: Callable[[Tensor], Tensor]) -> HardwareBatch:
-        return HardwareBatch(*(of(getattr(self, f.name)) for f in fields(self)[:-1]), self.timing)
+        return replace(self, **{f.name: of(getattr(self, f.name)) for f in fields(self)[:-1]})
 
 
 def _hardware(a: Accelerator) -> list[float]:

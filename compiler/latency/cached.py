@@ -24,7 +24,9 @@ def cache_cycles(
     trackers = machine.requests / machine.dim + 1.0
 
     def held(commands: Tensor, cycles: Tensor) -> Tensor:
-        return torch.maximum(cycles, (commands * (profile.latency + profile.command_latency) + cycles) / trackers)
+        return torch.maximum(
+            cycles, (commands * (profile.latency + profile.command_latency) + cycles) / trackers
+        )
 
     times = t.repeats(RELEVANT_W)
     rows = t.bounds[R] * t.bounds[S] * t.bounds[C] * groups

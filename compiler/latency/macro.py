@@ -7,7 +7,7 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 
 import torch
 from torch import Tensor
@@ -127,14 +127,20 @@ def schedule_latency(
     machine = None
     if twice is not None:
         machine = HardwareBatch.of([accelerator]).doubled(twice).machine
-        *rates, timing = astuple(machine)
-        machine = MachineRates(*(one.item() for one in rates), timing=timing)
+        rates = {f.name: getattr(machine, f.name) for f in fields(machine)}
+        machine = MachineRates(
+            **{name: one.item() if isinstance(one, Tensor) else one for name, one in rates.items()}
+        )
     found = macro_cycles(layer, schedule, accelerator, machine)
     return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
 
 def _product(
-    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants | None
+    a: TensorArrays,
+    machine: MachineRates,
+    layers: LayerBatch,
+    shape: _Shape,
+    constants: MacroConstants | None,
 ) -> MacroCycles:
     dim, bounds, rank = machine.dim, shape.bounds, shape.rank
 
@@ -168,7 +174,11 @@ def _product(
 
 
 def _convolution(
-    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants | None
+    a: TensorArrays,
+    machine: MachineRates,
+    layers: LayerBatch,
+    shape: _Shape,
+    constants: MacroConstants | None,
 ) -> MacroCycles:
     tile, bounds, problem = shape.tile, shape.bounds, layers.problem
     pooled = layers.pool_size > 0.5

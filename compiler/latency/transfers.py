@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from compiler.analysis.traffic import covered, held_cycles, loaded, stored
+from compiler.analysis.traffic import covered
 from compiler.latency.arrays import TensorArrays
 from compiler.latency.batch import HardwareBatch
 from compiler.latency.tiling import Rounding

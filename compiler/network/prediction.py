@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import MOVE_BYTES, Accelerator
-from compiler.analysis.profile import MEMORY_LATENCY
+from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
@@ -33,8 +33,9 @@ __all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
-#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways.
-_START = 4 * MEMORY_LATENCY
+#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways, as many
+#: times the latency of memory.
+_START = 4
 #: Energy of an instruction of the host core (`host_energy_pj`).
 INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
@@ -92,8 +93,9 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
     commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
     sums, table = rows * extent, accelerator.energy
+    latency = PROFILES[accelerator.timing].latency
     fixed = sums * (dim * table.mac_pj + (dim + 1) * table.register_pj + 3 * table.dram_pj)
-    return StepCost(max(memory, commands * _COMMAND_CYCLES) + _START, fixed, 2 * sums, 5 * sums)
+    return StepCost(max(memory, commands * _COMMAND_CYCLES) + _START * latency, fixed, 2 * sums, 5 * sums)
 
 
 def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
@@ -116,12 +118,13 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
     loads = blocks * _read(accelerator, pixels, min(p.K, dim), p.K)
     moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
     commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
-    waits = blocks * down * across * 2 * MEMORY_LATENCY if alone else 0.0
+    latency = PROFILES[accelerator.timing].latency
+    waits = blocks * down * across * 2 * latency if alone else 0.0
     read, written = p.N * p.K * pixels, float(p.N * p.K * pool.rows * pool.columns)
     accesses = (
         read + written * pool.size**2
     )  # every pixel is written once, and read for each window that it is in
-    cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START
+    cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START * latency
     return StepCost(cycles, (read + written) * accelerator.energy.dram_pj, accesses)
 
 

@@ -156,7 +156,9 @@ def product_macro(
     written = bytes_stored(layer.output_pitch, size, piece) + bytes_stored(sums_pitch, 4.0, dim) * again
     # wide rows of sums take the port several cycles
     results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
-    store_rows = a.larger(layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat)
+    store_rows = a.larger(
+        layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
+    )
     store_rows = stored(
         a, machine, store_rows, layer.rows, layer.columns, layer.output_pitch,
         piece=a.smaller(piece, tile.columns), element=size,
@@ -263,7 +265,11 @@ class ConvTile:
 
 
 def conv_macro(
-    a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, constants: MacroConstants | None = None
+    a: Arrays,
+    machine: MachineRates,
+    layer: ConvLayer,
+    tile: ConvTile,
+    constants: MacroConstants | None = None,
 ) -> MacroCycles:
     """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost; constants as for `product_macro`."""
     dim, constants = machine.dim, constants or CONSTANTS[machine.timing]
@@ -324,7 +330,15 @@ def conv_macro(
     inputs = inputs + Moved(0.0, copies * (tile.pixels - 1.0) + padding, 0.0)
     fresh = a.smaller(layer.images * layer.height * layer.width / (pixels * fewer * fewer), 1.0)
     inputs = loaded(
-        a, machine, inputs, tile.input_loads, pixels, layer.depth, layer.input_pitch * fewer, tile.depth, fresh
+        a,
+        machine,
+        inputs,
+        tile.input_loads,
+        pixels,
+        layer.depth,
+        layer.input_pitch * fewer,
+        tile.depth,
+        fresh,
     )
     weight_rows = layer.kernel_rows * layer.kernel_columns * layer.depth
     weights = tiles_loaded(
