@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -101,7 +101,8 @@ def macro_sample(
 def _stacked(rows: Sequence[_Numbers]) -> _Numbers:
     """One object of arrays from many of numbers."""
     names = [f.name for f in fields(rows[0]) if f.name != "timing"]
-    return replace(rows[0], **{name: np.array([float(getattr(row, name)) for row in rows]) for name in names})
+    columns: dict[str, Any] = {name: np.array([float(getattr(row, name)) for row in rows]) for name in names}
+    return replace(rows[0], **columns)
 
 
 def fit_macro(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -209,7 +209,8 @@ class HardwareBatch:
         return self._each(lambda one: one.to(device))
 
     def _each(self, of: Callable[[Tensor], Tensor]) -> HardwareBatch:
-        return replace(self, **{f.name: of(getattr(self, f.name)) for f in fields(self)[:-1]})
+        values: dict[str, Any] = {f.name: of(getattr(self, f.name)) for f in fields(self)[:-1]}
+        return replace(self, **values)
 
 
 def _hardware(a: Accelerator) -> list[float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -127,10 +128,9 @@ def schedule_latency(
     machine = None
     if twice is not None:
         machine = HardwareBatch.of([accelerator]).doubled(twice).machine
-        rates = {f.name: getattr(machine, f.name) for f in fields(machine)}
-        machine = MachineRates(
-            **{name: one.item() if isinstance(one, Tensor) else one for name, one in rates.items()}
-        )
+        rates: dict[str, Any] = {f.name: getattr(machine, f.name) for f in fields(machine)}
+        rates |= {name: one.item() for name, one in rates.items() if isinstance(one, Tensor)}
+        machine = MachineRates(**rates)
     found = macro_cycles(layer, schedule, accelerator, machine)
     return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
