@@ -40,13 +40,23 @@ __all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_p
 _HOST_PULL, _MACRO_PULL = 1.0, 0.002
 #: What the fits begin with where our RTL's constants say nothing of the original: the bubble of a drained unroller, and
 #: weights that come in beside the last pass, which `block_cycles` counts, instead of behind it.
-_MACRO_START = {
-    "drain": 60.0,
-    "drain_hidden": 0.5,
-    "switch": 0.01,
-    "switch_stride": 0.01,
-    "pass_latency": 8.0,
-}
+_MACRO_STARTS = [
+    {
+        "drain": 60.0,
+        "drain_hidden": hidden,
+        "join_ws": join,
+        "join_conv": join,
+        "power_ws": 3.0,
+        "power_conv": power,
+        "start": 440.0,
+        "change": 3.0,
+        "slot_conv": 40.0,
+        "switch": 0.01,
+        "switch_stride": 0.01,
+        "pass_latency": 5.0,
+    }
+    for hidden, join, power in ((0.5, 0.1, 4.5), (0.65, 0.3, 1.0), (0.65, 0.2, 2.0))
+]
 _TIMING_START = {
     "load_wait": 10.0, "store_wait": 10.0, "fence_wait": 60.0, "exchange": 1.0, "held": 12.0, "weights_late": 2.0,
     "phases": 0.02, "overlap": 3.0, "start": 60.0,
@@ -63,13 +73,10 @@ class ProfileConstants:
 
 def fit_profile(programs: Sequence[TimedProgram], accelerator: Accelerator) -> ProfileConstants:
     """The constants that fit some programs best. `accelerator` is the machine that was measured, of the timing `gemmini`."""
-    samples = []
-    for kind in (LoopWsSchedule, LoopConvSchedule):
-        for table in sorted({one.table for one in programs}):
-            rows = [one for one in _of(programs, kind) if one.table == table]
-            if rows:
-                samples.append(_macro_sample(rows, accelerator))
-    macro = fit_macro(samples, replace(CONSTANTS["baco"], **_MACRO_START), _MACRO_PULL)
+    kinds: tuple[type[Schedule], ...] = (LoopWsSchedule, LoopConvSchedule)
+    samples = [_macro_sample(rows, accelerator) for rows in (_of(programs, kind) for kind in kinds) if rows]
+    fits = [fit_macro(samples, replace(CONSTANTS["baco"], **one), _MACRO_PULL) for one in _MACRO_STARTS]
+    macro = min(fits, key=lambda one: sum(float(np.abs(sample.errors(one)).mean()) for sample in samples))
     start = Constants(constants("baco").host, _TIMING_START)
     rows = _of(programs, ExplicitSchedule)
     return ProfileConstants(macro, fit([_explicit_rows(rows, accelerator)], start=start, pull=_HOST_PULL))

@@ -61,4 +61,5 @@ def _row(problem: Problem, mapping: Mapping, machine: MachineRates) -> float:
         slot = constants.slot_conv
     loads = hits + (fresh + of["kept_input_bytes"] * (1 if product else 1 - 1 / (fill * machine.beat))) * fill
     stores = of["result_rows"] * profile.store_pace
-    return max(array, loads, stores) + (slot + constants.slot_side * machine.dim) * of["tiles"]
+    tiles = (slot + constants.slot_side * machine.dim) * of["tiles"]
+    return float(max(array, loads, stores) + tiles)

@@ -251,7 +251,7 @@ def overlapped(
         loading, memory = run(loads + addends, written, stored)
         others, less = run(work.loads + addends, written, stored)
         if constants.drain and work.drains and addends is not none:
-            drains = (addends.port > 0) & (work.runs > 1.5)
+            drains = (addends.port > 0) & (work.runs * work.groups > 1.5)
             loading = a.where(drains, a.larger(loading, drained(loads)), loading)
             others = a.where(drains, a.larger(others, drained(work.loads)), others)
         return share * loading + (1.0 - share) * others, share * memory + (1.0 - share) * less

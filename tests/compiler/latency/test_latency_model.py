@@ -282,7 +282,7 @@ def test_other_constants_change_the_prediction() -> None:
 def test_the_command_writes_constants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "constants.json"
     main(["micro", "--out", str(out), "--rough"])
-    written = json.loads(out.read_text())
+    written = json.loads(out.read_text())["baco"]
     assert written["sets"] == {"micro": 419}
     assert set(written["host"]) == set(HOST_FEATURES)
     assert "rows; host mean error" in capsys.readouterr().out
