@@ -18,23 +18,23 @@ COMMAND_LATENCY = 95.0
 
 @dataclass(frozen=True)
 class TimingProfile:
-    """Moves between accelerator and main memory.
+    """What the formulas of one timing are told of moves and of the array.
 
     Attributes:
         latency: cycles from a request's acceptance to its first data.
-        command_latency: cycles that a load takes beside the transfer of its data.
+        command_latency: cycles that a load holds its place beside that and the transfer of its data.
         covers: whether every row is requested by itself, each request the one of those up to the largest that brings most of
             what the row still needs; else rows less than a beat apart are requested together, and no beat without a wanted
             byte.
-        load_trackers: loads under way at a time for each array's side of requests in flight, and one more; 0 for as many as
-            the reservation station has entries.
-        port_bandwidth: whether data come at the port's width, from a second-level cache; else at main memory's bandwidth.
-        line_bytes, line_cycles: of that cache, and cycles in which main memory fills a line; 0 without a cache.
-        cache_bytes: its capacity.
+        load_trackers: whether few loads are under way at a time: one for every array's side of requests in flight, and one
+            more; else as many as the reservation station has entries.
+        line_bytes, line_cycles: of a second-level cache, and cycles in which main memory fills a line; 0 without a cache.
+        cache_bytes: its capacity. Hits come at the width of the port.
         miss_cycles: more than `latency` until the first data of a line that has to be filled are there.
         copies_rows: whether every copy of a packed pixel is written by itself; else only those of a command's last pixel take
             cycles of their own.
-        passes_inside: passes that are on their way through the array at most; 0 for as many as the reservation station has.
+        passes_inside: passes that are on their way through the array at most, and then a block of weights comes in row by row
+            with the last pass before it; 0 for as many as the reservation station has.
         store_pace: cycles of a row of the accumulator on its way out.
         write_cycles: of the port, beside the data of a write of several beats.
     """
@@ -43,7 +43,6 @@ class TimingProfile:
     command_latency: float = COMMAND_LATENCY
     covers: bool = False
     load_trackers: bool = False
-    port_bandwidth: bool = False
     line_bytes: float = 0.0
     line_cycles: float = 0.0
     cache_bytes: float = 0.0
@@ -60,9 +59,9 @@ class TimingProfile:
 
 
 #: By timing. `baco`: the simulator's main memory (`sim/cpp/dram.h`), without a cache. `gemmini`: the Rocket system of
-#: `sim/cpp/gemmini_bus.h`: the DMA's two loads at a time (four of 16 trackers a row of the array and one), a
-#: bus of 16 bytes, an inclusive cache of 512 KiB whose hits take 20 cycles from the DMA and back, main memory of 8 bytes a
-#: cycle behind it, and a scaling pipeline longer than the queue beside it, five rows in eight cycles.
+#: `sim/cpp/gemmini_bus.h`, whose cycles of hits, misses and writes these are; an inclusive cache of 512 KiB, main memory of 8
+#: bytes a cycle behind it (a line of 64 bytes in 8), the queue of six tags of `gemmini_execute.cpp`, and the scaling pipeline
+#: of `gemmini_store.h`, which lets five rows pass in eight cycles. Nothing of it is fitted here.
 PROFILES = {
     "baco": TimingProfile(),
     "gemmini": TimingProfile(
@@ -70,7 +69,6 @@ PROFILES = {
         command_latency=1.0,
         covers=True,
         load_trackers=True,
-        port_bandwidth=True,
         line_bytes=64.0,
         line_cycles=8.0,
         cache_bytes=512.0 * 1024,

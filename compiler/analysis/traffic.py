@@ -3,8 +3,8 @@
 A load command brings rows as wide as a request. Rows that follow each other in memory with less than a beat between them
 are one span, else every row is one; a span is covered by naturally aligned requests of powers of two, from a beat to the
 largest request. The number in flight and the latency of memory limit the rate of small requests, the entries of the
-reservation station that of small commands. (The original rounds requests up instead, timing page, section 6, which
-costs about as much.)
+reservation station that of small commands. The original Gemmini differs: a request a row, rounded up to what brings most of it,
+and a second-level cache (`compiler.analysis.profile`).
 """
 
 from __future__ import annotations
