@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -25,10 +25,13 @@ from common.errors import InputError, did_you_mean
 from common.provenance import stable_hash
 from common.yaml import load_yaml, parse_model
 
-__all__ = ["MOVE_BYTES", "Accelerator", "Features"]
+__all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
 
 #: Bytes of main memory in a row that one load or store moves on every accelerator, whatever its memory requests.
 MOVE_BYTES = 64
+#: Whose cycles an accelerator takes: those of our Verilog, or of the original Gemmini in a Rocket system.
+Timing = Literal["baco", "gemmini"]
+TIMINGS: tuple[Timing, ...] = get_args(Timing)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 #: Features that Gemmini lacks.
 _ADDITIONS = ("row_functions",)
@@ -141,6 +144,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
     dram_bytes_per_cycle: float = Field(
         8.0, gt=0, le=65_536, description="DRAM bandwidth, bytes per accelerator cycle"
     )
+    timing: Timing = Field(
+        "baco",
+        description="whose cycles are predicted and measured: baco (our Verilog's) or gemmini (the original's)",
+    )
     features: Features = Field(default_factory=Features, description="optional features: true or false")
     energy: EnergyTable = Field(default_factory=EnergyTable, description="energy constants, pJ")
 
@@ -217,8 +224,9 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     @property
     def config_hash(self) -> str:
-        """16 hexadecimal digits over all fields but `name`, equal on every platform and in every process."""
-        return stable_hash(self.model_dump(mode="json", exclude={"name"}))
+        """16 hexadecimal digits over all that programs and Verilog depend on (all fields but `name` and `timing`), equal on
+        every platform and in every process."""
+        return stable_hash(self.model_dump(mode="json", exclude={"name", "timing"}))
 
     def gemmini_problems(self) -> list[str]:
         """Why Gemmini's generator would refuse this point, one sentence a reason; empty when it would not.

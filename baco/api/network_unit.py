@@ -123,7 +123,7 @@ class NetworkUnit:
         built: NetworkProgram,
         engine: str,
         *,
-        timing: str = "baco",
+        timing: str | None = None,
         log: Path | None = None,
         report: Callable[[str], None] | None = None,
     ) -> tuple[NetworkRun, dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.dataflows import DATAFLOWS, Dataflow, check_executable
+from compiler.analysis.traffic import channel_bytes_per_cycle
 from compiler.layers.layer import Layer
 from explore.hardware import HardwarePoints
 from explore.rest import RestOfPrograms
@@ -146,7 +147,7 @@ def limits_of(
         least = [
             _reference(task.problem, sides, space.base.dram_bytes_per_cycle, flow)
             if layers is None
-            else _compiled(layers[index], sides, space.base.dram_bytes_per_cycle, flow)
+            else _compiled(layers[index], sides, channel_bytes_per_cycle(space.base), flow)
             for flow in space.dataflows
         ]
         n, runs = networks.index(task.network), task.count / task.weight

@@ -21,6 +21,7 @@ from accel.config import Accelerator
 from accel.dataflows import MACRO_DATAFLOW, check_executable
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
+from compiler.analysis.traffic import channel_bytes_per_cycle
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.batch import Resource
 from compiler.layers.layer import Layer
@@ -351,7 +352,7 @@ def by_instructions(
             style = "packed"
         moved = float(own.bytes)
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
-        busy["memory"] = moved / accelerator.dram_bytes_per_cycle
+        busy["memory"] = moved / channel_bytes_per_cycle(accelerator)
         energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
         idle = accelerator.static_pj(float(own.cycles))
         found.append(
