@@ -21,6 +21,8 @@ to the reference, which has the defaults everywhere else, so that the reference 
 * Logic. `accel.structure_law` says how many registers, multipliers, adders and multiplexers more or fewer
   there are. They cost their cells in a public 45 nm library (`CELLS_UM2`), times the one factor that makes what
   a published element consists of (`PUBLISHED_ELEMENT`) cost `element`.
+* Functions of rows. Every element that leaves in a cycle looks up its own copy of the table: a memory of one bank, with
+  the bits' cost of a bank of the accumulator's and cells at its last slope. The rest of the units is logic, as above.
 * The dataflow of the reference is the configuration's own, or both where that is output-stationary only. So
   weight-stationary arrays and those with both dataflows have the same area, though the latter hold 48 register
   bits an element more: searches and published comparisons use both for the same law.
@@ -63,6 +65,8 @@ CELLS_UM2 = {
 PUBLISHED_ELEMENT = {"register_bits": 8, "partial_products": 64, "adder_bits": 32, "multiplexer_bits": 0}
 #: Banks and word width, bits, of one column's accumulator in the published designs.
 _LAW_BANKS, _LAW_WORD_BITS = 2, 32
+#: The table of functions of rows.
+TABLE_ENTRIES, TABLE_BITS = 256, 16
 #: Fields of a configuration that decide its structure.
 _STRUCTURAL = tuple(name for name, value in vars(Configuration).items() if isinstance(value, property))
 #: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
@@ -141,6 +145,12 @@ class AreaLaw:
         size = least + _positive(capacity * 1024 - least)
         law = _piecewise(size, self.scratchpad_knots, self.scratchpad_slopes)
         return cast(Number, law + self.wiring_mm2 * side * size)
+
+    def tables_mm2(self, lanes: Number) -> Number:
+        """Area of the tables of functions of rows: a memory of one bank for every element that leaves in a cycle."""
+        count: Any = lanes
+        words = TABLE_ENTRIES * TABLE_BITS / _LAW_WORD_BITS
+        return cast(Number, count * (TABLE_BITS * self.bank_bit_mm2 + words * self.accumulator_slopes[-1]))
 
     def __call__(self, dim: Number, accumulator_kib: Number, scratchpad_kib: Number) -> Number:
         """Area in mm2; see `area_mm2`."""
@@ -261,6 +271,8 @@ def configured_area_mm2(
         dim, scratchpad_kib, configuration.scratchpad_banks, reference.scratchpad_banks
     )
     area = AREA.array_mm2(side) + accumulator + scratchpad
+    if configuration.features.row_functions:
+        area = area + AREA.tables_mm2(terms(configuration, side)["lanes"])
     logic = _logic_mm2(configuration, reference, side)
     added = _positive(logic)
     return cast(Number, area / (1 + (added - logic) / area) + added)

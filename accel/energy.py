@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -10,6 +11,30 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 Number = TypeVar("Number")
 
 
+@dataclass(frozen=True)
+class RowFunctionWork:
+    """What accel/rtl/baco_functions.v does for an element on the way out, in all passes.
+
+    Attributes:
+        products: bits of one operand times bits of the other, added up over the multiplications.
+        lookups: entries of the table.
+    """
+
+    products: int
+    lookups: int
+
+
+#: Functions of rows: a softmax's exponential times the row's inverse; a normalisation's square, its element times the row's
+#: factor, and that times the gain.
+ROW_FUNCTIONS = {
+    "table": RowFunctionWork(products=0, lookups=1),
+    "softmax": RowFunctionWork(products=16 * 16, lookups=2),
+    "normalisation": RowFunctionWork(products=8 * 8 + 8 * 28 + 20 * 16, lookups=0),
+}
+#: The multiplication in `EnergyTable.mac_pj`: bits times bits.
+_MAC_PRODUCTS = 8 * 8
+#: Capacity of a lane's table, KiB, and bytes of an entry.
+_TABLE_KIB, _ENTRY_BYTES = 0.5, 2
 #: Constants of the static part.
 _STATIC = ("leakage_mw_per_mm2", "clock_pj_per_mm2")
 
@@ -78,6 +103,18 @@ class EnergyTable(BaseModel):
         """Energy of one scratchpad access in pJ; the result has the shape of the argument."""
         capacity: Any = scratchpad_kib
         return cast(Number, self.scratchpad_base_pj + self.scratchpad_pj_per_kib * capacity)
+
+    def function_pj(self, function: str) -> float:
+        """Energy in pJ that one of `ROW_FUNCTIONS` takes for an element on the way out, accesses of its memories apart.
+
+        Derived from the constants of the published table: multiplications take energy as the bits of their operands next to
+        `mac_pj`, the addition in which stands for theirs; an entry of a lane's table takes what as many bytes of a
+        scratchpad of its capacity do. A row's quotients and root, a bit a cycle, are left
+        out: their subtractions are those of about 11 (softmax) and 46 multiplications (normalisation) a row.
+        """
+        work = ROW_FUNCTIONS[function]
+        lookup = _ENTRY_BYTES * self.scratchpad_pj(_TABLE_KIB)
+        return self.mac_pj * work.products / _MAC_PRODUCTS + lookup * work.lookups
 
     def with_memories(
         self,

@@ -137,6 +137,9 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
         found[name] = float(getattr(on, name))
     # without effect where both dataflows are built
     found["preload_d"] = float(on.preload_d or c.dataflow == "both")
+    rows = float(on.row_functions)
+    found |= {"row_functions": rows, "row_functions dim": rows * dim, "row_functions lanes": rows * lanes}
+    found["row_functions slice"] = rows * found["slice"]
     for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
         found[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
     return found

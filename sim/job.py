@@ -168,7 +168,8 @@ class Simulation:
         activity: what the executed commands did, the same for every engine (sim/cpp/activity.h): `macs`; `array_macs`,
             of all elements of the array in every wave that entered it; `stationary_words` moved into the array's
             registers; words and bytes of whole rows that were read from and written to the `accumulator` and the
-            `scratchpad`; bytes of `dram` that loads and stores named.
+            `scratchpad`; bytes of `dram` that loads and stores named; with functions of rows, elements of whole rows that
+            left through each of them (`table_elements`, `softmax_elements`, `normalisation_elements`).
         console: what the program printed.
         memory_dumps: what the stream's `dump` lines, or the job's dumps, asked for.
         marks: every time that the program came to an instruction that the job watches, in order.

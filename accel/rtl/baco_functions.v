@@ -80,20 +80,21 @@ module baco_functions #(
   wire [7:0] own_largest = largest_of[in_row[ROW_BITS-1:0]];
   wire [LANES*16-1:0] entries;
 
+  wire looks_up = in_valid && (in_function == TABLE || (in_function == SOFTMAX && in_pass != 2'd0));
   genvar g;
   generate
     for (g = 0; g < LANES; g = g + 1) begin : lane_table
-      reg [15:0] memory [0:255];
-      reg [15:0] entry;
       wire [7:0] element = in_data[g*8 +: 8];
-      wire [7:0] place = in_function == TABLE ? element : own_largest - element;
-      always @(posedge clock) begin
-        if (in_valid && in_function != 2'd0)
-          entry <= memory[place];
-        if (table_write)
-          memory[table_index] <= table_entry;
-      end
-      assign entries[g*16 +: 16] = entry;
+      baco_sram #(.ROWS(256), .LANES(1), .LANE_BITS(16)) u_table (
+          .clock(clock),
+          .read_enable(looks_up),
+          .read_row(in_function == TABLE ? element : own_largest - element),
+          .read_data(entries[g*16 +: 16]),
+          .write_enable(table_write),
+          .write_row(table_index),
+          .write_mask(1'b1),
+          .write_data(table_entry)
+      );
     end
   endgenerate
 

@@ -3,6 +3,9 @@
 Yosys counts a set of small accelerators: the default with one parameter changed at a time, and random ones. A
 linear fit of least squared relative error gives the coefficients; random accelerators that the fit has not
 seen, larger ones among them, give its error. Takes about 10 s of one core for each of about 70 accelerators.
+
+What Gemmini lacks is fitted by itself, to what it adds to accelerators that are otherwise equal, so that it leaves the
+law of all others alone: `--additions` fits it anew to a law that is there.
 """
 
 from __future__ import annotations
@@ -124,8 +127,14 @@ MODULE_TERMS: dict[str, tuple[str, ...]] = {
     ),
 }
 OTHER_TERMS = ("1", "dim")
-#: Features that our RTL builds.
-FEATURES = tuple(name for name in Features.model_fields if name != "normalizations")
+#: Terms of what Gemmini lacks, fitted by themselves.
+ADDED_TERMS = ("row_functions", "row_functions dim", "row_functions lanes", "row_functions slice")
+#: Sides and widths of the bus that they are fitted to, so that no term is a multiple of others; and those that the fit
+#: does not see.
+ADDED_TO = ((4, 128), (8, 128), (16, 128), (8, 32), (16, 64))
+ADDED_HELD_OUT = ((16, 32), (32, 128))
+#: Features of Gemmini that our RTL builds.
+FEATURES = tuple(name for name in Features.model_fields if name not in ("normalizations", "row_functions"))
 #: The module that scratchpad and accumulator are made of.
 SRAM = "baco_sram"
 #: Memory that grows with the side keeps the address widths, which the law leaves out, the same.
@@ -170,7 +179,7 @@ def _shifter_bits(one: ModuleStructure) -> int:
 
 
 def _accelerator(dim: int, **changes: Any) -> Accelerator:
-    features = {name: changes.pop(name) for name in list(changes) if name in FEATURES}
+    features = {name: changes.pop(name) for name in list(changes) if name in Features.model_fields}
     return Accelerator(
         dim=dim,
         scratchpad_kib=max(1, dim * ROWS // 1024),
@@ -220,6 +229,50 @@ def held_out(count: int = 6, sides: tuple[int, ...] = (4, 8, 16, 32)) -> list[Ac
     """Random accelerators that no fit has seen."""
     rng = np.random.default_rng(SEED + 1)
     return [random_accelerator(rng, sides, 0.35) for _ in range(count)]
+
+
+def additions(points: Iterable[tuple[int, int]]) -> list[Accelerator]:
+    """Accelerators without and with what Gemmini lacks, in turn; points: sides and bits of the bus."""
+    return [
+        _accelerator(dim, dma_bits=bits, row_functions=built)
+        for dim, bits in points
+        for built in (False, True)
+    ]
+
+
+def added(counts: list[ModuleCounts]) -> list[dict[str, float]]:
+    """What each pair of `additions` differs by."""
+    return [
+        {quantity: totals(more)[quantity] - totals(less)[quantity] for quantity in QUANTITIES}
+        for less, more in zip(counts[::2], counts[1::2], strict=True)
+    ]
+
+
+def fit_additions(accelerators: list[Accelerator], counts: list[ModuleCounts]) -> StructureLaw:
+    """Coefficients of `ADDED_TERMS` with the least squared relative error of what each pair differs by."""
+    design = np.array(
+        [[float(terms(one, one.dim)[name]) for name in ADDED_TERMS] for one in accelerators[1::2]]
+    )
+    found = {}
+    for quantity in QUANTITIES:
+        target = np.array([one[quantity] for one in added(counts)])
+        weight = 1 / np.maximum(target, 1.0)
+        solution = np.linalg.lstsq(design * weight[:, None], target * weight)[0]
+        found[quantity] = {
+            name: float(f"{value:.6g}") for name, value in zip(ADDED_TERMS, solution, strict=True)
+        }
+    return StructureLaw(found)
+
+
+def addition_errors(
+    law: StructureLaw, accelerators: list[Accelerator], counts: list[ModuleCounts]
+) -> dict[str, Floats]:
+    """Relative error of what is added in every pair, by quantity."""
+    pairs = [
+        (law.difference(more, less, more.dim), count)
+        for less, more, count in zip(accelerators[::2], accelerators[1::2], added(counts), strict=True)
+    ]
+    return {q: np.array([abs(found[q] / count[q] - 1) for found, count in pairs]) for q in QUANTITIES}
 
 
 def fit(accelerators: Iterable[Accelerator], counts: Iterable[ModuleCounts]) -> StructureLaw:
@@ -298,25 +351,45 @@ def _count_all(accelerators: list[Accelerator], jobs: int) -> tuple[list[ModuleC
     return [counts for counts, _ in found], found[0][1]
 
 
+def _fit_all(jobs: int) -> dict[str, Any]:
+    """The record of the law without additions."""
+    seen, unseen = training(), held_out()
+    counts, yosys = _count_all(seen + unseen, jobs)
+    law = fit(seen, counts[: len(seen)])
+    return {
+        "source": f"{yosys}: {len(seen)} accelerators fitted, {len(unseen)} held out",
+        "command": "python -m bench.fit.structure",
+        "errors": {
+            "fit": _statistics(errors(law, seen, counts[: len(seen)])),
+            "held out": _statistics(errors(law, unseen, counts[len(seen) :])),
+        },
+        "coefficients": law.coefficients,
+    }
+
+
+def _fit_additions(record: dict[str, Any], jobs: int) -> None:
+    """Fit additions and write them into the record of a law."""
+    seen, unseen = additions(ADDED_TO), additions(ADDED_HELD_OUT)
+    counts, _ = _count_all(seen + unseen, jobs)
+    law = fit_additions(seen, counts[: len(seen)])
+    record["errors"] |= {
+        "additions": _statistics(addition_errors(law, seen, counts[: len(seen)])),
+        "additions held out": _statistics(addition_errors(law, unseen, counts[len(seen) :])),
+    }
+    for quantity, factors in law.coefficients.items():
+        record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | factors
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Count, fit, print the errors and write `structure.json` of `accel` (or --out)."""
     parser = argparse.ArgumentParser(prog="python -m bench.fit.structure", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path(str(resources.files("accel") / "structure.json")))
     parser.add_argument("--jobs", type=int, default=1, help="Yosys runs at the same time")
+    parser.add_argument("--additions", action="store_true", help="what Gemmini lacks only; the rest is kept")
     options = parser.parse_args(arguments)
-    seen, unseen = training(), held_out()
     try:
-        counts, yosys = _count_all(seen + unseen, options.jobs)
-        law = fit(seen, counts[: len(seen)])
-        record = {
-            "source": f"{yosys}: {len(seen)} accelerators fitted, {len(unseen)} held out",
-            "command": "python -m bench.fit.structure",
-            "errors": {
-                "fit": _statistics(errors(law, seen, counts[: len(seen)])),
-                "held out": _statistics(errors(law, unseen, counts[len(seen) :])),
-            },
-            "coefficients": law.coefficients,
-        }
+        record = json.loads(options.out.read_text("utf-8")) if options.additions else _fit_all(options.jobs)
+        _fit_additions(record, options.jobs)
         atomic_write(options.out, json.dumps(record, indent=2) + "\n")
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -82,8 +82,15 @@ def _by_size(
 ) -> tuple[SizedOperators, ...]:
     """What accelerators of one side take, by the least memories that it takes, most cycles first.
 
-    What memories hold, larger ones hold as well: between two accelerators of the same scratchpad that take the same, all do.
+    What memories hold, larger ones hold as well: if accelerators with the least memories of all and with the largest take
+    the same, all do; else, of those with the same scratchpad, all between two that do.
     """
+    sizes = {(one.accumulator_kib, one.scratchpad_kib): one for one in machines}
+    ends = [sizes.get((pick(one for one, _ in sizes), pick(one for _, one in sizes))) for pick in (min, max)]
+    if None not in ends:
+        worst, best = (costs(one) for one in ends if one is not None)
+        if worst == best:
+            return (SizedOperators(0, 0, best),)
     found: dict[tuple[OperatorCost, ...], list[tuple[int, int]]] = {}
     rows: dict[int, list[Accelerator]] = {}
     for machine in sorted(machines, key=lambda one: one.accumulator_kib):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accel.config import Accelerator
+from accel.energy import ROW_FUNCTIONS
 from sim.job import Simulation
 
 __all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj", "static_energy"]
 
-#: Of what was counted. What silicon takes besides is `static_energy`.
+#: Of what was counted on every accelerator. What silicon takes besides is `static_energy`.
 ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
 
 
 def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dict[str, float]:
-    """Energy in pJ by `ENERGY_TERMS`.
+    """Energy in pJ by `ENERGY_TERMS`, and of `functions` of rows where the accelerator has them.
 
     Args:
         activity: counts of `sim.job.Simulation.activity`. Words as in the reference model (method specification,
@@ -38,7 +39,12 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
         "scratchpad": table.scratchpad_pj(float(accelerator.scratchpad_kib)),
         "dram": table.dram_pj,
     }
-    return {name: accesses[name] * unit[name] for name in ENERGY_TERMS}
+    found = {name: accesses[name] * unit[name] for name in ENERGY_TERMS}
+    if accelerator.features.row_functions:
+        found["functions"] = sum(
+            activity[f"{name}_elements"] * table.function_pj(name) for name in ROW_FUNCTIONS
+        )
+    return found
 
 
 def static_energy(cycles: float, accelerator: Accelerator) -> dict[str, float]:

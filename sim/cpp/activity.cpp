@@ -25,6 +25,12 @@ void Activity::allocate(const Command& command) {
       return store(rs2);
     case kMvoutScratchpad:
       return copy(rs2);
+    case kConfigFunction:
+      function_ = bits(rs1, 1, 0);
+      return;
+    case kLoadTable:
+      counts_.accumulator_read_words += std::max<uint64_t>(128, dim_);
+      return;
     case kPreload:
       stationary_ = Operand::decode(rs1, row_bits_);
       result_ = Operand::decode(rs2, row_bits_);
@@ -119,7 +125,26 @@ void Activity::store(uint64_t rs2) {
     rows = reads = store_.orows * store_.ocols;
   }
   counts_.dram_write_bytes += rows * cols * size;
+  if (size == 1) reads *= apply_function(reads);
   read_rows(from, reads);
+}
+
+uint64_t Activity::apply_function(uint64_t rows) {
+  const uint64_t elements = rows * dim_;
+  switch (function_) {
+    case 1:
+      counts_.table_elements += elements;
+      return 1;
+    case 2:
+      counts_.softmax_elements += elements;
+      return 3;
+    case 3:
+      counts_.normalisation_elements += elements;
+      counts_.accumulator_read_words += elements;  // gains and offsets
+      return 2;
+    default:
+      return 1;
+  }
 }
 
 void Activity::copy(uint64_t rs2) {

@@ -21,6 +21,8 @@ struct ActivityCounts {
   uint64_t scratchpad_write_bytes = 0;   // loads, results, copies
   uint64_t dram_read_bytes = 0;          // that loads asked for; a row that is replicated is fetched once
   uint64_t dram_write_bytes = 0;         // that stores wrote
+  // elements of whole local rows that left through a table, a softmax or a normalisation
+  uint64_t table_elements = 0, softmax_elements = 0, normalisation_elements = 0;
 };
 
 // Follows primitive commands in program order. Everything comes from their fields and the configuration before them
@@ -45,6 +47,8 @@ class Activity {
   void configure(uint64_t rs1, uint64_t rs2);
   void load(const Load& state, uint64_t rs1, uint64_t rs2);
   void store(uint64_t rs2);
+  // What a store's function does with the rows it reads; returns how often each is read.
+  uint64_t apply_function(uint64_t rows);
   void copy(uint64_t rs2);
   void compute(bool preloaded, uint64_t rs1, uint64_t rs2);
   // Reads of `rows` local rows by a store.
@@ -62,6 +66,7 @@ class Activity {
   const int row_bits_;
   std::array<Load, 3> loads_;
   Store store_;
+  uint64_t function_ = 0;  // of stores (CONFIG_FUNCTION)
   bool weight_stationary_, transpose_a_ = false, transpose_b_ = false;
   bool zero_weights_ = false;  // weight-stationary: the weights in use are none, so that A is not read
   Operand stationary_, result_;

@@ -21,6 +21,8 @@ Unit unit_of(const Command& command) {
       return Unit::load;
     case 3:
     case 23:
+    case 26:
+    case 27:
       return Unit::store;
     case 4:
     case 5:

@@ -58,7 +58,7 @@ void write_counts(JsonWriter& json, const char* name, const std::map<unsigned, u
   json.end_array();
 }
 
-void write_activity(JsonWriter& json, const ActivityCounts& counts) {
+void write_activity(JsonWriter& json, const ActivityCounts& counts, const Config& config) {
   json.key("activity");
   json.begin_object();
   json.field("macs", counts.macs);
@@ -70,6 +70,11 @@ void write_activity(JsonWriter& json, const ActivityCounts& counts) {
   json.field("scratchpad_write_bytes", counts.scratchpad_write_bytes);
   json.field("dram_read_bytes", counts.dram_read_bytes);
   json.field("dram_write_bytes", counts.dram_write_bytes);
+  if (config.row_functions) {
+    json.field("table_elements", counts.table_elements);
+    json.field("softmax_elements", counts.softmax_elements);
+    json.field("normalisation_elements", counts.normalisation_elements);
+  }
   json.end_object();
 }
 
@@ -89,13 +94,14 @@ void write_host(JsonWriter& json, const Host& host) {
 }
 
 // Everything counted up to the instruction at `pc`.
-void write_mark(JsonWriter& json, uint64_t pc, const Engine& engine, const CommandLog& log, const Host& host) {
+void write_mark(JsonWriter& json, uint64_t pc, const Engine& engine, const CommandLog& log, const Host& host,
+                const Config& config) {
   json.begin_object();
   json.field("address", pc);
   json.field("cycle", engine.cycle());
   engine.report(json);
   write_host(json, host);
-  write_activity(json, log.statistics().activity());
+  write_activity(json, log.statistics().activity(), config);
   json.end_object();
 }
 
@@ -181,7 +187,7 @@ int simulate(const Options& options) {
     }
     host_options.watched = marks.addresses();
     host_options.reached = [&](uint64_t pc) {
-      if (marks.pass(pc)) write_mark(passed, pc, *engine, log, *host);
+      if (marks.pass(pc)) write_mark(passed, pc, *engine, log, *host, config);
     };
     host.reset(new Host(memory, *engine, host_options));
     host->reset(options.entry);
@@ -221,7 +227,7 @@ int simulate(const Options& options) {
   json.field("exit_code", host ? host->exit_code() : 0);
   engine->report(json);
   if (host) write_host(json, *host);
-  write_activity(json, log.statistics().activity());
+  write_activity(json, log.statistics().activity(), config);
   write_counts(json, "commands", log.statistics().accepted());
   write_counts(json, "unrolled", log.statistics().allocated());
   json.field("console_dropped_bytes", console.dropped());

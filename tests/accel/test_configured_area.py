@@ -68,7 +68,7 @@ def test_a_feature_takes_more(name: str) -> None:
     on, off = (default(features={name: value}).area_mm2 for value in (True, False))
     # what is saved may be as little as a flag
     assert off <= on * 1.001
-    if name in ("loop_ws", "loop_conv", "mvin_scale_acc", "accumulator_scale", "max_pool"):
+    if name in ("loop_ws", "loop_conv", "mvin_scale_acc", "accumulator_scale", "max_pool", "row_functions"):
         assert off < on * 0.999
 
 
@@ -121,6 +121,17 @@ def test_banks_by_hand() -> None:
     one = AREA.scratchpad_in_banks_mm2(16, 256, 1, 4)
     saved = AREA.scratchpad_mm2(16, 256) * 3 * 128 * bit / (cells + 4 * 128 * bit)
     assert AREA.scratchpad_mm2(16, 256) - one == pytest.approx(saved, rel=1e-9)
+
+
+def test_tables_by_hand() -> None:
+    # 256 words of 16 bits for every element that leaves in a cycle, one bank each; all else is logic
+    built = default(features={"row_functions": True})
+    for dim, lanes in ((4, 4), (16, 16), (64, 16)):
+        logic = structure_law().difference(built, default(), dim)
+        cells = logic_scale() * sum(CELLS_UM2[name] * count for name, count in logic.items()) * 1e-6
+        tables = lanes * (16 * AREA.bank_bit_mm2 + 256 * AREA.accumulator_slopes[-1] / 2)
+        more = built.area_of(dim, 64, 256) - default().area_of(dim, 64, 256)
+        assert more == pytest.approx(cells + tables, rel=1e-9)
 
 
 FLAGS = st.fixed_dictionaries({n: st.booleans() for n in Features.model_fields if n != "normalizations"})

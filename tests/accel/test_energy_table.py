@@ -79,3 +79,11 @@ def test_every_constant_states_its_unit_and_source() -> None:
         assert info.description is not None, name
         assert ("mW" if "_mw_" in name else "pJ") in info.description, name
         assert "Table 6.3" in info.description, name
+
+
+def test_row_functions_by_hand() -> None:
+    table = EnergyTable()
+    look_up = 2 * (0.49 + 0.02513 / 2)  # two bytes of half a KiB
+    assert table.function_pj("table") == pytest.approx(look_up)
+    assert table.function_pj("softmax") == pytest.approx(4 * 0.5608 + 2 * look_up)
+    assert table.function_pj("normalisation") == pytest.approx((1 + 3.5 + 5) * 0.5608)

@@ -63,6 +63,26 @@ def test_queues_and_entries_by_hand() -> None:
     assert registers(counters=16) == pytest.approx(8 * (64 + 64 + 6), rel=0.04)
 
 
+def test_row_functions_by_hand() -> None:
+    # a column: 8 rows of gains and offsets that wait, and an accumulator row of a table
+    column = 8 * 32 + 32
+    # a row of a store: sum, squares, factor and mean; the largest element; two bits of what is known
+    row = 33 + 31 + 28 + 37 + 8 + 2
+    one = [registers(dim=dim, features={"row_functions": True}, dma_bits=32) for dim in (16, 64)]
+    same_bus = [registers(dim=dim, dma_bits=32) for dim in (16, 64)]
+    found = [more - less for more, less in zip(one, same_bus, strict=True)]
+    assert found[1] - found[0] == pytest.approx(48 * (column + row), rel=0.01)
+    # a lane: products of 16 x 16 and 8 x 28 bits, a square, and a product with a gain of 20 x 16; of widths w as w * w / 4
+    law = structure_law()
+    added = [
+        law.counts(accelerator(features={"row_functions": True}, dma_bits=bits), 16)["partial_products"]
+        - law.counts(accelerator(dma_bits=bits), 16)["partial_products"]
+        for bits in (128, 32)
+    ]
+    lane = (added[0] - added[1]) / 12
+    assert 16 * 16 + 8 * 28 + 8 * 8 + 20 * 16 < lane < 1.2 * (16 * 16 + 8 * 28 + 8 * 8 + 20 * 16)
+
+
 @pytest.mark.parametrize("dim", [16, 64])
 def test_array_by_hand(dim: int) -> None:
     # a bit of the partial sums: in the two registers and the sum of every element, and on the way out
@@ -105,7 +125,9 @@ def known() -> Callable[[Accelerator], Counts]:
         module: {
             quantity: dict(zip(names, rng.uniform(1, 9, len(names)), strict=True)) for quantity in QUANTITIES
         }
-        for module, names in fit_structure.MODULE_TERMS.items()
+        for module, names in (
+            fit_structure.MODULE_TERMS | {"baco_functions": fit_structure.ADDED_TERMS}
+        ).items()
     }
 
     def counts(one: Accelerator) -> Counts:
@@ -127,7 +149,9 @@ def test_fit_recovers_a_known_law(known: Callable[[Accelerator], Counts]) -> Non
 
 
 def test_every_term_belongs_to_a_module() -> None:
-    used = set().union(*fit_structure.MODULE_TERMS.values(), fit_structure.OTHER_TERMS)
+    used = set().union(
+        *fit_structure.MODULE_TERMS.values(), fit_structure.OTHER_TERMS, fit_structure.ADDED_TERMS
+    )
     assert used == set(terms(accelerator(), 16))
 
 
@@ -136,6 +160,8 @@ def test_committed_errors() -> None:
     for quantity in QUANTITIES:
         assert record["errors"]["held out"][quantity]["mean_percent"] < 1
         assert record["errors"]["fit"][quantity]["mean_percent"] < 0.5
+        # of what is added alone
+        assert record["errors"]["additions held out"][quantity]["mean_percent"] < 10
 
 
 @needs_yosys
@@ -169,6 +195,33 @@ def test_command_writes_what_is_read(
     assert set(record) == set(committed)
     assert record["command"] == committed["command"]
     assert "held out" in capsys.readouterr().out
+
+
+def test_additions_leave_the_rest_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: Callable[[Accelerator], Counts]
+) -> None:
+    counted: list[Accelerator] = []
+
+    def count(found: list[Accelerator], jobs: int) -> tuple[list[Counts], str]:
+        counted.extend(found)
+        return [known(one) for one in found], "Yosys 1.0"
+
+    monkeypatch.setattr(fit_structure, "_count_all", count)
+    before = json.loads(resources.files("accel").joinpath("structure.json").read_text())
+    path = tmp_path / "structure.json"
+    path.write_text(json.dumps(before))
+    assert fit_structure.main(["--additions", "--out", str(path)]) == 0
+    after = json.loads(path.read_text())
+    assert after["errors"]["additions held out"]["register_bits"]["max_percent"] < 0.1
+    assert after["errors"]["fit"] == before["errors"]["fit"]
+    for quantity in QUANTITIES:
+        changed = {
+            name
+            for name, factor in after["coefficients"][quantity].items()
+            if factor != before["coefficients"][quantity][name]
+        }
+        assert changed == set(fit_structure.ADDED_TERMS)
+    assert {one.features.row_functions for one in counted} == {False, True}
 
 
 def test_without_yosys_it_is_one_message(

@@ -19,7 +19,8 @@ from tests.sim.harness_helpers import BASE, SMALL, command
 ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29
 ENGINES = ("functional", "rtl")
 #: Sides and dataflows that random streams are counted on.
-RANDOM = (SMALL, SMALL.replace(dataflow="OS"))
+FUNCTIONS = SMALL.replace(features={"row_functions": True})
+RANDOM = (SMALL, SMALL.replace(dataflow="OS"), FUNCTIONS)
 
 
 def play(
@@ -33,10 +34,12 @@ def play(
     return result, sorted(entries, key=lambda one: one.allocated) if engine == "rtl" else entries
 
 
-def counts(**values: int) -> dict[str, int]:
-    """All counts, those not named 0."""
+def counts(accelerator: Accelerator = SMALL, **values: int) -> dict[str, int]:
+    """All counts of an accelerator, those not named 0."""
     names = "macs array_macs stationary_words accumulator_read_words accumulator_write_words"
     names += " scratchpad_read_bytes scratchpad_write_bytes dram_read_bytes dram_write_bytes"
+    if accelerator.features.row_functions:
+        names += " table_elements softmax_elements normalisation_elements"
     return dict.fromkeys(names.split(), 0) | values
 
 
@@ -125,6 +128,32 @@ def test_moves_by_hand(tmp_path: Path, engine: str) -> None:
     )
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_functions_of_rows_by_hand(tmp_path: Path, engine: str) -> None:
+    """A table on the way out, a softmax and a normalisation of three rows of two blocks each, wide and inner stores."""
+    text = configured() + command("LOAD_TABLE", table=ACCUMULATOR)
+    text += command("CONFIG_FUNCTION", function=1)
+    text += command("MVOUT", address=BASE, local=0, cols=3, rows=2)
+    text += command("MVOUT", address=BASE + 64, local=ACCUMULATOR | READ_FULL, cols=3, rows=2)
+    text += command("MVOUT_SPAD", destination=40, destination_stride=1, local=0, cols=3, rows=1)
+    text += command("CONFIG_FUNCTION", function=2, parameter=1 << 20)
+    text += command("MVOUT", address=BASE + 128, local=8, cols=7, rows=3)
+    text += command("CONFIG_FUNCTION", function=3, shift=12, parameter=ACCUMULATOR | 4)
+    text += command("MVOUT", address=BASE + 192, local=ACCUMULATOR | 16, cols=7, rows=3) + "fence\n"
+    result, _ = play(tmp_path, text, engine, FUNCTIONS)
+    assert result.activity == counts(
+        FUNCTIONS,
+        table_elements=2 * 4,
+        softmax_elements=3 * 8,
+        normalisation_elements=3 * 8,
+        scratchpad_read_bytes=2 * 4 + 4 + 3 * (3 * 8),  # largest, sum, results
+        scratchpad_write_bytes=4,
+        # table, raw store; elements for the statistics and for the results, gains and offsets
+        accumulator_read_words=128 + 2 * 4 + 3 * (3 * 8),
+        dram_write_bytes=2 * 3 + 2 * 3 * 4 + 2 * 3 * 7,
+    )
+
+
 class Separate:
     """Counts what commands do from their descriptions in the instruction set, one rule a line."""
 
@@ -138,6 +167,7 @@ class Separate:
         self.execute = {"ws": "OS" not in accelerator.dataflows, "ta": 0, "tb": 0}
         self.store: dict[str, int] = {}
         self.stale_zero = False
+        self.function = ""
 
     def real(self, operand: dict[str, int]) -> bool:
         return not operand["garbage"] and operand["rows"] > 0 and operand["cols"] > 0
@@ -191,6 +221,10 @@ class Separate:
                         found["scratchpad_write_bytes"] += d * (at - copy >= 0 and same_half)
         elif one.name in ("MVOUT", "MVOUT_SPAD"):
             self.stored(one)
+        elif one.name == "CONFIG_FUNCTION":
+            self.function = ("", "table", "softmax", "normalisation")[rs1 & 3]
+        elif one.name == "LOAD_TABLE":
+            found["accumulator_read_words"] += 256 * 2 // 4
         elif one.name == "PRELOAD":
             self.moved, self.result = self.operand(rs1), self.operand(rs2)
         elif one.name.startswith("COMPUTE"):
@@ -216,6 +250,10 @@ class Separate:
             )  # fmt: skip
         elif s.get("size"):
             written = reads = s["orows"] * s["ocols"]
+        if self.function and size == 1 and one.name == "MVOUT":
+            found[f"{self.function}_elements"] += reads * d
+            found["accumulator_read_words"] += reads * d * (self.function == "normalisation")
+            reads *= {"table": 1, "softmax": 3, "normalisation": 2}[self.function]
         found["dram_write_bytes"] += written * source["cols"] * size
         found["accumulator_read_words" if accumulator else "scratchpad_read_bytes"] += reads * d
 
@@ -265,7 +303,7 @@ def stream_text(accelerator: Accelerator, index: int) -> str:
     )
 
 
-@pytest.mark.parametrize("accelerator", RANDOM, ids=lambda one: one.dataflow)
+@pytest.mark.parametrize("accelerator", RANDOM, ids=("both", "OS", "functions"))
 def test_random_streams_on_both_engines(tmp_path: Path, accelerator: Accelerator) -> None:
     """The engines execute the same commands, each unit in the same order, and count what a separate count finds."""
     seen: Counter[str] = Counter()
@@ -277,11 +315,11 @@ def test_random_streams_on_both_engines(tmp_path: Path, accelerator: Accelerator
             separate = Separate(accelerator)
             for one in entries:
                 separate.add(one)
-            assert results[engine].activity == counts(**separate.found), (engine, index)
+            assert results[engine].activity == counts(accelerator, **separate.found), (engine, index)
         assert results["rtl"].activity == results["functional"].activity
         assert results["rtl"].unrolled == results["functional"].unrolled
         seen.update({name: 1 for name, value in results["rtl"].activity.items() if value})
-    assert set(seen) == set(counts())  # every count is exercised
+    assert set(seen) == set(counts(accelerator))  # every count is exercised
 
 
 def test_first_and_last_cycle(tmp_path: Path) -> None:
