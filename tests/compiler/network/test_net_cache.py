@@ -6,8 +6,11 @@ import pytest
 from compiler.network.calibrate import random_inputs
 from compiler.network.float_graph import FloatGraph
 from compiler.network.parameters import Parameters
+from compiler.network.program import compile_network
 from compiler.network.quantise import quantise, quantise_inputs, real, runnable
 from compiler.network.reference import reference
+from sim.network.run import run_network
+from tests.compiler.network.net_sketch import DIM4
 from workloads.builder import GraphBuilder
 from workloads.inputs.load import load_network
 from workloads.networks import llama
@@ -84,6 +87,11 @@ def caches(keys, values, count):
     }
 
 
+def kept(name):
+    """The output that goes on with an input NAME_cache[i]."""
+    return "block." + name.replace("_cache", ".append")
+
+
 TOKENS = np.array([3, 49, 0, 17, 3, 22])
 
 
@@ -116,18 +124,15 @@ def test_tokens_behind_a_cache_are_those_of_the_whole_sequence(options):
     result = reference(quantised, data)
     assert all(np.array_equal(data[name], before[name]) for name in data)
     for name, given in caches(keys, values, len(TOKENS) - new).items():
-        kind, index = name[:-1].split("_cache[")
-        kept = f"block.{kind}.append[{index}]"
-        whole = real(quantised, result, kept)
-        scale = quantised.scale(quantised.outputs[kept])
+        place = quantised.outputs[kept(name)]
+        whole = real(quantised, result, kept(name))
+        scale = quantised.scale(place)
         assert np.abs(whole[:, :, :-new] - given).max() <= scale * 0.51
         expected = caches(keys, values, len(TOKENS))[name]
         assert np.corrcoef(whole[:, :, -new:].ravel(), expected[:, :, -new:].ravel())[0, 1] > 0.98
         # It lies in the memory of the input: nothing of it is copied.
-        assert quantised.inputs[name].value == quantised.outputs[kept].value
-        written = sum(
-            op.output.words for op in quantised.operators if op.output.value == quantised.outputs[kept].value
-        )
+        assert quantised.inputs[name].value == place.value
+        written = sum(op.output.words for op in quantised.operators if op.output.value == place.value)
         assert written == new * KEY_HEADS * D
     got = real(quantised, result, "logits")[0]
     assert np.corrcoef(got.ravel(), logits[-new:].ravel())[0, 1] > 0.95
@@ -165,3 +170,33 @@ def test_inputs_of_one_value_do_not_erase_each_other():
     quantised = quantise(b.build(), [inputs])
     values = reference(quantised, quantise_inputs(quantised, inputs))
     np.testing.assert_allclose(real(quantised, values, "positive"), [[2] * 3 + [0] * 5] * 2, atol=0.02)
+
+
+def test_the_program_writes_new_keys_behind_the_earlier_ones():
+    """Compiled and run, with keys and values of the second call those that the first left, in their bytes."""
+    tokens, first = random_inputs(decoder(phase="decode", cache=3), 9)["tokens"], None
+    for cache in (3, 4):
+        network = decoder(phase="decode", cache=cache)
+        quantised = quantise(network)
+        inputs = random_inputs(runnable(network, Parameters(network.source)), 9) | {"tokens": tokens}
+        if first is not None:
+            inputs |= {n: first[kept(n)] for n in inputs if "cache" in n}
+        data = quantise_inputs(quantised, inputs)
+        expected = reference(quantised, data)
+        built = compile_network(quantised, DIM4, data=data)
+        run = run_network(built, expected, "functional", predicted=[0.0] * len(built.lowered.steps))
+        assert run.wrong == ()
+        first = {}
+        for name, view in quantised.outputs.items():
+            np.testing.assert_array_equal(run.values[view.value], expected[view.value])
+            first[name] = real(quantised, run.values, name)
+        for name in quantised.inputs:
+            if "cache" in name:
+                whole = first[kept(name)]
+                scale = quantised.scale(quantised.inputs[name])
+                saturated = np.clip(inputs[name], -128 * scale, 127 * scale)
+                np.testing.assert_allclose(whole[:, :, :cache], saturated, rtol=0, atol=scale * 0.51)
+    assert set(first) == {
+        "logits",
+        *(f"block.{n}.append[{i}]" for n in ("key", "value") for i in range(LAYERS)),
+    }
