@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -19,15 +19,19 @@ from pydantic import (
 )
 
 from accel.area import configured_area_mm2
+from accel.dataflows import DATAFLOWS, Dataflow, DataflowSetting, offered
 from accel.energy import EnergyTable
 from common.errors import InputError, did_you_mean
 from common.provenance import stable_hash
 from common.yaml import load_yaml, parse_model
 
-__all__ = ["MOVE_BYTES", "Accelerator", "Features"]
+__all__ = ["MOVE_BYTES", "TIMINGS", "Accelerator", "Features", "Timing"]
 
 #: Bytes of main memory in a row that one load or store moves on every accelerator, whatever its memory requests.
 MOVE_BYTES = 64
+#: Whose cycles an accelerator takes: those of our Verilog, or of the original Gemmini in a Rocket system.
+Timing = Literal["baco", "gemmini"]
+TIMINGS: tuple[Timing, ...] = get_args(Timing)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 #: Features that Gemmini lacks.
 _ADDITIONS = ("row_functions",)
@@ -109,7 +113,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
         description="label; has no influence on anything computed",
     )
     dim: int = Field(ge=2, le=128, description="rows and columns of the array")
-    dataflow: Literal["WS", "OS", "both"] = Field(
+    dataflow: DataflowSetting = Field(
         "both", description="weight-stationary, output-stationary, or selectable by command"
     )
     scratchpad_kib: int = Field(ge=1, le=1 << 20, description="scratchpad capacity, KiB")
@@ -139,6 +143,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
     clock_mhz: float = Field(1000.0, gt=0, le=100_000, description="clock frequency, MHz")
     dram_bytes_per_cycle: float = Field(
         8.0, gt=0, le=65_536, description="DRAM bandwidth, bytes per accelerator cycle"
+    )
+    timing: Timing = Field(
+        "baco",
+        description="whose cycles are predicted and measured: baco (our Verilog's) or gemmini (the original's)",
     )
     features: Features = Field(default_factory=Features, description="optional features: true or false")
     energy: EnergyTable = Field(default_factory=EnergyTable, description="energy constants, pJ")
@@ -174,9 +182,9 @@ class Accelerator(BaseModel, metaclass=_Checked):
         return self
 
     @property
-    def dataflows(self) -> tuple[Literal["WS", "OS"], ...]:
+    def dataflows(self) -> tuple[Dataflow, ...]:
         """Dataflows the array can run."""
-        return ("WS", "OS") if self.dataflow == "both" else (self.dataflow,)
+        return offered(self.dataflow)
 
     @property
     def scratchpad_rows(self) -> int:
@@ -216,8 +224,9 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
     @property
     def config_hash(self) -> str:
-        """16 hexadecimal digits over all fields but `name`, equal on every platform and in every process."""
-        return stable_hash(self.model_dump(mode="json", exclude={"name"}))
+        """16 hexadecimal digits over all that programs and Verilog depend on (all fields but `name` and `timing`), equal on
+        every platform and in every process."""
+        return stable_hash(self.model_dump(mode="json", exclude={"name", "timing"}))
 
     def gemmini_problems(self) -> list[str]:
         """Why Gemmini's generator would refuse this point, one sentence a reason; empty when it would not.
@@ -234,6 +243,9 @@ class Accelerator(BaseModel, metaclass=_Checked):
         found += self._bank_problems(
             "accumulator", self.accumulator_kib, self.accumulator_banks, self.accumulator_bits
         )
+        for flow in self.dataflows:
+            if DATAFLOWS[flow].execute is None:
+                found.append(f"dataflow must not be {flow}: the instruction set has no such")
         if self.scratchpad_banks < 2:
             found.append(f"scratchpad_banks must be at least 2, not {self.scratchpad_banks}")
         rows = max(self.scratchpad_rows, self.accumulator_rows)
@@ -289,11 +301,11 @@ class Accelerator(BaseModel, metaclass=_Checked):
 
 
 @cache
-def _area_reference(dataflow: Literal["WS", "OS", "both"]) -> Accelerator:
-    """What the published areas stand for (`accel.area`): the defaults, around an array that can run WS."""
-    return Accelerator(
-        dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow="both" if dataflow == "OS" else dataflow
-    )
+def _area_reference(dataflow: DataflowSetting) -> Accelerator:
+    """What the published areas stand for (`accel.area`): the defaults, around an array in which weights can stay."""
+    if all(DATAFLOWS[name].sums_stay for name in offered(dataflow)):
+        dataflow = "both"
+    return Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64, dataflow=dataflow)
 
 
 def _field_error(error: ValidationError) -> InputError:

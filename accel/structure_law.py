@@ -16,6 +16,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Protocol
 
+from accel.dataflows import DATAFLOWS, DataflowSetting, offered
+
 __all__ = ["QUANTITIES", "Configuration", "StructureLaw", "structure_law", "terms"]
 
 #: What the law predicts:
@@ -30,7 +32,7 @@ class Configuration(Protocol):
     """The part of `accel.config.Accelerator` that decides the structure."""
 
     @property
-    def dataflow(self) -> str: ...
+    def dataflow(self) -> DataflowSetting: ...
     @property
     def tile_rows(self) -> int: ...
     @property
@@ -76,7 +78,9 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
     c, on = configuration, configuration.features
     psum = c.partial_sum_bits
     tiles = dim / c.tile_rows
-    only_ws, only_os = float(c.dataflow == "WS"), float(c.dataflow == "OS")
+    # an element has what its dataflow needs, whatever runs along the rows, or what both need and a selection
+    sums_stay = {DATAFLOWS[name].sums_stay for name in offered(c.dataflow)}
+    only_ws, only_os = float(sums_stay == {False}), float(sums_stay == {True})
     entries = c.load_entries + c.execute_entries + c.store_entries
     lanes = _least(dim, c.dma_bits / 8)
     found: dict[str, Any] = {

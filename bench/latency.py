@@ -148,7 +148,7 @@ def throughput(data: Dataset, seconds: float) -> dict[str, float]:
                 mappings.rows,
                 mappings.columns,
                 mappings.rank,
-                mappings.output_stationary,
+                mappings.flow,
                 mappings.copies,
             )
             latency(layers, moved, hardware).cycles.log().sum().backward()  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from common.files import read_input
 from common.numbers import whole_number
 from common.scratch import scratch_folder
 from common.table import read_rows, read_table_text
+from compiler.latency import predict_layers
+from compiler.schedules.text import parse_layer, parse_schedule
 from sim.engines.base import run_job
 from sim.job import Job, SimulationError
 
-__all__ = ["TimedProgram", "TimingAccuracy", "bench_timing"]
+__all__ = ["TimedProgram", "TimingAccuracy", "bench_timing", "timing_accuracy"]
 
 #: Of a measured set: a row a program, and the programs.
 TABLES, PROGRAMS = ("random.csv", "micro.csv"), "programs.tar.gz"
@@ -36,8 +38,12 @@ class TimedProgram:
 
     Attributes:
         table, file: where it is listed, and its name in the archive.
-        style: code style; `layer`, `mapping`: what it does and how, in words.
+        style: code style; `layer`, `mapping`, `schedule`: what it does and how, in words.
         measured, modelled: cycles from reset to the end.
+        beside: of the modelled cycles, those before the first command and after the last work.
+        host: of the modelled cycles, those in which the host core neither waited for the accelerator nor in a fence.
+        predicted: cycles from reset to the end by the analytical model: the layer's, and those beside it as modelled; None
+            where the table does not say how the layer is carried out.
     """
 
     table: str
@@ -47,6 +53,10 @@ class TimedProgram:
     mapping: str
     measured: int
     modelled: int
+    schedule: str = ""
+    beside: int = 0
+    host: int = 0
+    predicted: float | None = None
 
     @property
     def error(self) -> float:
@@ -56,10 +66,16 @@ class TimedProgram:
 
 @dataclass(frozen=True)
 class TimingAccuracy:
-    """How well the cycles of a measured set are met; `parts` by table, and by table and code style."""
+    """How well the cycles of a measured set are met, by table, and by table and code style.
+
+    Attributes:
+        parts: by the simulator.
+        predicted: by the analytical model, of the programs for which there is a prediction.
+    """
 
     programs: tuple[TimedProgram, ...]
     parts: dict[str, Accuracy]
+    predicted: dict[str, Accuracy]
 
     def worst(self, count: int) -> list[TimedProgram]:
         """The programs that are furthest off, the furthest first."""
@@ -69,18 +85,18 @@ class TimingAccuracy:
         """Plain values, for JSON."""
         return {
             "parts": {name: asdict(one) for name, one in self.parts.items()},
+            "predicted": {name: asdict(one) for name, one in self.predicted.items()},
             "programs": [asdict(one) for one in self.programs],
         }
 
     def text(self, worst: int = 10) -> str:
         """As a Markdown table, and the worst programs."""
-        lines = ["| programs | rows | Spearman | mean error | median | bias |", "|---|--:|--:|--:|--:|--:|"]
+        lines = [
+            "| programs | rows | Spearman | mean error | median | bias | analytical: Spearman | mean error | median | bias |",
+            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        ]
         for name, one in self.parts.items():
-            rank = "" if one.spearman is None else f"{one.spearman:.4f}"
-            lines.append(
-                f"| {name} | {one.rows} | {rank} | {one.mean_absolute_error:.1%} |"
-                f" {one.median_absolute_error:.1%} | {one.bias:+.1%} |"
-            )
+            lines.append(f"| {name} | {one.rows} | {_row(one)} | {_row(self.predicted.get(name))} |")
         for program in self.worst(worst):
             lines.append(
                 f"{program.file}: {program.modelled:,} cycles, measured {program.measured:,}"
@@ -102,7 +118,7 @@ def bench_timing(
 
     Args:
         folder: with random.csv, micro.csv and programs.tar.gz; the tables' columns `file`, `style`, `layer`, `mapping` and
-            `original_cycles` are read.
+            `original_cycles` are read, and `schedule` if it is there, for predictions.
         accelerator: the machine that was measured.
         timing: whose cycles are counted, one of `sim.job.TIMINGS`.
         files: only these programs; all by default.
@@ -129,6 +145,9 @@ def bench_timing(
                     record={},
                 )
             measured = whole_number("original_cycles", row["original_cycles"])
+            count = result.counters
+            layer = count["accelerator_last_work_cycle"] + 1 - count["accelerator_first_command_cycle"]
+            beside = result.cycles - layer
             return TimedProgram(
                 Path(table).stem,
                 row["file"],
@@ -137,11 +156,38 @@ def bench_timing(
                 row["mapping"],
                 measured,
                 result.cycles,
+                row.get("schedule", ""),
+                beside,
+                result.cycles - count["host_stall_command"] - count["host_stall_fence"],
             )
 
         with ThreadPoolExecutor(jobs) as pool:
-            programs = tuple(pool.map(run, rows))
-    return TimingAccuracy(programs, _parts(programs))
+            programs = list(pool.map(run, rows))
+    return timing_accuracy(_predicted(programs, accelerator.replace(timing=timing)))
+
+
+def timing_accuracy(programs: Sequence[TimedProgram]) -> TimingAccuracy:
+    """How well the cycles of some programs are met."""
+    said = [replace(one, modelled=round(one.predicted)) for one in programs if one.predicted is not None]
+    return TimingAccuracy(tuple(programs), _parts(programs), _parts(said))
+
+
+def _predicted(programs: Sequence[TimedProgram], accelerator: Accelerator) -> list[TimedProgram]:
+    """The programs with their predictions."""
+    known = [one for one in programs if one.schedule]
+    layers = [parse_layer(one.layer) for one in known]
+    found = predict_layers(layers, [parse_schedule(one.schedule) for one in known], accelerator)
+    cycles = {
+        (one.table, one.file): one.beside + said.cycles.item() for one, said in zip(known, found, strict=True)
+    }
+    return [replace(one, predicted=cycles.get((one.table, one.file))) for one in programs]
+
+
+def _row(one: Accuracy | None) -> str:
+    if one is None:
+        return " | | |"
+    rank = "" if one.spearman is None else f"{one.spearman:.4f}"
+    return f"{rank} | {one.mean_absolute_error:.1%} | {one.median_absolute_error:.1%} | {one.bias:+.1%}"
 
 
 def _parts(programs: Sequence[TimedProgram]) -> dict[str, Accuracy]:

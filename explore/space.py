@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accel.config import Accelerator
+from accel.dataflows import Dataflow, setting_of
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError, InputError, Location, did_you_mean
 from common.portable import Bools, Ints
@@ -22,7 +23,7 @@ from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import Constraints
 from explore.hardware import HardwarePoints, legal_bank, member, with_units
-from explore.space_file import MAX_KIB, SEARCHED, Flow, Rules, SearchRange, SpaceFile, WeightedNetwork
+from explore.space_file import MAX_KIB, SEARCHED, Rules, SearchRange, SpaceFile, WeightedNetwork
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"
 _BANK_RULE = "gemmini rules want the rows of a bank to be a power of two and a multiple of dim"
@@ -55,7 +56,7 @@ class DesignSpace:
     dim: tuple[int, ...]
     scratchpad_kib: tuple[int, ...]
     accumulator_kib: tuple[int, ...]
-    dataflows: tuple[Flow, ...]
+    dataflows: tuple[Dataflow, ...]
     double_buffer: bool
     constraints: Constraints = field(default_factory=Constraints)
     networks: tuple[WeightedNetwork, ...] = ()
@@ -207,7 +208,7 @@ class DesignSpace:
     @cached_property
     def _unsized(self) -> tuple[Accelerator, ...]:
         """What all accelerators share that have the same of `units`; its sizes and name are of no account."""
-        flow = "both" if len(self.dataflows) > 1 else self.dataflows[0]
+        flow = setting_of(self.dataflows)
         return tuple(with_units(self.base, units).replace(dataflow=flow) for units in self.units)
 
     @cached_property
@@ -358,7 +359,7 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         dim=_values(file.dim),
         scratchpad_kib=_values(file.scratchpad_kib),
         accumulator_kib=_values(file.accumulator_kib),
-        dataflows=tuple(flow for flow in get_args(Flow) if flow in file.dataflows),
+        dataflows=tuple(flow for flow in get_args(Dataflow) if flow in file.dataflows),
         double_buffer=file.double_buffer,
         constraints=file.constraints,
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),

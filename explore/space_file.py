@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from accel.config import Accelerator
+from accel.dataflows import Dataflow, offered
 from common.files import atomic_write
 from common.yaml import Name
 from explore.constraints import Constraints
 
 Rules = Literal["gemmini", "reference"]
-Flow = Literal["WS", "OS"]
 Units = Literal["none", "row_functions"]
 
 SCHEMA_PATH = Path(__file__).parent / "spaces" / "space.schema.json"
@@ -105,8 +105,9 @@ class SpaceFile(BaseModel):
     accumulator_kib: Annotated[list[Kib], Field(min_length=1, max_length=10_000)] | SearchRange = Field(
         description="Accumulator capacities in KiB: a list, or a range (of which only legal ones are kept)."
     )
-    dataflows: Annotated[list[Flow], Field(min_length=1, max_length=2)] = Field(
-        ["WS", "OS"], description="Stationary operand: WS weights, OS outputs; both: the mapping chooses."
+    dataflows: Annotated[list[Dataflow], Field(min_length=1, max_length=2)] = Field(
+        list(offered("both")),
+        description="Stationary operand: WS weights, OS outputs; both: the mapping chooses.",
     )
     units: Annotated[list[Units], Field(min_length=1, max_length=2)] | None = Field(
         None,

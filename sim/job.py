@@ -11,7 +11,6 @@ from accel.config import Accelerator
 from common.errors import BacoError
 
 __all__ = [
-    "TIMINGS",
     "Job",
     "Limits",
     "MainMemory",
@@ -21,9 +20,6 @@ __all__ = [
     "SimulationError",
     "Watchpoint",
 ]
-
-#: Whose cycles a simulation counts: those of our Verilog, or those of the original Gemmini in a Rocket system.
-TIMINGS = ("baco", "gemmini")
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ class Job:
     Attributes:
         program: ELF file; None when there is a stream.
         stream: text file of commands for a machine without a host core; None when there is a program.
-        timing: whose cycles the engine `rtl` counts, one of `TIMINGS`.
+        timing: whose cycles the engine `rtl` counts, one of `accel.config.TIMINGS`; None for the accelerator's.
         images: bytes laid over the program's in memory before it starts, each at an address.
         dumps: ranges of memory, (address, bytes), that the result has as they are at the end of a program.
         watches: instructions at which counters are noted; each address once.
@@ -136,7 +132,7 @@ class Job:
     program: Path | None = None
     stream: Path | None = None
     memory: MainMemory = field(default_factory=MainMemory)
-    timing: str = "baco"
+    timing: str | None = None
     limits: Limits = field(default_factory=Limits)
     recording: Recording = field(default_factory=Recording)
     images: tuple[tuple[int, bytes], ...] = ()
@@ -147,6 +143,11 @@ class Job:
     engine_arguments: tuple[str, ...] = ()
     report: Callable[[str], None] | None = None
     console: Callable[[str], None] | None = None
+
+    @property
+    def timed_as(self) -> str:
+        """Whose cycles the engine `rtl` counts."""
+        return self.timing or self.accelerator.timing
 
 
 @dataclass(frozen=True)

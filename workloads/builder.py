@@ -18,6 +18,7 @@ from workloads.network import Tensor
 from workloads.semantics import Fill, Parameter, Semantics
 from workloads.shapes import Pair, broadcast, window_count
 from workloads.tensor_builder import TensorBuilder
+from workloads.views import slice_of
 
 _BATCHNORM: Mapping[str, Fill] = {"scale": "scale", "shift": "shift", "mean": "shift", "variance": "scale"}
 
@@ -102,10 +103,14 @@ class GraphBuilder(TensorBuilder):
         """Sum of two tensors (a residual)."""
         return self.binary("add", a, b, name)
 
-    def add_table(self, x: Tensor, rows: int, name: str | None = None) -> Tensor:
-        """x (..., positions, features) plus the first rows of a trained table (rows, features)."""
+    def add_table(self, x: Tensor, rows: int, name: str | None = None, start: int = 0) -> Tensor:
+        """x (..., positions, features) plus rows of a trained table (rows, features), from `start`."""
         name = self._name("add", name)
-        table = Parameter(f"{name}.table", x.shape[-2:], spread=0.5)
+        whole = Parameter(f"{name}.table", (rows, x.shape[-1]), spread=0.5)
+        part = slice_of(whole.shape, 0, start, start + x.shape[-2])
+        if part.shape != x.shape[-2:]:
+            raise self.error(f"a table of {rows} rows has no {x.shape[-2]} from row {start}", name)
+        table = whole.viewed(part.shape, part)
         semantics = Semantics("binary", (x, table), {"name": "add"})
         return self._add(name, "add", (x,), x.shape, None, rows * x.shape[-1], semantics)
 

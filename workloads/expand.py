@@ -14,7 +14,8 @@ def expand(network: Network, layers: int | None = None) -> Network:
 
     Copies are called `name[0]`, `name[1]`... (nested ones `name[0][1]`), their parameters likewise. `layers` keeps
     only so many copies of every block ("a BERT of 2 layers"). What a block reads from outside, beside the tensor
-    that is handed on, all copies share.
+    that is handed on and inputs of its own, all copies share. An output of the network inside of a block becomes
+    one of every copy.
 
     Raises:
         InputError: operators that run several times without a block (rows of a layer table), or `layers` below 1.
@@ -23,8 +24,14 @@ def expand(network: Network, layers: int | None = None) -> Network:
         raise InputError(f"a block must run at least once, not {layers} times")
     expander = _Expander(network, layers)
     expander.copy(0, len(network.operators), len(network.blocks), "")
-    outputs = tuple(expander.resolve(tensor) for tensor in network.outputs)
-    return replace(network, operators=tuple(expander.operators), blocks=(), outputs=outputs)
+    outputs = tuple(copy for tensor in network.outputs for copy in expander.outputs(tensor))
+    return replace(
+        network,
+        inputs=tuple(expander.inputs()),
+        operators=tuple(expander.operators),
+        blocks=(),
+        outputs=outputs,
+    )
 
 
 class _Expander:
@@ -37,6 +44,19 @@ class _Expander:
         #: Steps of the original that the replacement already has.
         self.prefix: dict[str, int] = {}
         self._inside = 1
+        #: Operator or input of a block -> its copies, in order; what blocks hand on has only the last.
+        self._copies: dict[str, list[Tensor]] = {}
+        self._handed_on = {block.output.name for block in network.blocks}
+
+    def inputs(self) -> list[Tensor]:
+        """Of the unrolled network."""
+        return [copy for x in self.network.inputs for copy in self._copies.get(x.name, [x])]
+
+    def outputs(self, tensor: Tensor) -> list[Tensor]:
+        """What an output of the network becomes."""
+        if tensor.name in self._handed_on or tensor.name not in self._copies:
+            return [self.resolve(tensor)]
+        return [Tensor(copy.name, tensor.shape, tensor.steps) for copy in self._copies[tensor.name]]
 
     def resolve(self, tensor: Tensor) -> Tensor:
         found = self.current.get(tensor.name)
@@ -73,6 +93,8 @@ class _Expander:
         for number in range(count):
             self.current[block.input.name] = handed_on
             self.prefix[block.input.name] = len(block.input.steps)
+            for name in block.inputs:
+                self._input(name, f"{suffix}[{number}]")
             self.copy(block.start, block.stop, inner, f"{suffix}[{number}]")
             handed_on = self.resolve(block.output)
         self._inside = outer
@@ -80,6 +102,11 @@ class _Expander:
             del self.current[block.input.name], self.prefix[block.input.name]
         else:
             self.current[block.input.name], self.prefix[block.input.name] = outside[0], outside[1]
+
+    def _input(self, name: str, suffix: str) -> None:
+        shape = next(tensor.shape for tensor in self.network.inputs if tensor.name == name)
+        self.current[name] = Tensor(name + suffix, shape)
+        self._copies.setdefault(name, []).append(self.current[name])
 
     def _operator(self, op: Operator, suffix: str) -> None:
         if op.repeat != self._inside:
@@ -98,6 +125,8 @@ class _Expander:
             replace(op, name=op.name + suffix, inputs=inputs, output=output, repeat=1, semantics=semantics)
         )
         self.current[op.output.name] = output
+        if suffix:
+            self._copies.setdefault(op.output.name, []).append(output)
         self.prefix.pop(op.output.name, None)
 
     def _operand(self, operand: Operand, suffix: str) -> Operand:

@@ -65,19 +65,22 @@ class Graph:
     def repeat(self, count: int, block: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """`count` executions of the same block, each feeding the next; kept as one block repeated.
 
-        The block's output must have the shape of its input, or it could not feed the next.
+        The block's output must have the shape of its input, or it could not feed the next. Of an input that the block
+        makes, every execution has its own.
         """
         if count < 1:
             raise self.error(f"a block must run at least once, not {count} times")
         outer, self._repeat = self._repeat, self._repeat * count
-        start = len(self._operators)
+        start, inputs = len(self._operators), len(self._inputs)
         try:
             y = block(x)
         finally:
             self._repeat = outer
         if y.shape != x.shape and count > 1:
             raise self.error(f"a repeated block turns {x.shape} into {y.shape}, so it cannot feed itself")
-        self._blocks.append(Block(start, len(self._operators), count, x, y))
+        inner = {name for block in self._blocks for name in block.inputs}
+        own = tuple(tensor.name for tensor in self._inputs[inputs:] if tensor.name not in inner)
+        self._blocks.append(Block(start, len(self._operators), count, x, y, own))
         return y
 
     def build(self, unsupported: Sequence[Unsupported] = (), outputs: Sequence[Tensor] = ()) -> Network:

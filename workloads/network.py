@@ -67,6 +67,7 @@ class Block:
         count: how often they run.
         input: what the first run reads.
         output: what the next run reads in its place.
+        inputs: names of the network's inputs that every run has its own of (keys and values of earlier tokens).
     """
 
     start: int
@@ -74,6 +75,7 @@ class Block:
     count: int
     input: Tensor
     output: Tensor
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,8 @@ class Network:
         unsupported: operators that an importer could not cost.
         source: the file or the built-in definition it came from.
         blocks: the repeated parts, inner ones before those around them (`workloads.expand` unrolls them).
-        outputs: tensors for the outside; empty if not known, then those that nothing reads.
+        outputs: tensors for the outside; empty if not known, then those that nothing reads. One inside of a block
+            stands for that of every run.
         spec: what `workloads.inputs.load.load_network` was given; empty for networks from elsewhere.
     """
 

@@ -74,6 +74,8 @@ class Parameter:
         spread: standard deviation instead of that from fan_in.
         steps: how `shape` is a view of what is stored.
         stored_shape: of what is stored; `shape` without steps.
+        source: gives the stored elements by the parameter's name, that of every copy of a repeated block its own; as
+            `load` otherwise, which comes first.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Parameter:
     spread: float | None = None
     steps: tuple[Step, ...] = ()
     stored_shape: tuple[int, ...] | None = None
+    source: Callable[[str], np.ndarray | None] | None = None
 
     def viewed(self, shape: tuple[int, ...], *steps: Step) -> Parameter:
         """A view of the parameter (a transposed embedding table, a part)."""
@@ -92,7 +95,10 @@ class Parameter:
 
     def value(self) -> np.ndarray | None:
         """Elements that the source gives, None without. Raises ValueError for another number of them."""
-        value = None if self.load is None else self.load()
+        if self.load is not None:
+            value = self.load()
+        else:
+            value = None if self.source is None else self.source(self.name)
         return None if value is None else self._view(np.asarray(value))
 
     def drawn(self, seed: int) -> np.ndarray:

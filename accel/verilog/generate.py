@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from accel.config import Accelerator, Features
+from accel.dataflows import DATAFLOWS
 from accel.legality.document import verilog_constants
 from accel.verilog.source import instantiated_modules, resolve_conditionals, used_macros
 from common.errors import InfeasibleError
@@ -73,6 +74,9 @@ def rtl_problems(accelerator: Accelerator) -> list[str]:
         found.append(f"accumulator_bits must be 32, not {accelerator.accumulator_bits}")
     if accelerator.dim.bit_count() != 1:
         found.append(f"dim must be a power of two, not {accelerator.dim}")
+    for flow in accelerator.dataflows:
+        if DATAFLOWS[flow].execute is None:
+            found.append(f"dataflow must not be {flow}: the array has no hardware for it")
     for memory, rows, banks in (
         ("scratchpad", accelerator.scratchpad_rows, accelerator.scratchpad_banks),
         ("accumulator", accelerator.accumulator_rows, accelerator.accumulator_banks),

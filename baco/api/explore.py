@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baco.api.sources import WorkloadSource, workload
+from baco.api.sources import WorkloadSource, with_timing, workload
 from common.errors import InfeasibleError, InputError, Location
 from common.numbers import real_number
 
@@ -112,6 +113,7 @@ def explore(
     seed: int = 0,
     search: str = "gradient",
     cost_model: str | None = None,
+    timing: str | None = None,
     proof: bool | None = None,
     whole: bool = True,
     out: str | Path | None = None,
@@ -136,6 +138,8 @@ def explore(
         seed: of all randomness; the same settings, seed and versions give the same result.
         search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop` or `dosa`.
         cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
+        timing: whose cycles are predicted, and measured by `validate`: `baco` (our Verilog's) or `gemmini` (the original
+            Gemmini's in a Rocket system); by default what the space says, `baco` unless its file sets another.
         whole: minimise what the whole program costs, with additions, poolings and the operators on the host core; else the
             tensor operators alone, as published results do. The reference model knows these alone.
         proof: prove how near the optimum the best design is; by default where that is possible.
@@ -161,6 +165,7 @@ def explore(
         seed=seed,
         search=search,
         cost_model=cost_model,
+        timing=timing,
         proof=proof,
         whole=whole,
         out=out,
@@ -181,6 +186,7 @@ def prepared_search(
     seed: int = 0,
     search: str = "gradient",
     cost_model: str | None = None,
+    timing: str | None = None,
     proof: bool | None = None,
     whole: bool = True,
     out: str | Path | None = None,
@@ -198,8 +204,9 @@ def prepared_search(
     check_budget(samples, time_limit)
     _check_seed(seed)
     chosen = _space(space, constraints or {})
-    if cost_model is not None:
-        check_cost_model(cost_model, chosen)
+    if timing is not None:
+        chosen = dataclasses.replace(chosen, base=with_timing(chosen.base, timing))
+    check_cost_model(cost_model or default_cost_model(chosen), chosen)
     if proof and not resume and (cost_model or default_cost_model(chosen)) == "instruction":
         raise InputError(
             "nothing can be proven of the instruction-aware cost model",

@@ -123,7 +123,7 @@ class NetworkUnit:
         built: NetworkProgram,
         engine: str,
         *,
-        timing: str = "baco",
+        timing: str | None = None,
         log: Path | None = None,
         report: Callable[[str], None] | None = None,
     ) -> tuple[NetworkRun, dict[str, np.ndarray[Any, Any]], tuple[str, ...]]:
@@ -153,7 +153,7 @@ class NetworkUnit:
         differences = (difference(name, array, reference[name]) for name, array in run.values.items())
         wrong = (*map(str, run.wrong), *(text for text in differences if text))
         values = {**self.network.constants, **self.data, **run.values}
-        outputs = {name: np.asarray(real(self.network, values, name)) for name in run.values}
+        outputs = {name: np.asarray(real(self.network, values, name)) for name in self.network.outputs}
         return run, outputs, wrong
 
     def code(self) -> NetworkCode:

@@ -89,7 +89,7 @@ class Compiled:
         self,
         engine: str = "functional",
         *,
-        timing: str = "baco",
+        timing: str | None = None,
         log: str | Path | None = None,
         report: Callable[[str], None] | None = None,
     ) -> Run:

@@ -25,7 +25,7 @@ def simulate(
     engine: str = "rtl",
     stream: str | Path | None = None,
     memory: MainMemory | None = None,
-    timing: str = "baco",
+    timing: str | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     images: Sequence[tuple[int, bytes]] = (),
@@ -82,7 +82,9 @@ def simulate(
     return run_job(job, engine=engine)
 
 
-def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference") -> Statistics:
+def evaluate(
+    table: str | Path, out: str | Path, *, cost_model: str = "reference", timing: str | None = None
+) -> Statistics:
     """Predict cycles, energy and EDP of given mappings, and compare with the target columns where there are any.
 
     Args:
@@ -90,12 +92,13 @@ def evaluate(table: str | Path, out: str | Path, *, cost_model: str = "reference
         out: where the rows go with `predicted.cycle` (cycles), `predicted.energy` (µJ) and `predicted.edp` (J·cycles).
         cost_model: `reference` (the published model), or `instruction` (programs on `gemmini-default` with the array and
             the capacities of each row).
+        timing: whose cycles the model `instruction` predicts: `baco` (our Verilog's, the default) or `gemmini` (the original's).
 
     Returns error statistics; as text, for people. Raises InputError naming line and column of what is wrong.
     """
     from explore.cost.evaluate import evaluate_file
 
-    return evaluate_file(table, out, cost_model)
+    return evaluate_file(table, out, cost_model, timing)
 
 
 def evaluate_tiles(table: str | Path, out: str | Path, machine: str | Path) -> TiledStatistics:

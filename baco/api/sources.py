@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from common.errors import InputError, Location
+from common.errors import InputError, Location, did_you_mean
 from workloads.network import Network, Workload
 
 if TYPE_CHECKING:
@@ -123,6 +123,20 @@ def workload(
                 raise
             raise InputError(error.message, location=place, hint=error.hint) from None
     return Workload.of(found, chosen)
+
+
+def with_timing(machine: Accelerator, timing: str) -> Accelerator:
+    """The accelerator, with predictions and measurements of that timing. Raises InputError for one that there is not, and
+    InfeasibleError for a machine that the original's generator refuses."""
+    from accel.config import TIMINGS
+
+    if timing not in TIMINGS:
+        raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
+    if timing == "gemmini":
+        from sim.engines.rtl import check_original
+
+        check_original(machine)
+    return machine.replace(timing=timing)
 
 
 def accelerator(source: AcceleratorSource = "gemmini-default", **changes: Any) -> Accelerator:

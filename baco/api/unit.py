@@ -171,14 +171,14 @@ def run_unit(
     expected: Mapping[str, np.ndarray[Any, Any]],
     engine: str,
     *,
-    timing: str = "baco",
+    timing: str | None = None,
     log: Path | None = None,
     report: Callable[[str], None] | None = None,
 ) -> tuple[dict[str, np.ndarray[Any, Any]], Simulation, tuple[str, ...]]:
     """What every array holds at the end, what was counted, and how arrays differ from what is expected, in words.
 
     Args:
-        timing: whose cycles the engine `rtl` counts, one of `sim.job.TIMINGS`.
+        timing: whose cycles the engine `rtl` counts, one of `accel.config.TIMINGS`; by default the accelerator's.
         log: file for a log of every command.
         report: told how building a simulator goes on.
 

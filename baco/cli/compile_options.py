@@ -33,11 +33,12 @@ Accelerator = Annotated[
 ]
 
 Timing = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--timing",
         metavar="baco|gemmini",
-        help="Whose cycles the engine rtl counts: our Verilog's, or the original Gemmini's in a Rocket system (a model).",
+        help="Whose cycles are predicted and measured: our Verilog's, or the original Gemmini's in a Rocket system (a model). "
+        "By default what the accelerator says (`timing` in its file), which is baco unless set.",
     ),
 ]
 

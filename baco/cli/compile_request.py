@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from accel.config import Accelerator
 from baco.api.arrays import load_array
+from baco.api.sources import with_timing
 from baco.cli.layer_input import LayerOptions
 from common.errors import InputError, did_you_mean
 from common.numbers import WHOLE
@@ -20,9 +21,10 @@ from compiler.main_memory import check_memory
 from workloads.tensor import MOST_RANK
 
 if TYPE_CHECKING:
+    from baco.api.network_unit import NetworkRequest
     from compiler.ir.text import Level
 
-__all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array"]
+__all__ = ["Request", "described_buffer", "filled_buffers", "named_files", "random_array", "timed"]
 
 _BUFFER = re.compile(rf"([a-z]+[0-9]{{1,2}})\[((?: *{WHOLE} *(?:,|(?=\])))*)\](?::([a-z]+))?")
 _BUFFER_HINT = "write NAME=int8[64,64], NAME=int8[64,64]:output or NAME=FILE.npy"
@@ -47,6 +49,16 @@ class Request:
     grid: str | None = None
     seed: int = 0
     compare: bool = False
+
+
+Asked = TypeVar("Asked", "Request", "NetworkRequest")
+
+
+def timed(request: Asked, timing: str | None) -> Asked:
+    """The request on an accelerator of that timing, if one is given. Raises InputError for one that there is not."""
+    if timing is None:
+        return request
+    return replace(request, accelerator=with_timing(request.accelerator, timing))
 
 
 def described_buffer(text: str) -> Buffer:

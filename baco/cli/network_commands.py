@@ -80,7 +80,7 @@ def run_network_command(
     engine: str,
     save: Sequence[str],
     *,
-    timing: str = "baco",
+    timing: str | None = None,
     log: Path | None,
     report: Path | None,
     json: bool,

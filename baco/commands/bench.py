@@ -283,6 +283,16 @@ def timing(
     ],
     accelerator: Accelerator = "gemmini-default",
     timing: Timing = "gemmini",
+    seeds: Annotated[
+        int,
+        typer.Option(
+            "--cross-validate",
+            min=0,
+            max=1000,
+            metavar="SEEDS",
+            help="Fit the analytical model's constants on the programs of half of the layers, judge it by the others; so often.",
+        ),
+    ] = 0,
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
     ] = 10,
@@ -291,14 +301,21 @@ def timing(
 ) -> None:
     """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
     from baco.api.sources import accelerator as find
+    from baco.api.sources import with_timing
     from baco.display.console import print_json, stderr, stdout
+    from bench.fit.original import cross_validate, cross_validation_text
     from bench.timing import bench_timing
 
-    result = bench_timing(folder, find(accelerator), timing=timing, jobs=jobs, report=stderr().print)
+    machine = find(accelerator)
+    result = bench_timing(folder, machine, timing=timing or machine.timing, jobs=jobs, report=stderr().print)
+    validated = cross_validate(result.programs, with_timing(machine, "gemmini"), seeds=seeds)
     if json:
-        print_json(result.to_dict())
+        more = {"cross_validated": [one.to_dict()["predicted"] for one in validated]} if validated else {}
+        print_json(result.to_dict() | more)
     else:
         stdout().print(result.text(worst))
+        if validated:
+            stdout().print(cross_validation_text(validated))
 
 
 @bench.command("latency")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from baco.cli.compile_options import Timing
+
 if TYPE_CHECKING:
     from explore.cost.evaluate import Statistics
     from explore.cost.tiled_rows import TiledStatistics
@@ -28,6 +30,7 @@ def evaluate(
             "the array and the capacities of each row).",
         ),
     ] = "reference",
+    timing: Timing = None,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -47,9 +50,14 @@ def evaluate(
     from baco.api.simulate import evaluate as evaluate_table
     from baco.api.simulate import evaluate_tiles
     from baco.display.console import print_json, stdout
+    from common.errors import InputError
 
+    if machine is not None and timing is not None:
+        raise InputError("--machine and --timing exclude each other")
     if machine is None:
-        statistics: Statistics | TiledStatistics = evaluate_table(file, out, cost_model=cost_model)
+        statistics: Statistics | TiledStatistics = evaluate_table(
+            file, out, cost_model=cost_model, timing=timing
+        )
     else:
         statistics = evaluate_tiles(file, out, machine)
     if json:

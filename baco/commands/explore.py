@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from baco.cli.checked import seed_option
+from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
 from baco.cli.page import OpenPage
 
@@ -60,6 +61,7 @@ def explore(
             "default) or reference (the published analytical model; the default in spaces with reference rules).",
         ),
     ] = None,
+    timing: Timing = None,
     accelerator_only: Annotated[
         bool,
         typer.Option(
@@ -167,6 +169,7 @@ def explore(
         seed=seed,
         search=search,
         cost_model=cost_model,
+        timing=timing,
         proof=proof,
         whole=not accelerator_only,
         out=out,

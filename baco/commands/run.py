@@ -25,7 +25,7 @@ def run_program(
     engine: Annotated[
         str, typer.Option("--engine", "-e", help="functional: results. rtl: the Verilog, cycle by cycle.")
     ] = "functional",
-    timing: Timing = "baco",
+    timing: Timing = None,
     expect: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,7 +62,7 @@ def run_program(
     from baco.api.arrays import save_array
     from baco.api.unit import lower_unit, run_unit
     from baco.cli.compile_input import prepare
-    from baco.cli.compile_request import named_files
+    from baco.cli.compile_request import named_files, timed
     from baco.cli.lowering import needs_text, observer, prediction_text
     from baco.cli.network_input import only_networks
     from baco.display.console import print_json, stderr, stdout
@@ -73,7 +73,7 @@ def run_program(
         from baco.cli.network_commands import run_network_command
         from baco.cli.network_input import network_request
 
-        asked = network_request(program, layer, network, {"--expect": expect})
+        asked = timed(network_request(program, layer, network, {"--expect": expect}), timing)
         run_network_command(
             asked, engine, save or [], timing=timing, log=log, report=report, json=json, quiet=quiet
         )
@@ -81,7 +81,7 @@ def run_program(
     if report is not None:
         raise InputError("--report goes with --network", hint="--log FILE.csv and `baco trace` draw programs")
     only_networks(network)
-    request = program.request(layer, compare=True)
+    request = timed(program.request(layer, compare=True), timing)
     unit = prepare(request)
     observe = observer(program.dump_after, unit.level)
     buffers = {one.name: one for one in unit.buffers or ()}

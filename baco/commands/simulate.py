@@ -28,7 +28,7 @@ def simulate(
             help="rtl: the Verilog, cycle by cycle. functional: results only. spike, chipyard: a simulator of yours.",
         ),
     ] = "rtl",
-    timing: Timing = "baco",
+    timing: Timing = None,
     stream: Annotated[
         Path | None,
         typer.Option(

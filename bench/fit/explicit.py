@@ -10,7 +10,6 @@ their value, for the least mean of absolute and squared logarithmic errors of th
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bench.fit.entries import write_entry
 from bench.sets.dataset import Dataset, read_dataset
-from common.files import atomic_write
 from common.portable import Floats
 from compiler import latency
 from compiler.latency.batch import HardwareBatch, LayerBatch
@@ -84,14 +83,28 @@ def sample_of(data: Dataset) -> ExplicitRows:
     return ExplicitRows(tiling, count_commands(tiling), rows.cycles, host, np.array(before))
 
 
-def fit(samples: Sequence[ExplicitRows], *, timing: bool = True) -> Constants:
-    """The constants that fit some samples best, every row counting the same; without `timing` only the host's."""
+def fit(
+    samples: Sequence[ExplicitRows],
+    *,
+    timing: bool = True,
+    start: Constants | None = None,
+    pull: float = _PULL,
+) -> Constants:
+    """The constants that fit some samples best, every row counting the same.
+
+    Args:
+        timing: fit the constants of timing, too.
+        start: what both fits begin from; by default numbers of instructions and `TIMING`.
+        pull: of the host's constants to those.
+    """
+    start = start or Constants(HOST_FEATURES, TIMING)
     features = np.concatenate([host_features(one.tiling, one.commands).numpy() for one in samples], axis=1)
     host = np.concatenate([one.host_cycles for one in samples])
     before = np.concatenate([one.before for one in samples])
-    costs = _host_costs(features, host, before)
+    begin = np.array([start.host[name] for name in HOST_FEATURES])
+    costs = _host_costs(features, host, before, begin, pull)
     found = {name: _rounded(cost) for name, cost in zip(HOST_FEATURES, costs, strict=True)}
-    chosen = dict(TIMING)
+    chosen = dict(start.timing)
     work = [measure_work(one.tiling, one.commands, Constants(found, chosen)) for one in samples]
     best = _objective(samples, work, chosen)
     for factors in _FACTORS if timing else ():
@@ -111,14 +124,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _host_costs(features: Floats, cycles: Floats, before: Floats) -> Floats:
-    """Non-negative costs by feature, of cycles of which some are known."""
-    start = np.array(list(HOST_FEATURES.values()))
+def _host_costs(features: Floats, cycles: Floats, before: Floats, start: Floats, strength: float) -> Floats:
+    """Non-negative costs by feature, near `start`, of cycles of which some are known."""
     known = before / cycles
     share = (features * start[:, None] / cycles).T
     weight = np.ones(len(cycles))
     scale = np.ones(len(start))
-    pull = _PULL * len(cycles) / len(start)
+    pull = strength * len(cycles) / len(start)
     for _ in range(_ROUNDS):
         weighted = share * weight[:, None]
         gram = weighted.T @ weighted + pull * np.eye(len(start))
@@ -188,8 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, sample in samples.items():
         print(report(name, sample, found))
     rows = {name: len(sample.cycles) for name, sample in samples.items()}
-    text = json.dumps({"sets": rows, "host": found.host, "timing": found.timing}, indent=1)
-    atomic_write(options.out, text + "\n")
+    write_entry(options.out, "baco", {"sets": rows, "host": found.host, "timing": found.timing})
     print(f"written to {options.out}")
 
 

@@ -8,20 +8,21 @@ Deterministic.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 import compiler.styles.macros
+from accel.config import Accelerator
+from bench.fit.entries import write_entry
 from bench.sets.dataset import Dataset, read_dataset
-from common.files import atomic_write
 from common.portable import Floats
 from compiler.analysis.arrays import NUMPY
 from compiler.analysis.traffic import MachineRates
+from compiler.layers.layer import Layer
 from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from compiler.styles.macros.cycles import (
     ConvLayer,
@@ -33,7 +34,7 @@ from compiler.styles.macros.cycles import (
 )
 from compiler.styles.macros.estimate import macro_numbers
 
-__all__ = ["MacroSample", "fit_macro", "main", "samples_of"]
+__all__ = ["MacroSample", "fit_macro", "macro_sample", "main", "samples_of"]
 
 _Numbers = TypeVar("_Numbers", MachineRates, ProductLayer, ProductTile, ConvLayer, ConvTile)
 #: Sets that the committed constants come from; neither shares a shape or an accelerator with the test set.
@@ -42,7 +43,7 @@ SETS = ("micro", "train")
 _START = {
     "start": 160.0, "change": 8.0, "host_ws": 77.5, "host_conv": 59.0, "pass_latency": 15.0, "join_ws": 0.11,
     "power_ws": 6.6, "join_conv": 0.22, "power_conv": 4.5, "slot_ws": 25.0, "slot_conv": 53.0, "slot_side": 3.2,
-    "switch": 0.3, "switch_stride": 0.7, "reload": 30.0, "write_delay": 0.9,
+    "switch": 0.3, "switch_stride": 0.7, "reload": 30.0, "write_delay": 0.9, "drain": 0.0, "drain_hidden": 0.0,
 }  # fmt: skip
 _PULL = 0.003
 _FACTORS = ((0.5, 2.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97, 1.03))
@@ -50,17 +51,19 @@ _FACTORS = ((0.5, 2.0), (0.7, 1.4), (0.85, 1.18), (0.93, 1.07), (0.97, 1.03))
 
 @dataclass(frozen=True)
 class MacroSample:
-    """Rows of one macro: what their cycles depend on, stacked, and the cycles measured."""
+    """Rows of one macro: what their cycles depend on, stacked, the cycles measured, and those of them that are known to pass
+    beside the macro."""
 
     machine: MachineRates
     layer: ProductLayer | ConvLayer
     tile: ProductTile | ConvTile
     cycles: Floats
+    before: Floats | float = 0.0
 
     def errors(self, constants: MacroConstants) -> Floats:
         """Relative errors of the predicted cycles."""
         found = macro_runs(NUMPY, self.machine, self.layer, self.tile, constants)
-        return np.asarray(found.total / self.cycles - 1)
+        return np.asarray((found.total + self.before) / self.cycles - 1)
 
 
 def samples_of(data: Dataset) -> dict[str, MacroSample]:
@@ -70,26 +73,49 @@ def samples_of(data: Dataset) -> dict[str, MacroSample]:
         rows = {n: schedule for n, schedule in enumerate(data.schedules) if isinstance(schedule, kind)}
         if not rows:
             continue
-        pairs = [macro_numbers(data.layers[n], one, data.accelerators[n]) for n, one in rows.items()]
-        found[name] = MacroSample(
-            _stacked([MachineRates.of(data.accelerators[n]) for n in rows]),
-            _stacked([pair[0] for pair in pairs]),  # type: ignore[type-var]
-            _stacked([pair[1] for pair in pairs]),  # type: ignore[type-var]
-            np.asarray(data.cycles)[list(rows)],
+        layers, accelerators = [data.layers[n] for n in rows], [data.accelerators[n] for n in rows]
+        found[name] = macro_sample(
+            layers, list(rows.values()), accelerators, np.asarray(data.cycles)[list(rows)]
         )
     return found
 
 
+def macro_sample(
+    layers: Sequence[Layer],
+    schedules: Sequence[LoopWsSchedule | LoopConvSchedule],
+    accelerators: Sequence[Accelerator],
+    cycles: Floats,
+    before: Floats | float = 0.0,
+) -> MacroSample:
+    """Rows of one macro, one entry each, on accelerators of one timing."""
+    pairs = [macro_numbers(*row) for row in zip(layers, schedules, accelerators, strict=True)]
+    return MacroSample(
+        _stacked([MachineRates.of(one) for one in accelerators]),
+        _stacked([pair[0] for pair in pairs]),  # type: ignore[type-var]
+        _stacked([pair[1] for pair in pairs]),  # type: ignore[type-var]
+        cycles,
+        before,
+    )
+
+
 def _stacked(rows: Sequence[_Numbers]) -> _Numbers:
     """One object of arrays from many of numbers."""
-    columns = [np.array([float(getattr(row, f.name)) for row in rows]) for f in fields(rows[0])]
-    return type(rows[0])(*columns)
+    names = [f.name for f in fields(rows[0]) if f.name != "timing"]
+    columns: dict[str, Any] = {name: np.array([float(getattr(row, name)) for row in rows]) for name in names}
+    return replace(rows[0], **columns)
 
 
-def fit_macro(samples: Sequence[MacroSample]) -> MacroConstants:
-    """The constants that fit some samples best, every sample counting the same."""
-    found = MacroConstants(**_START)
-    best = _objective(samples, found)
+def fit_macro(
+    samples: Sequence[MacroSample], start: MacroConstants | None = None, pull: float = _PULL
+) -> MacroConstants:
+    """The constants that fit some samples best, every sample counting the same.
+
+    Args:
+        start: what the fit begins from; constants that are 0 there stay so.
+        pull: towards that.
+    """
+    start = start or MacroConstants(**_START)
+    found, best = start, _objective(samples, start, start, pull)
     for factors in _FACTORS:
         improved = True
         while improved:
@@ -97,19 +123,23 @@ def fit_macro(samples: Sequence[MacroSample]) -> MacroConstants:
             for name, value in asdict(found).items():
                 for factor in factors:
                     trial = replace(found, **{name: float(f"{value * factor:.4g}")})
-                    error = _objective(samples, trial)
+                    error = _objective(samples, trial, start, pull)
                     if error < best - 1e-5:
                         best, found, improved = error, trial, True
     return found
 
 
-def _objective(samples: Sequence[MacroSample], constants: MacroConstants) -> float:
+def _objective(
+    samples: Sequence[MacroSample], constants: MacroConstants, start: MacroConstants, strength: float
+) -> float:
     total = 0.0
     for sample in samples:
         errors = np.log1p(sample.errors(constants))
         total += np.abs(errors).mean() + 0.3 * np.sqrt((errors**2).mean()) + 0.5 * abs(errors.mean())
-    pull = sum(np.log(getattr(constants, name) / value) ** 2 for name, value in _START.items())
-    return float(total / len(samples) + _PULL * pull)
+    pull = sum(
+        np.log(getattr(constants, name) / value) ** 2 for name, value in asdict(start).items() if value > 0
+    )
+    return float(total / len(samples) + strength * pull)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -131,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{name}: {len(errors)} rows; mean error {errors.mean():+.1%}, mean absolute {np.abs(errors).mean():.1%},"
             f" nine in ten below {np.percentile(np.abs(errors), 90):.1%}"
         )
-    atomic_write(options.out, json.dumps(asdict(found), indent=1) + "\n")
+    write_entry(options.out, "baco", asdict(found))
     print(f"written to {options.out}")
 
 

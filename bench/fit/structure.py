@@ -377,7 +377,7 @@ def _fit_additions(record: dict[str, Any], jobs: int) -> None:
         "additions held out": _statistics(addition_errors(law, unseen, counts[len(seen) :])),
     }
     for quantity, factors in law.coefficients.items():
-        record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | factors
+        record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.learned.published import PublishedModel, cross_validate, measured_cycles
+from bench.learned.published_timing import unfitted_cycles
 from bench.learned.scores import Scores, scores
 from explore.cost.evaluate import predict, write_predictions
 from explore.cost.learned.protocol import Floats
@@ -26,8 +27,8 @@ class PublishedReport:
     Attributes:
         rows: predicted.
         how: `cross-validated by layer shape`, or what was learned from.
-        predictors: by name the scores: `MACs / 256`, `reference` (method specification, section 3), `law` and
-            `law + residual`.
+        predictors: by name the scores: `MACs / 256`, `reference` (method specification, section 3), `timing gemmini` (the
+            original's cycles, with nothing fitted to these rows: `published_timing`), `law` and `law + residual`.
         seeds, folds: of a cross-validation, `law + residual` of each seed, and of each fold of each seed.
     """
 
@@ -84,6 +85,7 @@ def evaluate_published(
     found: dict[str, Scores] = {}
     found["MACs / 256"] = scores(_macs(table.problems), measured)
     found["reference"] = scores(predict(table)[0], measured)
+    found["timing gemmini"] = scores(unfitted_cycles(table.problems, table.mappings), measured)
     if train is None:
         cross = cross_validate(table, folds=folds, seeds=seeds, progress=progress)
         found |= {"law": cross.law, "law + residual": cross.corrected}

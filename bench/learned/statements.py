@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS, RELEVANT
 from compiler.layers.layer import Layer
-from compiler.mapping.nest import RELEVANT, Mapping
+from compiler.mapping.nest import Mapping
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.features import CommandStream, as_run, described, logarithms, places
 from explore.cost.learned.protocol import Floats, ProgramFeatures
@@ -139,7 +140,7 @@ class _Tokens(CommandStream):
             *places(m, 1),
             *logarithms(self.passes, self.pass_rows, m.rows * m.columns, self.passes * self.pass_rows),
             *logarithms(self.passes * self.pass_rows / a.dim, m.rows / a.dim),
-            float(m.dataflow == "OS"),
+            float(DATAFLOWS[m.dataflow].sums_stay),
             *logarithms(m.columns / a.dim),
         ]
 

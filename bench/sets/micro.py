@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
+from accel.dataflows import Dataflow
 from compiler.layers.layer import Layer
-from compiler.mapping.nest import Dataflow, Mapping
+from compiler.mapping.nest import Mapping
 from explore.layers import result_scale
 from workloads.problem import DIMS, Problem
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accel.config import Accelerator
+from accel.dataflows import Dataflow
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
-from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
+from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping
 from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
 from compiler.styles import workspaces

@@ -3,8 +3,8 @@
 A load command brings rows as wide as a request. Rows that follow each other in memory with less than a beat between them
 are one span, else every row is one; a span is covered by naturally aligned requests of powers of two, from a beat to the
 largest request. The number in flight and the latency of memory limit the rate of small requests, the entries of the
-reservation station that of small commands. (The original rounds requests up instead, timing page, section 6, which
-costs about as much.)
+reservation station that of small commands. The original Gemmini differs: a request a row, rounded up to what brings most of it,
+and a second-level cache (`compiler.analysis.profile`).
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from compiler.analysis.arrays import NUMPY, Arrays, Values
+from compiler.analysis.profile import PROFILES, TimingProfile
 
 __all__ = [
-    "COMMAND_LATENCY",
-    "MEMORY_LATENCY",
     "MachineRates",
     "Moved",
     "bytes_per_cycle",
+    "channel_bytes_per_cycle",
+    "covered",
+    "held_cycles",
     "load_rows",
+    "loaded",
     "read_cycles",
     "request_table",
     "store_bytes",
+    "stored",
 ]
 
 Numbers = NDArray[np.float64]
-#: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
-#: accelerator takes the data two cycles later.
-MEMORY_LATENCY = 62.9
-#: Cycles that a load of few rows holds its entry of the reservation station.
-COMMAND_LATENCY = 95.0
 #: The channel of main memory moves aligned pieces of so many bytes (`sim.job.MainMemory`).
 _BURST = 8.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
@@ -54,6 +53,7 @@ class MachineRates:
         bandwidth: bytes that main memory moves in a cycle.
         load_entries, execute_entries: of the reservation station.
         array_speed, host_speed: how many times as fast as built array and host core are, to ask what that would give.
+        timing: one of `accel.config.TIMINGS`, the same for all.
     """
 
     dim: Values
@@ -65,6 +65,12 @@ class MachineRates:
     execute_entries: Values
     array_speed: Values = 1.0
     host_speed: Values = 1.0
+    timing: str = "baco"
+
+    @property
+    def profile(self) -> TimingProfile:
+        """What the timing differs in."""
+        return PROFILES[self.timing]
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> MachineRates:
@@ -74,25 +80,33 @@ class MachineRates:
             accelerator.dma_bits / 8,
             float(accelerator.dma_max_bytes),
             float(accelerator.dma_requests),
-            accelerator.dram_bytes_per_cycle,
+            channel_bytes_per_cycle(accelerator),
             float(accelerator.load_entries),
             float(accelerator.execute_entries),
+            timing=accelerator.timing,
         )
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What loads take: cycles of the memory port, rows of the local memories, bytes that the channel of memory moves."""
+    """What loads take: cycles of the memory port, rows of the local memories, bytes that the channel of memory moves, and
+    commands, which are counted only where few are under way at a time (`TimingProfile.load_trackers`)."""
 
     port: Values
     rows: Values
     bytes: Values
+    commands: Values = 0.0
 
     def __add__(self, other: Moved) -> Moved:
-        return Moved(self.port + other.port, self.rows + other.rows, self.bytes + other.bytes)
+        return Moved(
+            self.port + other.port,
+            self.rows + other.rows,
+            self.bytes + other.bytes,
+            self.commands + other.commands,
+        )
 
     def __mul__(self, times: Values) -> Moved:
-        return Moved(self.port * times, self.rows * times, self.bytes * times)
+        return Moved(self.port * times, self.rows * times, self.bytes * times, self.commands * times)
 
 
 def load_rows(
@@ -157,6 +171,16 @@ class _Commands:
         transfers, requests in flight, and commands in flight."""
         machine, rows = self.machine, self.rows
         beat, request = machine.beat, machine.request
+        profile = machine.profile
+        commands = rows / a.larger(self.command_rows, 1.0)
+        if profile.covers:
+            requests, beats, _ = covered(a, machine, self.step, size)
+            moved = rows * beats * beat
+            transfer = moved / a.smaller(machine.bandwidth, beat)
+            waiting = (rows * requests * profile.latency + transfer) / machine.requests
+            commands = a.where(size > 0, commands * self.crowd, 0.0 * commands)
+            queued = held_cycles(a, machine, commands, transfer)
+            return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved, commands)
         place = (a.log2(beat) - 2.0, a.log2(request) - 3.0, a.log2(self.step), a.smaller(size, _LONGEST))
         requests, beats = a.tables(request_table(), *place)
         longer = a.larger(size / _LONGEST, 1.0)
@@ -167,15 +191,115 @@ class _Commands:
         span_bytes = a.up(span / start) * start + beat - start
         # a span begins and ends with smaller requests until it is aligned
         ragged = a.log2(request / beat) * (1.0 - a.smaller(self.step * self.between, request) / request)
-        commands = rows / a.larger(self.command_rows, 1.0)
         requests = a.where(merged, commands * (span_bytes / request + 0.6 * ragged), rows * requests * longer)
         moved = a.where(merged, commands * span_bytes, rows * beats * beat * longer)
         transfer = moved / a.smaller(machine.bandwidth, beat)
-        waiting = (requests * MEMORY_LATENCY + transfer) / machine.requests
-        queued = (
-            a.where(size > 0, commands * self.crowd, 0.0 * commands) * COMMAND_LATENCY / machine.load_entries
-        )
+        waiting = (requests * profile.latency + transfer) / machine.requests
+        queued = held_cycles(a, machine, a.where(size > 0, commands * self.crowd, 0.0 * commands), transfer)
         return Moved(a.larger(a.larger(transfer, waiting), queued), rows * local, moved)
+
+
+def covered(a: Arrays, machine: MachineRates, step: Values, size: Values) -> tuple[Values, Values, Values]:
+    """Requests, beats, and requests of several beats for `size` bytes in a row that begin at any multiple of `step`, where
+    requests bring the most of what is left."""
+    place = (
+        a.log2(machine.beat) - 2.0,
+        a.log2(machine.request) - 3.0,
+        a.log2(step),
+        a.smaller(size, _LONGEST),
+    )
+    requests, beats, several = a.tables(request_table(True), *place)
+    longer = a.larger(size / _LONGEST, 1.0)
+    return requests * longer, beats * longer, several * longer
+
+
+def held_cycles(a: Arrays, machine: MachineRates, commands: Values, transfer: Values) -> Values:
+    """Cycles that commands take since only so many are under way at a time; `transfer` cycles of their data."""
+    profile = machine.profile
+    if not profile.load_trackers:
+        return commands * profile.command_latency / machine.load_entries
+    # requests go out one command after the other, and the next one's while the last data of this one come
+    trackers = machine.requests / machine.dim + 1.0
+    return (commands * (profile.latency + profile.command_latency) + transfer) / trackers
+
+
+def loaded(
+    a: Arrays,
+    machine: MachineRates,
+    once: Moved,
+    times: Values,
+    rows: Values,
+    columns: Values,
+    pitch: Values,
+    part: Values,
+    fresh: Values = 1.0,
+) -> Moved:
+    """A matrix of bytes loaded some times, in tiles of `part` columns; `once` is what that takes from a cache, if there is
+    one, and `fresh` the share of its rows that are not loaded twice in that.
+
+    Lines come from main memory the first time, and again if the cache has lost them: in one of least recently used lines,
+    which a matrix goes through in order, all or none of its lines are still there.
+    """
+    profile = machine.profile
+    if not profile.cached:
+        repeated: Moved = once * times
+        return repeated
+    line = profile.line_bytes
+    row, hot = pitch, a.larger(once.port, once.rows)
+    lines = _lines(a, machine, rows, columns, pitch, 1.0)
+    fill = lines * profile.line_cycles
+    # tiles narrower than a line find it filled by their neighbours, unless rows are so far apart that few sets serve them
+    far = a.where(a.power(row) >= line, a.power(row / line), 1.0)
+    kept = rows * far * line <= profile.cache_bytes
+    share = a.where(row < line, 1.0, a.smaller(part / line, 1.0))
+    others = a.where(kept, 1.0 - share, 0.0 * share)
+    fill = fill * a.where(kept, 1.0, 1.0 / share)
+    # requests of narrow rows wait for the line that they share
+    shared = a.larger(line / row, 1.0) * (profile.latency + profile.miss_cycles) / machine.requests * lines
+    latency = profile.latency + profile.command_latency + profile.miss_cycles
+    transfer = a.larger(fill, once.bytes / machine.bandwidth)
+    queued = (once.commands * latency + transfer) / (machine.requests / machine.dim + 1.0)
+    cold = a.larger(a.larger(fill, shared), queued * (1.0 - others))
+    cold = a.larger(cold + others * once.port, hot)
+    again = a.where(lines * line * fresh <= profile.cache_bytes, hot, cold)
+    cold = hot + (cold - hot) * fresh
+    return Moved(cold + again * (times - 1.0), once.rows * times, once.bytes * times, once.commands * times)
+
+
+def _lines(
+    a: Arrays, machine: MachineRates, rows: Values, columns: Values, pitch: Values, element: Values
+) -> Values:
+    """Lines of the cache that a matrix lies in."""
+    line = machine.profile.line_bytes
+    step = a.smaller(a.power(pitch) * element, line)
+    return rows * a.smaller(pitch * element, columns * element + line - step) / line
+
+
+def stored(
+    a: Arrays,
+    machine: MachineRates,
+    busy: Values,
+    rows: Values,
+    columns: Values,
+    pitch: Values,
+    *,
+    piece: Values,
+    element: Values,
+) -> Values:
+    """Cycles of the stores of a matrix in pieces of `piece` elements, which take the store unit `busy` cycles: lines of a
+    second-level cache that are written in parts are read first, those that it cannot hold leave it again."""
+    profile = machine.profile
+    if not profile.cached:
+        return busy
+    line = profile.line_bytes
+    lines = _lines(a, machine, rows, columns, pitch, element)
+    share = a.smaller(a.smaller(piece, columns) * element, a.power(pitch) * element) / line
+    beyond = a.larger(1.0 - profile.cache_bytes / a.larger(lines * line, 1.0), 0.0)
+    read = a.where(share < 1.0, 1.0 + 0.0 * share, 0.0 * share)
+    fill = lines * profile.line_cycles * (read + beyond)
+    # parts of a line that has come already are written without waiting
+    others = a.where(pitch * element < line, 0.0 * share, 1.0 - a.smaller(share, 1.0))
+    return a.larger(busy, fill + busy * others)
 
 
 def store_bytes(
@@ -189,9 +313,18 @@ def store_bytes(
     element: Values,
 ) -> Values:
     """Bytes that the channel moves to store rows of `width` elements `pitch` apart, in pieces of `piece` elements."""
-    step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, _BURST)
+    profile = machine.profile
     whole = a.down(width / piece)
     rest = width - whole * piece
+    if profile.covers:
+        step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, 128.0)
+
+        def written(elements: Values) -> Values:
+            _, beats, several = covered(a, machine, step, elements * element)
+            return (beats + several * profile.write_cycles) * machine.beat
+
+        return rows * (whole * written(piece + 0.0 * width) + written(rest))
+    step = a.smaller(a.smaller(a.power(pitch), a.power(piece)) * element, _BURST)
 
     def burst(elements: Values) -> Values:
         size = elements * element
@@ -203,11 +336,15 @@ def store_bytes(
 
 
 @functools.cache
-def request_table() -> NDArray[np.float64]:
+def request_table(covers: bool = False) -> NDArray[np.float64]:
     """Mean requests and beats of a span: [which, log2 beat - 2, log2 largest request - 3, log2 step, bytes].
 
-    The span begins at any multiple of the step, up to 128 bytes; beats are 4 to 64 bytes, requests 8 to 128.
+    The span begins at any multiple of the step, up to 128 bytes; beats are 4 to 64 bytes, requests 8 to 128. With `covers`
+    requests bring the most of what is left, and beats without a wanted byte with it; the third entry is then how many of
+    them have several beats.
     """
+    if covers:
+        return _covering_table()
     sizes = np.arange(_LONGEST + 1)
     table = np.zeros((2, 5, 5, 8, _LONGEST + 1))
     for b in range(5):
@@ -221,6 +358,28 @@ def request_table() -> NDArray[np.float64]:
                 count[:, 0] = 0
                 table[0, b, m, s] = chunks[first % len(chunks), count].mean(0)
                 table[1, b, m, s] = count.mean(0)
+    return table
+
+
+def _covering_table() -> NDArray[np.float64]:
+    """`request_table` of requests that bring the most of what is left, the smallest of those that bring as much."""
+    table = np.zeros((3, 5, 5, 8, _LONGEST + 1))
+    for b in range(5):
+        for m in range(5):
+            sizes = [size for size in (4 << b << n for n in range(6)) if size <= max(8 << m, 4 << b)]
+            for s in range(8):
+                starts = np.arange(0, _LONGEST, 1 << s)[:, None]
+                at = np.broadcast_to(starts, (len(starts), _LONGEST + 1)).copy()
+                left = np.broadcast_to(np.arange(_LONGEST + 1), at.shape).copy()
+                total = np.zeros((3, *at.shape))
+                while left.any():
+                    brought = np.stack([np.minimum(size - at % size, left) for size in sizes])
+                    chosen = brought.argmax(0)  # the first of the largest
+                    got = brought.max(0)
+                    beats = np.array(sizes)[chosen] // (4 << b)
+                    total += np.stack([got > 0, beats * (got > 0), (beats > 1) & (got > 0)])
+                    at, left = at + got, left - got
+                table[:, b, m, s] = total.mean(1)
     return table
 
 
@@ -241,9 +400,16 @@ def _chunks(most: int) -> NDArray[np.int64]:
     return found
 
 
+def channel_bytes_per_cycle(accelerator: Accelerator) -> float:
+    """What the channel of memory moves in a cycle: main memory's, or that of a second-level cache, as wide as the port."""
+    if PROFILES[accelerator.timing].cached:
+        return accelerator.dma_bits / 8
+    return accelerator.dram_bytes_per_cycle
+
+
 def bytes_per_cycle(accelerator: Accelerator) -> float:
     """What memory, or the port if that is narrower, moves in a cycle."""
-    return min(accelerator.dram_bytes_per_cycle, accelerator.dma_bits / 8)
+    return min(channel_bytes_per_cycle(accelerator), accelerator.dma_bits / 8)
 
 
 def read_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers, pitch: int) -> Numbers:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
+from accel.dataflows import executed
 from accel.isa import GARBAGE, IDENTITY_SCALE
 from compiler.blocks.analysis import AccumulatorSum, ArrayProduct, used_once_beside
 from compiler.blocks.host import HostCode
@@ -169,8 +170,8 @@ class ArrayCode:
             found.right.transposed ^ right.transposed,
         )
         e, dim = self.state.e, self.state.accelerator.dim
-        weights_stay = "WS" in self.state.accelerator.dataflows
-        e.command("config_ex", dataflow=int(weights_stay), a_transpose=int(left_t), b_transpose=int(right_t))
+        rule = executed(self.state.accelerator.dataflows)
+        e.command("config_ex", dataflow=rule.config_ex, a_transpose=int(left_t), b_transpose=int(right_t))
         m, k_left = left.extents[::-1] if left_t else left.extents
         k_right, n = right.extents[::-1] if right_t else right.extents
         slots = -(-shape_of(found.right.source)[0] // dim) * -(-shape_of(found.right.source)[1] // dim)
@@ -188,7 +189,7 @@ class ArrayCode:
                 target = e.local(self._tile(acc, i, j), accumulator=True, accumulate=accumulate)
                 size = {"c": target, "c_cols": nn, "c_rows": mm}
                 source = {"a": _tile_of(self.state, left, i, step, left_t), "a_cols": kk, "a_rows": mm}
-                if not weights_stay:
+                if rule.sums_stay:
                     e.command("preload", bd=GARBAGE, bd_cols=nn, bd_rows=mm, **size)
                     e.command("compute_preloaded", bd=weights, bd_cols=nn, bd_rows=kk, **source)
                     return
@@ -206,14 +207,15 @@ class ArrayCode:
         return replace(acc, started=True)
 
     def _legal(self, left: Factor, right: Factor) -> tuple[PlacedFactor, PlacedFactor]:
-        """The factors as the array can take them: it transposes one of them at most."""
+        """The factors as the array can take them: it does not transpose them in every way together."""
         placed = [self.state.placed[one.source] for one in (left, right)]
-        turned = [one.transposed ^ where.transposed for one, where in zip((left, right), placed, strict=True)]
-        if "WS" in self.state.accelerator.dataflows:
-            if all(turned):
-                placed[0] = self._turned(left.source, placed[0])
-        elif turned == [False, True]:
-            placed[1] = self._turned(right.source, placed[1])
+        a, b = (one.transposed ^ where.transposed for one, where in zip((left, right), placed, strict=True))
+        taken = executed(self.state.accelerator.dataflows).transposes
+        if (a, b) not in taken:
+            # that one which leaves the array the least to transpose
+            ways = [(n, way) for n, way in enumerate(((not a, b), (a, not b))) if way in taken]
+            n = min(ways, key=lambda one: sum(one[1]))[0]
+            placed[n] = self._turned((left, right)[n].source, placed[n])
         return placed[0], placed[1]
 
     def _turned(self, source: SSAValue, placed: PlacedFactor) -> PlacedFactor:

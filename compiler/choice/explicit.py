@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Iterator
 
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS, Dataflow, check_executable
 from compiler.choice.equal_parts import equal_parts
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
-from compiler.mapping.nest import Dataflow, Mapping, requirement
+from compiler.mapping.nest import Mapping, requirement
 from compiler.schedules.schedule import ExplicitSchedule
 from workloads.problem import DIMS, Problem
 
@@ -52,13 +53,15 @@ def _candidates(
 ) -> Iterator[Mapping]:
     """Tilings with windows that are whole or single pixels, in both orders of the outer loops."""
     dim = accelerator.dim
-    dataflow: Dataflow = "WS" if "WS" in accelerator.dataflows else "OS"
+    dataflow = accelerator.dataflows[0]
+    check_executable([dataflow])
+    rule = DATAFLOWS[dataflow]
     columns = min(p.K, dim)
-    spread = min(p.C if dataflow == "WS" else p.P, dim)
-    units = (1, 1, columns, spread) if dataflow == "WS" else (spread, 1, columns, 1)
+    spread = min(getattr(p, rule.row), dim)
+    unit = {"K": columns, rule.row: spread}
     options = [
-        _sizes(bound, unit, most)
-        for bound, unit, most in zip((p.P, p.Q, p.K, p.C), units, _MOST_SIZES, strict=True)
+        _sizes(getattr(p, name), unit.get(name, 1), most)
+        for name, most in zip("PQKC", _MOST_SIZES, strict=True)
     ]
     window = (p.R, p.S) if whole else (1, 1)
     for p_tile, q_tile, k_tile, c_tile in itertools.product(*options):
@@ -76,21 +79,15 @@ def _mapping(
     order: str,
     buffering: tuple[int, int, int],
 ) -> Mapping:
+    rule = DATAFLOWS[dataflow]
+    unit = {"K": columns, rule.row: spread}
     level0, level1 = dict.fromkeys(DIMS, 1), dict.fromkeys(DIMS, 1)
-    inside = {"K": -(-tile["K"] // columns)}
-    if dataflow == "WS":
-        level0 |= {"P": tile["P"], "Q": tile["Q"]}
-        inside |= {"C": -(-tile["C"] // spread), "R": tile["R"], "S": tile["S"]}
-    else:
-        level0 |= {"C": tile["C"], "R": tile["R"], "S": tile["S"]}
-        inside |= {"P": -(-tile["P"] // spread), "Q": tile["Q"]}
-    level1 |= inside
-    covered = {
-        name: level0[name]
-        * level1[name]
-        * (columns if name == "K" else spread if name == ("C" if dataflow == "WS" else "P") else 1)
-        for name in DIMS
-    }
+    for name, size in tile.items():
+        if name in rule.loops[0]:
+            level0[name] = size
+        else:
+            level1[name] = -(-size // unit.get(name, 1))
+    covered = {name: level0[name] * level1[name] * unit.get(name, 1) for name in DIMS}
     level3 = {name: -(-bound // covered[name]) for name, bound in zip(DIMS, p.bounds, strict=True)}
     temporal = tuple(
         tuple(level[name] for name in DIMS) for level in (level0, level1, dict.fromkeys(DIMS, 1), level3)

@@ -6,15 +6,16 @@ Layouts are those of `explore.cost.reference`: the batch comes last and loop dim
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from accel.config import Accelerator
-from compiler.analysis.traffic import MachineRates
+from compiler.analysis.profile import PROFILES, TimingProfile
+from compiler.analysis.traffic import MachineRates, channel_bytes_per_cycle
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import AXES, ProblemBatch
 from compiler.styles.explicit.plan import exact_products
@@ -131,6 +132,7 @@ class HardwareBatch:
         scratchpad_banks, accumulator_banks: banks.
         loop_ws, loop_conv: 1 where the macro is built.
         array_speed, host_speed: how many times as fast as built array and host core are.
+        timing: one of `accel.config.TIMINGS`, that of all.
     """
 
     dim: Tensor
@@ -155,14 +157,18 @@ class HardwareBatch:
     loop_conv: Tensor
     array_speed: Tensor
     host_speed: Tensor
+    timing: str = "baco"
 
     @classmethod
     def of(cls, accelerators: Sequence[Accelerator], dtype: torch.dtype = torch.float64) -> HardwareBatch:
-        """One entry an accelerator."""
+        """One entry an accelerator. Raises ValueError for accelerators of several timings."""
+        timings = {one.timing for one in accelerators}
+        if len(timings) > 1:
+            raise ValueError("a batch has one timing")
         rows = torch.tensor([_hardware(one) for one in accelerators], dtype=dtype).reshape(
             len(accelerators), -1
         )
-        return cls(*rows.T.contiguous())
+        return cls(*rows.T.contiguous(), *timings)
 
     @property
     def rate(self) -> Tensor:
@@ -174,8 +180,13 @@ class HardwareBatch:
         """What the cycles of macros depend on."""
         return MachineRates(
             self.dim, self.beat, self.request, self.requests, self.bandwidth, self.load_entries, self.execute_entries,
-            self.array_speed, self.host_speed,
+            self.array_speed, self.host_speed, self.timing,
         )  # fmt: skip
+
+    @property
+    def profile(self) -> TimingProfile:
+        """What their timing differs in."""
+        return PROFILES[self.timing]
 
     def doubled(self, resource: Resource) -> HardwareBatch:
         """The same with twice of one resource: an array, a channel of main memory or a host core of twice the speed, or
@@ -191,11 +202,15 @@ class HardwareBatch:
 
     def take(self, index: Tensor) -> HardwareBatch:
         """The accelerators at `index`."""
-        return HardwareBatch(*(getattr(self, f.name)[index] for f in fields(self)))
+        return self._each(lambda one: one[index])
 
     def to(self, device: torch.device | str) -> HardwareBatch:
         """A copy on `device`."""
-        return HardwareBatch(*(getattr(self, f.name).to(device) for f in fields(self)))
+        return self._each(lambda one: one.to(device))
+
+    def _each(self, of: Callable[[Tensor], Tensor]) -> HardwareBatch:
+        values: dict[str, Any] = {f.name: of(getattr(self, f.name)) for f in fields(self)[:-1]}
+        return replace(self, **values)
 
 
 def _hardware(a: Accelerator) -> list[float]:
@@ -206,7 +221,7 @@ def _hardware(a: Accelerator) -> list[float]:
         a.dma_bits / 8,
         a.dma_max_bytes,
         a.dma_requests,
-        a.dram_bytes_per_cycle,
+        channel_bytes_per_cycle(a),
         depth,
         min(exact // depth, 1 << 30),
         a.load_entries,

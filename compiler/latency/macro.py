@@ -6,17 +6,16 @@ blocks of the array's side, all else is LOOP_CONV_WS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.config import Accelerator
-from common import tensors
 from compiler.analysis.traffic import MachineRates
+from compiler.latency.arrays import TensorArrays
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.prediction import InstructionLatency
 from compiler.latency.tiling import LOOP, PIXELS, REDUCTION, C, K, N, P, Q, R, Rounding, S
@@ -24,7 +23,6 @@ from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
 from compiler.schedules.schedule import LoopConvSchedule, LoopWsSchedule
 from compiler.styles.macros.cycles import (
-    CONSTANTS,
     ConvLayer,
     ConvTile,
     MacroConstants,
@@ -36,67 +34,7 @@ from compiler.styles.macros.cycles import (
 )
 from compiler.styles.macros.estimate import macro_cycles
 
-__all__ = ["TensorArrays", "is_macro", "macro_latency", "schedule_latency"]
-
-
-@dataclass(frozen=True)
-class TensorArrays:
-    """`compiler.analysis.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
-
-    What depends on alignment is a table of whole numbers: relaxed widths interpolate it, relaxed pitches do not count.
-    """
-
-    rounding: Rounding
-
-    def up(self, x: Tensor) -> Tensor:
-        return self.rounding.up(x)
-
-    def down(self, x: Tensor) -> Tensor:
-        return self.rounding.down(x)
-
-    def larger(self, a: Tensor | float, b: Tensor | float) -> Tensor:
-        return torch.maximum(*_both(a, b))
-
-    def smaller(self, a: Tensor | float, b: Tensor | float) -> Tensor:
-        return torch.minimum(*_both(a, b))
-
-    def where(self, condition: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
-        return torch.where(condition, a, b)
-
-    def power(self, x: Tensor) -> Tensor:
-        whole = x.detach().round().long()
-        low = whole & -whole
-        return torch.where(low == 0, 128, low.clamp_max(128)).to(x.dtype)
-
-    def log2(self, x: Tensor) -> Tensor:
-        return (torch.frexp(x.detach()).exponent - 1).to(x.dtype)
-
-    def raised(self, x: Tensor, exponent: float) -> Tensor:
-        return tensors.power(x, exponent)
-
-    def some(self, condition: Tensor) -> bool:
-        return bool(condition.any())
-
-    def tables(self, values: NDArray[np.float64], *index: Tensor) -> Sequence[Tensor]:
-        *places, last = torch.broadcast_tensors(*index)  # type: ignore[no-untyped-call]
-        found = torch.from_numpy(values).to(last).flatten(1)
-        flat = torch.zeros_like(last, dtype=torch.long)
-        for place, size in zip(places, values.shape[1:-1], strict=True):
-            flat = flat * size + place.detach().round().long().clamp(0, size - 1)
-        width = values.shape[-1]
-        below = last.detach().floor().clamp(0, width - 1)
-        first = flat * width + below.long()
-        beyond = (first + 1).minimum(flat * width + width - 1)
-        share = last - below
-        parts = [(one[first], one[beyond]) for one in found]
-        return [low + (high - low) * share for low, high in parts]
-
-
-def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:
-    if not isinstance(a, Tensor):
-        assert isinstance(b, Tensor)
-        return torch.full_like(b, a), b
-    return a, b if isinstance(b, Tensor) else torch.full_like(a, b)
+__all__ = ["is_macro", "macro_latency", "schedule_latency"]
 
 
 @dataclass(frozen=True)
@@ -125,7 +63,7 @@ def macro_latency(
     mappings: MappingBatch,
     hardware: HardwareBatch,
     rounding: Rounding,
-    constants: MacroConstants = CONSTANTS,
+    constants: MacroConstants | None = None,
 ) -> InstructionLatency:
     """Latency of a batch of mappings in macro form. Rows that have no macro form get numbers that mean nothing."""
     product = (layers.plain > 0.5) & torch.ones_like(mappings.rows, dtype=torch.bool)
@@ -154,7 +92,7 @@ def _cycles(
     mappings: MappingBatch,
     hardware: HardwareBatch,
     rounding: Rounding,
-    constants: MacroConstants,
+    constants: MacroConstants | None,
 ) -> InstructionLatency:
     shape = _shape(layers, mappings, rounding)
     return _terms(formula(TensorArrays(rounding), hardware.machine, layers, shape, constants))
@@ -190,13 +128,19 @@ def schedule_latency(
     machine = None
     if twice is not None:
         machine = HardwareBatch.of([accelerator]).doubled(twice).machine
-        machine = MachineRates(*(one.item() for one in astuple(machine)))
+        rates: dict[str, Any] = {f.name: getattr(machine, f.name) for f in fields(machine)}
+        rates |= {name: one.item() for name, one in rates.items() if isinstance(one, Tensor)}
+        machine = MachineRates(**rates)
     found = macro_cycles(layer, schedule, accelerator, machine)
     return _terms(MacroCycles(*(torch.tensor([float(x)], dtype=torch.float64) for x in astuple(found))))
 
 
 def _product(
-    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+    a: TensorArrays,
+    machine: MachineRates,
+    layers: LayerBatch,
+    shape: _Shape,
+    constants: MacroConstants | None,
 ) -> MacroCycles:
     dim, bounds, rank = machine.dim, shape.bounds, shape.rank
 
@@ -230,7 +174,11 @@ def _product(
 
 
 def _convolution(
-    a: TensorArrays, machine: MachineRates, layers: LayerBatch, shape: _Shape, constants: MacroConstants
+    a: TensorArrays,
+    machine: MachineRates,
+    layers: LayerBatch,
+    shape: _Shape,
+    constants: MacroConstants | None,
 ) -> MacroCycles:
     tile, bounds, problem = shape.tile, shape.bounds, layers.problem
     pooled = layers.pool_size > 0.5
@@ -319,8 +267,8 @@ def is_macro(layers: LayerBatch, mappings: MappingBatch, hardware: HardwareBatch
     fits = (t[2] < LOOP).all(0) & (t[1, list(PIXELS)] < LOOP).all(0)
     fits &= (mappings.rows < dim + 0.5) & (mappings.columns < dim + 0.5)
     fits &= (t[1, C] < up(tile[C] / dim) + 0.5) & (t[1, K] < up(tile[K] / dim) + 0.5)
-    if mappings.output_stationary is not None:
-        fits &= ~mappings.output_stationary
+    if mappings.flow is not None:
+        fits &= mappings.flow == 0
     if mappings.copies is not None:
         fits &= (mappings.copies > 1.5).all(0)
     # sums stay in the accumulator, but for products; there loops over pixels stand together

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from accel.config import Accelerator
 from common import tensors
-from compiler.analysis.traffic import MEMORY_LATENCY
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
+from compiler.latency.cached import cache_cycles
 from compiler.latency.commands import Commands, count_commands
 from compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead
 from compiler.latency.macro import is_macro, macro_latency, schedule_latency
@@ -90,10 +90,10 @@ TIMING = {
 
 
 @functools.cache
-def constants() -> Constants:
-    """Those of `constants.json`, which `bench.fit.explicit` writes."""
+def constants(timing: str = "baco") -> Constants:
+    """Those of a timing in `constants.json`, which `bench.fit.explicit` writes."""
     text = resources.files("compiler.latency").joinpath("constants.json").read_text("utf-8")
-    values = json.loads(text)
+    values = json.loads(text)[timing]
     return Constants(
         {name: float(values["host"][name]) for name in HOST_FEATURES},
         {name: float(values["timing"][name]) for name in TIMING},
@@ -124,7 +124,7 @@ def latency(
         macro = is_macro(layers, mappings, hardware)
     if bool(macro.all()):
         return macro_latency(layers, mappings, hardware, rounding)
-    found = fitted or constants()
+    found = fitted or constants(hardware.timing)
     if not bool(macro.any()):
         return _explicit(layers, mappings, hardware, rounding, found)
     count = mappings.rows.shape[0]
@@ -222,6 +222,10 @@ def _stationary(t: Tiling, c: Commands, work: BusyCycles, k: Dictionary[str, flo
     rows = pixels / passes
     window = torch.floor(t.hardware.execute_entries / 2).clamp_min(1.0)
     held = rows + 2 * t.hardware.groups + k["held"]
+    if t.hardware.profile.passes_inside:
+        # the array holds fewer passes than the station, and weights come in with the rows of the pass before
+        pace = torch.maximum(rows, held / window.clamp_max(t.hardware.profile.passes_inside))
+        return c.weight_blocks * ((passes - 1.0).clamp_min(0.0) * pace + t.hardware.dim + k["exchange"])
     blocks = torch.maximum(t.rounding.up(window / passes), one)
     windows = torch.maximum(t.rounding.down(blocks * passes / window), one)
     rest = (blocks * passes - windows * window).clamp_min(0.0)
@@ -297,7 +301,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
 
     def cycles(moved: RowTransfer, rows: Tensor) -> Tensor:
         pace = torch.maximum(moved.bytes / hw.bandwidth, moved.beats)
-        waiting = moved.requests * (MEMORY_LATENCY / hw.requests)
+        waiting = moved.requests * (hw.profile.latency / hw.requests)
         return torch.maximum(torch.maximum(pace, waiting), torch.maximum(rows, moved.requests))
 
     def written(moved: RowTransfer, rows: Tensor) -> Tensor:
@@ -305,7 +309,11 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
 
     weight_cycles, input_cycles = cycles(weights, c.weight_rows), cycles(inputs, c.input_rows)
     opening_cycles = cycles(bias + residual + sums_in, opening_rows)
-    store_cycles = written(results + sums_out, c.result_rows * (1 + again))
+    store_cycles = written(results + sums_out, c.result_rows * (1 + again) * hw.profile.store_pace)
+    if hw.profile.cached:
+        weight_cycles, input_cycles, opening_cycles, store_cycles = cache_cycles(
+            t, c, weight_cycles, input_cycles, opening_cycles, store_cycles
+        )
     loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
     stores = late(copies_o, store_cycles) + late(opened_early, opening_cycles)
     # what goes beside passes shares the channel; reads and writes have a port each

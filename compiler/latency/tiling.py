@@ -162,14 +162,10 @@ def make_tiling(
     """The tiling of a batch (compare `compiler.styles.explicit.plan.make_plan`)."""
     t, rows, columns = mapping.temporal, mapping.rows, mapping.columns
     one = torch.ones_like(rows)
-    os = (
-        torch.zeros_like(rows, dtype=torch.bool)
-        if mapping.output_stationary is None
-        else mapping.output_stationary
-    )
+    os = torch.zeros_like(rows, dtype=torch.bool) if mapping.sums_stay is None else mapping.sums_stay
     inner = list((t[0] * t[1]).unbind(0))
-    inner[C] = inner[C] * torch.where(os, one, rows)
-    inner[P] = inner[P] * torch.where(os, rows, one)
+    for axis, factor in mapping.row_factors.items():
+        inner[axis] = inner[axis] * factor
     inner[K] = inner[K] * columns
     bounds = [bound + 0 * one for bound in layer.bounds.unbind(0)]
     block = [

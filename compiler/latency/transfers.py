@@ -12,13 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from compiler.analysis.traffic import covered
+from compiler.latency.arrays import TensorArrays
 from compiler.latency.batch import HardwareBatch
+from compiler.latency.tiling import Rounding
 
 __all__ = ["RowTransfer", "lowest_bit", "read", "write"]
 
 #: Bytes that the channel moves at least (`sim.job.MainMemory.burst_bytes`).
 _BURST = 8.0
 _MOST_ALIGNED = 64.0
+_ARRAYS = TensorArrays(Rounding())
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ def read(
     """
     beat = hardware.beat
     width = useful / spans.clamp_min(1e-9)
+    if hardware.profile.covers:
+        requests, beats, _ = covered(_ARRAYS, hardware.machine, aligned, width)
+        return RowTransfer(spans * beats * beat, spans * beats, spans * requests)
     merged = (pitch - width < beat) & (pitch >= width - 1e-6)
     # mean beats of a row whose first byte is at any multiple of `aligned` in its beat
     sure = torch.minimum(aligned, beat)
@@ -76,6 +83,10 @@ def read(
 def write(spans: Tensor, useful: Tensor, aligned: Tensor, hardware: HardwareBatch) -> RowTransfer:
     """Rows in memory that stores write; the requests are beats."""
     width = useful / spans.clamp_min(1e-9)
+    if hardware.profile.covers:
+        requests, beats, several = covered(_ARRAYS, hardware.machine, aligned, width)
+        busy = spans * (beats + several * hardware.profile.write_cycles)
+        return RowTransfer(busy * hardware.beat, busy, spans * requests)
     sure = torch.minimum(aligned, hardware.beat)
     beats = torch.maximum(width / hardware.beat + 1 - sure / hardware.beat, torch.ones_like(width))
     burst = torch.clamp(aligned, max=_BURST)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from accel.dataflows import DATAFLOWS
 from compiler.mapping.nest import Mapping
 from workloads.problem import DIMS, Problem
 
@@ -19,6 +21,13 @@ __all__ = ["AXES", "MappingBatch", "ProblemBatch"]
 
 #: Order of loop dimensions inside batches: W is indexed by the first four, O by the last four.
 AXES = ("R", "S", "C", "K", "P", "Q", "N")
+
+#: By the number of a dataflow, its place in `accel.dataflows.DATAFLOWS`: whether sums stay in the registers, and for each
+#: dimension that may run along the rows whether it does.
+_NUMBER = {name: n for n, name in enumerate(DATAFLOWS)}
+_SUMS_STAY = torch.tensor([rule.sums_stay for rule in DATAFLOWS.values()])
+_ROW = [AXES.index(rule.row) for rule in DATAFLOWS.values()]
+_ALONG_ROWS = {axis: torch.tensor([row == axis for row in _ROW]) for axis in sorted(set(_ROW))}
 
 
 @dataclass(frozen=True)
@@ -58,9 +67,9 @@ class MappingBatch:
 
     Attributes:
         temporal: (4, 7, B) factors by level and dimension (`AXES` order), real and positive.
-        rows, columns: (B,) spatial factors: C (weight-stationary) or P (output-stationary), and K.
+        rows, columns: (B,) spatial factors: of the dimension that the dataflow has along the rows, and of K.
         rank: (3, 7, B) small integers: place of each loop in the order of levels 1, 2, 3, 0 innermost.
-        output_stationary: (B,) booleans, or None when all are weight-stationary.
+        flow: (B,) places of the dataflows in `DATAFLOWS`, or None where all are the first.
         copies: (3, B) buffer copies of W, I, O; None for single buffers.
     """
 
@@ -68,7 +77,7 @@ class MappingBatch:
     rows: Tensor
     columns: Tensor
     rank: Tensor
-    output_stationary: Tensor | None = None
+    flow: Tensor | None = None
     copies: Tensor | None = None
 
     @classmethod
@@ -80,24 +89,47 @@ class MappingBatch:
             [[[order.index(axis) for axis in AXES] for order in m.order[1:]] for m in mappings],
             dtype=torch.int8,
         ).reshape(-1, 3, 7)
-        stationary = torch.tensor([m.dataflow == "OS" for m in mappings])
+        flow = torch.tensor([_NUMBER[m.dataflow] for m in mappings])
         return cls(
             temporal=temporal[:, :, permutation].permute(1, 2, 0).contiguous(),
             rows=torch.tensor([m.rows for m in mappings], dtype=dtype),
             columns=torch.tensor([m.columns for m in mappings], dtype=dtype),
             rank=rank.permute(1, 2, 0).contiguous(),
-            output_stationary=stationary if bool(stationary.any()) else None,
+            flow=flow if bool(flow.any()) else None,
             copies=torch.tensor([m.buffering for m in mappings], dtype=dtype).reshape(-1, 3).T.contiguous(),
         )
 
+    @cached_property
+    def sums_stay(self) -> Tensor | None:
+        """(B,) booleans: partial sums stay in the registers; None where weights stay in all."""
+        return None if self.flow is None else _SUMS_STAY.to(self.flow.device)[self.flow]
+
+    @cached_property
+    def _along_rows(self) -> dict[int, Tensor]:
+        assert self.flow is not None
+        return {axis: where.to(self.flow.device)[self.flow] for axis, where in _ALONG_ROWS.items()}
+
+    def on_row(self, axis: int, value: Tensor, other: Tensor) -> Tensor:
+        """`value` where a dimension (its place in `AXES`) runs along the rows, else `other`."""
+        if self.flow is None:
+            return value if axis == _ROW[0] else other
+        return torch.where(self._along_rows[axis], value, other) if axis in _ALONG_ROWS else other
+
+    @cached_property
+    def row_factors(self) -> dict[int, Tensor]:
+        """Spatial factor of each dimension that runs along the rows somewhere, (B,), by its place in `AXES`."""
+        if self.flow is None:
+            return {_ROW[0]: self.rows}
+        return {axis: torch.where(where, self.rows, 1.0) for axis, where in self._along_rows.items()}
+
     def take(self, index: Tensor) -> MappingBatch:
         """The mappings at `index`."""
-        stationary, copies = self.output_stationary, self.copies
+        flow, copies = self.flow, self.copies
         return MappingBatch(
             self.temporal[..., index],
             self.rows[index],
             self.columns[index],
             self.rank[..., index],
-            None if stationary is None else stationary[index],
+            None if flow is None else flow[index],
             None if copies is None else copies[..., index],
         )

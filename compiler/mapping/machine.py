@@ -1,9 +1,8 @@
 """Machines: what mappings and their analyses need to know of hardware, as data.
 
 A machine is a stack of memories around an array. Where one level fans out to several instances of the level inside it,
-there is an *axis* of the array. A *dataflow* is a way to use array and memories: which dimensions run along each axis,
-which loops may run at each level and which tensors stay there. It is data: what reads a dataflow (`compiler.mapping.nest`,
-trees, analyses) knows none by name.
+there is an *axis* of the array. A *dataflow* is a way to use array and memories (`accel.dataflows`): which dimensions run along
+each axis, which loops may run at each level and which tensors stay there.
 
 Every accelerator gives one: ours by `machine_of`, those that exist as analytical models by `analytical_machine`.
 """
@@ -18,41 +17,13 @@ from pydantic import ConfigDict
 
 from accel.analytical import AnalyticalAccelerator
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS, DataflowRule
 from common.errors import InputError, did_you_mean
 from compiler.mapping.contraction import DATA_TYPES, Access
 
-__all__ = ["DATAFLOWS", "ArrayAxis", "DataflowRule", "Level", "Machine", "analytical_machine", "machine_of"]
+__all__ = ["ArrayAxis", "Level", "Machine", "analytical_machine", "machine_of"]
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-_ALL = ("R", "S", "P", "Q", "C", "K", "N")
-
-
-@dataclass(frozen=True)
-class DataflowRule:
-    """One way to use an array, for the dimensions R, S, P, Q, C, K, N of a convolution or product.
-
-    Attributes:
-        name: as mappings and accelerators call it.
-        keeps: by level, innermost first, the tensors that stay there, of W, I, O.
-        loops: by level, dimensions whose temporal loops may run over what it keeps.
-        spread: for every axis of the array, dimensions that may run along it.
-    """
-
-    __pydantic_config__ = _STRICT
-    name: str
-    keeps: tuple[str, ...]
-    loops: tuple[tuple[str, ...], ...]
-    spread: tuple[tuple[str, ...], ...]
-
-
-#: Dataflows of a Gemmini array: rows (axis 0) lie inside the accumulator, columns (axis 1) inside the scratchpad.
-DATAFLOWS = {
-    rule.name: rule
-    for rule in (
-        DataflowRule("WS", ("W", "O", "WI", "WIO"), (("P", "Q", "N"), _ALL, _ALL, _ALL), (("C",), ("K",))),
-        DataflowRule("OS", ("O", "O", "WI", "WIO"), (("R", "S", "C"), _ALL, _ALL, _ALL), (("P",), ("K",))),
-    )
-}
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
+from accel.dataflows import DATAFLOWS, Dataflow
 from common.errors import InputError
-from compiler.mapping.machine import DATAFLOWS
 from workloads.problem import DIMS, Problem
 
-Dataflow = Literal["WS", "OS"]
-
 #: Dimension spread over the rows of the array; columns always take K.
-ROW_DIM = {flow: DATAFLOWS[flow].spread[0][0] for flow in get_args(Dataflow)}
+ROW_DIM = {flow: rule.row for flow, rule in DATAFLOWS.items()}
 #: Loops that may run at level 0, that is, while the stationary operand stays in the registers.
-REGISTER_DIMS = {flow: DATAFLOWS[flow].loops[0] for flow in get_args(Dataflow)}
-#: Dimensions that index each tensor.
-RELEVANT = {"W": ("R", "S", "C", "K"), "I": ("R", "S", "P", "Q", "C", "N"), "O": ("P", "Q", "K", "N")}
+REGISTER_DIMS = {flow: rule.loops[0] for flow, rule in DATAFLOWS.items()}
 #: Tensors kept at each level, by dataflow.
-KEEPS = {flow: DATAFLOWS[flow].keeps for flow in get_args(Dataflow)}
+KEEPS = {flow: rule.keeps for flow, rule in DATAFLOWS.items()}
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ class Mapping:
     """One problem on one accelerator.
 
     Attributes:
-        dataflow: stationary operand, weight (WS) or output (OS).
+        dataflow: one of `accel.dataflows`, which says what stays in the array.
         rows, columns: spatial factors of `ROW_DIM[dataflow]` and of K.
         temporal: factors [level][dimension], dimensions in the order of `DIMS`.
         order: per level the loop order, innermost first, a permutation of `DIMS`.
@@ -77,7 +72,7 @@ class Mapping:
 
     def __post_init__(self) -> None:
         if self.dataflow not in ROW_DIM:
-            raise InputError(f"dataflow must be WS or OS, not {self.dataflow!r}")
+            raise InputError(f"dataflow must be {' or '.join(DATAFLOWS)}, not {self.dataflow!r}")
         if len(self.temporal) != 4 or any(len(level) != len(DIMS) for level in self.temporal):
             raise InputError("a mapping has 4 levels of 7 temporal factors")
         if min(self.rows, self.columns, *(f for level in self.temporal for f in level)) < 1:
@@ -126,12 +121,12 @@ class Mapping:
 def packed_groups(mapping: Mapping, problem: Problem) -> int:
     """Groups of a problem that a mapping runs at once; 1 for most.
 
-    All channels of a group are in the array of a weight-stationary mapping, and lanes to spare: what would be padding
+    All channels of a group are in the array of a mapping with channels along the rows, and lanes to spare: what would be padding
     serves neighbouring groups, as many as have room in rows and columns, by weights on the diagonal of one matrix.
     """
     levels = range(4)
     whole = all(mapping.factor(name, level) == 1 for name in "CK" for level in levels)
-    if problem.groups == 1 or mapping.dataflow != "WS" or not whole:
+    if problem.groups == 1 or ROW_DIM[mapping.dataflow] != "C" or not whole:
         return 1
     return max(1, min(mapping.rows // problem.C, mapping.columns // problem.K, problem.groups))
 
@@ -177,7 +172,7 @@ def requirement(mapping: Mapping, problem: Problem) -> Requirement:
     copies_w, copies_i, copies_o = mapping.buffering
     pixels = _input_pixels(t2, problem)
     w_rows = t2["R"] * t2["S"] * t2["C"]
-    rows_of_c = mapping.rows if mapping.dataflow == "WS" else mapping.columns
+    rows_of_c = mapping.rows if ROW_DIM[mapping.dataflow] == "C" else mapping.columns
     return Requirement(
         rows=mapping.rows,
         columns=mapping.columns,

@@ -5,7 +5,7 @@
 Levels from the outermost in, joined by ` - `; after each level the tensors it keeps, then its temporal
 loops, outermost first, then its spatial factor, marked X. A loop that runs once is left out; `N1` stands
 for a level without temporal loops. What level 0 keeps tells the dataflow: `L0[W]` weight-stationary,
-`L0[O]` output-stationary. Copies of the tiles of W, I and O may follow, as ` buffers 2,2,1`.
+`L0[O]` output-stationary; of several that keep the same, the spatial dimension of level 1 does. Copies of the tiles of W, I and O may follow, as ` buffers 2,2,1`.
 
 Trees of several operators (`compiler.mapping.tree`) add what one operator does without: tiles inside one another after a
 relation, in brackets and separated by `|`; names of more than a letter, with commas between tensors and `=` before
@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
+from accel.dataflows import dataflow_of
 from common.errors import InputError, Location, did_you_mean
-from compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Dataflow, Mapping
+from compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Mapping
 from compiler.mapping.tree import Loop, Relation, Residency, Tile, mapping_of, tree_of
 from workloads.problem import DIMS
 
@@ -35,19 +36,21 @@ _INDEX = {name: index for index, name in enumerate(DIMS)}
 _HEADS: dict[str, tuple[int, str]] = {
     f"L{level}[{keeps}]": (level, keeps) for flow in KEEPS.values() for level, keeps in enumerate(flow)
 }
-_DATAFLOW: dict[str, Dataflow] = {keeps[0]: flow for flow, keeps in KEEPS.items()}
 
 
 def format_mapping(mapping: Mapping) -> str:
     """The mapping in the published grammar; `parse_mapping` reads it back."""
-    spatial = {1: (ROW_DIM[mapping.dataflow], mapping.rows), 2: ("K", mapping.columns)}
+    row, keeps = ROW_DIM[mapping.dataflow], KEEPS[mapping.dataflow]
+    spatial = {1: (row, mapping.rows), 2: ("K", mapping.columns)}
+    # one row is worth no word unless it tells the dataflow
+    tells = dataflow_of(keeps, None) != dataflow_of(keeps, row)
     levels = []
     for level in (3, 2, 1, 0):
         factors = mapping.temporal[level]
         loops = [f"{d}{factors[_INDEX[d]]}" for d in reversed(mapping.order[level]) if factors[_INDEX[d]] > 1]
-        text = f"L{level}[{KEEPS[mapping.dataflow][level]}] {' '.join(loops) or _NO_LOOP}"
+        text = f"L{level}[{keeps[level]}] {' '.join(loops) or _NO_LOOP}"
         name, factor = spatial.get(level, ("", 1))
-        levels.append(f"{text} {name}{factor}X" if factor > 1 else text)
+        levels.append(f"{text} {name}{factor}X" if factor > 1 or (level == 1 and tells) else text)
     return " - ".join(levels)
 
 
@@ -106,14 +109,16 @@ def parse_mapping(text: str, location: Location | None = None) -> Mapping:
             if level == 2 and name == "K":
                 columns = factor
             elif level == 1 and name in ROW_DIM.values():
-                rows = (name, factor) if factor > 1 else rows
+                rows = (name, factor)
             else:
                 _refuse(
                     text,
                     position,
                     f"'{token}': level {level} cannot spread {name} over the array",
                     location,
-                    "K is spread at level 2; C (weight-stationary) or P (output-stationary) at level 1",
+                    "K is spread at level 2; "
+                    + " or ".join(f"{row} ({flow})" for flow, row in ROW_DIM.items())
+                    + " at level 1",
                 )
         elif factor > 1:
             if seen_spatial:
@@ -125,8 +130,10 @@ def parse_mapping(text: str, location: Location | None = None) -> Mapping:
     if level != 0 or dash or empty:
         what = "the mapping ends before level 0" if level or dash else "level 0 has no loops"
         _refuse(text, len(tokens), what, location, _EXAMPLE)
-    dataflow = _DATAFLOW[kept[0]]
-    if rows[0] and rows[0] != ROW_DIM[dataflow]:
+    dataflow = dataflow_of(kept, rows[0])
+    if dataflow is None:
+        _refuse(text, 0, "no dataflow keeps these tensors at these levels", location, _EXAMPLE)
+    if rows[1] > 1 and rows[0] != ROW_DIM[dataflow]:
         position = tokens.index(f"L0[{kept[0]}]")
         message = f"the array rows take {rows[0]}, but 'L0[{kept[0]}]' makes the mapping {dataflow}"
         _refuse(text, position, message, location, f"with {dataflow}, level 1 spreads {ROW_DIM[dataflow]}")

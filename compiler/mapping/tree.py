@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from accel.dataflows import dataflow_of
 from common.errors import InputError, Location
-from compiler.mapping.nest import KEEPS, ROW_DIM, Dataflow, Mapping
+from compiler.mapping.nest import KEEPS, ROW_DIM, Mapping
 from workloads.problem import DIMS
 
 __all__ = ["Loop", "Relation", "Residency", "Tile", "mapping_of", "tree_from_json", "tree_of", "tree_to_json"]
@@ -155,11 +156,12 @@ def mapping_of(tree: Tile) -> Mapping:
     """
     chain = list(tree.tiles)
     kept = tuple("".join(one.tensor for one in tile.keeps) for tile in reversed(chain))
-    flow = next((flow for flow, keeps in KEEPS.items() if keeps == kept), None)
+    row = next((one.dim for tile in chain if tile.level == 1 for one in tile.loops if one.spatial), None)
+    flow = dataflow_of(kept, row)
     if len(tree.leaves) != 1 or [tile.level for tile in chain] != [3, 2, 1, 0] or flow is None:
         raise InputError(
             "this tree is no mapping of one operator",
-            hint="four levels, 3 to 0, that keep " + " or ".join(map(str, KEEPS.values())),
+            hint="four levels, 3 to 0, that keep " + " or ".join(map(str, dict.fromkeys(KEEPS.values()))),
         )
     sizes = {1: 1, 2: 1}
     spread = {1: ROW_DIM[flow], 2: "K"}
@@ -184,7 +186,7 @@ def mapping_of(tree: Tile) -> Mapping:
                 raise InputError(f"level {tile.level} of a mapping keeps one copy of {one.tensor}")
             copies[one.tensor] = max(copies[one.tensor], one.copies)
     return Mapping(
-        cast(Dataflow, flow),
+        flow,
         sizes[1],
         sizes[2],
         tuple(map(tuple, temporal)),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.config import MOVE_BYTES, Accelerator
+from accel.dataflows import executed
 from accel.isa import GARBAGE
 from compiler.ir.emit import Emitter, Number
 from compiler.network.graph import Addition
@@ -100,8 +101,8 @@ class _AdditionWriter:
 
     def __init__(self, e: Emitter, code: AdditionCode, accelerator: Accelerator) -> None:
         self.e, self.code, self.dim = e, code, accelerator.dim
-        self.stationary = "WS" if "WS" in accelerator.dataflows else "OS"
-        # what WS streams in with A, OS has preloaded; with a fixed dataflow the feature may be off
+        self.rule = executed(accelerator.dataflows)
+        # what streams in with A where weights stay is preloaded where sums do; with a fixed dataflow the feature may be off
         self.takes_bias = accelerator.features.preload_d
         dim = accelerator.dim
         half = accelerator.scratchpad_rows // 2
@@ -123,7 +124,7 @@ class _AdditionWriter:
         e, code, dim = self.e, self.code, self.dim
         walk = TileWalk(e, code.nest, dim, self.blocks * dim)
         pitches = walk.pitches
-        e.command("config_ex", dataflow=int(self.stationary == "WS"))
+        e.command("config_ex", dataflow=self.rule.config_ex)
         e.command("config_ld", state=2, block_stride=dim, stride=dim)
         e.command("config_ld", state=0, block_stride=dim, stride=pitches[0], scale=scales[0])
         e.command("config_ld", state=1, block_stride=dim, stride=pitches[1], scale=scales[1])
@@ -160,9 +161,9 @@ class _AdditionWriter:
         result = {"c": target, "c_cols": width, "c_rows": rows}
         left = {"a": a, "a_cols": width, "a_rows": rows}
         bias = {"bd": d, "bd_cols": width, "bd_rows": rows}
-        if self.stationary == "WS":
-            e.command("preload", bd=0, bd_cols=dim, bd_rows=dim, **result)
-            e.command("compute_preloaded", **left, **bias)
-        else:
+        if self.rule.sums_stay:
             e.command("preload", **bias, **result)
             e.command("compute_preloaded", **left, bd=0, bd_cols=width, bd_rows=width)
+        else:
+            e.command("preload", bd=0, bd_cols=dim, bd_rows=dim, **result)
+            e.command("compute_preloaded", **left, **bias)

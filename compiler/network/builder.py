@@ -157,6 +157,15 @@ class IntegerBuilder:
         self.tensors[name] = view.transposed(inverse)
         return self.tensors[name]
 
+    def joined_input(self, x: Tensor) -> View | None:
+        """Memory for an input that is only read to be joined with others, as a part of the whole: results that are joined
+        with it (keys and values behind earlier ones) are then written beside it. None for other inputs."""
+        part = self._part(x.name, tuple(range(len(x.shape))))
+        if part is None or part.shape != x.shape:
+            return None
+        self.tensors[x.name] = part
+        return part
+
     def mark_input(self, view: View) -> None:
         """The value is written by the user."""
         self.values[view.value] = replace(self.values[view.value], role="input")

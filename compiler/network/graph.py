@@ -377,7 +377,7 @@ class QuantisedNetwork:
         inputs: names of the network's inputs -> how the user sees them (the network's own shape, images with
             channels first), as a view of a value of the role `input`.
         outputs: the same for its outputs. Their values have the role `output`, but for an output that is a
-            view of an input or a constant.
+            view of an input or a constant, or in whose value an input lies (a cache).
         tensors: every tensor of the (unrolled) network that is not fused away or kept in another form -> its view.
         random: parameters that the source did not give and that were drawn at random.
         seed: of what was drawn.

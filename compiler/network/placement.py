@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from common.errors import InputError
-from compiler.codegen.buffer import Buffer
+from compiler.codegen.buffer import Buffer, Role
 from compiler.network.image import constant_image
 from compiler.network.lowered import LoweredNetwork
 from compiler.network.memory_plan import MemoryPlan
@@ -60,7 +60,7 @@ def place(
 
     Args:
         data: of inputs, by value.
-        reference: of outputs, by value; others are ignored.
+        reference: of outputs, and of inputs beside whose elements results are written, by value; others are ignored.
 
     Raises InputError for data that do not fit and for names of what is no input.
     """
@@ -76,19 +76,21 @@ def place(
     names: dict[str, str] = {}
     places: dict[str, tuple[int, int]] = {}
     taken = {CONSTANTS, ACTIVATIONS}
+    written = {op.output.value for op in network.operators}
     for one in network.values.values():
         if one.role not in ("input", "output"):
             continue
         names[one.name] = _identifier(one.name, taken)
         places[one.name] = (len(buffers), 0)
+        role: Role = "inout" if one.role == "input" and one.name in written else one.role
         buffers.append(
             Buffer(
                 names[one.name],
                 one.shape,
                 one.dtype,
-                role=one.role,
+                role=role,
                 data=_fitting(data.get(one.name)),
-                expected=_fitting(reference.get(one.name)) if one.role == "output" else None,
+                expected=None if role == "input" else _fitting(reference.get(one.name)),
             )
         )
     places |= {name: (len(buffers), offset) for name, offset in offsets.items()}

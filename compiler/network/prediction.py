@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from accel.config import MOVE_BYTES, Accelerator
-from compiler.analysis.traffic import MEMORY_LATENCY, bytes_per_cycle, read_cycles
+from compiler.analysis.profile import PROFILES
+from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
@@ -34,10 +35,11 @@ __all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
-#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways.
-_START = 4 * MEMORY_LATENCY
-#: What a table takes until it is in force: its loads, one way through memory.
-_TABLE_CYCLES = 2 * MEMORY_LATENCY
+#: Before the first data and behind the last ones: commands, memory and the way through the accelerator, both ways, as many
+#: times the latency of memory.
+_START = 4
+#: What a table takes until it is in force: its loads, one way through memory, in latencies.
+_TABLE = 2
 #: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
 #: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
 _PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1}
@@ -55,8 +57,9 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
     codes = list(layers.values())
     found = predict_layers([one.layer for one in codes], [one.schedule for one in codes], accelerator)
     cycles = {name: one.cycles.item() for name, one in zip(layers, found, strict=True)}
+    table = _TABLE * PROFILES[accelerator.timing].latency
     return [
-        StepCost(cycles[step.function] + (_TABLE_CYCLES if layers[step.function].table else 0.0))
+        StepCost(cycles[step.function] + (table if layers[step.function].table else 0.0))
         if step.function in layers
         else predict_step(lowered, step, accelerator)
         for step in lowered.steps
@@ -103,8 +106,9 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
     commands = 3 * tiles + 2 * passes * (1 if accelerator.features.preload_d else 2)
     sums, table = rows * extent, accelerator.energy
+    latency = PROFILES[accelerator.timing].latency
     fixed = sums * (dim * table.mac_pj + (dim + 1) * table.register_pj + 3 * table.dram_pj)
-    cycles = max(memory, commands * _COMMAND_CYCLES) + _START + (_TABLE_CYCLES if code.table else 0.0)
+    cycles = max(memory, commands * _COMMAND_CYCLES) + (_START + (_TABLE if code.table else 0)) * latency
     return StepCost(cycles, fixed, 2 * sums, 5 * sums)
 
 
@@ -133,7 +137,9 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
     normalises = code.function == "normalisation"
     parameters = 4 * extent / bytes_per_cycle(accelerator) if normalises else 0.0
     return StepCost(
-        max(memory + last, first + stores, commands * _COMMAND_CYCLES) + parameters + _START + _TABLE_CYCLES,
+        max(memory + last, first + stores, commands * _COMMAND_CYCLES)
+        + parameters
+        + (_START + _TABLE) * PROFILES[accelerator.timing].latency,
         2 * elements * accelerator.energy.dram_pj,
         2 * elements if normalises else 0.0,  # gains and offsets
         (2 + _PASSES[code.function]) * elements,
@@ -161,7 +167,12 @@ def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
     moves = math.ceil(whole / accelerator.dim) + bool(rest)
     commands = rows * (2 * moves + 2)  # the index takes about as long as two
     cycles = max(memory + elements / bytes_per_cycle(accelerator), commands * _COMMAND_CYCLES)
-    return StepCost(cycles + _START, 2 * elements * accelerator.energy.dram_pj, 0.0, 2 * elements)
+    return StepCost(
+        cycles + _START * PROFILES[accelerator.timing].latency,
+        2 * elements * accelerator.energy.dram_pj,
+        0.0,
+        2 * elements,
+    )
 
 
 def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
@@ -184,12 +195,13 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
     loads = blocks * _read(accelerator, pixels, min(p.K, dim), p.K)
     moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
     commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
-    waits = blocks * down * across * 2 * MEMORY_LATENCY if alone else 0.0
+    latency = PROFILES[accelerator.timing].latency
+    waits = blocks * down * across * 2 * latency if alone else 0.0
     read, written = p.N * p.K * pixels, float(p.N * p.K * pool.rows * pool.columns)
     accesses = (
         read + written * pool.size**2
     )  # every pixel is written once, and read for each window that it is in
-    cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START
+    cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START * latency
     return StepCost(cycles, (read + written) * accelerator.energy.dram_pj, accesses)
 
 

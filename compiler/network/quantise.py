@@ -103,7 +103,9 @@ def _integers(
         if x.name in indices:
             view = b.tensor(x.name, x.shape, dtype="int32")
         else:
-            view = b.tensor(x.name, x.shape, _input_order(b, x), b.scale_for(ranges[x.name]))
+            view = b.joined_input(x) or b.tensor(
+                x.name, x.shape, _input_order(b, x), b.scale_for(ranges[x.name])
+            )
         b.mark_input(view)
     for op in network.operators:
         if op.name not in b.done:
@@ -147,12 +149,12 @@ def quantise_inputs(quantised: QuantisedNetwork, inputs: Mapping[str, np.ndarray
                 f"the input '{name}' has shape {given.shape}, not {view.shape}",
                 location=Location(quantised.name),
             )
-        elements = np.zeros(value.shape, np.dtype(value.dtype))
+        # Several may be parts of one value.
+        elements = result.setdefault(value.name, np.zeros(value.shape, np.dtype(value.dtype)))
         if value.dtype == "int8":
             view.write(elements, saturate8(np.rint(given.astype(np.float64) / value.scale)))
         else:
             view.write(elements, given)
-        result[value.name] = elements
     return result
 
 

@@ -43,6 +43,9 @@ def reference(network: g.QuantisedNetwork, inputs: Mapping[str, Array]) -> dict[
             values[value.name] = _input(network, value, inputs)
         else:
             values[value.name] = np.zeros(value.shape, np.dtype(value.dtype))
+    for name in {op.output.value for op in network.operators}:
+        if network.values[name].role == "input":  # beside whose elements results are written
+            values[name] = values[name].copy()
     for op in network.operators:
         result = run_operator(op, lambda view: view.read(values[view.value]))
         assert result.shape == op.output.shape, f"{op.name}: {result.shape}, not {op.output.shape}"

@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from accel.config import Accelerator
+from accel.dataflows import MACRO_DATAFLOW
 from common.errors import InfeasibleError
 from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping, packed_groups
@@ -81,7 +82,7 @@ def macro_form(
     are whole blocks of the array's side: parts of blocks are rounded up, which never makes more tiles.
     """
     p, dim = layer.problem, accelerator.dim
-    if mapping.dataflow != "WS" or mapping.buffering != (2, 2, 2):
+    if mapping.dataflow != MACRO_DATAFLOW or mapping.buffering != (2, 2, 2):
         return None
     if any(factor > 1 for factor in mapping.temporal[2]):
         return None
@@ -323,4 +324,4 @@ def _mapping(
     temporal = tuple(
         tuple(level.get(name, 1) for name in DIMS) for level in (pixels, blocks, dict[str, int](), trips)
     )
-    return Mapping("WS", rows, columns, temporal, (_INNER, _INNER, _INNER, order), (2, 2, 2))
+    return Mapping(MACRO_DATAFLOW, rows, columns, temporal, (_INNER, _INNER, _INNER, order), (2, 2, 2))

@@ -8,12 +8,14 @@ the reference model on a point of the space costs less (argument at `_traffic`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
 from accel.energy import EnergyTable
 from compiler.mapping.batch import AXES
 from explore.combine import chain
@@ -33,14 +35,14 @@ def compulsory_bound(
     tasks: Sequence[Task],
     energy: EnergyTable | None = None,
     dram_bytes_per_cycle: float = 8.0,
-    dataflows: Sequence[str] = ("WS",),
+    dataflows: Sequence[Dataflow] = (MACRO_DATAFLOW,),
 ) -> float:
     """Compulsory-traffic bound on a workload's EDP in µJ·cycles, for the best array side of 8 to 128.
 
     Source: method specification section 3, for weight-stationary mappings, but that pixels between those that windows
     touch do not count (`explore.cost.limits`); for output-stationary ones (which
-    put P on the rows, drain every output once and read both operands for every pass) by the same argument. Where
-    both are allowed, each layer is granted the better latency and the better energy of the two."""
+    put P on the rows, drain every output once and read both operands for every pass) by the same argument, and so for others
+    that put another dimension there. Where several are allowed, each layer is granted the best latency and the best energy."""
     e = energy or EnergyTable()
     best = np.inf
     for dim in range(8, 129):
@@ -51,16 +53,16 @@ def compulsory_bound(
             columns = min(p.K, dim)
             always = (e.mac_pj + e.register_pj) * p.macs + e.dram_pj * words
             cycles, picojoules = [], []
-            if "WS" in dataflows:
-                rows = min(p.C, dim)
+            for rule in (DATAFLOWS[name] for name in dataflows):
+                rows = min(getattr(p, rule.row), dim)
                 cycles.append(p.macs / (rows * columns))
-                reads = p.macs / columns + p.weight_words
-                picojoules.append(e.accumulator_base_pj * p.macs / rows + e.scratchpad_base_pj * reads)
-            if "OS" in dataflows:
-                rows = min(p.P, dim)
-                cycles.append(p.macs / (rows * columns))
-                reads = p.macs / columns + p.macs / rows
-                picojoules.append(e.accumulator_base_pj * 2 * p.output_words + e.scratchpad_base_pj * reads)
+                if rule.sums_stay:
+                    reads = p.macs / columns + p.macs / rows
+                    updates = e.accumulator_base_pj * 2 * p.output_words
+                else:
+                    reads = p.macs / columns + p.weight_words
+                    updates = e.accumulator_base_pj * p.macs / rows
+                picojoules.append(updates + e.scratchpad_base_pj * reads)
             total_l += task.count * max(min(cycles), words / dram_bytes_per_cycle)
             total_e += task.count * (always + min(picojoules))
         best = min(best, total_e * 1e-6 * total_l)
@@ -143,10 +145,17 @@ def _layer_bound(
         pj = pj + space.static_pj_of(cycles, dim, acc_kib, sp_kib)
         ways.append((pj * p.groups, cycles * p.groups))
 
-    if "WS" in space.dataflows:
-        passes = np.ceil(bounds["C"] / dim)
-        compute = pixels * kernel * passes * columns_passes
-        updates = out * kernel * passes
+    for rule in (DATAFLOWS[name] for name in space.dataflows):
+        passes = np.ceil(bounds[rule.row] / dim)
+        beside = math.prod(bounds[name] for name in rule.row_peers)
+        if rule.sums_stay:
+            rest = beside * kernel * bounds["C"]
+            compute = rest * passes * columns_passes
+            reads = rest * (bounds[rule.row] * columns_passes + bounds["K"] * passes) + weights + inputs
+            way(compute, np.asarray(macs + out), np.full(len(dim), 2.0 * out), reads, a3)
+            continue
+        compute = pixels * beside * passes * columns_passes
+        updates = out * beside * passes
         reads = pixels * kernel * bounds["C"] * columns_passes + weights + inputs
         # Weights are refetched into the registers for every accumulator tile of pixels ...
         share = words_per_column
@@ -154,17 +163,11 @@ def _layer_bound(
             resident = (words_per_column >= pixels * columns_passes) & (p.groups == 1)
             share = np.where(resident, words_per_column, words_per_column / 2)
         refills = np.maximum(1.0, np.ceil(pixels / np.maximum(share, 1)))
-        single = (kernel == 1) & (bounds["C"] <= dim)
+        single = (beside == 1) & (bounds[rule.row] <= dim)
         refills = np.where(single, 1.0, refills)
         way(compute, macs + weights * refills, 2 * updates, reads + weights * refills, a3)
         # ... unless partial sums go to DRAM and back in between.
         way(compute, macs + weights, 2 * updates, reads + weights, np.maximum(a3, weights + inputs + 3 * out))
-    if "OS" in space.dataflows:
-        row_passes = np.ceil(bounds["P"] / dim)
-        rest = bounds["Q"] * bounds["N"] * kernel * bounds["C"]
-        compute = rest * row_passes * columns_passes
-        reads = rest * (bounds["P"] * columns_passes + bounds["K"] * row_passes) + weights + inputs
-        way(compute, np.asarray(macs + out), np.full(len(dim), 2.0 * out), reads, a3)
     return np.stack([w[0] for w in ways]), np.stack([w[1] for w in ways])
 
 

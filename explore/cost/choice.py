@@ -35,4 +35,10 @@ def check_cost_model(name: str, space: DesignSpace) -> CostModelName:
             location=Location("--cost-model"),
             hint="take --cost-model reference, or a space with the gemmini rules",
         )
+    if found == "reference" and space.base.timing != "baco":
+        raise InputError(
+            f"the reference cost model knows no timing '{space.base.timing}'",
+            location=Location("--cost-model"),
+            hint="take --cost-model instruction, or leave --timing out",
+        )
     return found

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from accel.config import TIMINGS
 from accel.energy import EnergyTable
 from common.errors import InputError, Location, StorageError, did_you_mean
 from common.files import atomic_write
@@ -177,13 +178,16 @@ class Statistics:
         return "\n".join(lines)
 
 
-def evaluate_file(path: str | Path, out: str | Path, cost_model: str = "reference") -> Statistics:
+def evaluate_file(
+    path: str | Path, out: str | Path, cost_model: str = "reference", timing: str | None = None
+) -> Statistics:
     """Predict every row of a table of mappings and write it with the predictions added.
 
     Args:
         path: CSV, or gzipped CSV if its name ends in `.gz`; columns as in `explore.mapping_rows`.
         cost_model: `reference`, with the constants of the published evaluation, or `instruction`
             (`explore.cost.row_costs.predict_instruction`).
+        timing: one of `accel.config.TIMINGS`, which the model `instruction` alone knows.
         out: written with all columns of the input and `predicted.cycle` (cycles), `predicted.energy` (µJ),
             `predicted.edp` (J·cycles, as `target.edp`); gzipped if its name ends in `.gz`.
 
@@ -196,12 +200,18 @@ def evaluate_file(path: str | Path, out: str | Path, cost_model: str = "referenc
             hint=did_you_mean(cost_model, COST_MODELS),
         )
     model: CostModelName = "instruction" if cost_model == "instruction" else "reference"
+    if timing is not None and timing not in TIMINGS:
+        raise InputError(f"there is no timing '{timing}'", hint=did_you_mean(timing, TIMINGS))
+    if timing not in (None, "baco") and model == "reference":
+        raise InputError(
+            f"the reference cost model knows no timing '{timing}'", hint="take --cost-model instruction"
+        )
     table = read_mapping_table(path)
     cycles, energy_uj, fits = predict(table)
     if model == "instruction":
         from explore.cost.row_costs import predict_instruction
 
-        cycles, energy_uj = predict_instruction(table)
+        cycles, energy_uj = predict_instruction(table, timing or "baco")
     edp = cycles * energy_uj / _UJ_PER_J
     predicted = dict(zip(TARGETS, (cycles, energy_uj, edp), strict=True))
     write_predictions(table, dict(zip(PREDICTED, (cycles, energy_uj, edp), strict=True)), out)

@@ -13,7 +13,7 @@ Which mappings of a node can be left out (each claim is "no mapping left out is 
     raises an access count, as every count is a sum of products of factors with non-negative coefficients
     (outputs enter A1 and A3 as out * (2 x - 1) with x >= 1), and a loop that vanishes only extends reuse. It
     never raises a need, with one exception: fewer columns make lines of the input taller in an
-    output-stationary scratchpad (ceil(C / columns) blocks), so the smallest columns for each number of such
+    scratchpad without channels along the rows (ceil(C / columns) blocks), so the smallest columns for each number of such
     blocks are tried as well. Hence for bound b, n passes and t = ceil(b / n), only the minimal factorisations
     covering t need be tried.
 2.  Reduction loops (R, S, C) are never at level 2. Moved from level 2 into level 1 they leave all products,
@@ -40,15 +40,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from accel.dataflows import DATAFLOWS, Dataflow, DataflowRule
 from compiler.mapping.batch import AXES
-from compiler.mapping.nest import Dataflow
 from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
     DRAM_ORDERS,
+    FLOWS,
     K_AXIS,
     ORDER,
-    OS,
     P_AXIS,
     ROWS,
     T1,
@@ -212,11 +212,10 @@ class LayerSolver:
         """All mappings of nodes that can be best and fit, with every DRAM order."""
         sizes = self._set.bounds[0]
         pieces: list[Genomes] = []
+        cut = self._output_stationary if DATAFLOWS[flow].sums_stay else self._weight_stationary
         for n in counts:
             tile = -(-sizes // n)
-            shapes = (
-                self._weight_stationary(tile, point) if flow == "WS" else self._output_stationary(tile, point)
-            )
+            shapes = cut(flow, tile, point)
             if len(shapes):
                 shapes[:, T3] = n
                 pieces.append(shapes)
@@ -233,21 +232,22 @@ class LayerSolver:
         many[:, ORDER] = np.tile(np.arange(orders), len(rows))
         return many
 
-    def _weight_stationary(self, tile: Ints, point: Point) -> Genomes:
-        c_splits = _leading(minimal_splits(int(tile[C_AXIS]), point.dim))
-        k_splits = _leading(minimal_splits(int(tile[K_AXIS]), point.dim))
+    def _weight_stationary(self, flow: Dataflow, tile: Ints, point: Point) -> Genomes:
+        row, others = _row_axes(DATAFLOWS[flow])
+        row_splits = _leading(minimal_splits(int(tile[row]), point.dim))
+        k_splits = self._column_splits(row, tile, point)
         share = point.words_per_column // (2 if self.space.double_buffer else 1)
         pixels = [int(tile[a]) for a in (P_AXIS, _Q, _N)]
         inner = self._pixel_splits(*pixels, share)
         streamed, held = len(inner), int(np.prod(pixels) <= point.words_per_column)
-        rows = trivial(len(c_splits) * len(k_splits) * (streamed + held))
-        rows[:, T1][:, [_R, _S]] = tile[[_R, _S]]
+        rows = trivial(len(row_splits) * len(k_splits) * (streamed + held), FLOWS.index(flow))
+        rows[:, T1][:, others] = tile[others]
         start = 0
-        for lanes, c_blocks in c_splits:
+        for lanes, row_blocks in row_splits:
             for columns, k_blocks in k_splits:
                 part = rows[start : start + streamed + held]
                 part[:, ROWS], part[:, COLUMNS] = lanes, columns
-                part[:, T1][:, C_AXIS] = c_blocks
+                part[:, T1][:, row] = row_blocks
                 part[:streamed, T1][:, P_AXIS:] = inner[:, 0]
                 part[:streamed, T2][:, P_AXIS:] = inner[:, 1]
                 part[:streamed, T2][:, K_AXIS] = k_blocks
@@ -276,18 +276,25 @@ class LayerSolver:
                 kept.append(i)
         return np.asarray(splits[kept])
 
-    def _output_stationary(self, tile: Ints, point: Point) -> Genomes:
-        words = point.words_per_column
-        c, k, p = int(tile[C_AXIS]), int(tile[K_AXIS]), int(tile[P_AXIS])
+    def _column_splits(self, row: int, tile: Ints, point: Point) -> Splits:
+        """Ways to cut K into columns and blocks."""
+        k, c = int(tile[K_AXIS]), int(tile[C_AXIS])
+        if row == C_AXIS:
+            return _leading(minimal_splits(k, point.dim))
         columns = {inside for inside, _ in minimal_splits(k, point.dim)}
         if self.space.rules == "gemmini":
             # Wider lines of input: the fewest columns for each number of blocks of C.
             columns |= {inside for inside, _ in minimal_splits(c, point.dim)}
-        k_splits = [(inside, -(-k // inside)) for inside in sorted(columns)]
+        return [(inside, -(-k // inside)) for inside in sorted(columns)]
+
+    def _output_stationary(self, flow: Dataflow, tile: Ints, point: Point) -> Genomes:
+        words = point.words_per_column
+        row, others = _row_axes(DATAFLOWS[flow])
+        size, k_splits = int(tile[row]), self._column_splits(row, tile, point)
         share = words // (2 if self.space.double_buffer else 1)
-        streamed = _leading(minimal_splits(p, min(point.dim, share)))
-        held = _leading(minimal_splits(p, min(point.dim, words)))
-        rows = trivial(len(k_splits) * (len(streamed) + len(held)), OS)
+        streamed = _leading(minimal_splits(size, min(point.dim, share)))
+        held = _leading(minimal_splits(size, min(point.dim, words)))
+        rows = trivial(len(k_splits) * (len(streamed) + len(held)), FLOWS.index(flow))
         rows[:, T1][:, [_R, _S, C_AXIS]] = tile[[_R, _S, C_AXIS]]
         start = 0
         for inside, k_blocks in k_splits:
@@ -295,11 +302,16 @@ class LayerSolver:
                 part = rows[start : start + len(splits)]
                 part[:, COLUMNS] = inside
                 part[:, ROWS] = [lanes for lanes, _ in splits]
-                part[:, level][:, P_AXIS] = [blocks for _, blocks in splits]
-                part[:, level][:, [_Q, _N]] = tile[[_Q, _N]]
+                part[:, level][:, row] = [blocks for _, blocks in splits]
+                part[:, level][:, others] = tile[others]
                 part[:, level][:, K_AXIS] = k_blocks
                 start += len(splits)
         return rows
+
+
+def _row_axes(rule: DataflowRule) -> tuple[int, list[int]]:
+    """Place in `AXES` of the dimension along the rows, and of its peers in what stays."""
+    return AXES.index(rule.row), [AXES.index(name) for name in rule.row_peers]
 
 
 def _cheapest(bounds: Floats, below: float, amount: int) -> Ints:

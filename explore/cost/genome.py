@@ -1,6 +1,6 @@
 """Mappings as rows of whole numbers, the form in which searchers change them by the thousand.
 
-A genome row holds, for one problem: the flow (0 WS, 1 OS, from 2 on WS in macro form), rows, columns, the tile factors
+A genome row holds, for one problem: the flow (0 and 1 the first two dataflows, from 2 on the first in macro form), rows, columns, the tile factors
 of levels 1, 2 and 3 over `AXES`, an index into `ORDERS`, and which tensors are held once though their tiles change
 (where a space gives such tiles two copies: one copy leaves room for larger tiles). Two choices that can never lose are
 fixed: loops that the stationary operand can sit through run at level 0, and reduction loops are innermost at level 2.
@@ -11,7 +11,7 @@ searches and proofs hold all that changes twice.
 Macro form is what a loop macro of the accelerator can carry out (`compiler.styles.realise`): no loops at level 2, the
 loops that sum innermost at DRAM, and two copies of every tile whether it changes or not, since the macros always work
 in halves of the memories. What a macro's tile takes of them depends on the array's side, so a flow names it: flow 2 + n
-is macro form on an array of side 2^(n + 1).
+is macro form on an array of side 2^(n + 1). Further dataflows have the numbers behind these.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
 from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
-from compiler.mapping.nest import REGISTER_DIMS, Dataflow, Mapping
+from compiler.mapping.nest import REGISTER_DIMS, Mapping
 from explore.cost.reference import Counts, access_counts
 from workloads.problem import DIMS, Problem
 
@@ -57,13 +58,22 @@ INNER_ORDER = "RSCPQNK"
 FLOW, ROWS, COLUMNS, ORDER, ONCE = 0, 1, 2, 24, 25
 T1, T2, T3 = slice(3, 10), slice(10, 17), slice(17, 24)
 WIDTH = 26
-#: Flow of output-stationary mappings, and the first one of those in macro form.
-OS, MACRO = 1, 2
-#: Dataflow by flow; macro form goes up to arrays of side 128.
-FLOWS: tuple[Dataflow, ...] = ("WS", "OS", *("WS",) * 7)
+#: The first flow in macro form, and one behind the last, which is for arrays of side 128.
+MACRO, _BEHIND_MACRO = 2, 9
+_NAMES: tuple[Dataflow, ...] = tuple(DATAFLOWS)
+#: Dataflow by flow.
+FLOWS: tuple[Dataflow, ...] = (
+    *_NAMES[:MACRO],
+    *(MACRO_DATAFLOW,) * (_BEHIND_MACRO - MACRO),
+    *_NAMES[MACRO:],
+)
+#: Flow of the macros' dataflow in other than macro form.
+PLAIN = FLOWS.index(MACRO_DATAFLOW)
+#: Place in `DATAFLOWS` by flow.
+DATAFLOW_NUMBER = np.array([_NAMES.index(name) for name in FLOWS])
 C_AXIS, K_AXIS, P_AXIS = AXES.index("C"), AXES.index("K"), AXES.index("P")
 #: Axis spread over the rows of the array, by flow.
-ROW_AXIS = np.array([P_AXIS if flow == "OS" else C_AXIS for flow in FLOWS])
+ROW_AXIS = np.array([AXES.index(DATAFLOWS[flow].row) for flow in FLOWS])
 #: The macros' orders as indices into `ORDERS`.
 MACRO_ORDER_INDEX = np.array([ORDERS.index(order) for order in MACRO_ORDERS])
 
@@ -71,6 +81,7 @@ MACRO_ORDER_INDEX = np.array([ORDERS.index(order) for order in MACRO_ORDERS])
 ONCE_BITS = np.array([1, 2, 4])
 
 _REGISTER = np.array([[axis in REGISTER_DIMS[flow] for axis in AXES] for flow in FLOWS])
+_INSIDE = torch.tensor([[axis in rule.loops[0] for rule in DATAFLOWS.values()] for axis in AXES])
 _INNER_RANK = torch.tensor([INNER_ORDER.index(axis) for axis in AXES], dtype=torch.int8)
 _DRAM_RANK = torch.tensor([[order.index(axis) for axis in AXES] for order in ORDERS], dtype=torch.int8)
 
@@ -97,7 +108,7 @@ class ProblemSet:
     def packed(self, task: NDArray[np.int64], genomes: Genomes) -> NDArray[np.int64]:
         """Groups that each row runs at once, (B,), as `compiler.mapping.nest.packed_groups` has it."""
         found = np.ones(len(genomes), dtype=np.int64)
-        index = np.flatnonzero(self.packs[task] & (genomes[:, FLOW] == 0))
+        index = np.flatnonzero(self.packs[task] & (genomes[:, FLOW] == PLAIN))
         if len(index):
             of, rows = task[index], genomes[index]
             bounds = self.bounds[of]
@@ -129,7 +140,7 @@ def assemble(
     """A mapping batch from factors (whole or relaxed).
 
     Args:
-        flow: (B,) booleans, True for output-stationary; None if none is.
+        flow: (B,) places in `DATAFLOWS`; None if all are the first.
         rows, columns: (B,) spatial factors.
         t1, t2, t3: (7, B) temporal factors of levels 1 (level 0 included), 2 and 3.
         order: (B,) indices into `ORDERS`.
@@ -138,11 +149,7 @@ def assemble(
         macro: (B,) booleans, True for mappings in macro form, whose tiles all have two copies; None if none is.
         once: (B,) bits of the tensors held once in any case (`ONCE_BITS`); None for none.
     """
-    register = torch.from_numpy(_REGISTER)
-    if flow is None:
-        inside = register[0].view(7, 1)
-    else:
-        inside = torch.where(flow, register[1].view(7, 1), register[0].view(7, 1))
+    inside = _INSIDE[:, :1] if flow is None else _INSIDE[:, flow]
     one = torch.ones((), dtype=t1.dtype)
     rank = torch.stack([_INNER_RANK.view(7, 1).expand(7, len(rows))] * 2 + [_DRAM_RANK[order].T])
     copies = None
@@ -159,7 +166,7 @@ def assemble(
         rows=rows,
         columns=columns,
         rank=rank,
-        output_stationary=flow,
+        flow=flow,
         copies=copies,
     )
 
@@ -193,8 +200,8 @@ def copies_of(genomes: Genomes, groups: Any) -> NDArray[np.int64]:
 def batch_of(shape: ProblemBatch, genomes: Genomes, double_buffer: bool) -> MappingBatch:
     """Genome rows as a mapping batch; `shape` gives the groups of each row's problem."""
     factors = torch.from_numpy(np.ascontiguousarray(genomes.T)).to(torch.float64)
-    flow = torch.from_numpy(genomes[:, FLOW] == OS)
-    macro = torch.from_numpy(genomes[:, FLOW] >= MACRO)
+    flow = torch.from_numpy(DATAFLOW_NUMBER[genomes[:, FLOW]])
+    macro = torch.from_numpy(is_macro_flow(genomes[:, FLOW]))
     return assemble(
         flow if bool(flow.any()) else None,
         factors[ROWS],
@@ -256,11 +263,11 @@ def needs(
     """Capacity a mapping needs, without counting its accesses: (accumulator words a column, scratchpad bytes
     unpadded, scratchpad rows), each (B,). Feasibility is checked with this before an evaluation is spent."""
     g = genomes.astype(np.float64)
-    weight_stationary = genomes[:, FLOW] != OS
-    macro = genomes[:, FLOW] >= MACRO
+    row_axis = ROW_AXIS[genomes[:, FLOW]]
+    macro = is_macro_flow(genomes[:, FLOW])
     index = np.arange(len(g))
     tile1 = g[:, T1].copy()
-    tile1[index, ROW_AXIS[genomes[:, FLOW]]] *= g[:, ROWS]
+    tile1[index, row_axis] *= g[:, ROWS]
     tile2 = tile1 * g[:, T2]
     tile2[:, K_AXIS] *= g[:, COLUMNS]
     r, s, c, k, p, q, n = tile2.T
@@ -276,7 +283,7 @@ def needs(
         copies_of(genomes, problems.groups[task]) if double_buffer else np.ones((3, len(g)), dtype=np.int64)
     )
     copies_w, copies_i, copies_o = np.where(macro, 2.0, copies)
-    lanes = np.where(weight_stationary, g[:, ROWS], g[:, COLUMNS])
+    lanes = np.where(row_axis == C_AXIS, g[:, ROWS], g[:, COLUMNS])
     words = copies_w * r * s * c * k + copies_i * pixels * c
     rows = copies_w * r * s * c * (k / g[:, COLUMNS]) + copies_i * pixels * np.ceil(c / lanes - 1e-9)
     return copies_o * o1, words, rows
@@ -290,7 +297,7 @@ def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
     levels = [np.where(inside, t1, 1), np.where(inside, 1, t1), t2, t3]
     place = [AXES.index(name) for name in DIMS]
     w, i, o = (1, 1, 1) if not double_buffer else copies_of(genome[None], groups)[:, 0].tolist()
-    if genome[FLOW] >= MACRO:
+    if is_macro_flow(genome[FLOW]):
         w, i, o = 2, 2, 2
     return Mapping(
         dataflow=flow,
@@ -302,6 +309,11 @@ def to_mapping(genome: Genomes, groups: int, double_buffer: bool) -> Mapping:
     )
 
 
+def is_macro_flow(flow: Any) -> Any:
+    """Which flows, a number or an array of any type, are in macro form."""
+    return (flow >= MACRO) & (flow < _BEHIND_MACRO)
+
+
 def macro_flow(side: NDArray[np.int64]) -> NDArray[np.int64]:
     """Flow of macro form on arrays of the given sides, which are powers of two."""
     return np.asarray(MACRO - 2 + np.frexp(side)[1], dtype=np.int64)
@@ -309,13 +321,13 @@ def macro_flow(side: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def macro_side(flow: NDArray[np.int64]) -> NDArray[np.int64]:
     """Inverse of `macro_flow`; 0 for flows that are not of macro form."""
-    return np.asarray(np.where(flow >= MACRO, 1 << np.maximum(flow - MACRO + 1, 0), 0))
+    return np.asarray(np.where(is_macro_flow(flow), 1 << np.clip(flow - MACRO + 1, 0, 7), 0))
 
 
 def explicit(genomes: Genomes) -> Genomes:
-    """The rows with those in macro form as plain weight-stationary ones."""
+    """The rows with those in macro form as plain ones."""
     rows = genomes.copy()
-    rows[rows[:, FLOW] >= MACRO, FLOW] = FLOWS.index("WS")
+    rows[is_macro_flow(rows[:, FLOW]), FLOW] = PLAIN
     return rows
 
 

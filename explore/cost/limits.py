@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.dataflows import DATAFLOWS, Dataflow, check_executable
+from compiler.analysis.traffic import channel_bytes_per_cycle
 from compiler.layers.layer import Layer
 from explore.hardware import HardwarePoints
 from explore.rest import RestOfPrograms
@@ -145,7 +147,7 @@ def limits_of(
         least = [
             _reference(task.problem, sides, space.base.dram_bytes_per_cycle, flow)
             if layers is None
-            else _compiled(layers[index], sides, space.base.dram_bytes_per_cycle, flow)
+            else _compiled(layers[index], sides, channel_bytes_per_cycle(space.base), flow)
             for flow in space.dataflows
         ]
         n, runs = networks.index(task.network), task.count / task.weight
@@ -205,12 +207,12 @@ def _up(x: Floats) -> Floats:
     return np.ceil(x * (1 - _TOLERANCE))
 
 
-def _reference(p: Problem, sides: Floats, bandwidth: float, flow: str) -> _Least:
+def _reference(p: Problem, sides: Floats, bandwidth: float, flow: Dataflow) -> _Least:
     """Limits of the reference model (method specification, section 3, whose names are used).
 
-    A mapping covers every bound and has at most `dim` rows and columns. Then, padded or not, the array takes
-    ceil(C / dim) ceil(K / dim) passes over window and pixels (output-stationary: ceil(P / dim) over window and channels);
-    every output is updated once a pass and leaves the accumulator at least once, a1 = 2 updates - out + fills of O;
+    A mapping covers every bound and has at most `dim` rows and columns. Then, padded or not, the array takes ceil(D / dim)
+    ceil(K / dim) passes over all else, D being the dimension along the rows (C, weight-stationary; P, output-stationary);
+    every output is updated once a pass over what is summed up and leaves the accumulator at least once, a1 = 2 updates - out + fills of O;
     operands reach the array once a pass, weights (output-stationary: each row's) besides, and a tensor is filled at
     least once with every element that is touched: window extents count what lies between as well, but a mapping of
     single pixels does not. Accumulator and scratchpad have the model's ports.
@@ -220,16 +222,18 @@ def _reference(p: Problem, sides: Floats, bandwidth: float, flow: str) -> _Least
     inputs = float(inputs_touched(p))
     columns = np.ceil(p.K / sides)
     reads = p.groups * pixels * kernel * p.C * columns
-    if flow == "WS":
-        passes = np.ceil(p.C / sides)
-        compute = p.groups * pixels * kernel * passes * columns
-        a0, a1 = p.macs + weights, 2 * outputs * kernel * passes
-        a2 = reads + 2 * weights + inputs
-    else:
-        rows = np.ceil(p.P / sides)
-        compute = p.groups * float(p.Q * p.N) * kernel * p.C * rows * columns
+    rule = DATAFLOWS[flow]
+    rows = np.ceil(getattr(p, rule.row) / sides)
+    beside = float(math.prod(getattr(p, name) for name in rule.row_peers))
+    if rule.sums_stay:
+        streamed = beside * kernel * p.C * rows
+        compute = p.groups * streamed * columns
         a0, a1 = p.macs + outputs, np.full_like(sides, 2 * outputs)
-        a2 = reads + p.groups * float(p.Q * p.N) * kernel * p.C * p.K * rows + weights + inputs
+        a2 = reads + p.groups * streamed * p.K + weights + inputs
+    else:
+        compute = p.groups * pixels * beside * rows * columns
+        a0, a1 = p.macs + weights, 2 * outputs * beside * rows
+        a2 = reads + 2 * weights + inputs
     a3 = weights + inputs + outputs
     busy = [
         compute,
@@ -240,7 +244,7 @@ def _reference(p: Problem, sides: Floats, bandwidth: float, flow: str) -> _Least
     return _Least(float(p.macs), a0, a1, a2, a3, np.maximum.reduce(busy))
 
 
-def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: str) -> _Least:
+def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: Dataflow) -> _Least:
     """Limits of compiled programs: of what the instruction-aware model predicts, and of what the RTL does.
 
     *Cycles.* The array takes one row a cycle, of at most `dim` operands for at most `dim` results. Code multiplies
@@ -260,6 +264,8 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: str) -> _Leas
     model counts these accesses as the reference model does (`_reference`), with as many passes or more. The RTL clocks
     whole rows of memories, which only adds.
     """
+    check_executable([flow])
+    weights_stay = not DATAFLOWS[flow].sums_stay
     p = layer.problem
     pixels, kernel = float(p.P * p.Q * p.N), float(p.R * p.S)
     weights = float(p.weight_words)
@@ -273,15 +279,15 @@ def _compiled(layer: Layer, sides: Floats, bandwidth: float, flow: str) -> _Leas
     columns, blocks = _up(p.K / sides), _up(p.C / sides)
     steps = np.full_like(sides, kernel)
     rows = p.groups * columns * blocks * kernel
-    if flow == "WS":
+    if weights_stay:
         steps = p.S * _up(p.R / np.maximum(1.0, np.floor(sides / p.C)))
         together = np.floor(sides / max(p.C, p.K))
         packed = np.where(together >= 2, _up(p.groups / np.maximum(together, 1.0)) * kernel, np.inf)
         rows = np.minimum(p.groups * columns * blocks * steps, packed)
-    passes = blocks * steps if flow == "WS" else np.ones_like(sides)
+    passes = blocks * steps if weights_stay else np.ones_like(sides)
     return _Least(
         macs=float(p.macs),
-        a0=p.macs + (weights if flow == "WS" else 0.0),
+        a0=p.macs + (weights if weights_stay else 0.0),
         a1=2.0 * p.output_words * passes,
         a2=p.groups * pixels * kernel * p.C * columns + 2 * weights + inputs,
         a3=moved,

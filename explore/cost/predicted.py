@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from accel.config import Accelerator
+from accel.dataflows import MACRO_DATAFLOW, check_executable
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
+from compiler.analysis.traffic import channel_bytes_per_cycle
 from compiler.latency import HardwareBatch, LayerBatch, latency, predict_layers
 from compiler.latency.batch import Resource
 from compiler.layers.layer import Layer
@@ -41,12 +43,13 @@ from explore.candidate import CodeStyle, CostModelName, LayerCost
 from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
+    DATAFLOW_NUMBER,
     FLOW,
     INNER_ORDER,
     K_AXIS,
-    MACRO,
     ORDER,
     ORDERS,
+    PLAIN,
     ROWS,
     T1,
     T2,
@@ -55,6 +58,7 @@ from explore.cost.genome import (
     ProblemSet,
     batch_of,
     copies_of,
+    is_macro_flow,
     macro_flow,
     macro_side,
     needs,
@@ -97,6 +101,7 @@ class InstructionModel:
     def __init__(
         self, layers: Sequence[Layer], space: DesignSpace, rest: RestOfPrograms | None = None
     ) -> None:
+        check_executable(space.dataflows)
         self.rest = rest
         self.layers = tuple(layers)
         self.space = space
@@ -104,7 +109,7 @@ class InstructionModel:
         self.sides: Ints = np.unique(points.dim)
         self.accelerators = side_machines(space)
         self.kept = 2 * len(self.sides) + 2
-        most = int(self.sides[-1]) if "WS" in space.dataflows else 1
+        most = int(self.sides[-1]) if MACRO_DATAFLOW in space.dataflows else 1
         packed = [_packed_layers(layer, most) for layer in layers]
         self.packs: Bools | None = np.array([len(ones) > 0 for ones in packed], dtype=np.bool_)
         self.problems = ProblemSet([layer.problem for layer in layers], self.packs)
@@ -182,7 +187,7 @@ class InstructionModel:
     ) -> tuple[Floats, Floats]:
         """Rows of the local memories that mappings take: what `explore.cost.genome.needs` says, and for macro form no less
         than the two halves in which the macro places its blocks (`compiler.styles.macros.loop_conv_check`, `loop_ws`)."""
-        index = np.flatnonzero(genomes[:, FLOW] >= MACRO)
+        index = np.flatnonzero(is_macro_flow(genomes[:, FLOW]))
         if not len(index):
             return accumulator, scratchpad
         acc, sp = self._macro_rows(task[index], genomes[index], macro_side(genomes[index, FLOW]))
@@ -202,7 +207,9 @@ class InstructionModel:
         extent = genomes[:, [ROWS, COLUMNS]].max(1) if side is None else side
         place = self._place(extent)
         dim = self.sides[place]
-        macro = (genomes[:, FLOW] < MACRO) & self.able[task, place] & self.macro_shape(task, genomes, dim)
+        macro = (
+            ~is_macro_flow(genomes[:, FLOW]) & self.able[task, place] & self.macro_shape(task, genomes, dim)
+        )
         if not macro.any():
             return genomes
         rows = genomes.copy()
@@ -236,14 +243,14 @@ class InstructionModel:
         has macro form (`compiler.styles.realise.macro_form`) and all of whose tiles have two copies."""
         bounds = self.problems.bounds[task]
         t1 = genomes[:, T1]
-        twice = genomes[:, FLOW] >= MACRO
+        twice = is_macro_flow(genomes[:, FLOW])
         if self.space.double_buffer:
             twice |= (copies_of(genomes, self.problems.groups[task]) == 2).all(0)
         spread = np.ones(len(genomes), dtype=np.bool_)
         for axis, place in ((C_AXIS, ROWS), (K_AXIS, COLUMNS)):
             tile = np.minimum(t1[:, axis] * genomes[:, place], bounds[:, axis])
             spread &= (genomes[:, place] <= side) & (t1[:, axis] <= -(-tile // side))
-        stationary = (genomes[:, FLOW] != 1) & (self.problems.packed(task, genomes) == 1)
+        stationary = (DATAFLOW_NUMBER[genomes[:, FLOW]] == PLAIN) & (self.problems.packed(task, genomes) == 1)
         return np.asarray(
             stationary & twice & spread & (genomes[:, T2] == 1).all(1) & self._ordered(task, genomes)
         )
@@ -345,7 +352,7 @@ def by_instructions(
             style = "packed"
         moved = float(own.bytes)
         busy = {name: float(own.terms[own.names.index(name)]) for name in RESOURCES if name in own.names}
-        busy["memory"] = moved / accelerator.dram_bytes_per_cycle
+        busy["memory"] = moved / channel_bytes_per_cycle(accelerator)
         energy = (*cost.energy_terms_pj[:4], accelerator.energy.dram_pj * moved)
         idle = accelerator.static_pj(float(own.cycles))
         found.append(
@@ -426,7 +433,7 @@ def _order_fits(order: int, busy: int, product: bool) -> bool:
     levels = [{}, window, {}, trips]
     layer = Layer(Problem(**{axis: trips[axis] * window.get(axis, 1) for axis in AXES}))
     mapping = Mapping(
-        dataflow="WS",
+        dataflow=MACRO_DATAFLOW,
         rows=1,
         columns=1,
         temporal=tuple(tuple(level.get(name, 1) for name in DIMS) for level in levels),

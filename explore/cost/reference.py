@@ -123,15 +123,13 @@ class _Flows:
 def _flows(problem: ProblemBatch, mapping: MappingBatch) -> _Flows:
     t = mapping.temporal
     rows, columns = mapping.rows, mapping.columns
-    os = mapping.output_stationary
+    os = mapping.sums_stay
     level = torch.arange(3, dtype=mapping.rank.dtype, device=t.device).view(3, 1, 1) * 7
     rank = mapping.rank + level
 
-    row_c = rows if os is None else torch.where(os, 1.0, rows)
     tile1 = list((t[0] * t[1]).unbind(0))
-    tile1[_C] = tile1[_C] * row_c
-    if os is not None:
-        tile1[_P] = tile1[_P] * torch.where(os, rows, 1.0)
+    for axis, factor in mapping.row_factors.items():
+        tile1[axis] = tile1[axis] * factor
     tile2 = list((torch.stack(tile1) * t[2]).unbind(0))
     tile2[_K] = tile2[_K] * columns
 
@@ -175,7 +173,8 @@ def _flows(problem: ProblemBatch, mapping: MappingBatch) -> _Flows:
     swept = torch.where(none, i2, torch.minimum(depth * swept_w * swept_h, i2 * slide))
     i_fills = swept * (dram / slide / k_reuse)
 
-    # Partial sums reach the accumulator once a row of the array is done (WS) or once a register is drained (OS).
+    # Partial sums reach the accumulator once a row of the array is done, or, where they stay, once a register is drained;
+    # then the rows share weights. (Along the rows runs a dimension of what stays: `accel.dataflows`.)
     updates = macs / rows
     operands = stationary_fills
     if os is not None:
@@ -208,23 +207,18 @@ def _unpadded(f: _Flows, mapping: MappingBatch, bounds: Tensor) -> _Flows:
     once for each tile of pixels, since code goes over all these before it takes the next weights.
     """
     padded = _product(mapping.temporal)
-    os = torch.zeros_like(mapping.rows, dtype=torch.bool)
-    os = os if mapping.output_stationary is None else mapping.output_stationary
+    os = torch.zeros_like(mapping.rows, dtype=torch.bool) if mapping.sums_stay is None else mapping.sums_stay
     one = torch.ones_like(mapping.rows)
-    lanes = [
-        one,
-        one,
-        torch.where(os, one, mapping.rows),
-        mapping.columns,
-        torch.where(os, mapping.rows, one),
-        one,
-        one,
-    ]
+    lanes = [mapping.row_factors.get(axis, one) for axis in range(7)]
+    lanes[_K] = mapping.columns
     true = bounds / (padded * torch.stack(lanes))
     window, pixels = true[_R] * true[_S], true[_P] * true[_Q] * true[_N]
     every = window * pixels * true[_C] * true[_K]
     weights, outputs = window * true[_C] * true[_K], pixels * true[_K]
-    waves = every / true[_K] / torch.where(os, true[_P], true[_C])
+    row = one
+    for axis in mapping.row_factors:
+        row = mapping.on_row(axis, true[axis], row)
+    waves = every / true[_K] / row
     brought = _product(bounds[:4]) * _product(mapping.temporal[2:, 4:].flatten(0, 1))
     return replace(
         f,
@@ -249,10 +243,10 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch, bounds: Tensor |
     f = _flows(problem, mapping)
     if bounds is not None:
         f = _unpadded(f, mapping, bounds)
-    t, rows, columns, os = mapping.temporal, mapping.rows, mapping.columns, mapping.output_stationary
+    t, rows, columns = mapping.temporal, mapping.rows, mapping.columns
     single = torch.ones(3, dtype=t.dtype, device=t.device)
     copies_w, copies_i, copies_o = single if mapping.copies is None else mapping.copies
-    lanes_c = rows if os is None else torch.where(os, columns, rows)
+    lanes_c = mapping.on_row(_C, rows, columns)
     groups = problem.groups
     a1 = (2 * f.updates - f.out + f.o_fills) * groups
     a2 = (f.inputs + f.weights + f.i_fills + f.w_fills) * groups
@@ -280,10 +274,10 @@ def access_counts(problem: ProblemBatch, mapping: MappingBatch, bounds: Tensor |
 
 
 def _idle(mapping: MappingBatch) -> Tensor:
-    """Which weight-stationary mappings have no more channels in a tile than lanes; (B,)."""
+    """Which mappings with channels along the rows have no more of them in a tile than lanes; (B,)."""
     beyond = mapping.temporal[:3, [_C, _K]].flatten(0, 1).amax(0)
     idle = beyond < _LOOP
-    return idle if mapping.output_stationary is None else idle & ~mapping.output_stationary
+    return mapping.on_row(_C, idle, torch.zeros_like(idle))
 
 
 def tensor_accesses(
@@ -294,7 +288,7 @@ def tensor_accesses(
     f = _flows(problem, mapping)
     if bounds is not None:
         f = _unpadded(f, mapping, bounds)
-    os = mapping.output_stationary
+    os = mapping.sums_stay
     none = torch.zeros_like(f.macs)
     registers = f.macs + f.stationary
     kept = none if os is None else torch.where(os, registers, none)

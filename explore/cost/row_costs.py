@@ -23,8 +23,8 @@ _BASE = "gemmini-default"
 _CHUNK = 4096
 
 
-def predict_instruction(table: MappingTable) -> tuple[Floats, Floats]:
-    """Cycles and µJ of every row (B,), as programs on the generated hardware.
+def predict_instruction(table: MappingTable, timing: str = "baco") -> tuple[Floats, Floats]:
+    """Cycles and µJ of every row (B,), as programs on the generated hardware, or with another timing on the original's.
 
     A row's accelerator is `gemmini-default` with the row's array side and capacities, these rounded up to whole KiB.
     Rows stand for plain layers without bias, padding and ReLU, results requantised to int8; tiles have two copies where
@@ -38,7 +38,7 @@ def predict_instruction(table: MappingTable) -> tuple[Floats, Floats]:
     for row, sizes in enumerate(table.arch.tolist()):
         groups.setdefault(tuple(sizes), []).append(row)
     for key, rows in groups.items():
-        machine = _accelerator(table, rows[0], *key)
+        machine = _accelerator(table, rows[0], *key).replace(timing=timing)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
             _predict(table, part, machine, cycles, microjoules)

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.dataflows import DATAFLOWS, Dataflow
 from compiler.mapping.batch import AXES
-from compiler.mapping.nest import Dataflow
 from explore.space import DesignSpace
 from workloads.problem import DIMS, Problem
 
@@ -194,24 +194,31 @@ class TileGrid:
         weights, red, pix = xr * xs * xc * xk, xr * xs * xc, xp * xq * xn
         out = pix * xk
         macs = pix * red * xk
-        if flow == "WS":
-            row_passes = np.maximum(nc * np.ceil(c / dim), np.ceil(self._sizes[2] / dim))
-            compute = pix * xr * xs * row_passes * k_passes
-            updates = 2 * xr * xs * row_passes - 1  # accesses of an output in the accumulator, fills apart
+        rule = DATAFLOWS[flow]
+        row, others = AXES.index(rule.row), [AXES.index(name) for name in rule.row_peers]
+        # of what is along the rows: tiles at DRAM, least size of one, whole; of its peers: all of it, and whether tiles are 1
+        n_row, t_row, whole = n[row], tile[row], self._sizes[row]
+        covered = (xr, xs, xc, xk, xp, xq, xn)
+        beside = covered[others[0]] * covered[others[1]]
+        lone = (tile[others[0]] == 1) & (tile[others[1]] == 1)
+        if not rule.sums_stay:
+            row_passes = np.maximum(n_row * np.ceil(t_row / dim), np.ceil(whole / dim))
+            compute = pix * beside * row_passes * k_passes
+            updates = 2 * beside * row_passes - 1  # accesses of an output in the accumulator, fills apart
             streams = pix * red * k_passes
             share = words // copies
             passes = np.ceil(pixels / max(share, 1))
             refills = pixel_loops * np.where(held, 1.0, passes)
             # With one weight block a tile, the registers keep it while the pixels pass.
-            single = (r == 1) & (s == 1) & (c <= dim)
+            single = lone & (t_row <= dim)
             fits = fits & (held | (share > 0))
         else:
             rows = min(dim, words)
             fits = fits & (rows > 0)
-            row_passes = np.maximum(np_ * np.ceil(tp / max(rows, 1)), np.ceil(self._sizes[4] / max(rows, 1)))
-            compute = xq * xn * red * row_passes * k_passes
-            streams = pix * red * k_passes + xk * xq * xn * red * row_passes
-            single = (tq == 1) & (tn == 1) & (tp <= dim) & (k_blocks == 1)
+            row_passes = np.maximum(n_row * np.ceil(t_row / max(rows, 1)), np.ceil(whole / max(rows, 1)))
+            compute = beside * red * row_passes * k_passes
+            streams = pix * red * k_passes + xk * beside * red * row_passes
+            single = lone & (t_row <= dim) & (k_blocks == 1)
 
         energy = space.base.energy
         c_acc = float(energy.accumulator_pj(region.low.accumulator_kib, float(dim)))
@@ -225,7 +232,7 @@ class TileGrid:
         )
         for w_times, inputs, o_times, possible in cases:
             w_fills = weights * w_times
-            if flow == "WS":
+            if not rule.sums_stay:
                 fills = weights * np.where(single, np.where(k_blocks == 1, w_times, pixel_loops), refills)
                 registers, a2 = macs + fills, streams + fills
                 per_output = updates + o_times

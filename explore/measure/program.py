@@ -22,6 +22,7 @@ from explore.measure.measurement import Measurement, OperatorMeasurement
 from explore.measure.store import source_hash
 from sim.job import Limits
 from sim.network.run import run_network
+from workloads.expand import expand
 from workloads.inputs.load import load_network
 from workloads.network import Network
 
@@ -34,7 +35,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 def other_inputs(network: Network, quantised: QuantisedNetwork, seed: int) -> Arrays:
     """Random inputs for a run, in real numbers, by name: none of those that ranges were taken from with this seed."""
-    found = random_inputs(network, seed + _OTHER_SEED)
+    found = random_inputs(expand(network), seed + _OTHER_SEED)
     return {name: array for name, array in found.items() if name in quantised.inputs}
 
 

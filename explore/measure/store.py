@@ -61,6 +61,7 @@ def measurement_key(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
     return stable_hash(
         {
             "config": accelerator.config_hash,
+            "timing": accelerator.timing,
             "layer": layer_text(layer),
             "schedule": schedule_text(schedule),
             "memory": asdict(MainMemory()),

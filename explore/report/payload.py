@@ -16,6 +16,7 @@ from explore.report.data import Baseline, ReportData
 from explore.report.figures import axis_metrics
 from explore.report.graph import GraphNode, network_units
 from explore.report.summary import (
+    TIMING_WORDS,
     candidate_block,
     cost_block,
     host_cycles,
@@ -366,6 +367,7 @@ def _facts(data: ReportData) -> list[list[str]]:
     rows = [
         ["Searcher", search.searcher],
         ["Cost model", f"{search.cost_model} (of predicted latencies)"],
+        ["Cycles", TIMING_WORDS[data.best.accelerator.timing]],
         ["Seed", str(search.seed)],
         ["Evaluations", f"{data.evaluations:,} (problem-mapping pairs; one with gradient counts as 3)"],
         ["Search time", f"{significant(data.seconds)} s in {len(data.summaries):,} batches"],

@@ -34,6 +34,13 @@ _METRIC_WORDS = {
 }
 
 
+#: Whose cycles a report is of, by `Accelerator.timing`.
+TIMING_WORDS = {
+    "baco": "those of the generated Verilog",
+    "gemmini": "those of the original Gemmini in a Rocket system",
+}
+
+
 def objective_words(data: ReportData) -> str:
     """The objective in full words."""
     return " and ".join(_METRIC_WORDS[name] for name in data.objective.metrics)
@@ -69,6 +76,7 @@ def candidate_block(data: ReportData, index: int) -> dict[str, Any]:
             "scratchpad_kib": accelerator.scratchpad_kib,
             "accumulator_kib": accelerator.accumulator_kib,
             "clock_mhz": accelerator.clock_mhz,
+            "timing": accelerator.timing,
         },
         "cost": cost_block(candidate.cost, accelerator.clock_mhz),
         "objective": candidate.objective,
@@ -200,6 +208,8 @@ def summary_text(data: ReportData) -> str:
             0,
             f"No design satisfies the constraints; what follows is about the nearest ones found. The nearest breaks {broken}.",
         )
+    if accelerator.timing != "baco":
+        sentences.append(f"Cycles are {TIMING_WORDS[accelerator.timing]} (--timing {accelerator.timing}).")
     sentences += validation_sentences(data)
     if data.bounds:
         bound = data.bounds[-1]

@@ -21,6 +21,7 @@ from common.portable import Floats
 from explore.candidate import Candidate
 from explore.cost.genome import (
     COLUMNS,
+    DATAFLOW_NUMBER,
     FLOW,
     K_AXIS,
     ORDER,
@@ -168,7 +169,7 @@ class DosaSearch(BaselineSearch):
         flat = x.reshape(starts * n, len(_PLACES)).T
         inside = flat[2:9] + flat[9:16] + log_spatial(flat, self.flow)
         log_dram = torch.from_numpy(np.tile(self._log_bounds, (starts, 1)).T) - inside
-        flow = torch.from_numpy(self.flow.ravel() == 1)
+        flow = torch.from_numpy(DATAFLOW_NUMBER[self.flow.ravel()])
         task = torch.arange(n).repeat(starts)
         shape = self.evaluator.problems.batch.take(task)
         factors = tensors.exp(flat)

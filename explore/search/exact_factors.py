@@ -20,6 +20,7 @@ from common.portable import Bools, Floats, Ints
 from explore.cost.genome import (
     COLUMNS,
     FLOW,
+    FLOWS,
     K_AXIS,
     ORDER,
     ROW_AXIS,
@@ -144,10 +145,10 @@ class ExactMappings:
         every = np.arange(len(task))
         rows[:, FLOW] = self.flows[pick(every, _FLOW_SLOT, len(self.flows))]
         rows[:, ORDER] = pick(every, _ORDER_SLOT, PUBLISHED_ORDERS)
-        kind = task * 2 + rows[:, FLOW]
+        kind = task * len(FLOWS) + rows[:, FLOW]
         for key in np.unique(kind):
             index = np.flatnonzero(kind == key)
-            self._split(rows, index, int(key) // 2, int(key) % 2, dim[index], pick)
+            self._split(rows, index, *divmod(int(key), len(FLOWS)), dim[index], pick)
         return rows
 
     def _split(self, rows: Genomes, index: Ints, task: int, flow: int, dim: Ints, pick: Pick) -> None:

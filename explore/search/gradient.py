@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.dataflows import DATAFLOWS
 from common import portable
 from common.portable import Floats
 from explore.candidate import Candidate, Cost
@@ -29,7 +30,6 @@ from explore.cost.genome import (
     FLOW,
     FLOWS,
     K_AXIS,
-    MACRO,
     ONCE,
     ORDER,
     ROW_AXIS,
@@ -38,6 +38,7 @@ from explore.cost.genome import (
     T2,
     WIDTH,
     Genomes,
+    is_macro_flow,
     tighten,
     trivial,
 )
@@ -186,7 +187,7 @@ class GradientSearch:
                     row_axis = ROW_AXIS[flow]
                     genomes[:, 1] = np.minimum(bounds[:, row_axis], side)
                     genomes[:, 2] = np.minimum(bounds[:, K_AXIS], side)
-                    if flow == 0:
+                    if not DATAFLOWS[FLOWS[flow]].sums_stay:
                         genomes[:, 3 + 4] = np.minimum(bounds[:, 4], tile)
                     genomes[:, ORDER] = 2
                     tighten(genomes, bounds)
@@ -272,7 +273,7 @@ class GradientSearch:
         rows = genomes.reshape(-1, genomes.shape[-1])
         best = rows[:, ORDER].copy()
         # Macros have orders of their own, which are for the local search to choose from.
-        free = np.flatnonzero(rows[:, FLOW] < MACRO)
+        free = np.flatnonzero(~is_macro_flow(rows[:, FLOW]))
         if len(free):
             many = np.repeat(rows[free], orders, axis=0)
             many[:, ORDER] = np.tile(np.arange(orders), len(free))

@@ -228,7 +228,7 @@ def mutate(
         rows[reorder, ORDER] = rng.integers(0, len(DRAM_ORDERS), int(reorder.sum()))
         flip = active & (kind >= 0.08) & (kind < 0.10)
         if len(flows) > 1 and flip.any():
-            _change_flow(rows, flip, bounds, dim)
+            _change_flow(rows, flip, flows, bounds, dim)
         moved = active & (kind >= 0.10)
         if copies:
             recopied = moved & (kind < 0.16)
@@ -246,13 +246,19 @@ def _clip_spatial(rows: Genomes, dim: NDArray[np.int64]) -> None:
 
 
 def _change_flow(
-    rows: Genomes, where: NDArray[np.bool_], bounds: NDArray[np.int64], dim: NDArray[np.int64]
+    rows: Genomes,
+    where: NDArray[np.bool_],
+    flows: Sequence[int],
+    bounds: NDArray[np.int64],
+    dim: NDArray[np.int64],
 ) -> None:
-    """Swap the dataflow: the old row dimension goes on in time, the new one is spread over the rows."""
+    """Go on to the next of the flows: the old row dimension goes on in time, the new one is spread over the rows."""
     index = np.flatnonzero(where)
     old_axis = ROW_AXIS[rows[index, FLOW]]
     rows[index, 3 + old_axis] *= rows[index, ROWS]
-    rows[index, FLOW] = 1 - rows[index, FLOW]
+    following = np.zeros(max(flows) + 1, dtype=np.int64)
+    following[list(flows)] = [*flows[1:], flows[0]]
+    rows[index, FLOW] = following[rows[index, FLOW]]
     new_axis = ROW_AXIS[rows[index, FLOW]]
     spread = np.minimum(bounds[index, new_axis], dim[index])
     rows[index, ROWS] = spread

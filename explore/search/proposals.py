@@ -12,7 +12,7 @@ import numpy as np
 
 from common import portable
 from common.portable import Bools, Floats, Ints
-from explore.cost.genome import C_AXIS, FLOW, K_AXIS, MACRO, Genomes, explicit
+from explore.cost.genome import C_AXIS, FLOW, K_AXIS, Genomes, explicit, is_macro_flow
 from explore.search.archive import Archive
 from explore.search.moves import Load, construct, mutate, neighbours
 from explore.search.tilings import construct_tilings, tiling_neighbours
@@ -114,7 +114,7 @@ class Proposals:
         rows, good = base[index], np.zeros(len(index), dtype=np.bool_)
         tiling = np.zeros(len(index), dtype=np.bool_)
         if self.macros is not None:
-            stay = np.where(rows[:, FLOW] >= MACRO, _STAY_MACRO, _BECOME_MACRO)
+            stay = np.where(is_macro_flow(rows[:, FLOW]), _STAY_MACRO, _BECOME_MACRO)
             tiling = self.macros.can(task[index], dim[index]) & (self.random.random(len(index)) < stay)
             tiling &= packed[index] == 1
         if tiling.any():

@@ -21,12 +21,11 @@ from compiler.mapping.batch import AXES
 from explore.cost.genome import (
     C_AXIS,
     COLUMNS,
+    DATAFLOW_NUMBER,
     FLOW,
     K_AXIS,
-    MACRO,
     ONCE,
     ORDER,
-    OS,
     ROW_AXIS,
     ROWS,
     T1,
@@ -34,6 +33,7 @@ from explore.cost.genome import (
     Genomes,
     ProblemSet,
     assemble,
+    is_macro_flow,
     tighten,
     trivial,
 )
@@ -123,7 +123,7 @@ class RelaxedStarts:
         """Back to the feasible box: factors at least 1, array factors within the side, products within the
         bounds (so that the DRAM factor is at least 1). Mappings in macro form keep it: the array as full as it
         can be, and no loops at level 2."""
-        macro = torch.from_numpy(self.flow >= MACRO)
+        macro = torch.from_numpy(is_macro_flow(self.flow))
         some_macro = bool(macro.any())
         with torch.no_grad():
             x = self.x.clamp_(min=0.0)
@@ -155,8 +155,8 @@ class RelaxedStarts:
         rows, columns, t1, t2 = factors[0], factors[1], factors[2:9], factors[9:16]
         bounds = self._bounds.repeat(starts, 1).T
         t3 = tensors.exp((bounds - log_spatial(flat, self.flow) - flat[2:9] - flat[9:16]).clamp(min=0.0))
-        flow = torch.from_numpy(self.flow.reshape(-1) == OS)
-        macro = torch.from_numpy(self.flow.reshape(-1) >= MACRO)
+        flow = torch.from_numpy(DATAFLOW_NUMBER[self.flow.reshape(-1)])
+        macro = torch.from_numpy(is_macro_flow(self.flow.reshape(-1)))
         batch = assemble(
             flow if bool(flow.any()) else None,
             rows,
@@ -249,7 +249,7 @@ class RelaxedStarts:
                 return nearest_divisor(portable.log(value), axis_left, most)
             return np.clip(np.rint(value).astype(np.int64), 1, most)
 
-        macro = genomes[:, FLOW] >= MACRO
+        macro = is_macro_flow(genomes[:, FLOW])
 
         def spread(value: Floats, bound: NDArray[np.int64]) -> NDArray[np.int64]:
             full = np.minimum(bound, side.astype(np.int64))

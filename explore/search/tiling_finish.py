@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from common.errors import InfeasibleError
 from compiler.choice.choose import Style, choices
 from compiler.styles.realise import mapping_of
-from explore.cost.genome import FLOW, MACRO, Genomes, explicit, from_mapping
+from explore.cost.genome import FLOW, Genomes, explicit, from_mapping, is_macro_flow
 from explore.cost.predicted import InstructionModel
 from explore.search.archive import Archive, Hardware
 from explore.search.focus import Focus
@@ -178,7 +178,7 @@ class TilingFinish:
             if task not in job["open"] or not len(score) or not np.isfinite(score.min()):
                 continue
             genomes, bounds = self.archive.genomes[task], self.archive.problems.bounds[task]
-            macro = genomes[:, FLOW] >= MACRO
+            macro = is_macro_flow(genomes[:, FLOW])
             known = np.where(macro, score, np.inf)
             before[task] = self._bests(task, hardware, weighing)
             around = []
@@ -217,7 +217,7 @@ class TilingFinish:
     def _bests(self, task: int, hardware: Hardware, weighing: float) -> tuple[float, float]:
         """Scores of the best tiling and of the best explicit mapping."""
         score = self._score(task, hardware, weighing)
-        macro = self.archive.genomes[task][:, FLOW] >= MACRO
+        macro = is_macro_flow(self.archive.genomes[task][:, FLOW])
         return float(score[macro].min(initial=np.inf)), float(score[~macro].min(initial=np.inf))
 
     # -- resuming ----------------------------------------------------------------------------------------

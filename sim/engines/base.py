@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import Protocol
 
+from accel.config import TIMINGS
 from common.errors import InputError, did_you_mean
-from sim.job import TIMINGS, Job, Simulation
+from sim.job import Job, Simulation
 
 
 class Engine(Protocol):
@@ -62,9 +63,9 @@ def run_job(job: Job, *, engine: str = "rtl") -> Simulation:
     Raises as `Engine.run`, and InputError for a timing that the engine has not; a program's own exit code other than 0 is
     in the result.
     """
-    if job.timing not in TIMINGS:
+    if job.timing is not None and job.timing not in TIMINGS:
         raise InputError(f"there is no timing '{job.timing}'", hint=did_you_mean(job.timing, TIMINGS))
-    if job.timing != "baco" and engine != "rtl":
+    if job.timing not in (None, "baco") and engine != "rtl":
         raise InputError(
             f"the timing '{job.timing}' is one of the engine 'rtl', not of '{engine}'",
             hint="add --engine rtl, or leave --timing out",

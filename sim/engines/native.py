@@ -71,7 +71,7 @@ def run_simulator(
         (folder / "config").write_text(config_lines(job.accelerator), encoding="ascii")
         arguments = [
             *("--config", str(folder / "config"), "--engine", engine, "--result", str(folder / "result")),
-            *("--timing", job.timing),
+            *("--timing", job.timed_as if engine == "rtl" else "baco"),
             *_memory_arguments(job),
             *_limit_arguments(job),
             *recording_arguments,
@@ -345,7 +345,7 @@ def _result(
         notes.append(
             "the program carries no configuration hash: whether it fits the accelerator is not known"
         )
-    if job.timing == "gemmini":
+    if record["engine"] == "rtl" and job.timed_as == "gemmini":
         notes.append(
             "cycles are those of a model of the original Gemmini in a Rocket system (--timing gemmini)"
         )

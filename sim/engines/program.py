@@ -30,7 +30,7 @@ def run_program(
     engine: str = "functional",
     *,
     memory: MainMemory | None = None,
-    timing: str = "baco",
+    timing: str | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     report: Callable[[str], None] | None = None,
@@ -44,7 +44,7 @@ def run_program(
         inputs: new contents of buffers by name, of each buffer's shape and type; the others start with their data.
         engine: functional or rtl.
         memory: timing of main memory; it is enlarged where the program needs more.
-        timing: whose cycles the engine rtl counts, one of `sim.job.TIMINGS`.
+        timing: whose cycles the engine rtl counts, one of `accel.config.TIMINGS`; by default the accelerator's.
         read_all: give back every buffer, workspaces too, not only outputs.
         watches: instructions at which counters are noted, for `Simulation.marks`.
 

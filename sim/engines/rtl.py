@@ -19,11 +19,11 @@ _VISIBLE_COMMANDS, _LINE_BYTES = 3, 64
 
 class RtlEngine:
     """Every cycle of the accelerator, with a timed memory and a host core in front: of ours as Verilog, or of the original
-    Gemmini as a model (`Job.timing`)."""
+    Gemmini as a model (`Job.timed_as`)."""
 
     def run(self, job: Job) -> Simulation:
         """As `Engine.run`. Raises InfeasibleError for a configuration that the Verilog does not cover."""
-        if job.timing == "gemmini":
+        if job.timed_as == "gemmini":
             return _run_as_original(job)
         waves = _waves(job)
         check_rtl(job.accelerator)
@@ -50,7 +50,7 @@ def _run_as_original(job: Job) -> Simulation:
             "the timing 'gemmini' has a memory system of its own",
             hint="leave out --memory-latency, --memory-bandwidth, --memory-burst and the options of --l2",
         )
-    _check_original(job.accelerator)
+    check_original(job.accelerator)
     check_functional(job)
     elf = load_program(job)
     tools = toolchain(job.tools)
@@ -60,7 +60,7 @@ def _run_as_original(job: Job) -> Simulation:
     return run_simulator(simulator, "rtl", job, elf, tools, build_seconds=built)
 
 
-def _check_original(accelerator: Accelerator) -> None:
+def check_original(accelerator: Accelerator) -> None:
     """Raises InfeasibleError for a machine that the original's generator refuses to build."""
     if accelerator.execute_queue < _VISIBLE_COMMANDS:
         raise InfeasibleError(

@@ -50,7 +50,7 @@ def run_network(
     inputs: Mapping[str, Array] | None = None,
     predicted: Sequence[float] | None = None,
     memory: MainMemory | None = None,
-    timing: str = "baco",
+    timing: str | None = None,
     limits: Limits | None = None,
     recording: Recording | None = None,
     report: Callable[[str], None] | None = None,
@@ -64,7 +64,7 @@ def run_network(
         reference: every value that an operator writes (`compiler.network.reference`); None: nothing is compared.
         engine: functional or rtl.
         inputs: new contents of buffers by name.
-        timing: whose cycles the engine rtl counts, one of `sim.job.TIMINGS`.
+        timing: whose cycles the engine rtl counts, one of `accel.config.TIMINGS`; by default the accelerator's.
         predicted: cycles of every step (`compiler.network.prediction`), kept beside the measured ones.
 
     Raises as `sim.engines.program.run_program`, with the operator in which a simulation was stopped; a program that ends

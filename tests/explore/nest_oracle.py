@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from compiler.mapping.nest import RELEVANT, Mapping
+from accel.dataflows import RELEVANT
+from compiler.mapping.nest import Mapping
 from workloads.problem import DIMS, Problem
 
 Loop = tuple[str, int, int]  # dimension, factor, extent of the dimension inside the loop
@@ -97,9 +98,10 @@ def walk(problem: Problem, mapping: Mapping) -> Walked:
     weights = w2 * _changes(mapping, "W", 2)
     outputs_moved = o1 * _changes(mapping, "O", 1)
     inputs = _input_words(problem, mapping)
-    registers = array * _changes(mapping, "W" if mapping.dataflow == "WS" else "O", 0)
+    sums_stay = mapping.dataflow.startswith("O")  # the others keep weights
+    registers = array * _changes(mapping, "O" if sums_stay else "W", 0)
     # Every row takes one input a step.
-    if mapping.dataflow == "WS":
+    if not sums_stay:
         # Every step a column of the array delivers one partial sum.
         updates, stationary, read = steps * mapping.columns, "W", registers
     else:

@@ -15,6 +15,7 @@ from common.numbers import whole_number
 from workloads.network import Network
 from workloads.networks import NETWORKS
 from workloads.options import LARGEST, split_options
+from workloads.weights.checkpoint import with_weights
 
 _FILE = re.compile(
     r"(?P<file>.*?\.(?P<suffix>onnx|py|csv|yaml|yml))(?::(?P<rest>.*))?", re.IGNORECASE | re.DOTALL
@@ -40,7 +41,8 @@ def network_options(name: str) -> dict[str, tuple[int | str, tuple[str, ...]]]:
 def load_network(spec: str) -> Network:
     """The network that `spec` names.
 
-    Forms: `NAME[:OPTION=VALUE,...]` for built-in networks, `MODEL.onnx[:batch=N,dim.NAME=N]`,
+    Forms: `NAME[:OPTION=VALUE,...]` for built-in networks (transformers take `weights=FILE.safetensors`, or a folder of
+    such files: `workloads.weights.checkpoint`), `MODEL.onnx[:batch=N,dim.NAME=N]`,
     `CODE.py:FUNCTION`, `TABLE.csv[:NAME]`, `TABLE.yaml`.
 
     Raises:
@@ -101,8 +103,12 @@ def describe(network: Network) -> dict[str, Any]:
 
 def _built_in(name: str, rest: str, spec: str, has_options: bool) -> Network:
     known = network_options(name)
+    weights: str | None = None
     chosen: dict[str, int | str] = {}
     for option, value in (split_options(rest, spec) if has_options else {}).items():
+        if option == "weights":
+            weights = value
+            continue
         if option not in known:
             raise InputError(f"network '{name}' has no option '{option}'", hint=did_you_mean(option, known))
         _, allowed = known[option]
@@ -111,7 +117,10 @@ def _built_in(name: str, rest: str, spec: str, has_options: bool) -> Network:
         chosen[option] = (
             value if allowed else whole_number(f"{option} of '{name}'", value, least=1, most=LARGEST)
         )
-    return NETWORKS[name](**chosen)
+    network = NETWORKS[name](**chosen)
+    if weights is None:
+        return network
+    return replace(with_weights(network, weights), options={**network.options, "weights": weights})
 
 
 def _unknown(spec: str, name: str) -> InputError:

@@ -1,11 +1,40 @@
-"""Scaled dot-product attention, shared by the transformer definitions."""
+"""Scaled dot-product attention and the keys and values that it keeps, shared by the transformer definitions."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 from workloads.builder import GraphBuilder
 from workloads.network import Tensor
+
+#: Of a decoder: many tokens at once, or one more behind those whose keys and values are kept.
+Phase = Literal["prefill", "decode"]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a decoder works on: `new` tokens behind `cached` ones, whose keys and values come from outside."""
+
+    new: int
+    cached: int
+
+    @classmethod
+    def of(cls, phase: Phase, seq: int, cache: int) -> Tokens:
+        """`seq` tokens in prefill, one in decode; `cache` earlier ones, which decode takes for seq - 1 when it is 0."""
+        return cls(seq, cache) if phase == "prefill" else cls(1, cache or seq - 1)
+
+    def keep(self, b: GraphBuilder, name: str, x: Tensor) -> Tensor:
+        """Keys or values x (batch, heads, new, d) behind the earlier ones: (batch, heads, cached + new, d).
+
+        The earlier ones are an input NAME_cache of the block, the result, NAME.append, is what its next run takes as that.
+        """
+        if not self.cached:
+            return x
+        batch, heads, _, size = x.shape
+        earlier = b.input(f"{name}_cache", (batch, heads, self.cached, size))
+        return b.concat((earlier, x), 2, name=f"{name}.append")
 
 
 def split_heads(b: GraphBuilder, x: Tensor, heads: int) -> Tensor:

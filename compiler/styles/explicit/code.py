@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS
 from common.errors import InfeasibleError
 from compiler.ir.emit import Cell, Condition, Emitter, Number
 from compiler.layers.layer import Layer, Layout
@@ -72,12 +73,12 @@ def prepare(
         inner = replace(layer, pooling=None, output=Layout(_channels(layer, last), layer.problem.K))
         plan = make_plan(inner, mapping, accelerator, last=last)
     if layer.weights_transposed:
-        # the array transposes weights only where they are stationary; stored so they may also take more rows
+        # not every dataflow takes weights transposed; stored so they may also take more rows
         try:
             memory = allocate(plan)
         except InfeasibleError:
             transposed = True
-        transposed |= mapping.dataflow == "OS"
+        transposed |= (False, True) not in DATAFLOWS[mapping.dataflow].transposes
         if transposed:
             p = plan.layer.problem
             turned = replace(plan.layer, weights_transposed=False, weight=Layout(p.K, p.C * p.K))

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
+from accel.dataflows import DATAFLOWS
 from accel.isa import GARBAGE
 from common.errors import InfeasibleError
 from compiler.ir.emit import Condition, Emitter, Number
@@ -62,7 +63,7 @@ class Passes:
             names
             for names in choices
             if max(self._distance[names[0]]) <= LARGEST_STRIDE
-            and (plan.dataflow == "WS" or self._distance[names[0]][1] == 1)
+            and (not DATAFLOWS[plan.dataflow].sums_stay or self._distance[names[0]][1] == 1)
         ]
         if not legal:
             raise InfeasibleError("the rows of a pass are too far apart in the scratchpad")
@@ -79,7 +80,8 @@ class Passes:
         self._names = min(legal, key=passes)
         self._outer = [name for name in ("N", "Q", "P") if name not in self._names and tile[name] > 1]
         self._rows = passes(self._names)
-        self._beat: Literal["block", "run", "pass", "slab"] = "slab" if plan.dataflow == "OS" else "pass"
+        self._rule = DATAFLOWS[plan.dataflow]
+        self._beat: Literal["block", "run", "pass", "slab"] = "slab" if self._rule.sums_stay else "pass"
         self._stride_a, self._stride_c = self._distance[self._names[0]]
 
     def _merged(self) -> tuple[str, ...]:
@@ -115,12 +117,12 @@ class Passes:
 
         The less often, the less it costs the host core; but moves must not come in long rows, nor passes in rows so
         long that moves start late. After every weight block if they are few enough then, else after every run of rows
-        or pass; in OS after the channels of a window position.
+        or pass; where sums stay after the channels of a window position.
 
         Args:
             moves: to be issued during a visit.
         """
-        if self._plan.dataflow == "OS":
+        if self._rule.sums_stay:
             return
         blocks = (
             self._plan.tile_columns * self._plan.block["S"] * self._plan.block["R"] * self._plan.depth_blocks
@@ -152,7 +154,7 @@ class Passes:
         """Set how matrix products run."""
         self._e.command(
             "config_ex",
-            dataflow=int(self._plan.dataflow == "WS"),
+            dataflow=self._rule.config_ex,
             b_transpose=int(self._plan.layer.weights_transposed),
             a_stride=max(1, self._stride_a),
             c_stride=max(1, self._stride_c),
@@ -175,10 +177,8 @@ class Passes:
             result = e.add(results, e.mul(block, self._plan.pixels_out))
             weight = self._weights(place, weights, block)
             image = self._image(place, inputs)
-            if self._plan.dataflow == "WS":
-                self._weight_stationary(place, image, weight, result, columns, overwrite, pace)
-            else:
-                self._output_stationary(place, image, weight, result, columns, overwrite, pace)
+            multiply = self._output_stationary if self._rule.sums_stay else self._weight_stationary
+            multiply(place, image, weight, result, columns, overwrite, pace)
 
     # ---------------------------------------------------------------- addresses
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from accel.config import Accelerator
+from accel.dataflows import RELEVANT, Dataflow, check_executable
 from common.errors import InfeasibleError
 from compiler.layers.layer import Layer
-from compiler.mapping.nest import RELEVANT, Dataflow, Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedules.trip import Trip
 from workloads.problem import DIMS
 
@@ -71,7 +72,7 @@ class ExplicitPlan:
     Attributes:
         layer: the layer, neighbouring rows of pixels merged to one where nothing tells them apart.
         accelerator: what it runs on.
-        dataflow: stationary operand.
+        dataflow: how the array multiplies.
         bounds: of one group.
         last: bounds in the last group that differ.
         block, tile: extents in the scratchpad and in the accumulator, nowhere beyond the bounds.
@@ -229,6 +230,7 @@ def make_plan(
         raise InfeasibleError(
             f"the mapping is {mapping.dataflow}, but {accelerator.name} runs {' and '.join(accelerator.dataflows)} only"
         )
+    check_executable([mapping.dataflow])
     for name, used in (("rows", mapping.rows), ("columns", mapping.columns)):
         if used > dim:
             raise InfeasibleError(

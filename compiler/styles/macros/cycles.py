@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import MachineRates, Moved, store_bytes
+from compiler.analysis.traffic import MachineRates, Moved, loaded, store_bytes, stored
 from compiler.styles.macros.runs import (
     CONSTANTS,
     MacroConstants,
     MacroCycles,
     MacroWork,
     bias_loaded,
+    block_cycles,
     overlapped,
     parts,
     shortest_pass,
@@ -91,14 +92,14 @@ def product_macro(
     machine: MachineRates,
     layer: ProductLayer,
     tile: ProductTile,
-    constants: MacroConstants = CONSTANTS,
+    constants: MacroConstants | None = None,
 ) -> MacroCycles:
-    """Cycles of LOOP_WS over all groups."""
-    dim = machine.dim
-    short = shortest_pass(machine, constants)
+    """Cycles of LOOP_WS over all groups; constants are by default those of the machine's timing."""
+    dim, constants = machine.dim, constants or CONSTANTS[machine.timing]
+    short = shortest_pass(a, machine, constants)
 
     def block(rows: Values) -> Values:
-        return a.larger(a.larger(rows, a.up(rows / dim) * short), dim)
+        return block_cycles(a, machine, rows, a.up(rows / dim), short)
 
     def in_blocks(size: Values) -> Values:
         return a.up(size / dim)
@@ -121,8 +122,10 @@ def product_macro(
     weight_rows = a.where(turned, layer.columns, layer.depth)
     weight_columns = a.where(turned, layer.depth, layer.columns)
     weight_tile = a.where(turned, tile.depth, tile.columns)
-    load_a = tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch) * times_a
-    load_b = tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch) * times_b
+    load_a = tiles_loaded(a, machine, layer.rows, layer.depth, tile.depth, layer.input_pitch)
+    load_a = loaded(a, machine, load_a, times_a, layer.rows, layer.depth, layer.input_pitch, tile.depth)
+    load_b = tiles_loaded(a, machine, weight_rows, weight_columns, weight_tile, layer.weight_pitch)
+    load_b = loaded(a, machine, load_b, times_b, weight_rows, weight_columns, layer.weight_pitch, weight_tile)
 
     # a loop over the depth with others inside leaves sums in main memory, and brings them back
     inside = a.where(j_outside, trips_i, trips_j)
@@ -141,7 +144,7 @@ def product_macro(
         tiles_loaded(a, machine, layer.rows, layer.columns, tile.columns, sums_pitch, element=4.0) * again
     )
 
-    def stored(pitch: Values, element: Values, piece: Values) -> Values:
+    def bytes_stored(pitch: Values, element: Values, piece: Values) -> Values:
         total, _ = parts(
             a, layer.columns, tile.columns,
             lambda n: store_bytes(a, machine, layer.rows, n, pitch, piece=piece, element=element),
@@ -149,10 +152,17 @@ def product_macro(
         return total
 
     piece = a.where(layer.raw > 0.5, dim, a.larger(machine.request, dim))
-    written = stored(layer.output_pitch, 1.0 + 3.0 * layer.raw, piece) + stored(sums_pitch, 4.0, dim) * again
+    size = 1.0 + 3.0 * layer.raw
+    written = bytes_stored(layer.output_pitch, size, piece) + bytes_stored(sums_pitch, 4.0, dim) * again
     # wide rows of sums take the port several cycles
     results = layer.rows * layer.columns * (1.0 + 3.0 * layer.raw + 4.0 * again)
-    store_rows = a.larger(layer.rows * blocks_j * (1.0 + again), results / machine.beat)
+    store_rows = a.larger(
+        layer.rows * blocks_j * (1.0 + again) * machine.profile.store_pace, results / machine.beat
+    )
+    store_rows = stored(
+        a, machine, store_rows, layer.rows, layer.columns, layer.output_pitch,
+        piece=a.smaller(piece, tile.columns), element=size,
+    )  # fmt: skip
 
     runs = trips_i * trips_j * trips_k
     outer = trips_i * trips_j * (1.0 + again)
@@ -178,6 +188,7 @@ def product_macro(
             first=first / a.smaller(machine.bandwidth, machine.beat),
             tail=0.0 * one,
             fences=a.where(spills, fences, 0.0 * one),
+            drains=True,
         ),
         join=(constants.join_ws, constants.power_ws),
         change=0.0,
@@ -254,10 +265,14 @@ class ConvTile:
 
 
 def conv_macro(
-    a: Arrays, machine: MachineRates, layer: ConvLayer, tile: ConvTile, constants: MacroConstants = CONSTANTS
+    a: Arrays,
+    machine: MachineRates,
+    layer: ConvLayer,
+    tile: ConvTile,
+    constants: MacroConstants | None = None,
 ) -> MacroCycles:
-    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost."""
-    dim = machine.dim
+    """Cycles of LOOP_CONV_WS over all groups, the loops that sum innermost; constants as for `product_macro`."""
+    dim, constants = machine.dim, constants or CONSTANTS[machine.timing]
 
     def in_blocks(size: Values) -> Values:
         return a.up(size / dim)
@@ -286,7 +301,7 @@ def conv_macro(
     # the next block enters the array beside the last passes, which is hidden unless they are short
     switch = constants.switch * a.larger(dim - results / passes, 0.0)
     switch = switch + constants.switch_stride * (layer.stride_across - 1.0) / fewer
-    block = a.larger(a.larger(results + switch, passes * shortest_pass(machine, constants)), dim)
+    block = block_cycles(a, machine, results + switch, passes, shortest_pass(a, machine, constants))
     compute = spatial * blocks_k * blocks_c * layer.kernel_rows * steps_r * block / runs
 
     down = (layer.stride_down, layer.dilation_down)
@@ -311,23 +326,44 @@ def conv_macro(
     )  # fmt: skip
     # zeros of the padding are written too, and every command ends with the copies of its last pixel
     padding = layer.images * (heights * widths - inside_down * inside_across) / (fewer * fewer) * blocks_c
-    inputs = (inputs + Moved(0.0, pixels / command * (tile.pixels - 1.0) + padding, 0.0)) * tile.input_loads
+    copies = pixels * in_blocks(tile.depth) if machine.profile.copies_rows else pixels / command
+    inputs = inputs + Moved(0.0, copies * (tile.pixels - 1.0) + padding, 0.0)
+    fresh = a.smaller(layer.images * layer.height * layer.width / (pixels * fewer * fewer), 1.0)
+    inputs = loaded(
+        a,
+        machine,
+        inputs,
+        tile.input_loads,
+        pixels,
+        layer.depth,
+        layer.input_pitch * fewer,
+        tile.depth,
+        fresh,
+    )
+    weight_rows = layer.kernel_rows * layer.kernel_columns * layer.depth
     weights = tiles_loaded(
-        a, machine, layer.kernel_rows * layer.kernel_columns * layer.depth, layer.channels, tile.channels,
-        layer.weight_pitch, command_rows=a.smaller(dim, tile.depth),
-    ) * tile.weight_loads  # fmt: skip
+        a, machine, weight_rows, layer.channels, tile.channels, layer.weight_pitch,
+        command_rows=a.smaller(dim, tile.depth),
+    )  # fmt: skip
+    weights = loaded(
+        a, machine, weights, tile.weight_loads, weight_rows, layer.channels, layer.weight_pitch, tile.channels
+    )
     # the accumulator is filled with the bias or zeros first, a row a cycle and a row of memory every line
     bias_bytes = layer.bias * passes * layer.channels / trips_k * 4.0
     bias_loads = layer.bias * passes * a.up(tile.channels / a.larger(machine.request / 4.0, dim))
     addends = bias_loaded(a, machine, bias_loads, results * blocks_k / trips_k, bias_bytes)
 
-    stored = layer.images * layer.rows * layer.columns
+    pixels_out = layer.images * layer.rows * layer.columns
     written, _ = parts(
         a, layer.channels, tile.channels,
-        lambda k: store_bytes(a, machine, stored, k, layer.output_pitch, piece=dim, element=1.0),
+        lambda k: store_bytes(a, machine, pixels_out, k, layer.output_pitch, piece=dim, element=1.0),
     )  # fmt: skip
     reads = a.where(layer.pool_size > 0.5, layer.pool_size * layer.pool_size, 1.0 + 0.0 * layer.pool_size)
-    store_rows = stored * blocks_k * a.larger(reads, dim / machine.beat)
+    store_rows = pixels_out * blocks_k * a.larger(reads * machine.profile.store_pace, dim / machine.beat)
+    store_rows = stored(
+        a, machine, store_rows, pixels_out, layer.channels, layer.output_pitch,
+        piece=a.smaller(dim, tile.channels), element=1.0,
+    )  # fmt: skip
     # all blocks of columns that one load of weights brings are computed after it, one after the other
     blocks = in_blocks(tile.channels)
     tail = compute * (a.smaller(blocks, a.larger(machine.request / dim, 1.0)) - 1.0) / blocks
@@ -414,7 +450,7 @@ def macro_runs(
     machine: MachineRates,
     layer: ProductLayer | ConvLayer,
     tile: ProductTile | ConvTile,
-    constants: MacroConstants = CONSTANTS,
+    constants: MacroConstants | None = None,
 ) -> MacroCycles:
     """Cycles of the macro that a layer is for."""
     if isinstance(layer, ProductLayer):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from accel.config import Accelerator
+from accel.dataflows import MACRO_DATAFLOW
 from common.errors import InfeasibleError
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import LoopConvSchedule
@@ -102,7 +103,7 @@ def plan_loop_conv(layer: Layer, schedule: LoopConvSchedule, accelerator: Accele
 
 def _check_features(layer: Layer, accelerator: Accelerator) -> None:
     features = accelerator.features
-    if not features.loop_conv or "WS" not in accelerator.dataflows:
+    if not features.loop_conv or MACRO_DATAFLOW not in accelerator.dataflows:
         raise InfeasibleError(f"{accelerator.name} has no LOOP_CONV_WS")
     if layer.scale is None:
         raise InfeasibleError("LOOP_CONV_WS stores requantised results only, and the layer's are raw int32")

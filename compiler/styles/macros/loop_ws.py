@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accel.config import Accelerator
+from accel.dataflows import MACRO_DATAFLOW
 from accel.isa import float32_bits
 from common.errors import InfeasibleError
 from compiler.ir.emit import Emitter, Number
@@ -61,7 +62,7 @@ def check_loop_ws(layer: Layer, schedule: LoopWsSchedule, accelerator: Accelerat
     features = accelerator.features
     if product is None:
         raise InfeasibleError("LOOP_WS computes matrix products only, and the layer is a convolution")
-    if not features.loop_ws or "WS" not in accelerator.dataflows:
+    if not features.loop_ws or MACRO_DATAFLOW not in accelerator.dataflows:
         raise InfeasibleError(f"{accelerator.name} has no LOOP_WS")
     if layer.bias and layer.residual_scale is not None:
         raise InfeasibleError("LOOP_WS adds one matrix, not both a bias and a residual")

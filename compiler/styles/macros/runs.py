@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from compiler.analysis.arrays import Arrays, Values
-from compiler.analysis.traffic import COMMAND_LATENCY, MachineRates, Moved, load_rows
+from compiler.analysis.traffic import MachineRates, Moved, held_cycles, load_rows
 
 __all__ = [
     "CONSTANTS",
@@ -19,6 +19,7 @@ __all__ = [
     "MacroCycles",
     "MacroWork",
     "bias_loaded",
+    "block_cycles",
     "overlapped",
     "parts",
     "shortest_pass",
@@ -44,6 +45,10 @@ class MacroConstants:
             every row that its passes are shorter than the array, and for every pixel that a stride skips.
         reload: of a run that loads, where others find their operands in the scratchpad.
         write_delay: share of the stores' time on the memory channel that loads wait for.
+        drain: of a LOOP_WS run whose addends are loaded, beside its loads, passes and stores; 0 where the unroller lets these
+            go on beside the runs before. The original's sends the addends of the next run before the operands of this one:
+            they wait for the stores of the run before, whose place in the accumulator they take, and everything behind them.
+        drain_hidden: share of such a run's addends, loads, passes and stores that goes on beside the longest of them.
     """
 
     start: float
@@ -62,14 +67,16 @@ class MacroConstants:
     switch_stride: float
     reload: float
     write_delay: float
+    drain: float
+    drain_hidden: float
 
 
-def _fitted() -> MacroConstants:
+def _fitted() -> dict[str, MacroConstants]:
     text = resources.files("compiler.styles.macros").joinpath("constants.json").read_text("utf-8")
-    return MacroConstants(**json.loads(text))
+    return {timing: MacroConstants(**values) for timing, values in json.loads(text).items()}
 
 
-#: Those that `python -m bench.fit.macro` wrote.
+#: By timing (`accel.config.TIMINGS`), those that `python -m bench.fit.macro` wrote.
 CONSTANTS = _fitted()
 
 
@@ -103,7 +110,9 @@ class MacroCycles:
 def bias_loaded(a: Arrays, machine: MachineRates, commands: Values, rows: Values, moved: Values) -> Moved:
     """Loads that write one row of memory to many of the accumulator."""
     return Moved(
-        a.larger(moved / machine.bandwidth, commands * COMMAND_LATENCY / machine.load_entries), rows, moved
+        a.larger(moved / machine.bandwidth, held_cycles(a, machine, commands, moved / machine.bandwidth)),
+        rows,
+        moved,
     )
 
 
@@ -143,11 +152,24 @@ def sign(a: Arrays, x: Values) -> Values:
     return a.where(x > 0.5, 1.0 + 0.0 * x, 0.0 * x)
 
 
-def shortest_pass(machine: MachineRates, constants: MacroConstants) -> Values:
+def shortest_pass(a: Arrays, machine: MachineRates, constants: MacroConstants) -> Values:
     """Cycles from pass to pass that short ones cannot go below: each has two entries of the reservation station until
-    its results have left the array.
+    its results have left the array, which the original's holds few passes of.
     """
-    return (2.0 * machine.dim + constants.pass_latency) * 2.0 / machine.execute_entries
+    latency = 2.0 * machine.dim + constants.pass_latency
+    inside = machine.profile.passes_inside
+    if not inside:
+        return latency * 2.0 / machine.execute_entries
+    return latency * a.larger(2.0 / machine.execute_entries, 1.0 / inside)
+
+
+def block_cycles(a: Arrays, machine: MachineRates, rows: Values, passes: Values, short: Values) -> Values:
+    """Cycles of the array for a block of weights and its passes of so many rows in all."""
+    if not machine.profile.passes_inside:
+        return a.larger(a.larger(rows, passes * short), machine.dim)
+    # the next block comes in beside the last pass, row by row
+    each = a.larger(rows / a.larger(passes, 1.0), short)
+    return a.larger(passes - 1.0, 0.0) * each + machine.dim
 
 
 @dataclass(frozen=True)
@@ -166,6 +188,7 @@ class MacroWork:
         first: cycles of the loads that the first pass waits for.
         tail: cycles of passes after the last load.
         fences: how often everything ends before the next run begins.
+        drains: whether addends of a run hold up the operands of the one before (`MacroConstants.drain`).
     """
 
     groups: Values
@@ -181,6 +204,7 @@ class MacroWork:
     first: Values
     tail: Values
     fences: Values
+    drains: bool = False
 
 
 def overlapped(
@@ -217,9 +241,19 @@ def overlapped(
         alone = slot + constants.slot_side * machine.dim + compute + load.port + written
         return a.larger(a.larger(both, host), alone / 2.0), memory
 
+    def drained(loads: Moved) -> Values:
+        addends, operands = (a.larger(one.port, one.rows) for one in (work.addends, loads))
+        total = addends + operands + compute + work.store_rows
+        longest = a.larger(a.larger(addends, operands), a.larger(compute, work.store_rows))
+        return constants.drain + total - constants.drain_hidden * (total - longest)
+
     def runs(addends: Moved, written: Values, stored: Values) -> tuple[Values, Values]:
         loading, memory = run(loads + addends, written, stored)
         others, less = run(work.loads + addends, written, stored)
+        if constants.drain and work.drains and addends is not none:
+            drains = (addends.port > 0) & (work.runs * work.groups > 1.5)
+            loading = a.where(drains, a.larger(loading, drained(loads)), loading)
+            others = a.where(drains, a.larger(others, drained(work.loads)), others)
         return share * loading + (1.0 - share) * others, share * memory + (1.0 - share) * less
 
     outer_time, memory = runs(work.addends, store, work.store_rows)

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS, RELEVANT
 from common import portable
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import RELEVANT, Mapping, packed_groups, requirement
+from compiler.mapping.nest import Mapping, packed_groups, requirement
 from compiler.styles.packed import packed_layer
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.protocol import Floats, ProgramFeatures
@@ -186,7 +187,7 @@ def _mapping_row(p: Problem, m: Mapping, a: Accelerator, style: str) -> list[flo
     return [
         *logarithms(*(factor for level in m.temporal for factor in level)),
         *places(m, 3),
-        float(m.dataflow == "OS"),
+        float(DATAFLOWS[m.dataflow].sums_stay),
         *logarithms(m.rows, m.columns, m.rows / a.dim, m.columns / a.dim),
         *map(float, m.buffering),
         *logarithms(need.scratchpad_rows / a.scratchpad_rows, need.accumulator_words / a.accumulator_rows),
@@ -204,9 +205,10 @@ class CommandStream:
         self.tile = m.tile(2)
         outer = {name: m.factor(name, 3) for name in DIMS}
         self.tiles = math.prod(outer.values()) * p.groups
-        self.pass_rows = math.prod(m.temporal[0]) * (m.rows if m.dataflow == "OS" else 1)
+        sums_stay = DATAFLOWS[m.dataflow].sums_stay
+        self.pass_rows = math.prod(m.temporal[0]) * (m.rows if sums_stay else 1)
         self.passes = self.tiles * math.prod(m.temporal[1]) * math.prod(m.temporal[2])
-        self.passes *= -(-self.pass_rows // dim) if m.dataflow == "WS" else 1
+        self.passes *= 1 if sums_stay else -(-self.pass_rows // dim)
         t = self.tile
         width = (t["P"] - 1) * p.stride_w + (t["R"] - 1) * p.dilation_w + 1
         height = (t["Q"] - 1) * p.stride_h + (t["S"] - 1) * p.dilation_h + 1

@@ -7,7 +7,10 @@ import numpy as np
 
 from bench.fit.macro import MacroSample, fit_macro, main, samples_of
 from bench.sets.dataset import read_dataset
-from compiler.styles.macros.cycles import CONSTANTS, MacroConstants
+from compiler.styles.macros import runs
+from compiler.styles.macros.cycles import MacroConstants
+
+CONSTANTS = runs.CONSTANTS["baco"]
 
 
 def _micro() -> list[MacroSample]:
@@ -31,7 +34,7 @@ def test_finds_what_made_the_cycles():
 def test_command(tmp_path, capsys):
     place = tmp_path / "constants.json"
     main(["micro", "--out", str(place)])
-    found = MacroConstants(**json.loads(place.read_text()))
+    found = MacroConstants(**json.loads(place.read_text())["baco"])
     printed = capsys.readouterr().out
     assert "micro loop_conv: " in printed
     assert "written to" in printed

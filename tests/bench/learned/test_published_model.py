@@ -18,6 +18,7 @@ from bench.learned.published_counts import (
     product_counts,
     raw_features,
 )
+from bench.learned.published_timing import unfitted_cycles
 from bench.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
 from common.errors import InputError
 from compiler.mapping.text import parse_mapping
@@ -174,6 +175,24 @@ def test_the_command_learns_from_one_table_and_predicts_another(
     written = out.read_text().splitlines()
     assert len(written) == 61
     assert written[0].endswith("target.cycle,predicted.cycle")
+
+
+@needs_rows
+def test_published_rows_by_the_original_s_timing_unfitted() -> None:
+    table = read_mapping_table(ROWS)
+    found = scores(unfitted_cycles(table.problems, table.mappings), measured_cycles(table))
+    assert found.spearman is not None
+    assert found.spearman > 0.95
+    assert abs(found.bias_percent) < 10
+
+
+def test_unfitted_cycles_of_a_tile_that_the_array_bounds() -> None:
+    """A convolution that keeps the array busy takes the cycles of its passes, and little more for its tiles."""
+    p = Problem(R=3, S=3, P=32, Q=32, C=64, K=64)
+    mapping = parse_mapping("L3[WIO] K2 Q2 - L2[WI] N1 K16X - L1[O] C4 K2 R3 S3 Q16 C16X - L0[W] P32")
+    mapping.check(p)
+    (cycles,) = unfitted_cycles([p], [mapping])
+    assert p.macs / 256 <= cycles <= p.macs / 256 + 4 * 200
 
 
 def test_a_missing_table_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

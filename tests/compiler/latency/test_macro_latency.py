@@ -111,7 +111,7 @@ def test_gradients():
                     mapping.rows,
                     mapping.columns,
                     mapping.rank,
-                    mapping.output_stationary,
+                    mapping.flow,
                     mapping.copies,
                 )
                 return macro_latency(arguments[0], changed, arguments[1], Rounding(relaxed=True))[0].sum()

@@ -9,10 +9,11 @@ import pytest
 
 from accel.analytical import analytical_names, load_analytical
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS
 from common.errors import InfeasibleError
 from compiler.mapping.contraction import Access, convolution, matmul
 from compiler.mapping.footprint import check_fits, footprint, shortfalls
-from compiler.mapping.machine import DATAFLOWS, Level, Machine, analytical_machine, machine_of
+from compiler.mapping.machine import Level, Machine, analytical_machine, machine_of
 from compiler.mapping.nest import KEEPS, REGISTER_DIMS, ROW_DIM, Mapping, requirement
 from compiler.mapping.tree import Loop, Residency, Tile, tree_of
 from tests.compiler.mapping.random_trees import draw_fused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from accel.dataflows import Dataflow
 from common.errors import InputError
 from compiler.mapping.batch import MappingBatch, ProblemBatch
 from compiler.mapping.contraction import Contraction, convolution, matmul
@@ -27,7 +29,7 @@ def _counts(found: list[Transfer]) -> dict[tuple[str, int, int, tuple[str, ...]]
     return {(t.tensor, t.outer, t.inner, t.operators): (t.down, t.up, t.own) for t in found}
 
 
-def _compare(tree: Tile, operators: list[Contraction]) -> None:
+def compare(tree: Tile, operators: list[Contraction]) -> None:
     walk = Walk(tree, operators).everything()
     assert _counts(movement(tree, operators)) == {
         key: (c["down"], c["up"], c["own"]) for key, c in walk.counts.items()
@@ -46,13 +48,15 @@ def test_fused_trees_move_what_a_walk_moves(part: int) -> None:
         tree, operators = draw_fused(r)
         if sum(one.executed for one in work(tree, operators).values()) > 500:
             continue
-        _compare(tree, operators)
+        compare(tree, operators)
         done += 1
 
 
-def _mapping(r: random.Random, most: int) -> tuple[Mapping, Problem]:
+def draw_mapping(
+    r: random.Random, most: int, flows: Sequence[Dataflow] = ("WS", "OS")
+) -> tuple[Mapping, Problem]:
     """A mapping of at most so many iterations, and the problem that it covers exactly or with padding."""
-    flow = r.choice(("WS", "OS"))
+    flow = r.choice(flows)
     rows, columns = r.choice((1, 2, 3)), r.choice((1, 2, 3))
     temporal = [[1] * 7 for _ in range(4)]
     budget = most // (rows * columns)
@@ -74,8 +78,8 @@ def _mapping(r: random.Random, most: int) -> tuple[Mapping, Problem]:
 def test_mappings_move_what_a_walk_moves(part: int) -> None:
     r = random.Random(part)
     for _ in range(100):
-        mapping, problem = _mapping(r, 64)
-        _compare(tree_of(mapping, problem.groups), [convolution(problem)])
+        mapping, problem = draw_mapping(r, 64)
+        compare(tree_of(mapping, problem.groups), [convolution(problem)])
 
 
 def _brought_as_in_the_reference(mapping: Mapping, problem: Problem, transfer: Transfer) -> float:
@@ -93,7 +97,7 @@ def _brought_as_in_the_reference(mapping: Mapping, problem: Problem, transfer: T
 
 def test_counts_of_the_reference_follow_from_transfers() -> None:
     r = random.Random(7)
-    drawn = [_mapping(r, 1 << 16) for _ in range(400)]
+    drawn = [draw_mapping(r, 1 << 16) for _ in range(400)]
     expected = tensor_accesses(
         ProblemBatch.of([p for _, p in drawn]), MappingBatch.of([m for m, _ in drawn])
     ).permute(2, 0, 1)
@@ -146,7 +150,7 @@ def test_worked_example_of_a_fused_convolution() -> None:
 
 
 def test_templates_take_arrays_and_gradients() -> None:
-    mapping, problem = _mapping(random.Random(3), 4000)
+    mapping, problem = draw_mapping(random.Random(3), 4000)
     tree, operators = tree_of(mapping), [convolution(problem)]
     factors = [loop.factor for tile in tree.tiles for loop in tile.loops]
     several = [np.array([factor, 2, 3]) for factor in factors]

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from accel.config import Accelerator
+from accel.dataflows import Dataflow
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
+from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule
 from compiler.styles import workspaces
 from compiler.styles.packed import packed_layer

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from accel.config import Accelerator, Features
+from accel.dataflows import Dataflow
 from common.errors import InfeasibleError, InputError
 from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer, Layout, Pooling
-from compiler.mapping.nest import Dataflow, Mapping
+from compiler.mapping.nest import Mapping
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopWsSchedule
 from compiler.styles import Operands, emit_layer, requirement, workspaces
 from compiler.styles.explicit.code import buffered, prepare

@@ -10,7 +10,8 @@ from accel.config import Accelerator, Features
 from accel.presets import load_accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.arrays import NUMPY
-from compiler.analysis.traffic import MEMORY_LATENCY, MachineRates, load_rows, request_table, store_bytes
+from compiler.analysis.profile import MEMORY_LATENCY
+from compiler.analysis.traffic import MachineRates, load_rows, request_table, store_bytes
 from compiler.choice.choose import choices, choose
 from compiler.layers.layer import Layer, Layout, Pooling
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, LoopConvSchedule, LoopWsSchedule

@@ -8,11 +8,12 @@ import random
 import pytest
 import torch
 
+from accel.dataflows import RELEVANT, Dataflow
 from accel.presets import load_accelerator
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch, ProblemBatch
-from compiler.mapping.nest import RELEVANT, Dataflow, Mapping, tile_words
+from compiler.mapping.nest import Mapping, tile_words
 from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule
 from compiler.styles.occupancy import lanes, occupancy
 from compiler.styles.realise import mapping_of, realise

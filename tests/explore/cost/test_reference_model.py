@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from accel.dataflows import Dataflow
 from accel.energy import EnergyTable
 from compiler.mapping.batch import AXES, MappingBatch, ProblemBatch
-from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Dataflow, Mapping, requirement
+from compiler.mapping.nest import REGISTER_DIMS, ROW_DIM, Mapping, requirement
 from compiler.mapping.text import parse_mapping
 from explore.cost.genome import ProblemSet, count, to_mapping
 from explore.cost.reference import Counts, access_counts, energy_terms, latency_terms
@@ -121,7 +122,7 @@ def test_gradients_are_those_of_finite_differences() -> None:
     spatial = torch.from_numpy(rng.uniform(2, 16, (2, size)))
 
     def total(temporal: torch.Tensor, sides: torch.Tensor) -> torch.Tensor:
-        batch = MappingBatch(temporal, sides[0], sides[1], rank, stationary)
+        batch = MappingBatch(temporal, sides[0], sides[1], rank, stationary.long())
         counts = access_counts(problem, batch)
         return torch.stack([counts.a0, counts.a1, counts.a2, counts.a3]).log().sum(0)
 

@@ -1,0 +1,188 @@
+"""Fits the constants of the timing `gemmini` to programs measured on the original's RTL: `python -m bench.fit.original FOLDER`.
+
+Few rows, so few constants are free. What buses, caches and units of the original take is in `compiler.analysis.profile`, from
+its sources. Its host core runs the same programs as ours: what a piece of code costs it is what it costs ours, pulled strongly.
+Constants of overlap and waiting are fitted one after the other (`bench.fit.macro`, `bench.fit.explicit`).
+
+Judged is by other layers than those fitted on: `cross_validate` fits on half of the layers and predicts the other half.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+import compiler.styles.macros
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from bench.fit.entries import write_entry
+from bench.fit.explicit import ExplicitRows, fit
+from bench.fit.macro import MacroSample, fit_macro, macro_sample
+from bench.timing import TimedProgram, TimingAccuracy, bench_timing, timing_accuracy
+from compiler import latency
+from compiler.latency.batch import HardwareBatch, LayerBatch
+from compiler.latency.commands import count_commands
+from compiler.latency.model import Constants, constants, explicit_latency
+from compiler.latency.tiling import Rounding, make_tiling
+from compiler.mapping.batch import MappingBatch
+from compiler.schedules.schedule import ExplicitSchedule, LoopConvSchedule, LoopWsSchedule, Schedule
+from compiler.schedules.text import parse_layer, parse_schedule
+from compiler.styles.macros.cycles import MacroConstants
+from compiler.styles.macros.runs import CONSTANTS
+
+__all__ = ["ProfileConstants", "cross_validate", "cross_validation_text", "fit_profile", "main", "predict"]
+
+#: Pull of the host's constants to those of our host core, and of the macros' to what the fit begins with.
+_HOST_PULL, _MACRO_PULL = 1.0, 0.01
+#: What the fits begin with where our RTL's constants say nothing of the original: the bubble of a drained unroller, and
+#: weights that come in beside the last pass, which `block_cycles` counts, instead of behind it.
+_MACRO_STARTS = [
+    {
+        "drain": 60.0,
+        "drain_hidden": hidden,
+        "join_ws": join,
+        "join_conv": join,
+        "power_ws": 3.0,
+        "power_conv": power,
+        "start": 440.0,
+        "change": 3.0,
+        "slot_conv": 40.0,
+        "switch": 0.01,
+        "switch_stride": 0.01,
+        "pass_latency": 5.0,
+    }
+    for hidden, join, power in ((0.5, 0.1, 4.5), (0.65, 0.3, 1.0), (0.65, 0.2, 2.0))
+]
+_TIMING_START = {
+    "load_wait": 10.0, "store_wait": 10.0, "fence_wait": 60.0, "exchange": 1.0, "held": 12.0, "weights_late": 2.0,
+    "phases": 0.02, "overlap": 3.0, "start": 60.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProfileConstants:
+    """What was fitted: of the macros, and of explicit code."""
+
+    macro: MacroConstants
+    explicit: Constants
+
+
+def fit_profile(programs: Sequence[TimedProgram], accelerator: Accelerator) -> ProfileConstants:
+    """The constants that fit some programs best. `accelerator` is the machine that was measured, of the timing `gemmini`."""
+    kinds: tuple[type[Schedule], ...] = (LoopWsSchedule, LoopConvSchedule)
+    samples = [_macro_sample(rows, accelerator) for rows in (_of(programs, kind) for kind in kinds) if rows]
+    fits = [fit_macro(samples, replace(CONSTANTS["baco"], **one), _MACRO_PULL) for one in _MACRO_STARTS]
+    macro = min(fits, key=lambda one: sum(float(np.abs(sample.errors(one)).mean()) for sample in samples))
+    start = Constants(constants("baco").host, _TIMING_START)
+    rows = _of(programs, ExplicitSchedule)
+    return ProfileConstants(macro, fit([_explicit_rows(rows, accelerator)], start=start, pull=_HOST_PULL))
+
+
+def predict(
+    programs: Sequence[TimedProgram], accelerator: Accelerator, found: ProfileConstants
+) -> list[TimedProgram]:
+    """The programs, with cycles predicted by some constants."""
+    kinds: tuple[type[Schedule], ...] = (LoopWsSchedule, LoopConvSchedule, ExplicitSchedule)
+    cycles: dict[tuple[str, str], float] = {}
+    for kind in kinds:
+        rows = _of(programs, kind)
+        if not rows:
+            continue
+        if kind is ExplicitSchedule:
+            sample = _explicit_rows(rows, accelerator)
+            said = (
+                explicit_latency(sample.tiling, sample.commands, found.explicit).cycles.numpy()
+                + sample.before
+            )
+        else:
+            macros = _macro_sample(rows, accelerator)
+            said = (macros.errors(found.macro) + 1) * macros.cycles
+        cycles |= {(one.table, one.file): float(number) for one, number in zip(rows, said, strict=True)}
+    return [replace(one, predicted=cycles.get((one.table, one.file))) for one in programs]
+
+
+def cross_validate(
+    programs: Sequence[TimedProgram],
+    accelerator: Accelerator,
+    *,
+    seeds: int = 5,
+) -> list[TimingAccuracy]:
+    """For each seed: constants fitted on the programs of half of the layers, and how well they predict the others."""
+    layers = sorted({one.layer for one in programs})
+    found = []
+    for seed in range(seeds):
+        order = np.random.default_rng(seed).permutation(len(layers))
+        learn = {layers[at] for at in order[: len(layers) // 2]}
+        fitted = fit_profile([one for one in programs if one.layer in learn], accelerator)
+        rest = [one for one in programs if one.layer not in learn]
+        found.append(timing_accuracy(predict(rest, accelerator, fitted)))
+    return found
+
+
+def cross_validation_text(found: Sequence[TimingAccuracy]) -> str:
+    """Means over the seeds, and the worst of them, as a Markdown table."""
+    lines = [
+        "| fitted on other layers | Spearman | worst | mean error | worst | bias |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name in found[0].predicted:
+        parts = [one.predicted[name] for one in found if name in one.predicted]
+        ranks = [one.spearman for one in parts if one.spearman is not None]
+        errors = [one.mean_absolute_error for one in parts]
+        rank = f"{np.mean(ranks):.4f} | {min(ranks):.4f}" if ranks else " | "
+        bias = np.mean([one.bias for one in parts])
+        lines.append(f"| {name} | {rank} | {np.mean(errors):.1%} | {max(errors):.1%} | {bias:+.1%} |")
+    return "\n".join(lines)
+
+
+def _of(programs: Sequence[TimedProgram], kind: type[Schedule]) -> list[TimedProgram]:
+    return [one for one in programs if one.schedule and isinstance(parse_schedule(one.schedule), kind)]
+
+
+def _macro_sample(rows: Sequence[TimedProgram], accelerator: Accelerator) -> MacroSample:
+    schedules = [parse_schedule(one.schedule) for one in rows]
+    return macro_sample(
+        [parse_layer(one.layer) for one in rows],
+        [one for one in schedules if isinstance(one, LoopWsSchedule | LoopConvSchedule)],
+        [accelerator] * len(rows),
+        np.array([float(one.measured) for one in rows]),
+        np.array([float(one.beside) for one in rows]),
+    )
+
+
+def _explicit_rows(rows: Sequence[TimedProgram], accelerator: Accelerator) -> ExplicitRows:
+    schedules = [parse_schedule(one.schedule) for one in rows]
+    tiling = make_tiling(
+        LayerBatch.of([parse_layer(one.layer) for one in rows]),
+        MappingBatch.of([one.mapping for one in schedules if isinstance(one, ExplicitSchedule)]),
+        HardwareBatch.of([accelerator] * len(rows)),
+        Rounding(),
+    )
+    measured, host, beside = (
+        np.array([float(getattr(one, name)) for one in rows]) for name in ("measured", "host", "beside")
+    )
+    return ExplicitRows(tiling, count_commands(tiling), measured, host, beside)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit on all rows, print how well these are met, and write the entries `gemmini` of both files of constants."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path, help="of `baco bench timing`")
+    parser.add_argument("--accelerator", default="gemmini-default")
+    options = parser.parse_args(arguments)
+    accelerator = load_accelerator(options.accelerator).replace(timing="gemmini")
+    programs = bench_timing(options.folder, accelerator, jobs=2).programs
+    found = fit_profile(programs, accelerator)
+    print(timing_accuracy(predict(programs, accelerator, found)).text())
+    macros = Path(compiler.styles.macros.__file__).with_name("constants.json")
+    write_entry(macros, "gemmini", asdict(found.macro))
+    explicit = {"rows": len(_of(programs, ExplicitSchedule)), **asdict(found.explicit)}
+    write_entry(Path(latency.__file__).with_name("constants.json"), "gemmini", explicit)
+
+
+if __name__ == "__main__":
+    main()

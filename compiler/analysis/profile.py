@@ -1,0 +1,81 @@
+"""What lies between an accelerator's moves and main memory, one set of numbers for each timing (`accel.config.TIMINGS`).
+
+The formulas of `compiler.analysis.traffic`, of the macros and of explicit code are the same for all; what differs is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["COMMAND_LATENCY", "MEMORY_LATENCY", "PROFILES", "TimingProfile"]
+
+#: Cycles from a request's acceptance to its first data. No source fixes one; the simulator's default is 60, and the
+#: accelerator takes the data two cycles later.
+MEMORY_LATENCY = 62.9
+#: Cycles that a load of few rows holds its entry of the reservation station.
+COMMAND_LATENCY = 95.0
+
+
+@dataclass(frozen=True)
+class TimingProfile:
+    """What the formulas of one timing are told of moves and of the array.
+
+    Attributes:
+        latency: cycles from a request's acceptance to its first data.
+        command_latency: cycles that a load holds its place beside that and the transfer of its data.
+        covers: whether every row is requested by itself, each request the one of those up to the largest that brings most of
+            what the row still needs; else rows less than a beat apart are requested together, and no beat without a wanted
+            byte.
+        load_trackers: whether few loads are under way at a time: one for every array's side of requests in flight, and one
+            more; else as many as the reservation station has entries.
+        line_bytes, line_cycles: of a second-level cache, and cycles in which main memory fills a line; 0 without a cache.
+        cache_bytes: its capacity. Hits come at the width of the port.
+        miss_cycles: more than `latency` until the first data of a line that has to be filled are there.
+        copies_rows: whether every copy of a packed pixel is written by itself; else only those of a command's last pixel take
+            cycles of their own.
+        passes_inside: passes that are on their way through the array at most, and then a block of weights comes in row by row
+            with the last pass before it; 0 for as many as the reservation station has.
+        store_pace: cycles of a row of the accumulator on its way out.
+        write_cycles: of the port, beside the data of a write of several beats.
+    """
+
+    latency: float = MEMORY_LATENCY
+    command_latency: float = COMMAND_LATENCY
+    covers: bool = False
+    load_trackers: bool = False
+    line_bytes: float = 0.0
+    line_cycles: float = 0.0
+    cache_bytes: float = 0.0
+    miss_cycles: float = 0.0
+    copies_rows: bool = False
+    passes_inside: float = 0.0
+    store_pace: float = 1.0
+    write_cycles: float = 0.0
+
+    @property
+    def cached(self) -> bool:
+        """Whether there is a second-level cache."""
+        return self.cache_bytes > 0
+
+
+#: By timing. `baco`: the simulator's main memory (`sim/cpp/dram.h`), without a cache. `gemmini`: the Rocket system of
+#: `sim/cpp/gemmini_bus.h`, whose cycles of hits, misses and writes these are; an inclusive cache of 512 KiB, main memory of 8
+#: bytes a cycle behind it (a line of 64 bytes in 8), the queue of six tags of `gemmini_execute.cpp`, and the scaling pipeline
+#: of `gemmini_store.h`, which lets five rows pass in eight cycles. Nothing of it is fitted here.
+PROFILES = {
+    "baco": TimingProfile(),
+    "gemmini": TimingProfile(
+        latency=14.0,
+        command_latency=1.0,
+        covers=True,
+        load_trackers=True,
+        line_bytes=64.0,
+        line_cycles=8.0,
+        cache_bytes=512.0 * 1024,
+        miss_cycles=15.0,
+        copies_rows=True,
+        passes_inside=6.0,
+        store_pace=1.6,
+        write_cycles=1.0,
+    ),
+}

@@ -1,0 +1,76 @@
+"""The array interface of the cycles' formulas, over tensors that carry gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from common import tensors
+from compiler.latency.tiling import Rounding
+
+__all__ = ["TensorArrays"]
+
+
+@dataclass(frozen=True)
+class TensorArrays:
+    """`compiler.analysis.arrays.Arrays` of tensors; gradients pass through rounding as `rounding` says.
+
+    What depends on alignment is a table of whole numbers: relaxed widths interpolate it, relaxed pitches do not count.
+    """
+
+    rounding: Rounding
+
+    def up(self, x: Tensor) -> Tensor:
+        return self.rounding.up(x)
+
+    def down(self, x: Tensor) -> Tensor:
+        return self.rounding.down(x)
+
+    def larger(self, a: Tensor | float, b: Tensor | float) -> Tensor:
+        return torch.maximum(*_both(a, b))
+
+    def smaller(self, a: Tensor | float, b: Tensor | float) -> Tensor:
+        return torch.minimum(*_both(a, b))
+
+    def where(self, condition: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
+        return torch.where(condition, a, b)
+
+    def power(self, x: Tensor) -> Tensor:
+        whole = x.detach().round().long()
+        low = whole & -whole
+        return torch.where(low == 0, 128, low.clamp_max(128)).to(x.dtype)
+
+    def log2(self, x: Tensor) -> Tensor:
+        return (torch.frexp(x.detach()).exponent - 1).to(x.dtype)
+
+    def raised(self, x: Tensor, exponent: float) -> Tensor:
+        return tensors.power(x, exponent)
+
+    def some(self, condition: Tensor) -> bool:
+        return bool(condition.any())
+
+    def tables(self, values: NDArray[np.float64], *index: Tensor) -> Sequence[Tensor]:
+        *places, last = torch.broadcast_tensors(*index)  # type: ignore[no-untyped-call]
+        found = torch.from_numpy(values).to(last).flatten(1)
+        flat = torch.zeros_like(last, dtype=torch.long)
+        for place, size in zip(places, values.shape[1:-1], strict=True):
+            flat = flat * size + place.detach().round().long().clamp(0, size - 1)
+        width = values.shape[-1]
+        below = last.detach().floor().clamp(0, width - 1)
+        first = flat * width + below.long()
+        beyond = (first + 1).minimum(flat * width + width - 1)
+        share = last - below
+        parts = [(one[first], one[beyond]) for one in found]
+        return [low + (high - low) * share for low, high in parts]
+
+
+def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:
+    if not isinstance(a, Tensor):
+        assert isinstance(b, Tensor)
+        return torch.full_like(b, a), b
+    return a, b if isinstance(b, Tensor) else torch.full_like(a, b)
