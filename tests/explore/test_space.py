@@ -41,6 +41,38 @@ def test_named_spaces() -> None:
         reference.hardware()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", (False,)),
+        ("units: [none]\n", (False,)),
+        ("units: [row_functions]\n", (True,)),
+        ("units: [row_functions, none]\n", (False, True)),
+        ("fixed: {features: {row_functions: true}}\n", (True,)),
+        ("base: gemmini-transformer\nunits: [none]\n", (False,)),
+        ("base: gemmini-transformer\nunits: [none, row_functions]\n", (False, True)),
+    ],
+)
+def test_units_are_those_that_the_file_says(text: str, expected: tuple[bool, ...]) -> None:
+    """Every accelerator of sizes once for each, at its own area and at its own static energy."""
+    found = space(SMALL + text)
+    assert found.units == expected
+    again = space(found.to_yaml())
+    assert (again.units, again.space_hash) == (expected, found.space_hash)
+    points = found.rule_points()
+    rows = list(zip(points.dim, points.accumulator_kib, points.scratchpad_kib, points.units, strict=True))
+    assert len(set(rows)) == len(rows) == len(expected) * len({one[:3] for one in rows})
+    machines = [found.accelerator(d, a, s, units) for d, a, s, units in rows]
+    assert [one.features.row_functions for one in machines] == points.units.tolist()
+    assert [one.area_mm2 for one in machines] == pytest.approx(points.area_mm2.tolist(), rel=1e-12)
+    limited = found.constrain(area_mm2=float(np.median(points.area_mm2)))
+    allowed = limited.allowed(points.dim, points.accumulator_kib, points.scratchpad_kib, points.units)
+    assert allowed.tolist() == [one.area_mm2 <= limited.constraints.area_mm2 for one in machines]
+    plain = found.without_units()
+    assert plain.units == expected[:1]
+    assert (plain.space_hash == found.space_hash) == (len(expected) == 1)
+
+
 def test_legal_is_what_the_configuration_says_gemmini_accepts() -> None:
     # an independent implementation of the rules: one point at a time, in the accelerator room
     s = load_space("gemmini")
@@ -84,14 +116,15 @@ def test_hardware_satisfies_the_bounds_and_areas_are_those_of_the_accelerators()
     assert (points.area_mm2 <= 5.0).all()
     assert (points.sram_kib <= 300).all()
     for i in (0, len(points) // 2, len(points) - 1):
-        a = s.accelerator(points.dim[i], points.accumulator_kib[i], points.scratchpad_kib[i])
+        a = s.accelerator(points.dim[i], points.accumulator_kib[i], points.scratchpad_kib[i], points.units[i])
         assert a.area_mm2 == pytest.approx(points.area_mm2[i], rel=1e-12)
         assert a.dataflow == "WS"
     everything = s.rule_points()
-    kept = set(zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True))
+    kept = set(zip(points.dim, points.accumulator_kib, points.scratchpad_kib, points.units, strict=True))
     for i in range(len(everything)):
         inside = everything.area_mm2[i] <= 5.0 and everything.sram_kib[i] <= 300
-        key = (everything.dim[i], everything.accumulator_kib[i], everything.scratchpad_kib[i])
+        sizes = (everything.dim[i], everything.accumulator_kib[i], everything.scratchpad_kib[i])
+        key = (*sizes, everything.units[i])
         assert (key in kept) == inside
         assert bool(s.allowed(*key)) == inside
 
@@ -250,6 +283,13 @@ def test_illegal_choices_name_the_nearest_legal_one(text: str, place: str, words
         (SMALL + "fixed: {energy: {dram_pj: -1}}", "4:27", "at least 0", None),
         (SMALL + "fixed: {dim: 4}", "4:9", "'dim' is searched", "dim: [...]"),
         (SMALL + "fixed: {dataflow: WS}", "4:9", "'dataflow' is searched", "dataflows: [...]"),
+        (
+            SMALL + "units: [none]\nfixed: {features: {row_functions: true}}",
+            "5:20",
+            "row_functions cannot be fixed where 'units' says",
+            "units: [row_functions]",
+        ),
+        (SMALL + "units: [all]", "4:9", "'units' cannot be 'all'", None),
         (SMALL + "fixed: {execute_queue: 1}", "4:8", "execute_queue must be at least 3", "rules: reference"),
         (SMALL + "networks: [resnet50]", "4:12", "must be a mapping", "network"),
         (SMALL + "networks: [{network: a, weight: 0}]", "4:33", "more than 0", None),

@@ -41,7 +41,7 @@ SMALLER = [
 
 def gemmini(**changes: Any) -> DesignSpace:
     """The space `gemmini` without its bounds, around another base."""
-    free = dataclasses.replace(load_space("gemmini"), constraints=Constraints())
+    free = dataclasses.replace(load_space("gemmini").without_units(), constraints=Constraints())
     return dataclasses.replace(free, base=free.base.replace(**changes))
 
 
