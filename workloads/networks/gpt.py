@@ -25,8 +25,11 @@ def gpt2(batch: int = 1, seq: int = 1024, phase: Phase = "prefill", cache: int =
     def block(x: Tensor) -> Tensor:
         qkv = b.linear(b.layernorm(x, name="norm1"), 3 * WIDTH, bias=True, name="qkv")
         q, k, v = (split_heads(b, b.slice(qkv, 2, i * WIDTH, (i + 1) * WIDTH), HEADS) for i in range(3))
-        kept[:] = tokens.keep(b, "key", k), tokens.keep(b, "value", v)
-        x = b.add(b.linear(attend(b, q, *kept, causal=True), WIDTH, bias=True, name="output"), x, name="add1")
+        keys, values = tokens.keep(b, "key", k), tokens.keep(b, "value", v)
+        kept[:] = keys, values
+        x = b.add(
+            b.linear(attend(b, q, keys, values, causal=True), WIDTH, bias=True, name="output"), x, name="add1"
+        )
         y = b.linear(b.layernorm(x, name="norm2"), 4 * WIDTH, bias=True, name="expand")
         y = b.linear(b.unary("gelu", y, "gelu", "gelu_tanh"), WIDTH, bias=True, name="contract")
         return b.add(y, x, name="add2")

@@ -52,8 +52,9 @@ def _llama(name: str, size: _Size, batch: int, seq: int, phase: Phase, cache: in
         q = projected(y, "query", size.heads)
         k, v = (projected(y, n, size.key_heads) for n in ("key", "value"))
         q, k = (b.rope(t, name=f"{n}.rope", start=tokens.cached) for n, t in (("query", q), ("key", k)))
-        kept[:] = tokens.keep(b, "key", k), tokens.keep(b, "value", v)
-        y = attend(b, q, *kept, causal=True)
+        keys, values = tokens.keep(b, "key", k), tokens.keep(b, "value", v)
+        kept[:] = keys, values
+        y = attend(b, q, keys, values, causal=True)
         x = b.add(b.linear(y, size.width, name="output"), x, name="add1")
         y = b.rmsnorm(x, name="norm2")
         gate = b.unary("silu", b.linear(y, size.hidden, name="gate"), "silu")
