@@ -122,7 +122,8 @@ class NetworkOptions:
             "--network",
             metavar="NAME|FILE",
             autocompletion=network_completions,
-            help="A whole network in int8: built in (NAME[:OPTION=VALUE]), MODEL.onnx or CODE.py:FUNCTION; "
+            help="A whole network in int8: built in (NAME[:OPTION=VALUE,...]: seq, phase=decode, cache..., as `baco networks` "
+            "lists them; of transformers also weights=FILE.safetensors), MODEL.onnx or CODE.py:FUNCTION; "
             "or the plan of a validated design (best/plan.json), with its accelerator and mappings.",
             rich_help_panel=NETWORK_PANEL,
         ),

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ __all__ = ["SafetensorsFile", "StoredTensor"]
 #: The format's own limit.
 _LONGEST_HEADER = 100_000_000
 #: Type in the header -> how its elements lie in the file; bfloat16 is the upper half of a float32.
-_TYPES = {
+_TYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "F16": np.dtype("<f2"),
@@ -61,7 +62,7 @@ class StoredTensor:
             raise InputError("the file has become shorter", location=Location(str(self.path)))
         if self.dtype == "BF16":
             raw = (raw.astype(np.uint32) << 16).view(np.float32)
-        return raw.astype(np.float32, copy=False).reshape(self.shape)
+        return np.asarray(raw.astype(np.float32, copy=False).reshape(self.shape))
 
 
 class SafetensorsFile:
@@ -116,8 +117,12 @@ def _tensors(path: Path) -> dict[str, StoredTensor]:
 def _tensor(path: Path, name: str, entry: object, base: int, size: int) -> StoredTensor:
     where = Location(str(path), node=name[:200])
     fields = entry if isinstance(entry, dict) else {}
-    dtype, shape, offsets = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
-    if not (_whole(shape) and _whole(offsets) and len(offsets) == 2 and isinstance(dtype, str)):
+    dtype, shape, offsets = (
+        fields.get("dtype"),
+        _whole(fields.get("shape")),
+        _whole(fields.get("data_offsets")),
+    )
+    if not isinstance(dtype, str) or shape is None or offsets is None or len(offsets) != 2:
         raise InputError("its entry in the header has no type, shape and place", location=where)
     if dtype in _TYPES:
         wanted = math.prod(shape) * _TYPES[dtype].itemsize
@@ -133,5 +138,6 @@ def _tensor(path: Path, name: str, entry: object, base: int, size: int) -> Store
     return StoredTensor(path, dtype, tuple(shape), base + offsets[0])
 
 
-def _whole(numbers: object) -> bool:
-    return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**62 for n in numbers)
+def _whole(numbers: object) -> list[int] | None:
+    fits = isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**62 for n in numbers)
+    return numbers if isinstance(numbers, list) and fits else None
