@@ -273,7 +273,7 @@ def _rotate(s: _Sketch) -> None:
     s.add(
         g.Rotation, s.value(shape, "output"), input=s.value(shape),
         cosine=s.table(-(2**14), 2**14, (rows, pairs), "int32"),
-        sine=s.table(-(2**14), 2**14, (rows, pairs), "int32"), interleaved=False, shift=14,
+        sine=s.table(-(2**14), 2**14, (rows, pairs), "int32"), interleaved=bool(s.random.random() < 0.3), shift=14,
     )  # fmt: skip
 
 

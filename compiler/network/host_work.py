@@ -324,7 +324,8 @@ def _rotate(function: str, words: _Words) -> HostWork:
         for n in range(4)
     ]
     lines = line_misses(loops) + line_misses(loops[:1]) + line_misses(loops[3:])
-    return HostWork(function, _amounts(rows=rows, elements=rows * pairs), lines)
+    variant = f"{function} {'dense' if all(step == 1 for step in steps[:4]) else 'strided'}"
+    return HostWork(variant, _amounts(rows=rows, elements=rows * pairs), lines)
 
 
 def _matmul(function: str, words: _Words) -> HostWork:

@@ -266,7 +266,11 @@ class _Lowering(StepWriter):
             if any(self.values[one.value].dtype != "int8" for one in (op.input, op.output)):
                 code = "its elements are wider than int8"
         elif isinstance(op, Softmax):
-            mask = None if op.mask is None else self._elements(op.mask)
+            mask = None
+            if op.mask is not None:
+                known = op.mask.value in self._data
+                # nothing is known of a mask that the program computes: no causal one has less than two dimensions
+                mask = self._elements(op.mask) if known else np.empty(0)
             code, numbers = plan_softmax(op, mask, self.accelerator), (op.numerator,)
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)

@@ -76,6 +76,12 @@ void net_add(const int64_t* d, const int8_t* left, const int8_t* right, const in
   } while (walk_next(&w));
 }
 
+INLINE void multiply_row(int64_t n, const int8_t* left, int64_t left_step, const int8_t* right, int64_t right_step,
+                         int8_t* to, int64_t step, int64_t multiplier, int64_t shift) {
+  FOR_EACH_SATURATED(i, n, to[i * step],
+                     rescaled((int64_t)left[i * left_step] * right[i * right_step], multiplier, shift));
+}
+
 // output = sat8(left * right * multiplier / 2^shift); extra parameters: multiplier, shift.
 void net_multiply(const int64_t* d, const int8_t* left, const int8_t* right, int8_t* output) {
   struct walk w;
@@ -85,8 +91,10 @@ void net_multiply(const int64_t* d, const int8_t* left, const int8_t* right, int
     const int8_t* a = left + w.at[0];
     const int8_t* b = right + w.at[1];
     int8_t* to = output + w.at[2];
-    FOR_EACH_SATURATED(i, n, to[i * step],
-                       rescaled((int64_t)a[i * left_step] * b[i * right_step], multiplier, shift));
+    if (left_step == 1 && right_step == 1 && step == 1)
+      multiply_row(n, a, 1, b, 1, to, 1, multiplier, shift);
+    else
+      multiply_row(n, a, left_step, b, right_step, to, step, multiplier, shift);
   } while (walk_next(&w));
 }
 
