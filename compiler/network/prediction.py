@@ -118,7 +118,7 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
     Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
     do, from the first tile's arrival on.
     """
-    nest, dim = code.nest, accelerator.dim
+    nest, dim, table = code.nest, accelerator.dim, accelerator.energy
     outer, extent, _ = nest.split()
     rows = float(math.prod(outer.shape))
     if len(nest.shape) < 2:
@@ -140,8 +140,8 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
         max(memory + last, first + stores, commands * _COMMAND_CYCLES)
         + parameters
         + (_START + _TABLE) * PROFILES[accelerator.timing].latency,
-        2 * elements * accelerator.energy.dram_pj,
-        2 * elements if normalises else 0.0,  # gains and offsets
+        elements * (2 * table.dram_pj + (0.0 if code.function == "copy" else table.function_pj(code.function))),
+        elements if normalises else 0.0,  # gains and offsets
         (2 + _PASSES[code.function]) * elements,
     )
 
