@@ -140,7 +140,8 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
         max(memory + last, first + stores, commands * _COMMAND_CYCLES)
         + parameters
         + (_START + _TABLE) * PROFILES[accelerator.timing].latency,
-        elements * (2 * table.dram_pj + (0.0 if code.function == "copy" else table.function_pj(code.function))),
+        elements
+        * (2 * table.dram_pj + (0.0 if code.function == "copy" else table.function_pj(code.function))),
         elements if normalises else 0.0,  # gains and offsets
         (2 + _PASSES[code.function]) * elements,
     )

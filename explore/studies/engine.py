@@ -226,6 +226,9 @@ def run_exploration(
             progress.note(text)
 
     model_name = _cost_model(cost_model, space, out / FILE_NAME if resume else None)
+    if space.search_units and space.base.timing == "gemmini":
+        note("the original Gemmini has no row functions: only accelerators without them are searched")
+        space = space.without_units()
     rest = None
     if whole and model_name == "instruction":
         from explore.cost.rest import rest_in_space  # loads the compiler
@@ -237,11 +240,7 @@ def run_exploration(
                     f"{name} cannot become one program ({reason}): what its host operators take is estimated from the graph"
                 )
     if space.search_units and not units_may_pay(space, rest):
-        if rest is not None:
-            note(
-                "row functions make no part of the program cheaper: only accelerators without them are searched"
-            )
-            rest = rest.without_units()
+        rest = rest.without_units() if rest is not None else None
         space = space.without_units()
     record = describe_setup(workload, space, objective, searcher, seed, model_name, rest)
     provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)

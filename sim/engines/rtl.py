@@ -62,6 +62,11 @@ def _run_as_original(job: Job) -> Simulation:
 
 def check_original(accelerator: Accelerator) -> None:
     """Raises InfeasibleError for a machine that the original's generator refuses to build."""
+    if accelerator.features.row_functions:
+        raise InfeasibleError(
+            "the original Gemmini has no row functions: there are no cycles of its to count",
+            hint="leave --timing out, or take an accelerator without row_functions",
+        )
     if accelerator.execute_queue < _VISIBLE_COMMANDS:
         raise InfeasibleError(
             f"the original Gemmini looks at {_VISIBLE_COMMANDS} commands for products at a time: execute_queue ="

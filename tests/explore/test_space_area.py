@@ -11,13 +11,13 @@ import torch
 
 from accel.area import area_mm2
 from accel.config import Accelerator, Features
+from accel.dataflows import Dataflow
 from common.errors import InfeasibleError
 from explore.constraints import Constraints
 from explore.cost.certificate import _Grid
 from explore.search.hardware_choice import HardwareChoice
 from explore.shortfall import check_feasible
 from explore.space import DesignSpace, load_space
-from explore.space_file import Flow
 
 #: Changes to gemmini-default, and whether an accelerator is larger with them.
 LARGER = [
@@ -75,7 +75,7 @@ def test_the_default_base_has_the_fitted_law() -> None:
 
 
 def test_the_dataflow_is_that_of_the_space() -> None:
-    flows: dict[str, tuple[Flow, ...]] = {"WS": ("WS",), "OS": ("OS",), "both": ("WS", "OS")}
+    flows: dict[str, tuple[Dataflow, ...]] = {"WS": ("WS",), "OS": ("OS",), "both": ("WS", "OS")}
     for name, dataflows in flows.items():
         # whatever the base's own is
         space = dataclasses.replace(gemmini(dataflow="OS"), dataflows=dataflows)

@@ -14,6 +14,7 @@ from bench.cosim.run import random_stream
 from bench.cosim.stream import BASE, MEMORY_BYTES
 from bench.timing import bench_timing
 from common.errors import InfeasibleError, InputError
+from explore.hardware import with_units
 from sim.engines.base import run_job
 from sim.job import Job, MainMemory, Recording, Simulation
 from tests.bench.cosim_streams import SCARCE, WHOLE
@@ -130,7 +131,9 @@ def test_lines_that_are_there_come_at_the_bus_width_and_no_faster(tmp_path: Path
     assert moved / 16 <= often - once <= 1.1 * moved / 16
 
 
-@pytest.mark.parametrize("machine", [WHOLE, SMALL], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "machine", [with_units(WHOLE, False).replace(name="gemmini"), SMALL], ids=lambda one: one.name
+)
 def test_random_streams_end_with_the_results_of_the_functional_model(
     tmp_path: Path, machine: Accelerator
 ) -> None:
@@ -145,6 +148,11 @@ def test_random_streams_end_with_the_results_of_the_functional_model(
         assert ours.memory_dumps == expected.memory_dumps
         assert ours.unrolled == expected.unrolled
         assert ours.commands == expected.commands
+
+
+def test_row_functions_are_none_of_the_originals(tmp_path: Path) -> None:
+    with pytest.raises(InfeasibleError, match="the original Gemmini has no row functions"):
+        run("fence\n", tmp_path, WHOLE)
 
 
 def test_a_program_computes_and_checks_a_product(tmp_path: Path) -> None:
