@@ -98,7 +98,7 @@ def fit(
         pull: of the host's constants to those.
     """
     start = start or Constants(HOST_FEATURES, TIMING)
-    features = np.concatenate([host_features(one.tiling, one.commands).numpy() for one in samples], axis=1)
+    features = np.concatenate([np.stack(host_features(one.tiling, one.commands)) for one in samples], axis=1)
     host = np.concatenate([one.host_cycles for one in samples])
     before = np.concatenate([one.before for one in samples])
     begin = np.array([start.host[name] for name in HOST_FEATURES])
@@ -177,7 +177,7 @@ def _errors(sample: ExplicitRows, constants: Constants) -> Floats:
 
 def report(name: str, sample: ExplicitRows, constants: Constants) -> str:
     """A line with the errors of host and total cycles."""
-    features = host_features(sample.tiling, sample.commands).numpy()
+    features = np.stack(host_features(sample.tiling, sample.commands))
     host = np.array(list(constants.host.values())) @ features + sample.before
     host = host / sample.host_cycles - 1
     errors = _errors(sample, constants)

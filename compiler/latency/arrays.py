@@ -65,8 +65,10 @@ class TensorArrays:
         first = flat * width + below.long()
         beyond = (first + 1).minimum(flat * width + width - 1)
         share = last - below
-        parts = [(one[first], one[beyond]) for one in found]
-        return [low + (high - low) * share for low, high in parts]
+        lows, highs = (
+            [one.index_select(0, index.flatten()).view_as(last) for one in found] for index in (first, beyond)
+        )
+        return [low + (high - low) * share for low, high in zip(lows, highs, strict=True)]
 
 
 def _both(a: Tensor | float, b: Tensor | float) -> tuple[Tensor, Tensor]:

@@ -77,7 +77,8 @@ class LayerBatch:
     def take(self, index: Tensor) -> LayerBatch:
         """The layers at `index`."""
         return LayerBatch(
-            self.problem.take(index), *(getattr(self, f.name)[..., index] for f in fields(self)[1:])
+            self.problem.take(index),
+            *(getattr(self, f.name).index_select(-1, index) for f in fields(self)[1:]),
         )
 
     def to(self, device: torch.device | str) -> LayerBatch:
@@ -202,7 +203,7 @@ class HardwareBatch:
 
     def take(self, index: Tensor) -> HardwareBatch:
         """The accelerators at `index`."""
-        return self._each(lambda one: one[index])
+        return self._each(lambda one: one.index_select(-1, index))
 
     def to(self, device: torch.device | str) -> HardwareBatch:
         """A copy on `device`."""

@@ -246,7 +246,7 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
     """What the commands of a batch keep busy."""
     layer, hw = t.layer, t.hardware
     features = host_features(t, c)
-    costs = {name: features[at] * fitted.host[name] for at, name in enumerate(HOST_FEATURES)}
+    costs = {name: one * fitted.host[name] for name, one in zip(HOST_FEATURES, features, strict=True)}
     copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
     opened_early = opens_ahead(t, c)
     zero = torch.zeros_like(c.visits)
@@ -399,7 +399,7 @@ def predict_layers(
         terms = predicted.terms.clone()
         terms[TERMS.index("start")] += first
         whole = predicted._replace(cycles=predicted.cycles + first, terms=terms)
-        found |= {place: whole.take(slice(at, at + 1)) for at, place in enumerate(places)}
+        found |= {place: whole.take(torch.tensor([at])) for at, place in enumerate(places)}
     return [found[place] for place in range(len(layers))]
 
 

@@ -37,9 +37,9 @@ class InstructionLatency(NamedTuple):
         """Of the terms."""
         return TERMS
 
-    def take(self, index: Tensor | slice) -> InstructionLatency:
+    def take(self, index: Tensor) -> InstructionLatency:
         """The rows at `index`."""
-        return InstructionLatency(*(one[..., index] for one in self))
+        return InstructionLatency(*(one.index_select(-1, index) for one in self))
 
     def where(self, condition: Tensor, other: InstructionLatency) -> InstructionLatency:
         """These rows where a condition (B,) holds, the other's elsewhere."""

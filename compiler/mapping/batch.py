@@ -7,7 +7,7 @@ which makes the dimensions of W and of O contiguous slices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -48,13 +48,7 @@ class ProblemBatch:
 
     def take(self, index: Tensor) -> ProblemBatch:
         """The problems at `index`."""
-        return ProblemBatch(
-            self.stride_w[index],
-            self.stride_h[index],
-            self.dilation_w[index],
-            self.dilation_h[index],
-            self.groups[index],
-        )
+        return ProblemBatch(*(getattr(self, f.name).index_select(-1, index) for f in fields(self)))
 
     def to(self, device: torch.device | str) -> ProblemBatch:
         """A copy on `device`."""
@@ -126,10 +120,10 @@ class MappingBatch:
         """The mappings at `index`."""
         flow, copies = self.flow, self.copies
         return MappingBatch(
-            self.temporal[..., index],
-            self.rows[index],
-            self.columns[index],
-            self.rank[..., index],
-            None if flow is None else flow[index],
-            None if copies is None else copies[..., index],
+            self.temporal.index_select(-1, index),
+            self.rows.index_select(-1, index),
+            self.columns.index_select(-1, index),
+            self.rank.index_select(-1, index),
+            None if flow is None else flow.index_select(-1, index),
+            None if copies is None else copies.index_select(-1, index),
         )

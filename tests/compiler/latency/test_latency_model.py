@@ -210,7 +210,7 @@ def test_parts_of_a_whole() -> None:
 def test_fitting_finds_costs_that_made_the_cycles() -> None:
     """Host cycles made of known costs are predicted again."""
     sample = sample_of(read_dataset("train"))
-    features = host_features(sample.tiling, sample.commands).numpy()
+    features = np.stack(host_features(sample.tiling, sample.commands))
     costs = np.array([1.7 * cost for cost in HOST_FEATURES.values()])
     made = replace(sample, host_cycles=costs @ features)
     found = fit([made], timing=False)
