@@ -78,10 +78,16 @@ class NetworkProgram:
         """What the program consists of, a line each."""
         lowered = self.lowered
         on_accelerator = sum(step.accelerator for step in lowered.steps)
+        others: dict[str, Mapping[str, object]] = {
+            "additions": lowered.additions,
+            "poolings": lowered.pools,
+            "functions of rows": lowered.rows,
+            "embeddings": lowered.gathers,
+        }
+        different = [f"{len(lowered.layers)} different layers"]
+        different += [f"{len(functions)} {name}" for name, functions in others.items() if functions]
         lines = [
-            f"{len(self.network.operators)} operators: {on_accelerator} calls of {len(lowered.layers)} different"
-            f" layers, {len(lowered.additions)} additions, {len(lowered.pools)} poolings, {len(lowered.rows)} functions of rows"
-            f" and {len(lowered.gathers)} embeddings on the accelerator,"
+            f"{len(self.network.operators)} operators: {on_accelerator} calls of {' and '.join(different)} on the accelerator,"
             f" {len(lowered.steps) - on_accelerator} calls of the host, {self.fences} fences",
             f"constants {self.image.nbytes:,} bytes, activations {self.memory.nbytes:,} bytes"
             f" (least {self.memory.live_bytes:,}, without sharing {self.memory.total_bytes:,})",

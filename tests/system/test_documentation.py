@@ -2,13 +2,15 @@
 
 The blocks of a page run in order, in one folder that holds `model.onnx` and `image.npy`, the files that pages take from
 their reader. A block behind the comment `<!-- minutes -->` is left to the slow test, one behind `<!-- command N -->` to
-those of the installation. Output that a page shows below a block must appear, but for numbers, hashes and spacing.
+those of the installation, one behind `<!-- changed -->` runs on a copy of the product with the changes of the page's
+block `diff`. Output that a page shows below a block must appear, but for numbers, hashes and spacing.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -131,7 +133,7 @@ def execute(commands: str, folder: Path) -> str:
 def check(page: Path, folder: Path, *, minutes: bool) -> None:
     before = set(os.listdir(folder))
     for step in steps(page.read_text(encoding="utf-8")):
-        if step.note.startswith("command") or (step.note == "minutes" and not minutes):
+        if step.note.startswith(("command", "changed")) or (step.note == "minutes" and not minutes):
             continue
         assert step.note in ("", "minutes")
         output = execute(step.commands, folder)
@@ -148,7 +150,7 @@ def _pages(*, minutes: bool) -> list[Path]:
         page
         for page in PAGES
         if any(
-            (step.note == "minutes") == minutes and not step.note.startswith("command")
+            (step.note == "minutes") == minutes and not step.note.startswith(("command", "changed"))
             for step in steps(page.read_text(encoding="utf-8"))
         )
     ]
@@ -177,11 +179,44 @@ def test_the_first_command_on_a_clean_clone(tmp_path: Path) -> None:
     assert missing(first.shown, output) == [], output
 
 
+def changed(text: str, diff: str) -> str:
+    """A text with the lines of a `diff` block replaced or added, each behind the lines it shows before them."""
+    lines, at = text.splitlines(), 0
+    for sign, line in ((one[:1], one[1:]) for one in diff.splitlines()):
+        if sign == "+":
+            lines.insert(at, line)
+            at += 1
+        else:
+            at = lines.index(line)
+            if sign == "-":
+                del lines[at]
+            else:
+                at += 1
+    return "\n".join(lines) + "\n"
+
+
+def test_blocks_of_a_changed_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dataflows are added as the page says."""
+    page = (ROOT / "docs" / "tile-trees.md").read_text("utf-8")
+    (step,) = (one for one in steps(page) if one.note == "changed")
+    (diff,) = re.findall(r"^```diff\n(.*?)^```$", page, re.S | re.M)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for folder in ("baco", "bench", "common", "compiler", "explore", "sim", "workloads"):
+        (copy / folder).symlink_to(ROOT / folder)
+    shutil.copytree(ROOT / "accel", copy / "accel")
+    file = copy / "accel" / "dataflows.py"
+    file.write_text(changed(file.read_text("utf-8"), diff), "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    output = execute(step.commands, tmp_path)
+    assert missing(step.shown, output) == [], output
+
+
 def test_every_block_has_a_language_that_is_checked() -> None:
     """No shell command hides in a block that no test runs: `console` and blocks without a language are not used."""
     for page in PAGES:
         languages = re.findall(r"^```(\w*)\n.*?^```$", page.read_text(encoding="utf-8"), re.S | re.M)
-        assert set(languages) <= {"sh", "text", "python", "yaml", "mlir", "bibtex"}, page.name
+        assert set(languages) <= {"sh", "text", "python", "yaml", "mlir", "bibtex", "diff"}, page.name
 
 
 def test_the_space_of_the_guide_is_the_one_that_is_searched_in_tests() -> None:

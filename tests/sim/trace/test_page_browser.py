@@ -128,6 +128,8 @@ def network_page(path: Path, names: list[str]) -> None:
         layers={"net_0": 1},
         additions={"net_1": 1},
         pools={},
+        rows={},
+        gathers={},
     )
     built: Any = SimpleNamespace(lowered=lowered, network=SimpleNamespace(name=names[0]))
     run: Any = SimpleNamespace(operators=operators, steps=operators)
