@@ -209,12 +209,17 @@ _FUNCTIONS = (
                 "1[2]", "centre", "normalisation: 1 subtracts the mean (layer norm), 0 does not (RMS norm)"
             ),
             _field("1[3]", "causal", "softmax: row r takes part with its first valid + r elements only"),
-            _field("1[8:4]", "shift", "normalisation: right shift of the result, 7..31", default=7),
+            _field(
+                "1[8:4]",
+                "shift",
+                "normalisation: right shift of the result, 7..31; softmax: left shift of the numerator, 0..15",
+                default=7,
+            ),
             _field("1[31:16]", "valid", "causal: elements of the next store's first row; later stores go on"),
             _field(
                 "1[63:32]",
                 "parameter",
-                "softmax: numerator; normalisation: local address of the first row of gains and offsets",
+                "softmax: numerator before its shift; normalisation: local address of the first row of gains and offsets",
             ),
             _field("2[47:0]", "epsilon", "normalisation: summand of n * n * variance"),
         ),

@@ -125,6 +125,7 @@ CONFIG_FUNCTION: tuple[Step, ...] = (
         "function == 3 and not accumulator(parameter)",
     ),
     Refuse("BAD_SIZE", "the shift is at least 7", "function == 3 and shift < 7"),
+    Refuse("BAD_SIZE", "the shift of a numerator is at most 15", "function == 2 and shift > 15"),
     Set("st_function", "function"),
     Set("st_parameters", "row(parameter)", when="function == 3"),
 )

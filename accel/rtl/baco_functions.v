@@ -18,7 +18,7 @@ module baco_functions #(
     input wire clear,                            // a store of rows begins
     input wire softmax,                          // its function, else normalisation
     input wire centre,                           // normalisation: subtract the mean
-    input wire [4:0] shift,                      // configuration, constant while slices are in here
+    input wire [4:0] shift,                      // configuration, constant while slices are in here; of a softmax's numerator
     input wire [31:0] numerator,
     input wire [47:0] epsilon,
     input wire [15:0] elements,                  // of a row
@@ -261,6 +261,7 @@ module baco_functions #(
       .reset(reset),
       .clear(clear),
       .softmax(softmax),
+      .shift(shift[3:0]),
       .numerator(numerator),
       .epsilon(epsilon),
       .elements(elements),

@@ -317,7 +317,7 @@ module baco_operands #(
       7'd26: begin
         kind = 2'd2;
         if (rs1[1:0] == 2'd3 && !rs1[63]) fault = `BACO_ERROR_BAD_FLAGS;
-        too_big = rs1[1:0] == 2'd3 && rs1[8:4] < 5'd7;
+        too_big = rs1[1:0] == 2'd3 ? rs1[8:4] < 5'd7 : rs1[1:0] == 2'd2 && rs1[8];
       end
       7'd27: begin
         kind = 2'd2;

@@ -1,7 +1,7 @@
 // What the results of a softmax or normalisation need of each row, from its sums: an inverse, or a factor and a mean.
 // One bit of a quotient or square root a cycle, rows in order, while the elements of other rows are still read.
 //
-// softmax        factor = min(numerator / sum, 65535), 0 where the sum is
+// softmax        factor = min(numerator * 2^shift / sum, 65535), 0 where the sum is
 // normalisation  variance = elements * squares - sum * sum + epsilon (48 bits)
 //                root = floor(sqrt(variance * 2^16)), at least 1
 //                factor = min(elements * 2^28 / root, 2^28 - 1)
@@ -13,6 +13,7 @@ module baco_row_statistics #(
     input wire reset,
     input wire clear,                            // a store begins: nothing is known of its rows
     input wire softmax,                          // else normalisation
+    input wire [3:0] shift,                      // of the numerator
     input wire [31:0] numerator,
     input wire [47:0] epsilon,
     input wire [15:0] elements,                  // of a row
@@ -82,7 +83,8 @@ module baco_row_statistics #(
         remainder <= 33'd0;
         quotient <= {numerator, 20'd0};
         divisor <= softmax ? next_sum[31:0] : 32'd0;
-        steps <= 6'd31;
+        // a quotient's bits below those of the numerator come from the zeros behind it
+        steps <= softmax ? 6'd31 + {2'd0, shift} : 6'd31;
         state <= softmax ? FACTOR : ROOT;
       end
       ROOT: begin
@@ -106,7 +108,7 @@ module baco_row_statistics #(
         if (steps == 6'd0) begin
           if (softmax) begin
             factor_of[row[INDEX_BITS-1:0]] <= divisor == 32'd0 ? 28'd0
-                : next_quotient[31:16] != 16'd0 ? 28'd65535 : {12'd0, next_quotient[15:0]};
+                : next_quotient[51:16] != 36'd0 ? 28'd65535 : {12'd0, next_quotient[15:0]};
             finished[row[INDEX_BITS-1:0]] <= 1'b1;
             row <= row + 8'd1;
           end

@@ -364,7 +364,7 @@ class Generator:
         if self.function != 3:
             parameter = r.choice((r.getrandbits(32), 127 << 24, r.getrandbits(20), 0))
         self.emit("CONFIG_FUNCTION", function=self.function, centre=r.getrandbits(1), causal=r.getrandbits(1),
-                  shift=r.randint(7, 31), valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
+                  shift=r.randint(7, 31) if function == 3 else r.randint(0, 15), valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
                   epsilon=r.choice((0, 1, r.getrandbits(20), r.getrandbits(48))))  # fmt: skip
 
     def _mvout_rows(self) -> None:

@@ -52,6 +52,7 @@ from compiler.network.row_code import (
     plan_softmax,
     plan_table,
 )
+from compiler.network.row_functions import numerator_parts
 from compiler.network.step_writer import StepWriter, turned_rows
 from compiler.network.steps import Argument
 from compiler.network.views import View, dense
@@ -271,7 +272,7 @@ class _Lowering(StepWriter):
                 known = op.mask.value in self._data
                 # nothing is known of a mask that the program computes: no causal one has less than two dimensions
                 mask = self._elements(op.mask) if known else np.empty(0)
-            code, numbers = plan_softmax(op, mask, self.accelerator), (op.numerator,)
+            code, numbers = plan_softmax(op, mask, self.accelerator), numerator_parts(op.numerator) or ()
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
         if isinstance(code, str):

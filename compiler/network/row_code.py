@@ -19,7 +19,7 @@ from accel.config import MOVE_BYTES, Accelerator
 from compiler.ir.emit import Emitter, Number
 from compiler.network.graph import Map, Normalisation, Softmax
 from compiler.network.nests import Nest, common, nest_of
-from compiler.network.row_functions import MOST_COLUMNS, NUMERATOR_BITS, VARIANCE_BITS
+from compiler.network.row_functions import MOST_COLUMNS, VARIANCE_BITS, numerator_parts
 from compiler.network.tiles import TileWalk, parts
 from compiler.network.views import View
 
@@ -82,8 +82,8 @@ def plan_softmax(op: Softmax, mask: np.ndarray | None, accelerator: Accelerator)
     """As `plan_table`. `mask`: the elements of the operator's mask, if it has one."""
     if not accelerator.features.row_functions:
         return _NO_UNIT
-    if op.numerator >= 1 << NUMERATOR_BITS:
-        return "its results are finer than 1/256"
+    if numerator_parts(op.numerator) is None:
+        return "its numerator has more than 32 bits"
     first = None
     if mask is not None:
         first = _causal(mask)
@@ -226,7 +226,7 @@ def emit_rows(
     Args:
         addresses: of input and output.
         parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`); not used by copies.
-        numbers: of a softmax its numerator; of a normalisation its shift and epsilon.
+        numbers: of a softmax its numerator and that one's shift; of a normalisation its shift and epsilon.
     """
     writer = _RowWriter(e, code, accelerator)
     writer.write(addresses, parameters, numbers)
@@ -286,9 +286,9 @@ class _RowWriter:
         elif code.function == "softmax":
             _load_table(e, self.accelerator, parameters)
             if code.first is None:
-                self._softmax(numbers[0])
+                self._softmax(*numbers)
             else:  # each matrix begins with its first row
-                matrix = functools.partial(self._softmax, numbers[0])
+                matrix = functools.partial(self._softmax, *numbers)
         elif code.function == "normalisation":
             self._normalisation(parameters, *numbers)
         e.command("config_ld", state=0, block_stride=dim, stride=source)
@@ -297,12 +297,13 @@ class _RowWriter:
         if code.function != "copy":
             end_function(e)
 
-    def _softmax(self, numerator: Number) -> None:
+    def _softmax(self, numerator: Number, shift: Number) -> None:
         first = self.code.first
         self.e.command(
             "config_function",
             function=_FUNCTIONS["softmax"],
             causal=int(first is not None),
+            shift=shift,
             valid=first or 0,
             parameter=numerator,
         )

@@ -22,12 +22,12 @@ from compiler.network.arithmetic import saturate8
 __all__ = [
     "GAIN_BITS",
     "MOST_COLUMNS",
-    "NUMERATOR_BITS",
     "OFFSET_FRACTION",
     "VARIANCE_BITS",
     "exponentials",
     "normalise",
     "normalise_parameters",
+    "numerator_parts",
     "softmax",
     "softmax_numerator",
     "variance_root",
@@ -37,8 +37,8 @@ Array = np.ndarray
 
 #: Longest row of the accelerator's row functions.
 MOST_COLUMNS = 2**16 - 1
-#: The accelerator's numerator of a softmax has so many bits: results of scales below 2**-8 need more.
-NUMERATOR_BITS = 32
+#: Bits of a softmax's numerator, and most zeros behind them.
+_NUMERATOR_BITS, _NUMERATOR_SHIFT = 32, 15
 #: The accelerator's variance (times the square of a row's length) and epsilon are below 2**48.
 VARIANCE_BITS = 48
 #: Bits of gains and offsets, signs included, and fraction bits of offsets.
@@ -57,8 +57,19 @@ def exponentials(scale: float) -> Array:
 
 
 def softmax_numerator(scale: float) -> int:
-    """round(2**24 / scale) for results of a scale, at most 2**61."""
-    return min(round(2.0**24 / scale), 2**61)
+    """2**24 / scale for results of a scale, rounded to 32 bits with at most 15 zeros behind them, and limited to those."""
+    exact = min(2.0**24 / scale, 2.0 ** (_NUMERATOR_BITS + _NUMERATOR_SHIFT))
+    shift = min(max(math.frexp(exact)[1] - _NUMERATOR_BITS, 0), _NUMERATOR_SHIFT)
+    kept: int = min(round(exact / 2**shift), 2**_NUMERATOR_BITS - 1)
+    return kept << shift
+
+
+def numerator_parts(numerator: int) -> tuple[int, int] | None:
+    """(n, shift) of a numerator n * 2**shift, n of 32 bits and the shift at most 15; None if there are none."""
+    shift = max(numerator.bit_length() - _NUMERATOR_BITS, 0)
+    if shift > _NUMERATOR_SHIFT or numerator >> shift << shift != numerator:
+        return None
+    return numerator >> shift, shift
 
 
 def softmax(x: Array, takes_part: Array | None, table: Array, numerator: int) -> Array:

@@ -24,7 +24,7 @@ class RowFunction:
     table: Ints
     centre: bool = False
     causal: bool = False
-    shift: int = 7
+    shift: int = 0
     valid: int = 0
     numerator: int = 0
     epsilon: int = 0
@@ -46,7 +46,7 @@ class RowFunction:
         if n:
             e = self.table[x[:n].max() - x[:n]]
             total = int(e.sum())
-            inverse = min(self.numerator // total, 65535) if total else 0
+            inverse = min((self.numerator << self.shift) // total, 65535) if total else 0
             result[:n] = np.minimum((e * inverse + 2**23) >> 24, 127)
         return result
 

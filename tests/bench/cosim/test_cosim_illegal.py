@@ -241,6 +241,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
         "BAD_SIZE",
         [encode("CONFIG_FUNCTION", function=3, parameter=ACC, shift=6)],
     ),
+    "a numerator shifted too far": ("BAD_SIZE", [encode("CONFIG_FUNCTION", function=2, shift=16)]),
     "a table of the scratchpad": ("BAD_FLAGS", [encode("LOAD_TABLE", table=0)]),
     "a table beyond the accumulator": ("LOCAL_ADDRESS", [encode("LOAD_TABLE", table=ACC | 33)]),
     "a table of the result to come": ("ROWS_IN_USE", [CONFIG_EX, preload(0, ACC | 20), encode("LOAD_TABLE", table=ACC)]),

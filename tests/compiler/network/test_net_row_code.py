@@ -21,7 +21,7 @@ from compiler.network.lowered import step_kind
 from compiler.network.prediction import predict_steps
 from compiler.network.program import NetworkProgram
 from compiler.network.row_code import plan_normalisation, plan_softmax, plan_table
-from compiler.network.row_functions import exponentials
+from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View, dense
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 
@@ -40,7 +40,7 @@ def add_table(s: Sketch, source: View, target: View) -> None:
 def add_softmax(s: Sketch, source: View, target: View, mask: View | None = None, peak: float = 1.0) -> None:
     s.add(
         Softmax, target, input=source, table=s.value((256,), "constant", exponentials(0.05)),
-        numerator=round(2**24 * 127 / peak), mask=mask,
+        numerator=softmax_numerator(peak / 127), mask=mask,
     )  # fmt: skip
 
 
@@ -95,11 +95,21 @@ def test_causal_masks(first: int, rows: int) -> None:
     assert kinds(check(s, UNITS4)) == ["softmax", "softmax"]
 
 
+@pytest.mark.parametrize("peak", [1.0, 0.3, 0.01, 1e-4])
+def test_softmaxes_of_small_probabilities(peak: float) -> None:
+    s = Sketch(np.random.default_rng(8))
+    add_softmax(s, s.value((21, 40)), s.value((21, 40), "output"), peak=peak)
+    assert kinds(check(s, UNITS4)) == ["softmax"]
+
+
 def test_the_host_does_what_units_cannot() -> None:
     s = Sketch(np.random.default_rng(3))
     any_mask = s.value((6, 8), "constant", s.random.integers(0, 2, (6, 8), dtype=np.int8))
     add_softmax(s, s.value((6, 8)), s.value((6, 8), "output"), any_mask)
-    add_softmax(s, s.value((6, 8)), s.value((6, 8), "output"), peak=0.001)
+    s.add(
+        Softmax, s.value((6, 8), "output"), input=s.value((6, 8)), table=s.value((256,), "constant", exponentials(0.05)),
+        numerator=2**33 + 1, mask=None,
+    )  # fmt: skip
     add_softmax(s, s.value((6, 8)).transposed((1, 0)), s.value((8, 6), "output"))
     add_table(s, s.value((30, 70)).transposed((1, 0)), s.value((70, 30), "output"))
     add_normalisation(s, s.value((1, 9000)), s.value((1, 9000), "output"))
@@ -108,7 +118,7 @@ def test_the_host_does_what_units_cannot() -> None:
     assert not any(step.accelerator for step in program.lowered.steps)
     assert [program.lowered.reasons[op.name] for op in program.network.operators] == [
         "its mask is not causal",
-        "its results are finer than 1/256",
+        "its numerator has more than 32 bits",
         "the elements of a row are not neighbours in memory",
         "the elements of a row are not neighbours in memory",
         "its gains and offsets do not fit in the accumulator",

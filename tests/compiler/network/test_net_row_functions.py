@@ -11,6 +11,7 @@ from compiler.network.row_functions import (
     exponentials,
     normalise,
     normalise_parameters,
+    numerator_parts,
     softmax,
     softmax_numerator,
     variance_root,
@@ -60,6 +61,18 @@ def test_a_causal_softmax_is_at_most_a_step_off() -> None:
     y = softmax(x, causal, exponentials(0.05), softmax_numerator(1 / 127))
     assert not y[~causal].any()
     assert np.abs(y - probabilities(x, 0.05, causal) * 127).max() <= 1.0
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 / 127, 1 / 256, 1 / 5000, 3e-5, 2.0**-22, 1e-12])
+def test_numerators_are_of_32_bits_and_a_shift(scale: float) -> None:
+    numerator = softmax_numerator(scale)
+    parts = numerator_parts(numerator)
+    assert parts is not None
+    number, shift = parts
+    assert number < 2**32
+    assert shift <= 15
+    assert number << shift == numerator
+    assert numerator == pytest.approx(min(2**24 / scale, 2**47), rel=2**-23)
 
 
 def test_a_row_without_elements_is_zero() -> None:

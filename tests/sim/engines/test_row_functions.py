@@ -154,9 +154,16 @@ def test_tables(engine: str, machine: Accelerator, tmp_path: Path) -> None:
 def test_softmax(engine: str, machine: Accelerator, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     stream = RowStream(machine, rng)
-    for scale, out in ((0.05, 1 / 127), (0.7, 1 / 127), (0.001, 1 / 5000), (0.2, 1.0)):
+    for scale, out, shift in (
+        (0.05, 1 / 127, 0),
+        (0.7, 1 / 127, 3),
+        (0.001, 1 / 5000, 5),
+        (0.01, 1 / 40000, 15),
+        (0.2, 1 / 2**22, 15),
+        (0.2, 1.0, 0),
+    ):
         stream.load_table(exponentials(scale))
-        function = RowFunction(2, stream.table, numerator=min(round(2**24 / out), 2**32 - 1))
+        function = RowFunction(2, stream.table, shift=shift, numerator=round(2 ** (24 - shift) / out))
         stream.configure(function)
         for cols in (1, 2, 4, 7, 64, 130, 300):
             stream.store(rows_of(rng, int(rng.integers(1, 5)), cols), function, bool(rng.integers(2)))
