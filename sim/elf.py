@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ __all__ = ["ElfProgram", "Segment", "load_elf", "symbol_range"]
 _LIMIT_BYTES = 1 << 30
 #: Real programs have a few segments, some thousand symbols and notes of some dozen bytes.
 _MOST_SEGMENTS, _MOST_SYMBOLS, _MOST_NOTE_BYTES = 1000, 200_000, 4096
+#: Flags of the ELF format.
+_SEGMENT_EXECUTABLE, _SECTION_EXECUTABLE = 1, 4
 _BUILD_HINT = "compile with -static -nostdlib or a bare-metal library for rv64gc, linked at 0x80000000"
 
 
@@ -72,7 +74,7 @@ def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> ElfPro
 
     Raises InputError, naming the file, unless it is a statically linked 64-bit little-endian RISC-V executable whose
     segments lie in [memory_base, memory_base + memory_bytes) without overlap, whose entry point is in executable
-    memory, and which has the symbol `tohost` (without which it could never end).
+    memory (of segments, or of sections where no segment has permissions), and which has the symbol `tohost` (without which it could never end).
     """
     here = Location(str(path))
     data = read_input(path, limit_bytes=_LIMIT_BYTES)
@@ -86,7 +88,7 @@ def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> ElfPro
             raise InputError(f"the program has {len(loads):,} segments to load", location=here)
         segments = tuple(sorted((_segment(s, data, here) for s in loads), key=lambda s: s.address))
         entry = int(elf["e_entry"])
-        code = [(int(s["p_vaddr"]), int(s["p_vaddr"]) + int(s["p_memsz"])) for s in loads if s["p_flags"] & 1]
+        code = _executable(elf, loads)
         symbols = _mailboxes(elf, here)
         config_hash = _config_hash(elf)
     except InputError:
@@ -102,6 +104,28 @@ def load_elf(path: str | Path, *, memory_base: int, memory_bytes: int) -> ElfPro
     return ElfProgram(
         str(path), entry, segments, _tohost(symbols, here), symbols.get("fromhost", 0), config_hash
     )
+
+
+def _executable(elf: Any, loads: Sequence[Any]) -> list[tuple[int, int]]:
+    """First address and end of all that may be executed.
+
+    The linker scripts of many bare-metal programs leave the permissions of all segments empty, and simulators take no notice
+    of them: then those of sections count, and without sections everything may be executed.
+    """
+    if any(segment["p_flags"] for segment in loads):
+        return [
+            _extent(one["p_vaddr"], one["p_memsz"]) for one in loads if one["p_flags"] & _SEGMENT_EXECUTABLE
+        ]
+    sections = [
+        _extent(one["sh_addr"], one["sh_size"])
+        for one in elf.iter_sections()
+        if one["sh_flags"] & _SECTION_EXECUTABLE
+    ]
+    return sections or [_extent(one["p_vaddr"], one["p_memsz"]) for one in loads]
+
+
+def _extent(first: int, count: int) -> tuple[int, int]:
+    return int(first), int(first) + int(count)
 
 
 def symbol_range(path: str | Path, name: str) -> tuple[int, int]:

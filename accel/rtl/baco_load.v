@@ -50,7 +50,7 @@ module baco_load #(
     output wire [DIM-1:0]              acc_write_mask,  // elements to write
     output wire [DIM*32-1:0]           acc_write_data,  // elements
     output wire                        busy,            // anything in flight
-    output wire [7:0]                  events,          // [0] sending requests [1] first one waits [2] row waits for request
+    output wire [7:0]                  events,          // [0] rows under way [1] first one waits [2] row waits for request
                                                         // [3] reads in flight [4] request stalled [5] request accepted
     output wire [7:0]                  bytes_requested, // bytes of the request accepted in this cycle
     output wire [8:0]                  requests_in_flight // requests whose data have not all been consumed
@@ -309,7 +309,8 @@ module baco_load #(
   assign done_id = write[DIM+ROW_BITS+:ID_BITS];
 
   assign busy = job_valid || walking || copying || scaling || write_valid;
+  // [0] is what programs take for a load's work. One request brings several rows here: sending them is over long before.
   assign events = {
       2'b00, bytes_requested != 8'd0, rd_req_valid && !rd_req_ready, sending || requests_in_flight != 9'd0, refused,
-      first_request_waits, sending};
+      first_request_waits, busy};
 endmodule

@@ -19,11 +19,15 @@ def elf_bytes(
     align: int = 1,
     extra: tuple[int, ...] = (),
     notes: bytes = b"",
+    flags: int = 5,
+    text: tuple[int, int] | None = None,
 ) -> bytes:
     """An executable, byte for byte after the ELF specification.
 
     Args:
-        segments: (address, bytes, size in memory) of each loaded, executable segment.
+        segments: (address, bytes, size in memory) of each loaded segment.
+        flags: their permissions; by default they may be read and executed.
+        text: address and bytes of a section that may be executed.
         extra: types of further program headers, all empty.
         notes: content of a note segment.
     """
@@ -32,7 +36,9 @@ def elf_bytes(
     at = 64 + 56 * headers
     program, body = b"", b""
     for address, data, size in segments:
-        program += struct.pack("<IIQQQQQQ", 1, 5, at + len(body), address, address, len(data), size, align)
+        program += struct.pack(
+            "<IIQQQQQQ", 1, flags, at + len(body), address, address, len(data), size, align
+        )
         body += data
     for one in extra:
         program += struct.pack("<IIQQQQQQ", one, 4, at, 0, 0, 0, 0, 1)
@@ -52,8 +58,25 @@ def elf_bytes(
             "<IIQQQQIIQQ", name, section_kind, 0, 0, where, len(content), link, 1, 1, unit
         )
         body += content
+    if text:
+        sections += struct.pack(
+            "<IIQQQQIIQQ", 0, 8, 6, text[0], at, text[1], 0, 0, 1, 0
+        )  # as one of zeros, .bss
     identity = b"\x7fELF" + bytes([elf_class, order, 1]) + b"\0" * 9
     header = struct.pack(
-        "<HHIQQQIHHHHHH", kind, machine, 1, entry, 64, at + len(body), 0, 64, 56, headers, 64, 4, 3
+        "<HHIQQQIHHHHHH",
+        kind,
+        machine,
+        1,
+        entry,
+        64,
+        at + len(body),
+        0,
+        64,
+        56,
+        headers,
+        64,
+        len(sections) // 64,
+        3,
     )
     return identity + header + program + body + sections

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from accel.elf_note import note_bytes, read_note
 from common.errors import InputError
 from sim.elf import ElfProgram, Segment, load_elf
+from sim.engines.base import run_job
+from sim.job import Job
 from tests.sim.elf_builder import BASE, GOOD, elf_bytes
+from tests.sim.harness_helpers import SMALL
 from tests.sim.riscv_programs import compile_program
 
 SIZE = 1 << 20
@@ -42,6 +45,22 @@ def test_segments_symbols_and_image(tmp_path: Path) -> None:
     assert b"".join(program.image()) == expected
 
 
+@pytest.mark.parametrize("text", [None, (BASE, 32)])
+def test_segments_without_any_permissions(tmp_path: Path, text: tuple[int, int] | None) -> None:
+    """As many bare-metal linker scripts write them: sections say what may be executed, else all may be."""
+    assert load(tmp_path, elf_bytes(GOOD, flags=0, text=text)).entry == BASE
+
+
+def test_a_program_without_permissions_runs(tmp_path: Path) -> None:
+    path = compile_program(tmp_path / "p.elf", "int main(void) { return 7; }")
+    data = bytearray(path.read_bytes())
+    first, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    for at in range(first, first + size * count, size):
+        struct.pack_into("<I", data, at + 4, 0)
+    path.write_bytes(data)
+    assert run_job(Job(SMALL, program=path), engine="functional").exit_code == 7
+
+
 def test_the_hash_of_a_note_segment(tmp_path: Path) -> None:
     program = load(tmp_path, elf_bytes(GOOD, notes=note_bytes("0123456789abcdef")))
     assert program.config_hash == "0123456789abcdef"
@@ -69,6 +88,10 @@ def test_notes_of_others_are_passed_over() -> None:
         (elf_bytes([]), "nothing to load"),
         (elf_bytes(GOOD, symbols={}), "no symbol 'tohost'"),
         (elf_bytes(GOOD, entry=BASE + 64), "entry point 0x80000040 is not in executable memory"),
+        (elf_bytes(GOOD, flags=4), "entry point 0x80000000 is not in executable memory"),
+        (elf_bytes(GOOD, flags=4, text=(BASE, 32)), "entry point 0x80000000 is not in executable memory"),
+        (elf_bytes(GOOD, flags=0, text=(BASE + 4, 28)), "entry point 0x80000000 is not in executable memory"),
+        (elf_bytes(GOOD, flags=0, entry=BASE + 64), "entry point 0x80000040 is not in executable memory"),
         (elf_bytes(GOOD, entry=BASE + 1), "entry point 0x80000001"),
         (elf_bytes([(0x1000, b"1234", 4)]), "segment at 0x1000 .* is outside memory"),
         (elf_bytes([(BASE + SIZE - 4, b"12345678", 8)]), "is outside memory"),

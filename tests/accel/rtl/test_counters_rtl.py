@@ -55,10 +55,10 @@ def _records(counters: int, cycles: int) -> np.ndarray:
     random = np.random.default_rng(counters)
     records = np.zeros((cycles, 9), np.uint64)
     records[:, OP] = random.random(cycles) < 0.2
-    # reads are frequent, resets rare
-    flags = random.choice(
-        [0, 8, 4, 2, 6, 12, 1, 5, 9], cycles, p=[0.4, 0.3, 0.1, 0.08, 0.04, 0.02, 0.02, 0.02, 0.02]
-    )
+    # all combinations of reset, leaving, taking and configuring; reads are frequent, resets rare
+    chances = np.array([0.02, 0.002] * 8)
+    chances[[0, 2, 4, 8]] = 0.4, 0.08, 0.1, 0.3
+    flags = random.choice(16, cycles, p=chances / chances.sum())
     external = random.integers(0, 2, cycles)
     code = np.where(external == 1, random.integers(0, 10, cycles), random.integers(0, 64, cycles))
     counter = random.integers(0, counters + 2 if counters > 8 else 8, cycles)
