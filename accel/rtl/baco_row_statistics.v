@@ -43,6 +43,7 @@ module baco_row_statistics #(
   reg [31:0] divisor;                            // the root, or the sum of a softmax
   reg [51:0] quotient;                           // dividend above, quotient below
   reg [32:0] remainder;
+  reg beyond;                                    // a softmax's quotient has more than 16 bits
 
   assign factor = factor_of[index[INDEX_BITS-1:0]];
   assign mean = mean_of[index[INDEX_BITS-1:0]];
@@ -54,6 +55,7 @@ module baco_row_statistics #(
   wire [47:0] square = {24'd0, next_magnitude} * {24'd0, next_magnitude};
   wire [47:0] variance = {1'b0, product} - square + epsilon;
 
+  wire [46:0] dividend = {15'd0, numerator} << shift;
   wire [35:0] next_rest = {rest, radicand[63:62]};
   wire [35:0] trial = {2'b00, divisor, 2'b01};
   wire root_bit = next_rest >= trial;
@@ -80,11 +82,14 @@ module baco_row_statistics #(
         own_sum <= next_sum;
         radicand <= {variance, 16'd0};
         rest <= 34'd0;
-        remainder <= 33'd0;
-        quotient <= {numerator, 20'd0};
         divisor <= softmax ? next_sum[31:0] : 32'd0;
-        // a quotient's bits below those of the numerator come from the zeros behind it
-        steps <= softmax ? 6'd31 + {2'd0, shift} : 6'd31;
+        if (softmax) begin
+          // 16 bits are wanted: those above them are zero, or the quotient is limited
+          remainder <= {2'd0, dividend[46:16]};
+          quotient <= {dividend[15:0], 36'd0};
+          beyond <= {1'b0, dividend[46:16]} >= next_sum[31:0];
+        end
+        steps <= softmax ? 6'd15 : 6'd31;
         state <= softmax ? FACTOR : ROOT;
       end
       ROOT: begin
@@ -108,7 +113,7 @@ module baco_row_statistics #(
         if (steps == 6'd0) begin
           if (softmax) begin
             factor_of[row[INDEX_BITS-1:0]] <= divisor == 32'd0 ? 28'd0
-                : next_quotient[51:16] != 36'd0 ? 28'd65535 : {12'd0, next_quotient[15:0]};
+                : beyond ? 28'd65535 : {12'd0, next_quotient[15:0]};
             finished[row[INDEX_BITS-1:0]] <= 1'b1;
             row <= row + 8'd1;
           end

@@ -19,7 +19,7 @@ from compiler.latency.tiling import LOOP, C, K, N, P, Q, R, S, Tiling, uneven
 from compiler.styles.explicit.code import LOADS_TOGETHER, RESULTS_TOGETHER
 from compiler.styles.explicit.passes import MOVES_IN_A_ROW, UNINTERRUPTED
 
-__all__ = ["HOST_FEATURES", "by_blocks", "host_features", "opens_ahead"]
+__all__ = ["HOST_FEATURES", "by_blocks", "host_features", "opens_ahead", "paces_stores"]
 
 #: What is counted, in the order of `host_features`, and cycles that are plausible (instructions of the loop's body):
 #: the fit begins there.
@@ -127,6 +127,17 @@ def opens_ahead(t: Tiling, c: Commands) -> Tensor:
     return (t.copies[2] > LOOP) & ~spills & (kinds == 1)
 
 
+def paces_stores(t: Tiling, c: Commands) -> Tensor:
+    """Whether a tile's results leave one by one between the passes of the next, into another copy, and not all at once before
+    these (`compiler.styles.explicit.code`)."""
+    brief = c.passes / c.tiles <= t.hardware.execute_entries
+    return (t.copies[2] > LOOP) & ~(brief | (_stores_of_a_tile(c) <= t.hardware.store_entries))
+
+
+def _stores_of_a_tile(c: Commands) -> Tensor:
+    return c.stores * (1 + c.sum_stores / c.stores.clamp_min(1e-9)) / c.tiles
+
+
 def host_features(t: Tiling, c: Commands) -> list[Tensor]:
     """Counts (B,) by `HOST_FEATURES`, scaled for how much a program has to keep in registers."""
     zero = torch.zeros_like(c.visits)
@@ -149,14 +160,14 @@ def host_features(t: Tiling, c: Commands) -> list[Tensor]:
     inputs = c.input_loads + c.zero_loads
     few_loads = torch.floor(t.hardware.load_entries / 2)
     leaves = 1 + c.sum_stores / c.stores.clamp_min(1e-9)
-    moves = c.stores * leaves / c.tiles
+    moves = _stores_of_a_tile(c)
     brief_block, brief_tile = passes * in_block <= entries, passes * held <= entries
     weights_paced = copies_w & ~(brief_block | (c.weight_loads / c.weight_fills <= few_loads))
     inputs_paced = copies_i & ~(brief_block | (inputs / c.input_fills <= few_loads))
     spills = c.sum_stores > 0
     kinds = layer.bias + layer.residual + spills.to(one.dtype)
     ahead = opens_ahead(t, c)
-    stores_paced = copies_o & ~(brief_tile | (moves <= t.hardware.store_entries))
+    stores_paced = paces_stores(t, c)
     open_paced = ahead & (stores_paced | ~(brief_tile | (moves <= few_loads)))
     opening = c.bias_loads + c.residual_loads + c.sum_loads
     stores = c.stores + c.sum_stores

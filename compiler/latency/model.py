@@ -23,7 +23,7 @@ from common import tensors
 from compiler.latency.batch import HardwareBatch, LayerBatch, Resource
 from compiler.latency.cached import cache_cycles
 from compiler.latency.commands import Commands, count_commands
-from compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead
+from compiler.latency.host import HOST_FEATURES, by_blocks, host_features, opens_ahead, paces_stores
 from compiler.latency.macro import is_macro, macro_latency, schedule_latency
 from compiler.latency.prediction import TERMS, InstructionLatency
 from compiler.latency.tiling import LOOP, N, P, Q, Rounding, Tiling, make_tiling
@@ -315,6 +315,14 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
             t, c, weight_cycles, input_cycles, opening_cycles, store_cycles
         )
     loads = late(copies_w, weight_cycles) + late(copies_i, input_cycles)
+    # Results that leave all at once do so before the next tile's first pass: where that tile's loads wait for the array, stores
+    # take their part of the channel meanwhile, and nothing is left of them to go beside passes.
+    waiting_tiles = torch.maximum(late(copies_w, c.weight_fills), late(copies_i, c.input_fills))
+    at_once = copies_o & ~paces_stores(t, c)
+    shared = torch.where(at_once, (waiting_tiles / c.tiles).clamp_max(1.0), zero)
+    idle = loads - (late(copies_w, weights.bytes) + late(copies_i, inputs.bytes)) / hw.bandwidth
+    leaving = shared * (results.bytes + sums_out.bytes) / hw.bandwidth
+    loads = loads + (leaving - idle).clamp_min(0.0)
     stores = late(copies_o, store_cycles) + late(opened_early, opening_cycles)
     # what goes beside passes shares the channel; reads and writes have a port each
     moved_early = (
@@ -322,10 +330,10 @@ def measure_work(t: Tiling, c: Commands, fitted: Constants) -> BusyCycles:
         + torch.where(copies_i, inputs.bytes, zero)
         + torch.where(copies_o, results.bytes + sums_out.bytes, zero)
         + torch.where(opened_early, bias.bytes + residual.bytes + sums_in.bytes, zero)
-    ) / hw.bandwidth
+    ) / hw.bandwidth - leaving
     read_early = torch.where(copies_w, weight_cycles, zero) + torch.where(copies_i, input_cycles, zero)
     read_early = read_early + torch.where(opened_early, opening_cycles, zero)
-    written_early = torch.where(copies_o, store_cycles, zero)
+    written_early = torch.where(copies_o, (1.0 - shared) * store_cycles, zero)
     beside = torch.maximum(torch.maximum(moved_early, read_early), written_early)
     return BusyCycles(
         host_loads=host_loads,

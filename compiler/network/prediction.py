@@ -43,7 +43,7 @@ _TABLE = 2
 #: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
 #: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
 _PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1}
-_ROW_CYCLES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 34, "normalisation": 132}
+_ROW_CYCLES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 18, "normalisation": 132}
 #: Energy of an instruction of the host core (`host_energy_pj`).
 INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
