@@ -31,6 +31,7 @@ from compiler.network.graph import (
     Multiplication,
     Normalisation,
     QuantisedNetwork,
+    Rotation,
     Softmax,
 )
 from compiler.network.host_calls import host_call
@@ -44,6 +45,7 @@ from compiler.network.layers import (
 )
 from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork, Scheduler
 from compiler.network.pooling import plan_max_pool
+from compiler.network.rotation import rotation_product
 from compiler.network.row_code import (
     RowCode,
     packed_parameters,
@@ -124,6 +126,8 @@ class _Lowering(StepWriter):
             self._rows(op)
         elif isinstance(op, Embedding):
             self._gather(op)
+        elif isinstance(op, Rotation):
+            self._rotation(op)
         else:
             self._on_host(op, "the accelerator has no unit for it")
         if isinstance(op, _POINTWISE) and following is None:
@@ -221,6 +225,18 @@ class _Lowering(StepWriter):
         self._call_layer(name, op.left, op.right, op.bias, op.output, op.scale, calls.offsets)
         if op.output is not target:
             self._copy(op.output, target)
+
+    def _rotation(self, op: Rotation) -> None:
+        """A product; what the accelerator cannot compute in place is less work for the host as a rotation."""
+        found = rotation_product(op, self._elements)
+        product = found.product
+        if not _has_rows(product.left) or not _has_rows(product.output):
+            self._on_host(op, "the features of a head are not neighbours in memory")
+        elif self._layer_name(self._on_matrices(product).layer) is None:
+            self._on_host(op, self._refused)
+        else:
+            self._add_constant(found.name, found.matrices)
+            self._matmul(product)
 
     @staticmethod
     def _on_matrices(op: MatMul) -> MatrixCalls:
