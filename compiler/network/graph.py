@@ -210,7 +210,11 @@ class Fill(IntegerOperator):
 
 @dataclass(frozen=True)
 class Multiplication(IntegerOperator):
-    """output = sat8((left * right) * rescale); same shapes, either operand may broadcast by strides of 0."""
+    """output = sat8((left * right) * rescale); same shapes, either operand may broadcast by strides of 0.
+
+    `rescale`: of networks its multiplier has at most 12 bits (`row_functions.PRODUCT_BITS`), as many as the accelerator
+    multiplies exactly: it is less than one part in 4000 off.
+    """
 
     left: View
     right: View

@@ -33,6 +33,7 @@ from compiler.network.graph import (
     Rotation,
 )
 from compiler.network.resample import resample_axis
+from compiler.network.row_functions import PRODUCT_BITS
 from compiler.network.tensor_operators import addition, stored_image
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
@@ -103,7 +104,7 @@ def two_operands(b: IntegerBuilder, op: Operator) -> None:
         left, right = (b.operand(x, op).expanded(op.output.shape) for x in semantics_of(op).operands)
         output = b.tensor(op.name, op.output.shape, b.order_like(left if _moves(left) else right))
         if name == "mul":
-            rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output))
+            rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output), PRODUCT_BITS)
             b.emit(Multiplication(b.name(op.name), (op.name,), output, left, right, rescale))
         else:
             q = np.arange(-128, 128, dtype=np.float64)

@@ -51,8 +51,10 @@ from compiler.network.row_code import (
     packed_parameters,
     packed_table,
     plan_normalisation,
+    plan_product,
     plan_softmax,
     plan_table,
+    product_numbers,
 )
 from compiler.network.step_writer import StepWriter, turned_rows
 from compiler.network.steps import Argument
@@ -122,7 +124,7 @@ class _Lowering(StepWriter):
             self._addition(op)
         elif isinstance(op, MaxPool):
             self._max_pool(op)
-        elif isinstance(op, Map | Softmax | Normalisation):
+        elif isinstance(op, Map | Softmax | Normalisation | Multiplication):
             self._rows(op)
         elif isinstance(op, Embedding):
             self._gather(op)
@@ -274,7 +276,7 @@ class _Lowering(StepWriter):
 
     # ---------------------------------------------------------------- functions of rows
 
-    def _rows(self, op: Map | Softmax | Normalisation) -> None:
+    def _rows(self, op: Map | Softmax | Normalisation | Multiplication) -> None:
         code: RowCode | str
         numbers: tuple[int, ...] = ()
         if isinstance(op, Map):
@@ -288,6 +290,8 @@ class _Lowering(StepWriter):
                 # nothing is known of a mask that the program computes: no causal one has less than two dimensions
                 mask = self._elements(op.mask) if known else np.empty(0)
             code, numbers = plan_softmax(op, mask, self.accelerator), (op.numerator,)
+        elif isinstance(op, Multiplication):
+            code, numbers = plan_product(op, self.accelerator), product_numbers(op)
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
         if isinstance(code, str):
@@ -295,12 +299,14 @@ class _Lowering(StepWriter):
                 op = replace(op, offset=self._rounding(op.offset))
             self._on_host(op, code)
             return
-        parameters = () if isinstance(op, Map) and op.table is None else (self._packed(op),)
+        sources, parameters = op.inputs, list[View]()
+        if not isinstance(op, Multiplication):
+            sources, parameters = (op.input,), [] if code.function == "copy" else [self._packed(op)]
         self._run(
             self._named(code.function, code, self.result.rows),
-            (op.input, op.output, *parameters),
+            (*sources, op.output, *parameters),
             numbers,
-            (op.input, *parameters),
+            (*sources, *parameters),
             op.output,
         )
 

@@ -36,7 +36,8 @@ def rotation_product(op: Rotation, elements: Callable[[View], np.ndarray]) -> Ro
     angles = [one.expanded((*op.input.shape[:-1], features // 2)) for one in (op.cosine, op.sine)]
     turning = [d for d in lead if op.input.shape[d] > 1 and any(one.strides[d] for one in angles)]
     distinct = tuple(slice(None) if d in turning else 0 for d in lead)
-    matrices = _matrices(*(elements(one)[distinct] for one in angles), op.interleaved)
+    cosine, sine = (elements(one)[distinct] for one in angles)
+    matrices = _matrices(cosine, sine, op.interleaved)
     rows = max((d for d in lead if d not in turning), key=lambda d: op.input.shape[d], default=None)
     batch = [d for d in lead if d != rows]
 
