@@ -270,6 +270,8 @@ def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
     kept = 0 if code.function == "copy" else table_rows(accelerator)
     if code.function == "normalisation":
         kept = -(-code.nest.shape[-1] // accelerator.dim)
+    elif code.function == "product":
+        kept = writer.turns * writer.tile_rows
     return writer.turns * writer.tile_rows, kept
 
 
