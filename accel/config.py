@@ -75,7 +75,8 @@ class Features(BaseModel):
         True, description="matrix products may end in the scratchpad (ex_write_to_spad)"
     )
     row_functions: bool = Field(
-        False, description="tables, softmax and normalisation of rows on the way out (not in Gemmini)"
+        False,
+        description="tables, softmax, normalisation and products of rows on the way out (not in Gemmini)",
     )
 
     @model_serializer(mode="wrap")

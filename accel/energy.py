@@ -25,11 +25,12 @@ class RowFunctionWork:
 
 
 #: Functions of rows: a softmax's exponential times the row's inverse; a normalisation's square, its element times the row's
-#: factor, and that times the gain.
+#: factor, and that times the gain; a product's factor likewise, and the other operand.
 ROW_FUNCTIONS = {
     "table": RowFunctionWork(products=0, lookups=1),
     "softmax": RowFunctionWork(products=16 * 16, lookups=2),
     "normalisation": RowFunctionWork(products=8 * 8 + 8 * 28 + 20 * 16, lookups=0),
+    "product": RowFunctionWork(products=8 * 28 + 20 * 16, lookups=0),
 }
 #: The multiplication in `EnergyTable.mac_pj`: bits times bits.
 _MAC_PRODUCTS = 8 * 8

@@ -20,7 +20,8 @@ from common.files import read_input
 
 __all__ = ["ElfProgram", "Segment", "load_elf", "symbol_range"]
 
-_LIMIT_BYTES = 1 << 30
+#: Programs reach no more than that (`compiler.main_memory`).
+_LIMIT_BYTES = 1 << 31
 #: Real programs have a few segments, some thousand symbols and notes of some dozen bytes.
 _MOST_SEGMENTS, _MOST_SYMBOLS, _MOST_NOTE_BYTES = 1000, 200_000, 4096
 #: Flags of the ELF format.

@@ -215,13 +215,22 @@ _FUNCTIONS = (
                 "normalisation: right shift of the result, 7..31; softmax: left shift of the numerator, 0..15",
                 default=7,
             ),
+            _field(
+                "1[9]",
+                "product",
+                "normalisation: 1 multiplies by elements of accumulator rows instead, those of the source's row s by row"
+                " parameter + s",
+            ),
             _field("1[31:16]", "valid", "causal: elements of the next store's first row; later stores go on"),
             _field(
                 "1[63:32]",
                 "parameter",
-                "softmax: numerator before its shift; normalisation: local address of the first row of gains and offsets",
+                "softmax: numerator before its shift; normalisation: local address of the first row of gains and offsets;"
+                " product: of the row that source row 0 is multiplied by",
             ),
-            _field("2[47:0]", "epsilon", "normalisation: summand of n * n * variance"),
+            _field(
+                "2[47:0]", "epsilon", "normalisation: summand of n * n * variance; product: factor (28 bits)"
+            ),
         ),
         feature="row_functions",
     ),

@@ -174,6 +174,7 @@ STATE: Mapping[str, StateVariable] = {
     "st_rows": StateVariable("local rows that a pooled or 1-D store takes its results from"),
     "st_function": StateVariable("function of stores"),
     "st_parameters": StateVariable("first accumulator row of a normalisation's gains and offsets"),
+    "st_product": StateVariable("a normalisation multiplies by accumulator rows from there on instead"),
     "pending": StateVariable("a PRELOAD waits for its COMPUTE", tells=False),
     "result_kept": StateVariable("... whose result goes somewhere"),
     "result_memory": StateVariable("... memory of the result"),

@@ -104,17 +104,18 @@ MVOUT: tuple[Step, ...] = (
     Let("past", "first + (st_rows if st_windowed else (blocks(cols) - 1) * DIM + rows)"),
     Refuse("LOCAL_ADDRESS", "the source exists, whole", "past > rows_of(local)"),
     Let("normalises", "by_row(local, st_function) and st_function == 3"),
-    Let("parameters_past", "st_parameters + blocks(cols)"),
+    Let("parameters_first", "st_parameters + (first if st_product else 0)"),
+    Let("parameters_past", "st_parameters + (past if st_product else blocks(cols))"),
     Refuse(
         "LOCAL_ADDRESS",
-        "gains and offsets of all columns exist",
+        "gains and offsets of all columns exist, or what rows are multiplied by",
         "normalises and parameters_past > ACCUMULATOR_ROWS",
     ),
     Refuse(
         "ROWS_IN_USE",
         "the rows are none to which the PRELOAD before it directs a result",
         "meets_result(accumulator(local), first, past)"
-        " or (normalises and meets_result(1, st_parameters, parameters_past))",
+        " or (normalises and meets_result(1, parameters_first, parameters_past))",
     ),
 )
 
@@ -128,6 +129,7 @@ CONFIG_FUNCTION: tuple[Step, ...] = (
     Refuse("BAD_SIZE", "the shift of a numerator is at most 15", "function == 2 and shift > 15"),
     Set("st_function", "function"),
     Set("st_parameters", "row(parameter)", when="function == 3"),
+    Set("st_product", "product", when="function == 3"),
 )
 
 LOAD_TABLE: tuple[Step, ...] = (

@@ -4,7 +4,8 @@
 // All rows are gone through in passes, rows one after the other, blocks innermost: a softmax finds the largest elements,
 // then the sums of exponentials, then its results; a normalisation its statistics, then its results. What leaves are
 // the results of the last pass. Before each block of them a normalisation reads the accumulator row with the gains and
-// offsets of its columns. A row's second look waits until what the first found is known.
+// offsets of its columns. A row's second look waits until what the first found is known. A product is a normalisation's
+// last pass alone; the accumulator rows that it reads lie as the source's do.
 module baco_function_walk #(
     parameter DIM = 16,        // elements in a local row
     parameter ROW_BITS = 14,   // local row index
@@ -14,6 +15,7 @@ module baco_function_walk #(
     input wire reset,
     input wire start,                            // load a store; only while idle or with the last item taken
     input wire start_softmax,                    // else a normalisation
+    input wire start_product,                    // ... without statistics, by elements of accumulator rows
     input wire start_causal,                     // the first row has `start_valid` elements, each further one one more
     input wire [16:0] start_valid,
     input wire start_acc,                        // source: accumulator, else scratchpad
@@ -50,7 +52,7 @@ module baco_function_walk #(
   localparam [1:0] RESULTS = 2'd2;
 
   // the store
-  reg softmax, causal, acc;
+  reg softmax, causal, product, acc;
   reg [ROW_BITS-1:0] first_row, parameters;
   reg [ADDR_BITS-1:0] first_addr, stride;
   reg [7:0] rows;
@@ -66,13 +68,13 @@ module baco_function_walk #(
 
   wire last_block = cols_left <= BLOCK_COLS;
   wire last_row = rows_left == 8'd1;
-  wire known = item_pass == 2'd0 || (item_pass == RESULTS ? finished[item_index[INDEX_BITS-1:0]]
+  wire known = product || item_pass == 2'd0 || (item_pass == RESULTS ? finished[item_index[INDEX_BITS-1:0]]
                                                           : summable[item_index[INDEX_BITS-1:0]]);
   wire [16:0] next_valid = causal ? valid + 17'd1 : valid;
   wire [7:0] valid_here = valid_left >= BLOCK ? DIM[7:0] : valid_left[7:0];
   assign offer = active && known;
   assign item_parameter = !softmax && item_pass == RESULTS && !parameters_read;
-  assign item_row = item_parameter ? parameter_row : row;
+  assign item_row = !item_parameter ? row : product ? parameters + row : parameter_row;
   assign item_acc = item_parameter || acc;
   assign item_cols = last_block ? cols_left[7:0] : DIM[7:0];
   assign item_count = valid_here < item_cols ? valid_here : item_cols;
@@ -123,6 +125,7 @@ module baco_function_walk #(
       active <= 1'b1;
       softmax <= start_softmax;
       causal <= start_causal;
+      product <= start_product;
       acc <= start_acc;
       first_row <= start_row;
       parameters <= start_parameters;
@@ -141,7 +144,7 @@ module baco_function_walk #(
       cols_left <= start_cols;
       valid <= start_causal ? start_valid : EVERYTHING;
       valid_left <= start_causal ? start_valid : EVERYTHING;
-      item_pass <= 2'd0;
+      item_pass <= start_product ? RESULTS : 2'd0;
       item_index <= 7'd0;
     end
     if (reset)

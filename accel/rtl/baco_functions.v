@@ -6,7 +6,8 @@
 //   3  softmax: rounded; normalisation: less the mean, 12 fraction bits; sums of rows
 //   4  normalisation: times the gain, plus the offset
 //
-// Gains and offsets (an element of 32 bits a column: gain below, offset above) come beforehand, by rows of DIM columns.
+// Gains and offsets (an element of 32 bits a column: gain below, offset above) come beforehand, by rows of DIM columns. A
+// product is a normalisation without first pass, mean and offsets, whose gains are the other operand.
 module baco_functions #(
     parameter DIM = 16,
     parameter LANES = 16,         // elements in a slice, a part of DIM
@@ -18,6 +19,7 @@ module baco_functions #(
     input wire clear,                            // a store of rows begins
     input wire softmax,                          // its function, else normalisation
     input wire centre,                           // normalisation: subtract the mean
+    input wire product,                          // ... nothing but the last pass: one factor, multiplied by `parameters`
     input wire [4:0] shift,                      // configuration, constant while slices are in here; of a softmax's numerator
     input wire [31:0] numerator,
     input wire [47:0] epsilon,
@@ -160,7 +162,7 @@ module baco_functions #(
       index_2 <= index_1;
       data_2 <= data_1;
       meta_2 <= meta_1;
-      mean_2 <= mean;
+      mean_2 <= product ? 37'd0 : mean;
       sum = 33'd0;
       squares = 31'd0;
       for (j = 0; j < LANES; j = j + 1) begin
@@ -175,7 +177,7 @@ module baco_functions #(
         if (function_1 == SOFTMAX)
           product_2[j] <= j[7:0] < count_1 ? {5'd0, {16'd0, entries[j*16 +: 16]} * {16'd0, factor[15:0]}} : 37'd0;
         else if (function_1 == NORMALISE)
-          product_2[j] <= {{29{x[7]}}, x} * {9'd0, factor};
+          product_2[j] <= {{29{x[7]}}, x} * {9'd0, product ? epsilon[27:0] : factor};
       end
       sum_2 <= sum;
       squares_2 <= squares;
@@ -247,6 +249,8 @@ module baco_functions #(
       if (function_3 == NORMALISE)
         for (m = 0; m < LANES; m = m + 1) begin
           own = parameter_row[({27'd0, {5{1'b0}}} + m + {{(32-INDEX_BITS){1'b0}}, index_3} * LANES) * 32 +: 32];
+          if (product)
+            own[31:16] = 16'd0;
           result = {{23{normal_3[m][19]}}, normal_3[m]} * {{27{own[15]}}, own[15:0]}
                    + ({{27{own[31]}}, own[31:16]} <<< (shift - 5'd7)) + (43'sd1 <<< (shift - 5'd1));
           shifted = result >>> shift;

@@ -81,6 +81,7 @@ module baco_operands #(
 `ifdef BACO_ROW_FUNCTIONS
   reg [1:0] function_of_stores;
   reg [26:0] parameters;                          // rows of gains and offsets begin there
+  reg multiplies;                                  // ... or of what source rows, from 0 on, are multiplied by
   assign st_by_row = function_of_stores[1];
   assign st_plain = !gathered && !st_by_row;
   localparam [31:0] TABLE_VALUE = DIM > 128 ? 1 : 128 / DIM;
@@ -255,8 +256,8 @@ module baco_operands #(
         if (normalises) begin
           valid = 2'b11;
           acc[1] = 1'b1;
-          first2 = {{(TW-27){1'b0}}, parameters};
-          past2 = {{(TW-27){1'b0}}, parameters} + {{(TW-17){1'b0}}, blocks};
+          first2 = {{(TW-27){1'b0}}, parameters} + (multiplies ? wide_row2 : {TW{1'b0}});
+          past2 = {{(TW-27){1'b0}}, parameters} + (multiplies ? past1 : {{(TW-17){1'b0}}, blocks});
         end
 `endif
       end
@@ -397,11 +398,15 @@ module baco_operands #(
 `ifdef BACO_ROW_FUNCTIONS
     if (accepted && funct == 7'd26) begin
       function_of_stores <= rs1[1:0];
-      if (rs1[1:0] == 2'd3) parameters <= {{(26-AW){1'b0}}, rs1[32 +: AW+1]};
+      if (rs1[1:0] == 2'd3) begin
+        parameters <= {{(26-AW){1'b0}}, rs1[32 +: AW+1]};
+        multiplies <= rs1[9];
+      end
     end
     if (reset) begin
       function_of_stores <= 2'd0;
       parameters <= 27'd0;
+      multiplies <= 1'b0;
     end
 `endif
     if (accepted && funct == 7'd6) begin

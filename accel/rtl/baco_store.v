@@ -233,7 +233,7 @@ module baco_store #(
 `ifdef BACO_ROW_FUNCTIONS
   // ---- stores of rows that are softmaxed or normalised, and tables
   reg [1:0] stored_function;                      // of elements, as configured
-  reg centre, causal;
+  reg centre, causal, product;
   reg [4:0] shift;
   reg [16:0] valid;                               // causal: elements of the next store's first row
   reg [31:0] operand;                             // numerator, or address of gains and offsets
@@ -249,6 +249,7 @@ module baco_store #(
       centre <= rs1[2];
       causal <= rs1[3];
       shift <= rs1[8:4];
+      product <= rs1[9];
       valid <= {1'b0, rs1[31:16]};
       operand <= rs1[63:32];
       epsilon <= rs2[47:0];
@@ -274,6 +275,7 @@ module baco_store #(
       .start(row_start),
       .start_softmax(softmax),
       .start_causal(causal && softmax),
+      .start_product(product && !softmax),
       .start_valid(valid),
       .start_acc(rs2[31]),
       .start_row(rs2[ROW_BITS-1:0]),
@@ -442,6 +444,7 @@ module baco_store #(
       .function_start(row_start),
       .function_softmax(softmax),
       .function_centre(centre),
+      .function_product(product),
       .function_shift(shift),
       .function_numerator(operand),
       .function_epsilon(epsilon),

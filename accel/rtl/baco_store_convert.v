@@ -32,6 +32,7 @@ module baco_store_convert #(
     input wire function_start,                   // a store of rows begins
     input wire function_softmax,                 // ... with this configuration, constant while there is something in here
     input wire function_centre,
+    input wire function_product,
     input wire [4:0] function_shift,
     input wire [31:0] function_numerator,
     input wire [47:0] function_epsilon,
@@ -271,6 +272,7 @@ module baco_store_convert #(
       .clear(function_start),
       .softmax(function_softmax),
       .centre(function_centre),
+      .product(function_product),
       .shift(function_shift),
       .numerator(function_numerator),
       .epsilon(function_epsilon),

@@ -90,6 +90,7 @@ class Generator:
         self.ex = _ExecuteState(ws=self.ws)
         self.st = _StoreState()
         self.function, self.parameters = 0, 0  # of stores; accumulator row of gains and offsets
+        self.product = False  # source rows are multiplied by those from there on
         self.fresh, self.taken = True, False
         self.sources, self.targets = [0, 1], [2]
         r = self.random
@@ -358,13 +359,14 @@ class Generator:
     def write_config_function(self, function: int) -> None:
         """CONFIG_FUNCTION with random settings."""
         r, dim = self.random, self.dim
-        self.function = function
-        self.parameters = r.randrange(self.acc_rows)
+        self.function, self.product = function, function == 3 and self.chance(0.4)
+        self.parameters = r.randrange(self.acc_rows // 2 + 1 if self.product else self.acc_rows)
         parameter = ACCUMULATOR | self.parameters
         if self.function != 3:
             parameter = r.choice((r.getrandbits(32), 127 << 24, r.getrandbits(20), 0))
         self.emit("CONFIG_FUNCTION", function=self.function, centre=r.getrandbits(1), causal=r.getrandbits(1),
-                  shift=r.randint(7, 31) if function == 3 else r.randint(0, 15), valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
+                  shift=r.randint(7, 31) if function == 3 else r.randint(0, 15), product=int(self.product),
+                  valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
                   epsilon=r.choice((0, 1, r.getrandbits(20), r.getrandbits(48))))  # fmt: skip
 
     def _mvout_rows(self) -> None:
@@ -373,10 +375,15 @@ class Generator:
         accumulator = self.features.read_small_width and r.random() < 0.7
         rows = self.size(dim)
         blocks = r.choice((1, 2, 3, r.randint(1, 12)))
-        if self.function == 3:
+        if self.function == 3 and not self.product:
             blocks = min(blocks, self.acc_rows - self.parameters)
         cols = (blocks - 1) * dim + self.size(dim)
-        first = self.row(accumulator, rows + (blocks - 1) * dim)
+        reach = rows + (blocks - 1) * dim
+        first = self.row(accumulator, reach)
+        if self.product and first is not None:  # what it is multiplied by exists as well
+            first = min(first, self.acc_rows - self.parameters - reach)
+            if first < 0:
+                return
         extent = self.st.stride * (rows - 1) + cols
         if first is not None and extent < REGION_BYTES:
             local = first | (ACCUMULATOR if accumulator else 0)

@@ -272,8 +272,8 @@ def _rotate(s: _Sketch) -> None:
     shape = (heads, rows, 2 * pairs)
     s.add(
         g.Rotation, s.value(shape, "output"), input=s.value(shape),
-        cosine=s.table(-(2**14), 2**14, (rows, pairs), "int32"),
-        sine=s.table(-(2**14), 2**14, (rows, pairs), "int32"), interleaved=bool(s.random.random() < 0.3), shift=14,
+        cosine=s.table(-127, 128, (rows, pairs)), sine=s.table(-127, 128, (rows, pairs)),
+        interleaved=bool(s.random.random() < 0.3), scale=float(np.float32(1 / 127)),
     )  # fmt: skip
 
 

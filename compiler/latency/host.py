@@ -143,7 +143,7 @@ def host_features(t: Tiling, c: Commands) -> list[Tensor]:
     zero = torch.zeros_like(c.visits)
     one = zero + 1
     layer = t.layer
-    copies_w, copies_i, copies_o = (copies > LOOP for copies in t.copies)
+    copies_w, copies_i = (copies > LOOP for copies in t.copies[:2])
     loops = (t.rank < 1000.0).sum(0).to(one.dtype) + (layer.problem.groups > 1)
     inner = [t.rounding.up(t.block[d] / t.tile[d]) for d in (K, P, Q, N)]
     all_loops = loops + sum((count >= LOOP).to(one.dtype) for count in inner)

@@ -171,11 +171,13 @@ def _emit_rows(name: str, code: RowCode, accelerator: Accelerator) -> ModuleOp:
         "table": ("table",),
         "softmax": ("table", "numerator", "shift"),
         "normalisation": ("parameters", "shift", "epsilon"),
+        "product": ("shift", "factor"),
     }
-    e = Emitter(name, ["input", "output", *wanted[code.function]])
-    source, target, *given = e.arguments
-    parameters: Number = given[0] if given else 0
-    emit_rows(e, code, accelerator, (source, target), parameters, given[1:])
+    operands = [*(f"input{n}" for n in range(1, len(code.nest.strides))), "output"]
+    e = Emitter(name, [*operands, *wanted[code.function]])
+    given: list[Number] = list(e.arguments[len(operands) :])
+    parameters = 0 if code.function in ("copy", "product") else given.pop(0)
+    emit_rows(e, code, accelerator, tuple(e.arguments[: len(operands)]), parameters, given)
     return e.finish()
 
 

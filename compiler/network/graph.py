@@ -210,7 +210,11 @@ class Fill(IntegerOperator):
 
 @dataclass(frozen=True)
 class Multiplication(IntegerOperator):
-    """output = sat8((left * right) * rescale); same shapes, either operand may broadcast by strides of 0."""
+    """output = sat8((left * right) * rescale); same shapes, either operand may broadcast by strides of 0.
+
+    `rescale`: of networks its multiplier has at most 12 bits (`row_functions.PRODUCT_BITS`), as many as the accelerator
+    multiplies exactly: it is less than one part in 4000 off.
+    """
 
     left: View
     right: View
@@ -351,17 +355,20 @@ class Rotation(IntegerOperator):
     """Rotary position embedding of x `input` [..., D], D even, halves h = D / 2 (`interleaved`: neighbouring pairs).
 
         a, b = x[i], x[h + i]   (interleaved: x[2*i], x[2*i + 1])
-        output at a: sat8((a * cosine[..., i] - b * sine[..., i] + 2**(shift-1)) >> shift)
-        output at b: sat8((b * cosine[..., i] + a * sine[..., i] + 2**(shift-1)) >> shift)
+        output at a: scaled(a * cosine[..., i] - b * sine[..., i], scale)
+        output at b: scaled(b * cosine[..., i] + a * sine[..., i], scale)
 
-    `cosine`, `sine`: int32 constants broadcast to [..., h], in units of 2**-shift and with the ratio of scales.
+    which is a product with a matrix for every position (`compiler.network.rotation`). Entries are at most half a 127th off,
+    so that results are within one and a half steps of the input's scale, half of it their own rounding.
+
+    `cosine`, `sine`: int8 constants broadcast to [..., h], 127 stands for 1; `scale` includes it.
     """
 
     input: View
     cosine: View
     sine: View
     interleaved: bool
-    shift: int
+    scale: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,7 +217,7 @@ def _rotation(op: Rotation, _: Values) -> HostCall:
     )  # from pair to pair; the elements of a pair are next to each other, or h apart
     within = 1 if op.interleaved else pairs
     steps = (apart * source, cosine.strides[-1], sine.strides[-1], apart * target)
-    words = (*rows.words(), pairs, *steps, within * source, within * target, op.shift)
+    words = (*rows.words(), pairs, *steps, within * source, within * target, float32_bits(op.scale))
     return HostCall("net_rotate", "lookup.c", words, views)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from compiler.network.arithmetic import fixed_point
+from compiler.network.arithmetic import fixed_point, float32
 from compiler.network.builder import (
     CHANNELS_LAST,
     IntegerBuilder,
@@ -33,6 +33,7 @@ from compiler.network.graph import (
     Rotation,
 )
 from compiler.network.resample import resample_axis
+from compiler.network.row_functions import PRODUCT_BITS
 from compiler.network.tensor_operators import addition, stored_image
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
@@ -103,7 +104,7 @@ def two_operands(b: IntegerBuilder, op: Operator) -> None:
         left, right = (b.operand(x, op).expanded(op.output.shape) for x in semantics_of(op).operands)
         output = b.tensor(op.name, op.output.shape, b.order_like(left if _moves(left) else right))
         if name == "mul":
-            rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output))
+            rescale = fixed_point(b.scale(left) * b.scale(right) / b.scale(output), PRODUCT_BITS)
             b.emit(Multiplication(b.name(op.name), (op.name,), output, left, right, rescale))
         else:
             q = np.arange(-128, 128, dtype=np.float64)
@@ -318,13 +319,13 @@ def rope(b: IntegerBuilder, op: Operator) -> None:
     view = b.operand(semantics_of(op).operands[0], op)
     positions, half = view.shape[-2], view.shape[-1] // 2
     output = b.tensor(op.name, op.output.shape, b.order_like(view))
-    ratio = b.scale(view) / b.scale(output)
-    shift = max(1, min(30, 30 - math.frexp(ratio)[1]))
     angles = rope_angles(positions, half, a)
+    one = 1 / 127
+    # of the same positions all operators share them
+    kind = f"rope.{positions}x{half}.from{a['start']}.base{a['base']:g}"
     cosine, sine = (
-        b.constant(
-            f"{op.name}.{name}", np.rint(function(angles) * ratio * 2.0**shift).astype(np.int32)
-        ).expanded((*view.shape[:-1], half))
+        b.constant(f"{kind}.{name}", rounded(function(angles) / one), one).expanded((*view.shape[:-1], half))
         for name, function in (("cosine", np.cos), ("sine", np.sin))
     )
-    b.emit(Rotation(b.name(op.name), (op.name,), output, view, cosine, sine, a["interleaved"], shift))
+    scale = float32(b.scale(view) * one / b.scale(output))
+    b.emit(Rotation(b.name(op.name), (op.name,), output, view, cosine, sine, a["interleaved"], scale))

@@ -313,16 +313,7 @@ def _rotate(function: str, words: _Words) -> HostWork:
     extents, strides = words.walk(4)
     pairs, *steps = words.take(5)
     rows = math.prod(extents)
-    sizes = (1, 4, 4, 1)
-    loops = [
-        OperandWalk(
-            words.places[n],
-            (*extents, pairs),
-            tuple(one * sizes[n] for one in (*strides[n], steps[n])),
-            sizes[n],
-        )
-        for n in range(4)
-    ]
+    loops = [OperandWalk(words.places[n], (*extents, pairs), (*strides[n], steps[n])) for n in range(4)]
     lines = line_misses(loops) + line_misses(loops[:1]) + line_misses(loops[3:])
     variant = f"{function} {'dense' if all(step == 1 for step in steps[:4]) else 'strided'}"
     return HostWork(variant, _amounts(rows=rows, elements=rows * pairs), lines)

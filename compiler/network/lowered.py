@@ -72,7 +72,7 @@ class LoweredNetwork:
 
 
 def step_kind(lowered: LoweredNetwork, function: str) -> str:
-    """`layer`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation` or `embedding` for a function that runs on the
+    """`layer`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
     accelerator; the host's keep their names."""
     if function in lowered.rows:
         return lowered.rows[function].function

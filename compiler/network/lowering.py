@@ -31,6 +31,7 @@ from compiler.network.graph import (
     Multiplication,
     Normalisation,
     QuantisedNetwork,
+    Rotation,
     Softmax,
 )
 from compiler.network.host_calls import host_call
@@ -44,13 +45,16 @@ from compiler.network.layers import (
 )
 from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork, Scheduler
 from compiler.network.pooling import plan_max_pool
+from compiler.network.rotation import rotation_product
 from compiler.network.row_code import (
     RowCode,
     packed_parameters,
     packed_table,
     plan_normalisation,
+    plan_product,
     plan_softmax,
     plan_table,
+    product_numbers,
 )
 from compiler.network.row_functions import numerator_parts
 from compiler.network.step_writer import StepWriter, turned_rows
@@ -121,10 +125,12 @@ class _Lowering(StepWriter):
             self._addition(op)
         elif isinstance(op, MaxPool):
             self._max_pool(op)
-        elif isinstance(op, Map | Softmax | Normalisation):
+        elif isinstance(op, Map | Softmax | Normalisation | Multiplication):
             self._rows(op)
         elif isinstance(op, Embedding):
             self._gather(op)
+        elif isinstance(op, Rotation):
+            self._rotation(op)
         else:
             self._on_host(op, "the accelerator has no unit for it")
         if isinstance(op, _POINTWISE) and following is None:
@@ -223,6 +229,18 @@ class _Lowering(StepWriter):
         if op.output is not target:
             self._copy(op.output, target)
 
+    def _rotation(self, op: Rotation) -> None:
+        """A product; what the accelerator cannot compute in place is less work for the host as a rotation."""
+        found = rotation_product(op, self._elements)
+        product = found.product
+        if not _has_rows(product.left) or not _has_rows(product.output):
+            self._on_host(op, "the features of a head are not neighbours in memory")
+        elif self._layer_name(self._on_matrices(product).layer) is None:
+            self._on_host(op, self._refused)
+        else:
+            self._add_constant(found.name, found.matrices)
+            self._matmul(product)
+
     @staticmethod
     def _on_matrices(op: MatMul) -> MatrixCalls:
         """As `_on_images`."""
@@ -259,7 +277,7 @@ class _Lowering(StepWriter):
 
     # ---------------------------------------------------------------- functions of rows
 
-    def _rows(self, op: Map | Softmax | Normalisation) -> None:
+    def _rows(self, op: Map | Softmax | Normalisation | Multiplication) -> None:
         code: RowCode | str
         numbers: tuple[int, ...] = ()
         if isinstance(op, Map):
@@ -273,6 +291,8 @@ class _Lowering(StepWriter):
                 # nothing is known of a mask that the program computes: no causal one has less than two dimensions
                 mask = self._elements(op.mask) if known else np.empty(0)
             code, numbers = plan_softmax(op, mask, self.accelerator), numerator_parts(op.numerator) or ()
+        elif isinstance(op, Multiplication):
+            code, numbers = plan_product(op, self.accelerator), product_numbers(op)
         else:
             code, numbers = plan_normalisation(op, self.accelerator), (op.shift, op.epsilon)
         if isinstance(code, str):
@@ -280,12 +300,14 @@ class _Lowering(StepWriter):
                 op = replace(op, offset=self._rounding(op.offset))
             self._on_host(op, code)
             return
-        parameters = () if isinstance(op, Map) and op.table is None else (self._packed(op),)
+        sources, parameters = op.inputs, list[View]()
+        if not isinstance(op, Multiplication):
+            sources, parameters = (op.input,), [] if code.function == "copy" else [self._packed(op)]
         self._run(
             self._named(code.function, code, self.result.rows),
-            (op.input, op.output, *parameters),
+            (*sources, op.output, *parameters),
             numbers,
-            (op.input, *parameters),
+            (*sources, *parameters),
             op.output,
         )
 

@@ -1,6 +1,6 @@
 """Cycles and energy that every step of a network's program will take, without running it.
 
-* Layers: the latency that schedules are chosen by.
+* Layers: the latency that schedules are chosen by; where none is chosen, products by their bytes and passes.
 * Additions, poolings, functions of rows and embeddings on the accelerator: the bytes they move through main memory, or the
   commands that the host core writes for them, or the passes of stores over whole rows, if that takes longer.
 * The host's functions: `compiler.network.host_model`.
@@ -42,8 +42,14 @@ _START = 4
 _TABLE = 2
 #: Passes of a store over the blocks of its rows before the one with the results: to find the largest element and the sum of
 #: exponentials, or sums. What the unit of quotients and roots takes for a row then (accel/rtl/baco_row_statistics.v).
-_PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1}
-_ROW_CYCLES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 18, "normalisation": 132}
+_PASSES: dict[RowFunctionName, int] = {"copy": 0, "table": 0, "softmax": 2, "normalisation": 1, "product": 0}
+_ROW_CYCLES: dict[RowFunctionName, int] = {
+    "copy": 0,
+    "table": 0,
+    "softmax": 18,
+    "normalisation": 132,
+    "product": 0,
+}
 #: Energy of an instruction of the host core (`host_energy_pj`).
 INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
@@ -67,7 +73,9 @@ def predict_steps(lowered: LoweredNetwork, accelerator: Accelerator) -> list[Ste
 
 
 def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:
-    """Predicted cost of a step that is no layer."""
+    """Predicted cost of a step that is no layer, and of a product whatever its schedule."""
+    if step.function in lowered.layers:
+        return _product(lowered.layers[step.function].layer, accelerator)
     if step.function in lowered.additions:
         return _addition(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
@@ -86,6 +94,26 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
     40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
     """
     return instructions * INSTRUCTION_PJ + lines * LINE_BYTES * accelerator.energy.dram_pj
+
+
+def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
+    """A product whose operands fit in local memory: what it moves, each element once, or the rows that pass the array.
+
+    In every pass a block of weights is exchanged, which takes as long as `dim` rows.
+    """
+    p, dim, table = layer.problem, accelerator.dim, accelerator.energy
+    down, across = math.ceil(p.C / dim), math.ceil(p.K / dim)
+    rows, results = float(p.groups * p.P), float(p.output_words)
+    memory = results / bytes_per_cycle(accelerator)
+    memory += _read(accelerator, rows, p.C, layer.input.pitch)
+    memory += _read(accelerator, float(p.groups * p.C), p.K, layer.weight.pitch)
+    passes = p.groups * down * across * max(dim, p.P)
+    fixed = p.macs * (table.mac_pj + table.register_pj) + p.weight_words * table.register_pj
+    fixed += (p.input_words + p.weight_words + results) * table.dram_pj
+    cycles = max(memory, passes) + _START * PROFILES[accelerator.timing].latency
+    return StepCost(
+        cycles, fixed, 2.0 * results * down, float(p.input_words * (1 + across) + 2 * p.weight_words)
+    )
 
 
 def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
@@ -113,7 +141,7 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
 
 
 def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
-    """A load and a store; see `compiler.network.row_code` for the tiles.
+    """Loads and a store; see `compiler.network.row_code` for the tiles.
 
     Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
     do, from the first tile's arrival on.
@@ -123,37 +151,41 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
     rows = float(math.prod(outer.shape))
     if len(nest.shape) < 2:
         rows, extent = extent / MOVE_BYTES, MOVE_BYTES
-    pitch = nest.strides[0][-2] if len(nest.shape) > 1 else MOVE_BYTES
+    pitches = [steps[-2] if len(steps) > 1 else MOVE_BYTES for steps in nest.strides[:-1]]
     inner = min(float(outer.shape[-1]), rows) if outer.shape else rows
     whole, rest = divmod(inner, dim)
     matrices = rows / inner
     elements, blocks = rows * extent, math.ceil(extent / dim)
-    loads = _read(accelerator, rows, extent, pitch)
+    loads = sum(_read(accelerator, rows, extent, pitch) for pitch in pitches)
     memory = loads + elements / bytes_per_cycle(accelerator)
     stores = matrices * (whole * _store(code.function, dim, blocks) + _store(code.function, rest, blocks))
     first = loads * min(dim, rows) / rows
     last = _PASSES[code.function] * (rest or min(dim, rows)) * blocks
-    commands = matrices * math.ceil(inner / dim) * (math.ceil(extent / MOVE_BYTES) + 1)
-    normalises = code.function == "normalisation"
-    parameters = 4 * extent / bytes_per_cycle(accelerator) if normalises else 0.0
+    commands = matrices * math.ceil(inner / dim) * (len(pitches) * math.ceil(extent / MOVE_BYTES) + 1)
+    parameters = 4 * extent / bytes_per_cycle(accelerator) if code.function == "normalisation" else 0.0
+    # gains and offsets are read, a right operand is written and read
+    wide = {"normalisation": 1, "product": 2}.get(code.function, 0)
     return StepCost(
         max(memory + last, first + stores, commands * _COMMAND_CYCLES)
         + parameters
         + (_START + _TABLE) * PROFILES[accelerator.timing].latency,
         elements
-        * (2 * table.dram_pj + (0.0 if code.function == "copy" else table.function_pj(code.function))),
-        elements if normalises else 0.0,  # gains and offsets
+        * (
+            (1 + len(pitches)) * table.dram_pj
+            + (0.0 if code.function == "copy" else table.function_pj(code.function))
+        ),
+        wide * elements,
         (2 + _PASSES[code.function]) * elements,
     )
 
 
 def _store(function: RowFunctionName, rows: float, blocks: int) -> float:
     """Cycles of a store of rows of so many blocks: passes over all of them, a block a cycle; a unit works on one row after the
-    other from its sums on; results follow, and before each block of a normalisation its gains and offsets."""
+    other from its sums on; results follow, and before each block of a normalisation its gains and offsets, of a product its right operand."""
     if not rows:
         return 0.0
     before = max(0, _PASSES[function] - 1) * rows * blocks
-    results = blocks * (2 if function == "normalisation" else 1)
+    results = blocks * (2 if function in ("normalisation", "product") else 1)
     unit = _ROW_CYCLES[function]
     known = before + max(blocks + rows * unit, rows * blocks + unit) + results if unit else 0.0
     return max(_PASSES[function] * rows * blocks + rows * results, known)

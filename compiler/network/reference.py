@@ -253,7 +253,7 @@ def _rotation(op: g.Rotation, read: Read) -> Array:
     y = np.empty(x.shape, np.int64)
     y[pair[0]] = a * cosine - b * sine
     y[pair[1]] = b * cosine + a * sine
-    return saturate8((y + (1 << (op.shift - 1))) >> op.shift)
+    return requantise(y, op.scale)
 
 
 _RULES: dict[type[g.IntegerOperator], Callable[[Any, Read], Array]] = {

@@ -1,8 +1,10 @@
-"""Tables, softmax, normalisation and copies on the accelerator: rows pass through the scratchpad and change on the way out.
+"""Tables, softmax, normalisation, products of elements and copies on the accelerator: rows pass through the scratchpad and change
+on the way out.
 
 A load brings the tile of up to `dim` rows, whole rows where the function needs them, and a store with the function in force
 (CONFIG_FUNCTION) writes it: nothing is computed in between. Tiles take turns, so that loads and stores overlap. A table, or
-the gains and offsets of a normalisation, lie in the first rows of the accumulator.
+the gains and offsets of a normalisation, lie in the first rows of the accumulator. The right operand of a product of elements
+lies there as the left one does in the scratchpad.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ import numpy as np
 
 from accel.config import MOVE_BYTES, Accelerator
 from compiler.ir.emit import Emitter, Number
-from compiler.network.graph import Map, Normalisation, Softmax
+from compiler.network.graph import Map, Multiplication, Normalisation, Softmax
 from compiler.network.nests import Nest, common, nest_of
-from compiler.network.row_functions import MOST_COLUMNS, VARIANCE_BITS, numerator_parts
+from compiler.network.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
 from compiler.network.tiles import TileWalk, parts
 from compiler.network.views import View
 
@@ -32,16 +34,26 @@ __all__ = [
     "packed_parameters",
     "packed_table",
     "plan_normalisation",
+    "plan_product",
     "plan_softmax",
     "plan_table",
+    "product_numbers",
     "rows_used",
     "table_rows",
 ]
 
-RowFunctionName = Literal["copy", "table", "softmax", "normalisation"]
+RowFunctionName = Literal["copy", "table", "softmax", "normalisation", "product"]
 
 #: Values of CONFIG_FUNCTION's field `function` (instruction set).
-_FUNCTIONS: dict[RowFunctionName, int] = {"copy": 0, "table": 1, "softmax": 2, "normalisation": 3}
+_FUNCTIONS: dict[RowFunctionName, int] = {
+    "copy": 0,
+    "table": 1,
+    "softmax": 2,
+    "normalisation": 3,
+    "product": 3,
+}
+#: Fraction bits of the factor of a row.
+_FACTOR_FRACTION = 8
 #: Functions that need all of a row.
 _WHOLE_ROWS = ("softmax", "normalisation")
 #: Tiles that lie in the scratchpad at once: while one is stored, the next one comes. More loads ahead would take the memory
@@ -56,7 +68,8 @@ class RowCode:
 
     Attributes:
         function: which one.
-        nest: loops over input and output; of softmax and normalisation the innermost one is a whole row.
+        nest: loops over input (of a product left and right) and output; of softmax and normalisation the innermost one is a
+            whole row.
         first: of a causal softmax, how many elements of the first row of every matrix take part; None: all, always.
         centre: a normalisation subtracts the mean.
     """
@@ -119,6 +132,24 @@ def plan_normalisation(op: Normalisation, accelerator: Accelerator) -> RowCode |
     nest = _inside(_row_nest(*views), count, _steps(*views))
     refusal = _refusal(nest, accelerator, whole_rows=True)
     return refusal or RowCode("normalisation", nest, centre=op.centre)
+
+
+def plan_product(op: Multiplication, accelerator: Accelerator) -> RowCode | str:
+    """As `plan_table`. The shift is the function's, and its factor, of 8 fraction bits, the multiplier: exact up to 12 bits."""
+    if not accelerator.features.row_functions:
+        return _NO_UNIT
+    if not (0 < op.rescale.multiplier < 1 << PRODUCT_BITS and 7 <= op.rescale.shift <= 31):
+        return "the ratio of its scales is none that the accelerator has"
+    code = RowCode("product", common((op.left, op.right, op.output)))
+    refusal = _refusal(code.nest, accelerator)
+    if not refusal and _RowWriter(Emitter("rows"), code, accelerator).turns < 1:
+        refusal = "a tile of its right operand does not fit in the accumulator"
+    return refusal or code
+
+
+def product_numbers(op: Multiplication) -> tuple[int, int]:
+    """Shift and factor of `plan_product`'s code."""
+    return op.rescale.shift, op.rescale.multiplier << _FACTOR_FRACTION
 
 
 _NO_UNIT = "the accelerator has no units for functions of rows"
@@ -217,16 +248,17 @@ def emit_rows(
     e: Emitter,
     code: RowCode,
     accelerator: Accelerator,
-    addresses: tuple[Number, Number],
+    addresses: tuple[Number, ...],
     parameters: Number,
     numbers: Sequence[Number],
 ) -> None:
     """Write the code of a function.
 
     Args:
-        addresses: of input and output.
-        parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`); not used by copies.
-        numbers: of a softmax its numerator and that one's shift; of a normalisation its shift and epsilon.
+        addresses: of the operands of the code's nest.
+        parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`); not used by copies and
+            products.
+        numbers: of a softmax its numerator and that one's shift; of a normalisation its shift and epsilon; of a product `product_numbers`.
     """
     writer = _RowWriter(e, code, accelerator)
     writer.write(addresses, parameters, numbers)
@@ -238,6 +270,8 @@ def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
     kept = 0 if code.function == "copy" else table_rows(accelerator)
     if code.function == "normalisation":
         kept = -(-code.nest.shape[-1] // accelerator.dim)
+    elif code.function == "product":
+        kept = writer.turns * writer.tile_rows
     return writer.turns * writer.tile_rows, kept
 
 
@@ -274,12 +308,14 @@ class _RowWriter:
         self.tile_rows = _tile_rows(min(columns, self.wide), accelerator)
         turns = _TURNS + _LATENCY_ELEMENTS // (dim * min(columns, self.wide))
         self.turns = max(1, min(accelerator.scratchpad_rows // self.tile_rows, turns, _MOST_TURNS))
+        if code.function == "product":
+            self.turns = min(self.turns, accelerator.accumulator_rows // self.tile_rows)
 
-    def write(self, addresses: tuple[Number, Number], parameters: Number, numbers: Sequence[Number]) -> None:
+    def write(self, addresses: tuple[Number, ...], parameters: Number, numbers: Sequence[Number]) -> None:
         """The whole function."""
         e, code, dim = self.e, self.code, self.accelerator.dim
         walk = TileWalk(e, code.nest, dim, self.wide)
-        source, target = walk.pitches
+        *sources, target = walk.pitches
         matrix = None
         if code.function == "table":
             begin_table(e, self.accelerator, parameters)
@@ -291,7 +327,11 @@ class _RowWriter:
                 matrix = functools.partial(self._softmax, *numbers)
         elif code.function == "normalisation":
             self._normalisation(parameters, *numbers)
-        e.command("config_ld", state=0, block_stride=dim, stride=source)
+        elif code.function == "product":
+            self._product(*numbers)
+        for state, pitch in enumerate(sources):
+            # elements of the second operand become as wide as the accumulator's
+            e.command("config_ld", state=state, block_stride=dim, stride=pitch, shrink=state)
         e.command("config_st", stride=target)
         walk.each(addresses, self._tile, matrix)
         if code.function != "copy":
@@ -320,16 +360,27 @@ class _RowWriter:
             epsilon=epsilon,
         )
 
+    def _product(self, shift: Number, factor: Number) -> None:
+        self.e.command(
+            "config_function",
+            function=_FUNCTIONS["product"],
+            product=1,
+            shift=shift,
+            parameter=self.e.local(0, accumulator=True),
+            epsilon=factor,
+        )
+
     def _tile(self, size: tuple[int, int], addresses: tuple[Number, ...], turn: Number) -> None:
         e = self.e
         rows, columns = size
-        source, target = addresses
+        *sources, target = addresses
         slot = e.mul(e.mod(turn, self.turns), self.tile_rows)
         # blocks of a tile lie dim rows apart: as many rows as the columns before them
         for width, first, count in parts(columns, self.chunk):
             with e.loop(count) as n:
                 column = e.mul(e.add(n, first), self.chunk)
-                e.command(
-                    "mvin", address=e.add(source, column), local=e.add(slot, column), cols=width, rows=rows
-                )
+                place = e.add(slot, column)
+                for name, source in zip(("mvin", "mvin2"), sources, strict=False):
+                    local = place if name == "mvin" else e.local(place, accumulator=True)
+                    e.command(name, address=e.add(source, column), local=local, cols=width, rows=rows)
         e.command("mvout", address=target, local=slot, cols=columns, rows=rows)

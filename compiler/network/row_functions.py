@@ -23,6 +23,7 @@ __all__ = [
     "GAIN_BITS",
     "MOST_COLUMNS",
     "OFFSET_FRACTION",
+    "PRODUCT_BITS",
     "VARIANCE_BITS",
     "exponentials",
     "normalise",
@@ -41,6 +42,8 @@ MOST_COLUMNS = 2**16 - 1
 _NUMERATOR_BITS, _NUMERATOR_SHIFT = 32, 15
 #: The accelerator's variance (times the square of a row's length) and epsilon are below 2**48.
 VARIANCE_BITS = 48
+#: Bits of the multiplier of a product of elements.
+PRODUCT_BITS = 12
 #: Bits of gains and offsets, signs included, and fraction bits of offsets.
 GAIN_BITS, OFFSET_FRACTION = 16, 7
 #: Fraction bits of normalised elements, which are limited to 20 bits with their sign.

@@ -27,6 +27,7 @@ void Activity::allocate(const Command& command) {
       return copy(rs2);
     case kConfigFunction:
       function_ = bits(rs1, 1, 0);
+      product_ = bit(rs1, 9);
       return;
     case kLoadTable:
       counts_.accumulator_read_words += std::max<uint64_t>(128, dim_);
@@ -139,9 +140,9 @@ uint64_t Activity::apply_function(uint64_t rows) {
       counts_.softmax_elements += elements;
       return 3;
     case 3:
-      counts_.normalisation_elements += elements;
-      counts_.accumulator_read_words += elements;  // gains and offsets
-      return 2;
+      counts_.accumulator_read_words += elements;  // gains and offsets, or what is multiplied by
+      (product_ ? counts_.product_elements : counts_.normalisation_elements) += elements;
+      return product_ ? 1 : 2;
     default:
       return 1;
   }

@@ -22,7 +22,7 @@ struct ActivityCounts {
   uint64_t dram_read_bytes = 0;          // that loads asked for; a row that is replicated is fetched once
   uint64_t dram_write_bytes = 0;         // that stores wrote
   // elements of whole local rows that left through a table, a softmax or a normalisation
-  uint64_t table_elements = 0, softmax_elements = 0, normalisation_elements = 0;
+  uint64_t table_elements = 0, softmax_elements = 0, normalisation_elements = 0, product_elements = 0;
 };
 
 // Follows primitive commands in program order. Everything comes from their fields and the configuration before them
@@ -67,6 +67,7 @@ class Activity {
   std::array<Load, 3> loads_;
   Store store_;
   uint64_t function_ = 0;  // of stores (CONFIG_FUNCTION)
+  bool product_ = false;
   bool weight_stationary_, transpose_a_ = false, transpose_b_ = false;
   bool zero_weights_ = false;  // weight-stationary: the weights in use are none, so that A is not read
   Operand stationary_, result_;

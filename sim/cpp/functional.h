@@ -74,7 +74,7 @@ class FunctionalDevice : public Device {
   // What stores do with int8 rows, once scaled (CONFIG_FUNCTION).
   struct FunctionState {
     int function = 0, shift = 7;  // 1 table, 2 softmax, 3 normalisation
-    bool centre = false, causal = false;
+    bool centre = false, causal = false, product = false;
     uint32_t valid = 0, parameter = 0;
     uint64_t epsilon = 0;
   };
@@ -107,10 +107,11 @@ class FunctionalDevice : public Device {
   void config_store(uint64_t rs1, uint64_t rs2);
   void config_function(uint64_t rs1, uint64_t rs2);
   void load_table(uint64_t rs1);
-  // The function of stores, in place, of the row `index` of a store.
-  void apply_function(int8_t* row, int cols, int index) const;
+  // The function of stores, in place, of the row `index` of a store, whose first block is the local row `local`.
+  void apply_function(int8_t* row, int cols, int index, uint32_t local) const;
   void softmax_row(int8_t* row, int cols, int index) const;
   void normalise_row(int8_t* row, int cols) const;
+  void multiply_row(int8_t* row, int cols, uint32_t local) const;
 
   bool mvin(int state, uint64_t rs1, uint64_t rs2);
   void load_scratchpad_row(const LoadState& state, const uint8_t* source, uint32_t row, int cols, int repeats,

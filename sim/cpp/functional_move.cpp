@@ -139,7 +139,7 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
     for (int b = 0; b < blocks; ++b)
       narrow_row(from.accumulator, row + static_cast<uint32_t>(b * dim_), 0, std::min(dim_, cols - b * dim_),
                  out + b * dim_);
-    apply_function(out, cols, r);
+    apply_function(out, cols, r, row);
   }
   if (!full && function_.function == 2 && function_.causal) function_.valid += static_cast<uint32_t>(rows);
   return true;
@@ -158,7 +158,7 @@ bool FunctionalDevice::mvout_pooled(uint64_t address, const LocalAddress& from, 
         } else {
           uint64_t offset = static_cast<uint64_t>(row * st_.ocols + col);
           narrow_row(from.accumulator, from.row + static_cast<uint32_t>(offset), 0, cols, next);
-          apply_function(next, cols, 0);
+          apply_function(next, cols, 0, 0);
         }
         for (int c = 0; c < cols; ++c) best[c] = std::max(best[c], next[c]);
       }

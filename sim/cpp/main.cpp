@@ -74,6 +74,7 @@ void write_activity(JsonWriter& json, const ActivityCounts& counts, const Config
     json.field("table_elements", counts.table_elements);
     json.field("softmax_elements", counts.softmax_elements);
     json.field("normalisation_elements", counts.normalisation_elements);
+    json.field("product_elements", counts.product_elements);
   }
   json.end_object();
 }

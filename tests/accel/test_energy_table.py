@@ -87,3 +87,4 @@ def test_row_functions_by_hand() -> None:
     assert table.function_pj("table") == pytest.approx(look_up)
     assert table.function_pj("softmax") == pytest.approx(4 * 0.5608 + 2 * look_up)
     assert table.function_pj("normalisation") == pytest.approx((1 + 3.5 + 5) * 0.5608)
+    assert table.function_pj("product") == pytest.approx((3.5 + 5) * 0.5608)

@@ -326,14 +326,23 @@ class NumpyGemmini(LoopMacros):
                 gains = self.acc[self.parameters :].reshape(-1)[:cols] & 0xFFFFFFFF
                 gain, offset = wrapped(gains & 0xFFFF, 16), wrapped(gains >> 16, 16)
                 function = replace(self.function, table=self.table, gain=gain, offset=offset)
-                values = np.stack([function.of(row, self.rows_stored + i) for i, row in enumerate(values)])
+                if function.function == 3 and function.product:
+                    place = self.parameters + source.row + r + c // self.dim * self.dim
+                    others = wrapped(self.acc[place, c % self.dim] & 0xFFFF, 16)
+                    values = np.stack(
+                        [replace(function, other=b).of(a) for a, b in zip(values, others, strict=True)]
+                    )
+                else:
+                    values = np.stack(
+                        [function.of(row, self.rows_stored + i) for i, row in enumerate(values)]
+                    )
                 self.rows_stored += rows
         self.write(address + pixel * st.stride + c * size, values, size)
 
     def config_function(self, rs1: int, rs2: int) -> None:
         self.function = RowFunction(
             bits(rs1, 1, 0), self.table, bool(bits(rs1, 2, 2)), bool(bits(rs1, 3, 3)), bits(rs1, 8, 4), bits(rs1, 31, 16),
-            bits(rs1, 63, 32), bits(rs2, 47, 0),
+            bits(rs1, 63, 32), bits(rs2, 47, 0), product=bool(bits(rs1, 9, 9)),
         )  # fmt: skip
         self.parameters, self.rows_stored = self.place(bits(rs1, 63, 32)).row, 0
 

@@ -1,4 +1,4 @@
-"""Tables, softmax and normalisation of rows in numpy's integers, from the instruction set's definition (docs/isa.md)."""
+"""Tables, softmax, normalisation and products of rows in numpy's integers, from the instruction set's definition (docs/isa.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class RowFunction:
 
     Attributes:
         table: (256,) entries of 16 bits.
+        epsilon: of a normalisation; the factor of a product is its low 28 bits.
         gain, offset: of all columns, for a normalisation.
+        product: instead of a normalisation, times `other`, elements of 16 bits of the same row.
     """
 
     function: int
@@ -30,6 +32,8 @@ class RowFunction:
     epsilon: int = 0
     gain: Ints | None = None
     offset: Ints | None = None
+    product: bool = False
+    other: Ints | None = None
 
     def of(self, x: Ints, index: int = 0) -> Ints:
         """The result of one row of int8 elements; `index` of the row since the configuration."""
@@ -38,7 +42,12 @@ class RowFunction:
             return np.where(low > 127, low - 256, low)
         if self.function == 2:
             return self._softmax(x, index)
-        return self._normalised(x)
+        return self._multiplied(x) if self.product else self._normalised(x)
+
+    def _multiplied(self, x: Ints) -> Ints:
+        assert self.other is not None
+        t = np.clip((x * (self.epsilon % 2**28) + 128) >> 8, -(2**19), 2**19 - 1)
+        return np.clip((t * self.other + (1 << (self.shift - 1))) >> self.shift, -128, 127)
 
     def _softmax(self, x: Ints, index: int) -> Ints:
         n = min(self.valid + index, len(x)) if self.causal else len(x)

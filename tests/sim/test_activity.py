@@ -39,7 +39,7 @@ def counts(accelerator: Accelerator = SMALL, **values: int) -> dict[str, int]:
     names = "macs array_macs stationary_words accumulator_read_words accumulator_write_words"
     names += " scratchpad_read_bytes scratchpad_write_bytes dram_read_bytes dram_write_bytes"
     if accelerator.features.row_functions:
-        names += " table_elements softmax_elements normalisation_elements"
+        names += " table_elements softmax_elements normalisation_elements product_elements"
     return dict.fromkeys(names.split(), 0) | values
 
 
@@ -130,7 +130,8 @@ def test_moves_by_hand(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_functions_of_rows_by_hand(tmp_path: Path, engine: str) -> None:
-    """A table on the way out, a softmax and a normalisation of three rows of two blocks each, wide and inner stores."""
+    """A table on the way out, a softmax and a normalisation of three rows of two blocks each, a product of two, wide and inner
+    stores."""
     text = configured() + command("LOAD_TABLE", table=ACCUMULATOR)
     text += command("CONFIG_FUNCTION", function=1)
     text += command("MVOUT", address=BASE, local=0, cols=3, rows=2)
@@ -139,18 +140,21 @@ def test_functions_of_rows_by_hand(tmp_path: Path, engine: str) -> None:
     text += command("CONFIG_FUNCTION", function=2, parameter=1 << 20)
     text += command("MVOUT", address=BASE + 128, local=8, cols=7, rows=3)
     text += command("CONFIG_FUNCTION", function=3, shift=12, parameter=ACCUMULATOR | 4)
-    text += command("MVOUT", address=BASE + 192, local=ACCUMULATOR | 16, cols=7, rows=3) + "fence\n"
+    text += command("MVOUT", address=BASE + 192, local=ACCUMULATOR | 16, cols=7, rows=3)
+    text += command("CONFIG_FUNCTION", function=3, product=1, shift=12, parameter=ACCUMULATOR | 4)
+    text += command("MVOUT", address=BASE + 256, local=8, cols=5, rows=2) + "fence\n"
     result, _ = play(tmp_path, text, engine, FUNCTIONS)
     assert result.activity == counts(
         FUNCTIONS,
         table_elements=2 * 4,
         softmax_elements=3 * 8,
         normalisation_elements=3 * 8,
-        scratchpad_read_bytes=2 * 4 + 4 + 3 * (3 * 8),  # largest, sum, results
+        product_elements=2 * 8,
+        scratchpad_read_bytes=2 * 4 + 4 + 3 * (3 * 8) + 2 * 8,  # softmax: largest, sum, results
         scratchpad_write_bytes=4,
-        # table, raw store; elements for the statistics and for the results, gains and offsets
-        accumulator_read_words=128 + 2 * 4 + 3 * (3 * 8),
-        dram_write_bytes=2 * 3 + 2 * 3 * 4 + 2 * 3 * 7,
+        # table, raw store; elements for the statistics and for the results, gains and offsets; right operand
+        accumulator_read_words=128 + 2 * 4 + 3 * (3 * 8) + 2 * 8,
+        dram_write_bytes=2 * 3 + 2 * 3 * 4 + 2 * 3 * 7 + 2 * 5,
     )
 
 
@@ -222,7 +226,8 @@ class Separate:
         elif one.name in ("MVOUT", "MVOUT_SPAD"):
             self.stored(one)
         elif one.name == "CONFIG_FUNCTION":
-            self.function = ("", "table", "softmax", "normalisation")[rs1 & 3]
+            names = ("", "table", "softmax", "product" if rs1 >> 9 & 1 else "normalisation")
+            self.function = names[rs1 & 3]
         elif one.name == "LOAD_TABLE":
             found["accumulator_read_words"] += 256 * 2 // 4
         elif one.name == "PRELOAD":
@@ -252,8 +257,8 @@ class Separate:
             written = reads = s["orows"] * s["ocols"]
         if self.function and size == 1 and one.name == "MVOUT":
             found[f"{self.function}_elements"] += reads * d
-            found["accumulator_read_words"] += reads * d * (self.function == "normalisation")
-            reads *= {"table": 1, "softmax": 3, "normalisation": 2}[self.function]
+            found["accumulator_read_words"] += reads * d * (self.function in ("normalisation", "product"))
+            reads *= {"table": 1, "softmax": 3, "normalisation": 2, "product": 1}[self.function]
         found["dram_write_bytes"] += written * source["cols"] * size
         found["accumulator_read_words" if accumulator else "scratchpad_read_bytes"] += reads * d
 

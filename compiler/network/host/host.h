@@ -101,6 +101,20 @@ static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 // x, or the nearest end of [-limit, limit).
 static inline int64_t limited(int64_t x, int64_t limit) { return x < -limit ? -limit : x >= limit ? limit - 1 : x; }
 
+static inline float as_float(int64_t bits) {
+  const int32_t low = (int32_t)bits;
+  float value;
+  __builtin_memcpy(&value, &low, sizeof value);
+  return value;
+}
+
+// Requantisation as the accelerator does it, before it saturates: float32 of the sum, product, to nearest even.
+static inline int64_t requantised(int32_t sum, float scale) {
+  int32_t result;
+  __asm__("fcvt.w.s %0, %1, rne" : "=r"(result) : "f"((float)sum * scale));
+  return result;
+}
+
 // x * multiplier / 2^shift to nearest, halves up.
 static inline int64_t rescaled(int64_t x, int64_t multiplier, int64_t shift) {
   return (x * multiplier + ((int64_t)1 << (shift - 1))) >> shift;

@@ -1,19 +1,8 @@
 // Products and convolutions that the accelerator cannot compute.
 #include "host.h"
 
-// Requantisation as the accelerator does it: float32 of the sum, product, to nearest even, saturated.
-static int8_t requantised(int32_t sum, int64_t relu, float scale) {
-  int32_t result;
-  const float product = (float)(relu && sum < 0 ? 0 : sum) * scale;
-  __asm__("fcvt.w.s %0, %1, rne" : "=r"(result) : "f"(product));
-  return saturated(result);
-}
-
-static float as_float(int64_t bits) {
-  const int32_t low = (int32_t)bits;
-  float value;
-  __builtin_memcpy(&value, &low, sizeof value);
-  return value;
+static int8_t activated(int32_t sum, int64_t relu, float scale) {
+  return saturated(requantised(relu && sum < 0 ? 0 : sum, scale));
 }
 
 // Walk over the batch (left, right, output); rows, columns, depth; strides: left row and depth, right depth and column,
@@ -30,7 +19,7 @@ void net_matmul(const int64_t* d, const int8_t* left, const int8_t* right, const
         const int8_t* b = right + w.at[1] + n * d[6];
         int32_t sum = bias ? bias[n] : 0;
         for (int64_t k = 0; k < depth; ++k, a += d[4], b += d[5]) sum += *a * *b;
-        output[w.at[2] + m * d[7] + n * d[8]] = requantised(sum, d[9], scale);
+        output[w.at[2] + m * d[7] + n * d[8]] = activated(sum, d[9], scale);
       }
     }
   } while (walk_next(&w));
@@ -59,6 +48,6 @@ void net_convolve(const int64_t* d, const int8_t* input, const int8_t* weight, c
               for (int64_t c = 0; c < ins; ++c, a += from[3], b += by[2]) sum += *a * *b;
             }
           }
-          output[n * to[0] + q * to[1] + p * to[2] + k * to[3]] = requantised(sum, d[28], scale);
+          output[n * to[0] + q * to[1] + p * to[2] + k * to[3]] = activated(sum, d[28], scale);
         }
 }

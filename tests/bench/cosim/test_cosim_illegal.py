@@ -107,6 +107,7 @@ def move(name: str = "MVIN", **fields: int) -> Command:
 
 WS, CONV = range(9, 14), range(16, 22)
 SOFTMAX = encode("CONFIG_FUNCTION", function=2)
+MULTIPLY = encode("CONFIG_FUNCTION", function=3, product=1, parameter=ACC | 8)
 NORMALISE = encode("CONFIG_FUNCTION", function=3, parameter=ACC | 8)
 
 #: By what is wrong: the error, and commands of which the last one is the first that is illegal.
@@ -262,6 +263,15 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
         "ROWS_IN_USE",
         [CONFIG_EX, CONFIG_ST, NORMALISE, preload(0, ACC | 8), store(0, cols=9)],
     ),
+    "a right operand beyond the accumulator": (
+        "LOCAL_ADDRESS",
+        [CONFIG_ST, encode("CONFIG_FUNCTION", function=3, product=1, parameter=ACC | 40), store(21, cols=4)],
+    ),
+    "a right operand in the result to come": (
+        "ROWS_IN_USE",
+        [CONFIG_EX, CONFIG_ST, MULTIPLY, preload(0, ACC | 28), store(20, cols=4)],
+    ),
+    "LOOP_WS that stores products": ("UNSUITABLE", [*CONFIGURED, MULTIPLY, *loop_ws()]),
     "LOOP_WS that stores softmaxes": ("UNSUITABLE", [*CONFIGURED, SOFTMAX, *loop_ws()]),
     "LOOP_CONV_WS that stores normalised rows": ("UNSUITABLE", [*CONFIGURED, NORMALISE, *loop_conv()]),
 }  # fmt: skip
@@ -287,6 +297,12 @@ LEGAL: dict[str, list[Item]] = {
     "a softmax of a whole scratchpad": [CONFIG_ST, SOFTMAX, store(0, cols=63 * 4)],
     "a raw store while rows are softmaxed": [CONFIG_ST, SOFTMAX, store(RAW)],
     "LOOP_WS with a table": [*CONFIGURED, encode("CONFIG_FUNCTION", function=1), *loop_ws()],
+    "a right operand in the last rows": [
+        CONFIG_ST,
+        encode("CONFIG_FUNCTION", function=3, product=1, parameter=ACC | 40),
+        store(20, cols=4),
+    ],
+    "a right operand behind the result to come": [CONFIG_EX, CONFIG_ST, MULTIPLY, preload(0, ACC | 8), store(20, cols=4)],
     "gains up to the last row": [
         CONFIG_ST,
         encode("CONFIG_FUNCTION", function=3, parameter=ACC | 60),

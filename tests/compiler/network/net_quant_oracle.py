@@ -249,9 +249,8 @@ def rotation(op, m):
         first, second = (2 * i, 2 * i + 1) if op.interleaved else (i, half + i)
         a, b = m.at(op.input, *lead, first), m.at(op.input, *lead, second)
         cosine, sine = m.at(op.cosine, *lead, i), m.at(op.sine, *lead, i)
-        half_unit = 2 ** (op.shift - 1)
-        result[(*lead, first)] = sat8((a * cosine - b * sine + half_unit) >> op.shift)
-        result[(*lead, second)] = sat8((b * cosine + a * sine + half_unit) >> op.shift)
+        result[(*lead, first)] = scaled(a * cosine - b * sine, op.scale)
+        result[(*lead, second)] = scaled(b * cosine + a * sine, op.scale)
     return result
 
 

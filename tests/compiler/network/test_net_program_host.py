@@ -181,11 +181,11 @@ def rotation(s: Sketch) -> None:
     half = (*n[:-1], n[-1] // 2)
     angles = s.random.normal(0, 3, half)
     cosine, sine = (
-        s.strided(half, "constant", np.rint(2.0**14 * f(angles)).astype(np.int32)) for f in (np.cos, np.sin)
+        s.strided(half, "constant", np.rint(127 * f(angles)).astype(np.int8)) for f in (np.cos, np.sin)
     )
     s.add(
         Rotation, s.either(n, "output"), input=s.either(n), cosine=cosine, sine=sine,
-        interleaved=bool(s.random.integers(2)), shift=14,
+        interleaved=bool(s.random.integers(2)), scale=float(np.float32(s.random.uniform(0.5, 1.5) / 127)),
     )  # fmt: skip
 
 

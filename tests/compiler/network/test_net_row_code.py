@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from accel.config import Accelerator
+from compiler.network.arithmetic import FixedPoint
 from compiler.network.gather import plan_gather
 from compiler.network.graph import (
     Addition,
@@ -13,6 +14,7 @@ from compiler.network.graph import (
     Embedding,
     Map,
     MatMul,
+    Multiplication,
     Normalisation,
     Pool,
     Softmax,
@@ -82,6 +84,44 @@ def test_rows_of_every_length(accelerator: Accelerator) -> None:
     assert kinds(check(s, accelerator)) == [*wanted, "table", "normalisation"]
 
 
+def add_product(s: Sketch, left: View, right: View, target: View, rescale: FixedPoint) -> None:
+    s.add(Multiplication, target, left=left, right=right, rescale=rescale)
+
+
+@pytest.mark.parametrize("accelerator", [UNITS4, UNITS16], ids=["4", "16"])
+def test_products_of_elements(accelerator: Accelerator) -> None:
+    """Dense ones, rows that lie apart, a right operand that all matrices share; multipliers and shifts at their ends."""
+    s = Sketch(np.random.default_rng(11))
+    ends = [FixedPoint(4095, 19), FixedPoint(1, 7), FixedPoint(2048, 31), FixedPoint(2731, 18)]
+    for rescale, shape in zip(
+        ends * 2, ((700,), (5, 100), (33, 8), (2, 3, 20), (16, 64), (3, 257), (1, 4), (9, 70)), strict=True
+    ):
+        whole = s.value((*shape[:-1], shape[-1] + 9))
+        part = View(whole.value, shape, whole.strides, 5)
+        add_product(s, s.value(shape), s.value(shape), s.value(shape, "output"), rescale)
+        add_product(s, part, s.value(shape), s.value(shape, "output"), rescale)
+        add_product(s, part, part, s.value(shape, "output"), rescale)
+        add_product(
+            s, s.value((3, *shape)), part.expanded((3, *shape)), s.value((3, *shape), "output"), rescale
+        )
+    assert kinds(check(s, accelerator)) == ["product"] * 32
+
+
+def test_a_product_takes_the_place_of_an_operand() -> None:
+    """A chain of them, in Verilog: tiles of the result lie where those of the operand lay."""
+    s = Sketch(np.random.default_rng(12))
+    y = s.value((9, 300))
+    for n in range(4):
+        target = s.value((9, 300), "output" if n == 3 else "intermediate")
+        add_product(s, y, s.value((9, 300)), target, FixedPoint(2777, 17))
+        y = target
+    program = check(s, UNITS4, "rtl", check_layers=False)
+    assert (
+        program.lowered.in_place == {"intermediate 3": "intermediate 1"} or len(program.lowered.in_place) == 2
+    )
+    assert kinds(program) == ["product"] * 4
+
+
 @pytest.mark.parametrize("first", [0, 1, 7])
 @pytest.mark.parametrize("rows", [5, 21])
 def test_causal_masks(first: int, rows: int) -> None:
@@ -114,6 +154,13 @@ def test_the_host_does_what_units_cannot() -> None:
     add_table(s, s.value((30, 70)).transposed((1, 0)), s.value((70, 30), "output"))
     add_normalisation(s, s.value((1, 9000)), s.value((1, 9000), "output"))
     add_softmax(s, s.value((1, 9000)), s.value((1, 9000), "output"))
+    shape = (6, 8)
+    add_product(s, s.value(shape), s.value(shape), s.value(shape, "output"), FixedPoint(4096, 20))
+    add_product(s, s.value(shape), s.value(shape), s.value(shape, "output"), FixedPoint(-7, 20))
+    add_product(s, s.value(shape), s.value(shape), s.value(shape, "output"), FixedPoint(7, 32))
+    add_product(
+        s, s.value(shape), s.value((6, 1)).expanded(shape), s.value(shape, "output"), FixedPoint(7, 9)
+    )
     program = check(s, UNITS4)
     assert not any(step.accelerator for step in program.lowered.steps)
     assert [program.lowered.reasons[op.name] for op in program.network.operators] == [
@@ -123,6 +170,8 @@ def test_the_host_does_what_units_cannot() -> None:
         "the elements of a row are not neighbours in memory",
         "its gains and offsets do not fit in the accumulator",
         "its rows of 9000 elements do not fit in the scratchpad",
+        *["the ratio of its scales is none that the accelerator has"] * 3,
+        "the elements of a row are not neighbours in memory",
     ]
 
 

@@ -81,9 +81,14 @@ def test_energy_by_hand(measured: Measurement) -> None:
     assert counted_energy(a, dear)["dram"] == pytest.approx(2 * wanted["dram"])
     assert "functions" not in wanted.keys() | measured.energy_terms_pj.keys()
     built = SMALL.replace(features={"row_functions": True})
-    elements = {"table_elements": 3, "softmax_elements": 5, "normalisation_elements": 7}
+    elements = {
+        "table_elements": 3,
+        "softmax_elements": 5,
+        "normalisation_elements": 7,
+        "product_elements": 2,
+    }
     look_up = 2 * (0.49 + 0.02513 / 2)  # of two bytes of half a KiB
-    functions = 3 * look_up + 5 * (4 * 0.5608 + 2 * look_up) + 7 * 9.5 * 0.5608
+    functions = 3 * look_up + 5 * (4 * 0.5608 + 2 * look_up) + (7 * 9.5 + 2 * 8.5) * 0.5608
     assert counted_energy(a | elements, built) == pytest.approx(wanted | {"functions": functions})
 
 

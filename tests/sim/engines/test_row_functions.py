@@ -1,7 +1,8 @@
-"""Stores with tables, softmax and normalisation, on the functional model and the RTL against numpy's integers."""
+"""Stores with tables, softmax, normalisation and products, on the functional model and the RTL against numpy's integers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,16 +85,33 @@ class RowStream:
             whole[: len(words)] = words
             parameter = ACCUMULATOR | self._last(blocks)
             self._load(whole.tobytes(), blocks, self.dim, parameter, 4)
+        if function.product:
+            parameter = ACCUMULATOR | self.machine.accumulator_rows // 2
         self.lines.append(
             command(
                 "CONFIG_FUNCTION",
                 **fields,
                 shift=function.shift,
+                product=int(function.product),
                 valid=function.valid,
                 parameter=parameter,
                 epsilon=function.epsilon,
             )
         )
+
+    def multiply(self, x: Ints, others: Ints, function: RowFunction, accumulator: bool, first: int) -> None:
+        """Rows, each by its own, from local row `first` on; `others` of 32 bits, of which 16 count."""
+        rows, cols = x.shape
+        local = first | (ACCUMULATOR if accumulator else 0)
+        self._load(x.astype(np.int8).tobytes(), rows, cols, local, 1)
+        half = self.machine.accumulator_rows // 2
+        self._load(others.astype("<i4").tobytes(), rows, cols, ACCUMULATOR | (half + first), 4)
+        self.lines.append(command("CONFIG_ST", stride=cols, acc_scale=1.0))
+        self.lines.append(command("MVOUT", address=self.at, local=local, cols=cols, rows=rows))
+        self.lines.append(f"fence\ndump {self.at:x} {rows * cols:x}\n")
+        low = (others + 2**15) % 2**16 - 2**15
+        self.results.append(np.stack([replace(function, other=b).of(a) for a, b in zip(x, low, strict=True)]))
+        self.at += rows * cols
 
     def store(self, x: Ints, function: RowFunction, accumulator: bool, index: int = 0) -> None:
         rows, cols = x.shape
@@ -204,6 +222,34 @@ def test_normalisation(engine: str, machine: Accelerator, tmp_path: Path) -> Non
             stream.configure(function)
             for _ in range(2):
                 stream.store(rows_of(rng, int(rng.integers(1, 5)), cols), function, bool(rng.integers(2)))
+    stream.check(engine, tmp_path)
+
+
+def test_products(engine: str, machine: Accelerator, tmp_path: Path) -> None:
+    """Factors and operands of all sizes: of networks, so large that results are limited, upper bits that do not count."""
+    rng = np.random.default_rng(6)
+    stream = RowStream(machine, rng)
+    for factor, shift, bits in (
+        (2049 << 8, 18, 7),
+        (4095 << 8, 31, 7),
+        (2**28 - 1, 7, 15),
+        (77, 9, 31),
+        (0, 7, 7),
+    ):
+        function = RowFunction(
+            3,
+            stream.table,
+            centre=True,
+            shift=shift,
+            epsilon=factor | int(rng.integers(2**20)) << 28,
+            product=True,
+        )
+        stream.configure(function)
+        for cols in (1, 4, 7, 16, 37, 64):
+            rows = int(rng.integers(1, 5))
+            others = rng.integers(-(2**bits), 2**bits, (rows, cols))
+            first = int(rng.integers(0, 40))
+            stream.multiply(rows_of(rng, rows, cols), others, function, bool(rng.integers(2)), first)
     stream.check(engine, tmp_path)
 
 
