@@ -220,11 +220,14 @@ _FUNCTIONS = (
             _field(
                 "1[63:32]",
                 "parameter",
-                "softmax: numerator; normalisation: local address of the first row of gains and offsets; product: of the"
-                " row that source row 0 is multiplied by",
+                "softmax: numerator, its lower 32 bits; normalisation: local address of the first row of gains and offsets;"
+                " product: of the row that source row 0 is multiplied by",
             ),
             _field(
-                "2[47:0]", "epsilon", "normalisation: summand of n * n * variance; product: factor (28 bits)"
+                "2[47:0]",
+                "epsilon",
+                "normalisation: summand of n * n * variance; product: factor (28 bits);"
+                " softmax: upper 16 bits of the numerator",
             ),
         ),
         feature="row_functions",

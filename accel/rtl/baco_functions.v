@@ -21,7 +21,7 @@ module baco_functions #(
     input wire centre,                           // normalisation: subtract the mean
     input wire product,                          // ... nothing but the last pass: one factor, multiplied by `parameters`
     input wire [4:0] shift,                      // configuration, constant while slices are in here
-    input wire [31:0] numerator,
+    input wire [47:0] numerator,
     input wire [47:0] epsilon,
     input wire [15:0] elements,                  // of a row
     input wire table_write,                      // entries of the table

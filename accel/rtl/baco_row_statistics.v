@@ -13,7 +13,7 @@ module baco_row_statistics #(
     input wire reset,
     input wire clear,                            // a store begins: nothing is known of its rows
     input wire softmax,                          // else normalisation
-    input wire [31:0] numerator,
+    input wire [47:0] numerator,
     input wire [47:0] epsilon,
     input wire [15:0] elements,                  // of a row
     input wire sums_valid,                       // sums of a row, rows in order
@@ -58,6 +58,7 @@ module baco_row_statistics #(
   wire root_bit = next_rest >= trial;
   wire [35:0] rest_less = next_rest - trial;
 
+  wire wide = numerator[47:32] != 16'd0;
   wire [33:0] next_remainder = {remainder, quotient[51]};
   wire quotient_bit = next_remainder >= {2'b00, divisor};
   wire [33:0] remainder_less = next_remainder - {2'b00, divisor};
@@ -80,9 +81,9 @@ module baco_row_statistics #(
         radicand <= {variance, 16'd0};
         rest <= 34'd0;
         remainder <= 33'd0;
-        quotient <= {numerator, 20'd0};
+        quotient <= wide ? {numerator, 4'd0} : {numerator[31:0], 20'd0};
         divisor <= softmax ? next_sum[31:0] : 32'd0;
-        steps <= 6'd31;
+        steps <= softmax && wide ? 6'd47 : 6'd31;
         state <= softmax ? FACTOR : ROOT;
       end
       ROOT: begin
@@ -106,7 +107,7 @@ module baco_row_statistics #(
         if (steps == 6'd0) begin
           if (softmax) begin
             factor_of[row[INDEX_BITS-1:0]] <= divisor == 32'd0 ? 28'd0
-                : next_quotient[31:16] != 16'd0 ? 28'd65535 : {12'd0, next_quotient[15:0]};
+                : next_quotient[51:16] != 36'd0 ? 28'd65535 : {12'd0, next_quotient[15:0]};
             finished[row[INDEX_BITS-1:0]] <= 1'b1;
             row <= row + 8'd1;
           end

@@ -236,7 +236,7 @@ module baco_store #(
   reg centre, causal, product;
   reg [4:0] shift;
   reg [16:0] valid;                               // causal: elements of the next store's first row
-  reg [31:0] operand;                             // numerator, or address of gains and offsets
+  reg [31:0] operand;                             // numerator's lower part, or address of gains and offsets
   reg [47:0] epsilon;
   wire by_row = stored_function[1] && !is_spad && !(rs2[31] && rs2[29]);
   wire softmax = !stored_function[0];
@@ -446,7 +446,7 @@ module baco_store #(
       .function_centre(centre),
       .function_product(product),
       .function_shift(shift),
-      .function_numerator(operand),
+      .function_numerator({epsilon[15:0], operand}),
       .function_epsilon(epsilon),
       .function_elements(row_elements),
       .table_write(table_write),

@@ -34,7 +34,7 @@ module baco_store_convert #(
     input wire function_centre,
     input wire function_product,
     input wire [4:0] function_shift,
-    input wire [31:0] function_numerator,
+    input wire [47:0] function_numerator,
     input wire [47:0] function_epsilon,
     input wire [15:0] function_elements,
     input wire table_write,

@@ -169,7 +169,7 @@ def _emit_rows(name: str, code: RowCode, accelerator: Accelerator) -> ModuleOp:
     wanted: dict[RowFunctionName, tuple[str, ...]] = {
         "copy": (),
         "table": ("table",),
-        "softmax": ("table", "numerator"),
+        "softmax": ("table", "numerator", "upper"),
         "normalisation": ("parameters", "shift", "epsilon"),
         "product": ("shift", "factor"),
     }

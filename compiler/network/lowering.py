@@ -55,6 +55,7 @@ from compiler.network.row_code import (
     plan_softmax,
     plan_table,
     product_numbers,
+    softmax_numbers,
 )
 from compiler.network.step_writer import StepWriter, turned_rows
 from compiler.network.steps import Argument
@@ -289,7 +290,7 @@ class _Lowering(StepWriter):
                 known = op.mask.value in self._data
                 # nothing is known of a mask that the program computes: no causal one has less than two dimensions
                 mask = self._elements(op.mask) if known else np.empty(0)
-            code, numbers = plan_softmax(op, mask, self.accelerator), (op.numerator,)
+            code, numbers = plan_softmax(op, mask, self.accelerator), softmax_numbers(op)
         elif isinstance(op, Multiplication):
             code, numbers = plan_product(op, self.accelerator), product_numbers(op)
         else:

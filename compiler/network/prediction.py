@@ -81,7 +81,8 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
     if step.function in lowered.rows:
-        return _rows(lowered.rows[step.function], accelerator)
+        code = lowered.rows[step.function]
+        return _rows(code, accelerator, _ROW_CYCLES[code.function] + (16 if _finer(code, step) else 0))
     if step.function in lowered.gathers:
         return _gather(lowered.gathers[step.function], accelerator)
     return _host(lowered, step, accelerator)
@@ -140,10 +141,15 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     return StepCost(cycles, fixed, 2 * sums, 5 * sums)
 
 
-def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
+def _finer(code: RowCode, step: Step) -> bool:
+    """Whether a softmax's numerator has more than 32 bits, whose quotient takes longer."""
+    return code.function == "softmax" and step.arguments[-1] != 0
+
+
+def _rows(code: RowCode, accelerator: Accelerator, unit: int) -> StepCost:
     """Loads and a store; see `compiler.network.row_code` for the tiles.
 
-    Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
+    `unit`: cycles that the unit of quotients and roots takes for a row. Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores
     do, from the first tile's arrival on.
     """
     nest, dim, table = code.nest, accelerator.dim, accelerator.energy
@@ -158,7 +164,9 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
     elements, blocks = rows * extent, math.ceil(extent / dim)
     loads = sum(_read(accelerator, rows, extent, pitch) for pitch in pitches)
     memory = loads + elements / bytes_per_cycle(accelerator)
-    stores = matrices * (whole * _store(code.function, dim, blocks) + _store(code.function, rest, blocks))
+    stores = matrices * (
+        whole * _store(code.function, dim, blocks, unit) + _store(code.function, rest, blocks, unit)
+    )
     first = loads * min(dim, rows) / rows
     last = _PASSES[code.function] * (rest or min(dim, rows)) * blocks
     commands = matrices * math.ceil(inner / dim) * (len(pitches) * math.ceil(extent / MOVE_BYTES) + 1)
@@ -179,14 +187,13 @@ def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
     )
 
 
-def _store(function: RowFunctionName, rows: float, blocks: int) -> float:
+def _store(function: RowFunctionName, rows: float, blocks: int, unit: int) -> float:
     """Cycles of a store of rows of so many blocks: passes over all of them, a block a cycle; a unit works on one row after the
     other from its sums on; results follow, and before each block of a normalisation its gains and offsets, of a product its right operand."""
     if not rows:
         return 0.0
     before = max(0, _PASSES[function] - 1) * rows * blocks
     results = blocks * (2 if function in ("normalisation", "product") else 1)
-    unit = _ROW_CYCLES[function]
     known = before + max(blocks + rows * unit, rows * blocks + unit) + results if unit else 0.0
     return max(_PASSES[function] * rows * blocks + rows * results, known)
 

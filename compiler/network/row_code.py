@@ -39,6 +39,7 @@ __all__ = [
     "plan_table",
     "product_numbers",
     "rows_used",
+    "softmax_numbers",
     "table_rows",
 ]
 
@@ -96,7 +97,7 @@ def plan_softmax(op: Softmax, mask: np.ndarray | None, accelerator: Accelerator)
     if not accelerator.features.row_functions:
         return _NO_UNIT
     if op.numerator >= 1 << NUMERATOR_BITS:
-        return "its results are finer than 1/256"
+        return "its results are finer than 2**-24"
     first = None
     if mask is not None:
         first = _causal(mask)
@@ -109,6 +110,11 @@ def plan_softmax(op: Softmax, mask: np.ndarray | None, accelerator: Accelerator)
         rows = _inside(rows, op.input.shape[-2], (op.input.strides[-2], op.output.strides[-2]))
     nest = _inside(rows, op.input.shape[-1], _steps(op.input, op.output))
     return _refusal(nest, accelerator, whole_rows=True) or RowCode("softmax", nest, first)
+
+
+def softmax_numbers(op: Softmax) -> tuple[int, int]:
+    """Lower 32 and upper bits of the numerator."""
+    return op.numerator % (1 << 32), op.numerator >> 32
 
 
 def plan_normalisation(op: Normalisation, accelerator: Accelerator) -> RowCode | str:
@@ -258,7 +264,7 @@ def emit_rows(
         addresses: of the operands of the code's nest.
         parameters: address of the table (`packed_table`), or of gains and offsets (`packed_parameters`); not used by copies and
             products.
-        numbers: of a softmax its numerator; of a normalisation its shift and epsilon; of a product `product_numbers`.
+        numbers: of a softmax lower and upper half of its numerator; of a normalisation its shift and epsilon; of a product `product_numbers`.
     """
     writer = _RowWriter(e, code, accelerator)
     writer.write(addresses, parameters, numbers)
@@ -322,9 +328,9 @@ class _RowWriter:
         elif code.function == "softmax":
             _load_table(e, self.accelerator, parameters)
             if code.first is None:
-                self._softmax(numbers[0])
+                self._softmax(*numbers)
             else:  # each matrix begins with its first row
-                matrix = functools.partial(self._softmax, numbers[0])
+                matrix = functools.partial(self._softmax, *numbers)
         elif code.function == "normalisation":
             self._normalisation(parameters, *numbers)
         elif code.function == "product":
@@ -337,7 +343,7 @@ class _RowWriter:
         if code.function != "copy":
             end_function(e)
 
-    def _softmax(self, numerator: Number) -> None:
+    def _softmax(self, numerator: Number, upper: Number) -> None:
         first = self.code.first
         self.e.command(
             "config_function",
@@ -345,6 +351,7 @@ class _RowWriter:
             causal=int(first is not None),
             valid=first or 0,
             parameter=numerator,
+            epsilon=upper,
         )
 
     def _normalisation(self, parameters: Number, shift: Number, epsilon: Number) -> None:

@@ -38,8 +38,8 @@ Array = np.ndarray
 
 #: Longest row of the accelerator's row functions.
 MOST_COLUMNS = 2**16 - 1
-#: The accelerator's numerator of a softmax has so many bits: results of scales below 2**-8 need more.
-NUMERATOR_BITS = 32
+#: The accelerator's numerator of a softmax has so many bits, enough for the longest row of equal elements.
+NUMERATOR_BITS = 48
 #: The accelerator's variance (times the square of a row's length) and epsilon are below 2**48.
 VARIANCE_BITS = 48
 #: Bits of the multiplier of a product of elements.

@@ -69,9 +69,10 @@ void FunctionalDevice::softmax_row(int8_t* row, int cols, int index) const {
                                  : cols;
   int largest = -128;
   for (int c = 0; c < n; ++c) largest = std::max<int>(largest, row[c]);
+  const uint64_t numerator = (function_.epsilon & 65535) << 32 | function_.parameter;
   uint64_t sum = 0;
   for (int c = 0; c < n; ++c) sum += table_[largest - row[c]];
-  const uint64_t inverse = sum == 0 ? 0 : std::min<uint64_t>(function_.parameter / sum, 65535);
+  const uint64_t inverse = sum == 0 ? 0 : std::min<uint64_t>(numerator / sum, 65535);
   for (int c = 0; c < cols; ++c) {
     const uint64_t exponential = c < n ? table_[largest - row[c]] : 0;
     row[c] = c < n ? static_cast<int8_t>(std::min<uint64_t>((exponential * inverse + (1u << 23)) >> 24, 127)) : 0;

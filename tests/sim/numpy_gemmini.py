@@ -342,7 +342,7 @@ class NumpyGemmini(LoopMacros):
     def config_function(self, rs1: int, rs2: int) -> None:
         self.function = RowFunction(
             bits(rs1, 1, 0), self.table, bool(bits(rs1, 2, 2)), bool(bits(rs1, 3, 3)), bits(rs1, 8, 4), bits(rs1, 31, 16),
-            bits(rs1, 63, 32), bits(rs2, 47, 0), product=bool(bits(rs1, 9, 9)),
+            bits(rs2, 15, 0) << 32 | bits(rs1, 63, 32), bits(rs2, 47, 0), product=bool(bits(rs1, 9, 9)),
         )  # fmt: skip
         self.parameters, self.rows_stored = self.place(bits(rs1, 63, 32)).row, 0
 

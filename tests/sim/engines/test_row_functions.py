@@ -77,7 +77,7 @@ class RowStream:
             "centre": int(function.centre),
             "causal": int(function.causal),
         }
-        parameter = function.numerator
+        parameter = function.numerator % 2**32
         if function.gain is not None and function.offset is not None:
             words = ((function.gain & 0xFFFF) | (function.offset & 0xFFFF) << 16).astype("<u4")
             blocks = -(-len(words) // self.dim)
@@ -95,7 +95,7 @@ class RowStream:
                 product=int(function.product),
                 valid=function.valid,
                 parameter=parameter,
-                epsilon=function.epsilon,
+                epsilon=function.epsilon | function.numerator >> 32,
             )
         )
 
@@ -172,9 +172,16 @@ def test_tables(engine: str, machine: Accelerator, tmp_path: Path) -> None:
 def test_softmax(engine: str, machine: Accelerator, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     stream = RowStream(machine, rng)
-    for scale, out in ((0.05, 1 / 127), (0.7, 1 / 127), (0.001, 1 / 5000), (0.2, 1.0)):
+    for scale, out in (
+        (0.05, 1 / 127),
+        (0.7, 1 / 127),
+        (0.001, 1 / 5000),
+        (0.2, 1.0),
+        (0.01, 1e-6),
+        (0.3, 1e-7),
+    ):
         stream.load_table(exponentials(scale))
-        function = RowFunction(2, stream.table, numerator=min(round(2**24 / out), 2**32 - 1))
+        function = RowFunction(2, stream.table, numerator=min(round(2**24 / out), 2**48 - 1))
         stream.configure(function)
         for cols in (1, 2, 4, 7, 64, 130, 300):
             stream.store(rows_of(rng, int(rng.integers(1, 5)), cols), function, bool(rng.integers(2)))
