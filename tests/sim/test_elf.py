@@ -108,6 +108,15 @@ def test_what_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     assert str(caught.value).startswith(str(tmp_path / "program.elf"))
 
 
+def test_a_file_larger_than_programs_can_be(tmp_path: Path) -> None:
+    """Code reaches 2 GiB; whatever is larger is not even read."""
+    path = tmp_path / "large.elf"
+    with path.open("wb") as file:
+        file.truncate((2 << 30) + 1)  # takes no room
+    with pytest.raises(InputError, match="2,147,483,649 bytes, more than the 2,147,483,648 allowed"):
+        load_elf(path, memory_base=BASE, memory_bytes=1 << 20)
+
+
 def test_a_cut_off_file_and_other_classes(tmp_path: Path) -> None:
     data = bytearray(elf_bytes(GOOD))
     struct.pack_into(
