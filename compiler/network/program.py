@@ -86,8 +86,9 @@ class NetworkProgram:
         }
         different = [f"{len(lowered.layers)} different layers"]
         different += [f"{len(functions)} {name}" for name, functions in others.items() if functions]
+        called = " and ".join(one for one in (", ".join(different[:-1]), different[-1]) if one)
         lines = [
-            f"{len(self.network.operators)} operators: {on_accelerator} calls of {' and '.join(different)} on the accelerator,"
+            f"{len(self.network.operators)} operators: {on_accelerator} calls of {called} on the accelerator,"
             f" {len(lowered.steps) - on_accelerator} calls of the host, {self.fences} fences",
             f"constants {self.image.nbytes:,} bytes, activations {self.memory.nbytes:,} bytes"
             f" (least {self.memory.live_bytes:,}, without sharing {self.memory.total_bytes:,})",

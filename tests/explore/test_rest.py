@@ -174,7 +174,8 @@ def test_importance_remembers_the_rest_when_a_search_is_resumed() -> None:
 def test_networks_of_a_report_add_up_to_the_best_design(tmp_path: Path) -> None:
     """Predicted, and with layers measured one by one and the rest as predicted."""
     mix = workload(SMALL)
-    run_exploration(mix, load_space("gemmini"), Objective.parse("edp"), samples=40, out=tmp_path)
+    small = dataclasses.replace(load_space("gemmini"), dim=(8,))  # whose simulator is soon built
+    run_exploration(mix, small, Objective.parse("edp"), samples=40, out=tmp_path)
     for _ in range(2):
         data = report_data(tmp_path / "study.sqlite")
         latency, energy = network_totals(data, mix.networks[0])
