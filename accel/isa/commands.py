@@ -188,7 +188,7 @@ _MOVES = (
         "MVOUT_SPAD",
         23,
         "st",
-        "store rows from local memory to the scratchpad",
+        "store rows from local memory to the scratchpad; more than DIM columns (not in Gemmini): blocks of DIM, DIM rows apart in both",
         (
             _field("1[31:0]", "destination", "scratchpad address of the first row", "local"),
             _field("1[63:32]", "destination_stride", "rows between rows of the destination"),
@@ -202,7 +202,7 @@ _FUNCTIONS = (
         "CONFIG_FUNCTION",
         26,
         "st",
-        "say what stores to main memory do with int8 elements, once scaled; not in Gemmini",
+        "say what stores do with int8 elements, once scaled (to the scratchpad: tables and softmax only); not in Gemmini",
         (
             _field("1[1:0]", "function", "0 nothing, 1 table, 2 softmax of rows, 3 normalisation of rows"),
             _field(

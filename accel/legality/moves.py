@@ -149,6 +149,7 @@ MVOUT_SPAD: tuple[Step, ...] = (
     Refuse("BAD_FLAGS", "the destination is in the scratchpad", "accumulator(destination)"),
     Refuse("BAD_FLAGS", "pooling and the 1-D mode are off", "st_windowed"),
     Refuse("BAD_FLAGS", "accumulator rows are scaled: raw ones do not fit", "raw(local)"),
+    Refuse("BAD_FLAGS", "rows are neither normalised nor multiplied", "st_function > 2"),
     Refuse(
         "NOT_BUILT",
         "scaled accumulator reads (read_small_width) are built",
@@ -156,13 +157,18 @@ MVOUT_SPAD: tuple[Step, ...] = (
     ),
     Refuse(
         "BAD_SIZE",
-        "rows and cols are 1 to DIM",
-        "rows == 0 or rows > DIM or cols == 0 or cols > DIM",
+        "rows are 1 to DIM; cols are 1 to ROW_BYTES, or any number where rows are softmaxed",
+        "rows == 0 or rows > DIM or cols == 0 or (cols > ROW_BYTES and not by_row(local, st_function))",
+    ),
+    Refuse(
+        "BAD_SIZE",
+        "several blocks have rows that follow each other",
+        "cols > DIM and destination_stride != 1",
     ),
     Let("first", "row(local)"),
-    Let("past", "first + rows"),
+    Let("past", "first + (blocks(cols) - 1) * DIM + rows"),
     Let("to_first", "row(destination)"),
-    Let("to_past", "to_first + (rows - 1) * destination_stride + 1"),
+    Let("to_past", "to_first + (blocks(cols) - 1) * DIM + (rows - 1) * destination_stride + 1"),
     Refuse("LOCAL_ADDRESS", "the source exists, whole", "past > rows_of(local)"),
     Refuse("LOCAL_ADDRESS", "the destination exists, whole", "to_past > SCRATCHPAD_ROWS"),
     Refuse(

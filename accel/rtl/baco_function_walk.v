@@ -19,6 +19,7 @@ module baco_function_walk #(
     input wire start_causal,                     // the first row has `start_valid` elements, each further one one more
     input wire [16:0] start_valid,
     input wire start_acc,                        // source: accumulator, else scratchpad
+    input wire start_spad,                       // destination: scratchpad, else memory
     input wire [ROW_BITS-1:0] start_row,         // first local row
     input wire [ROW_BITS-1:0] start_parameters,  // accumulator row of the first columns' gains and offsets
     input wire [ADDR_BITS-1:0] start_addr,       // first byte's address
@@ -36,6 +37,7 @@ module baco_function_walk #(
     output wire [7:0] item_cols,                 // elements of the block
     output wire [7:0] item_count,                // ... that take part
     output wire item_acc,                        // source, gains and offsets included
+    output wire item_spad,                       // as start_spad
     output reg [1:0] item_pass,                  // 0 largest elements or statistics, 1 sums, 2 results
     output reg [6:0] item_index,                 // row of the store
     output wire item_end,                        // last block of its row
@@ -47,12 +49,14 @@ module baco_function_walk #(
   localparam [ROW_BITS+7:0] BLOCK_WIDE = {{ROW_BITS{1'b0}}, DIM[7:0]};
   localparam [ROW_BITS-1:0] BLOCK_ROWS = BLOCK_WIDE[ROW_BITS-1:0];
   localparam [ADDR_BITS-1:0] BLOCK_BYTES = {{(ADDR_BITS-8){1'b0}}, DIM[7:0]};
+  localparam [31:0] APART_VALUE = DIM * DIM;      // in the scratchpad, too, blocks lie DIM rows apart
+  localparam [ADDR_BITS-1:0] BLOCK_APART = {{(ADDR_BITS-32){1'b0}}, APART_VALUE};
   localparam [ROW_BITS-1:0] ONE_ROW = {{(ROW_BITS-1){1'b0}}, 1'b1};
   localparam [16:0] EVERYTHING = 17'h10000;
   localparam [1:0] RESULTS = 2'd2;
 
   // the store
-  reg softmax, causal, product, acc;
+  reg softmax, causal, product, acc, spad;
   reg [ROW_BITS-1:0] first_row, parameters;
   reg [ADDR_BITS-1:0] first_addr, stride;
   reg [7:0] rows;
@@ -76,6 +80,7 @@ module baco_function_walk #(
   assign item_parameter = !softmax && item_pass == RESULTS && !parameters_read;
   assign item_row = !item_parameter ? row : product ? parameters + row : parameter_row;
   assign item_acc = item_parameter || acc;
+  assign item_spad = spad;
   assign item_cols = last_block ? cols_left[7:0] : DIM[7:0];
   assign item_count = valid_here < item_cols ? valid_here : item_cols;
   assign item_end = last_block;
@@ -89,7 +94,7 @@ module baco_function_walk #(
       if (!item_parameter) begin
         if (!last_block) begin
           row <= row + BLOCK_ROWS;
-          item_addr <= item_addr + BLOCK_BYTES;
+          item_addr <= item_addr + (spad ? BLOCK_APART : BLOCK_BYTES);
           cols_left <= cols_left - BLOCK_COLS;
           valid_left <= valid_left >= BLOCK ? valid_left - BLOCK : 17'd0;
           parameter_row <= parameter_row + ONE_ROW;
@@ -127,6 +132,7 @@ module baco_function_walk #(
       causal <= start_causal;
       product <= start_product;
       acc <= start_acc;
+      spad <= start_spad;
       first_row <= start_row;
       parameters <= start_parameters;
       first_addr <= start_addr;

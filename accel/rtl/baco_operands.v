@@ -88,9 +88,11 @@ module baco_operands #(
   localparam [TW-1:0] TABLE_ROWS = {{(TW-8){1'b0}}, TABLE_VALUE[7:0]};
   wire by_row = st_by_row && !raw;
   wire normalises = by_row && function_of_stores[0];
+  wire unfit = st_by_row && function_of_stores[0];  // for the scratchpad
 `else
   assign st_plain = !gathered;
   wire by_row = 1'b0;
+  wire unfit = 1'b0;
 `endif
 
   // Without PRELOAD_D an array of one dataflow takes zeros for what starts its sums, whatever the command says: the
@@ -126,6 +128,7 @@ module baco_operands #(
   wire [26:0] row1 = {{(26-AW){1'b0}}, rs1[AW:0]};
   wire [26:0] row2 = {{(26-AW){1'b0}}, rs2[AW:0]};
   wire [16:0] blocks = ({1'b0, cols2} + {1'b0, DIM_ROWS} - 17'd1) >> LOG_DIM;
+  wire [TW-1:0] further = {{(TW-17-LOG_DIM){1'b0}}, blocks - 17'd1, {LOG_DIM{1'b0}}};  // rows before the last block
   wire [FW-1:0] more_blocks = blocks[FW-1:0] - 1'b1;  // exact for columns that are not too many
 
   wire [1:0] state = funct == 7'd1 ? 2'd1 : funct == 7'd14 ? 2'd2 : 2'd0;
@@ -252,7 +255,7 @@ module baco_operands #(
             || (!gathered && (rows2 == 16'd0 || large_rows2));
         past1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
 `ifdef BACO_ROW_FUNCTIONS
-        if (by_row) past1 = wide_row2 + {{(TW-17-LOG_DIM){1'b0}}, blocks - 17'd1, {LOG_DIM{1'b0}}} + wide_rows2;
+        if (by_row) past1 = wide_row2 + further + wide_rows2;
         if (normalises) begin
           valid = 2'b11;
           acc[1] = 1'b1;
@@ -267,16 +270,16 @@ module baco_operands #(
         write = 2'b10;
         acc[0] = rs2[31];
         if (!st_set) fault = `BACO_ERROR_NOT_CONFIGURED;
-        else if (rs1[31] || gathered || raw) fault = `BACO_ERROR_BAD_FLAGS;
+        else if (rs1[31] || gathered || raw || unfit) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_READ_SMALL
         else if (rs2[31]) fault = `BACO_ERROR_NOT_BUILT;
 `endif
-        too_big = empty2 || large2;
+        too_big = empty2 || large_rows2 || ({2'b00, cols2} > MOST_BYTES && !by_row) || (large_cols2 && rs1[63:32] != 32'd1);
         count = rows2[FW-1:0] - 1'b1;
         step = rs1[32 +: SW];
         far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;
-        past1 = wide_row2 + wide_rows2;
-        past2 = wide_row1 + distance + ONE;
+        past1 = wide_row2 + further + wide_rows2;
+        past2 = wide_row1 + further + distance + ONE;
       end
       7'd4, 7'd5: begin
         kind = 2'd1;

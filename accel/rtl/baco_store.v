@@ -186,6 +186,11 @@ module baco_store #(
   wire start = take && !at_once;
 `endif
 
+  // of scratchpad rows: row * DIM
+  wire [ADDR_BITS-1:0] start_addr =
+      is_spad ? {{(ADDR_BITS-SP_AW-DIM_LOG){1'b0}}, rs1[SP_AW-1:0], {DIM_LOG{1'b0}}} : rs1[ADDR_BITS-1:0];
+  wire [ADDR_BITS-1:0] start_stride =
+      is_spad ? {{(ADDR_BITS-SP_AW-DIM_LOG){1'b0}}, rs1[32 +: SP_AW], {DIM_LOG{1'b0}}} : stride;
   wire plain_start, plain_taken, plain_active, plain_last;
   wire [ROW_BITS-1:0] plain_row;
   wire [ADDR_BITS-1:0] plain_addr;
@@ -200,9 +205,8 @@ module baco_store #(
       .start_spad(is_spad),
       .start_windowed(use_windows),
       .start_row(rs2[ROW_BITS-1:0]),
-      .start_addr(is_spad ? {{(ADDR_BITS-SP_AW-DIM_LOG){1'b0}}, rs1[SP_AW-1:0], {DIM_LOG{1'b0}}}
-                          : rs1[ADDR_BITS-1:0]),
-      .start_stride(is_spad ? {{(ADDR_BITS-SP_AW-DIM_LOG){1'b0}}, rs1[32 +: SP_AW], {DIM_LOG{1'b0}}} : stride),
+      .start_addr(start_addr),
+      .start_stride(start_stride),
       .start_rows(rows),
       .start_cols(cols),
       .window_edge(window_edge),
@@ -238,7 +242,7 @@ module baco_store #(
   reg [16:0] valid;                               // causal: elements of the next store's first row
   reg [31:0] operand;                             // numerator, or address of gains and offsets
   reg [47:0] epsilon;
-  wire by_row = stored_function[1] && !is_spad && !(rs2[31] && rs2[29]);
+  wire by_row = stored_function[1] && !(rs2[31] && rs2[29]);
   wire softmax = !stored_function[0];
   wire row_start = start && by_row;
   wire [16:0] valid_after = valid + {9'd0, rows};
@@ -262,7 +266,7 @@ module baco_store #(
       stored_function <= 2'd0;
   end
 
-  wire row_active, row_offer, row_taken, row_parameter, row_acc, row_end, row_last;
+  wire row_active, row_offer, row_taken, row_parameter, row_acc, row_spad, row_end, row_last;
   wire [ROW_BITS-1:0] row_row;
   wire [ADDR_BITS-1:0] row_addr;
   wire [7:0] row_cols, row_count;
@@ -278,10 +282,11 @@ module baco_store #(
       .start_product(product && !softmax),
       .start_valid(valid),
       .start_acc(rs2[31]),
+      .start_spad(is_spad),
       .start_row(rs2[ROW_BITS-1:0]),
       .start_parameters(operand[ROW_BITS-1:0]),
-      .start_addr(rs1[ADDR_BITS-1:0]),
-      .start_stride(stride),
+      .start_addr(start_addr),
+      .start_stride(start_stride),
       .start_rows(rows),
       .start_cols(rs2[47:32]),
       .summable(summable),
@@ -295,6 +300,7 @@ module baco_store #(
       .item_cols(row_cols),
       .item_count(row_count),
       .item_acc(row_acc),
+      .item_spad(row_spad),
       .item_pass(row_pass),
       .item_index(row_index),
       .item_end(row_end),
@@ -363,7 +369,7 @@ module baco_store #(
   assign item_bytes = row_active ? {2'b00, row_cols} : plain_bytes;
   assign item_acc = row_active ? row_acc : plain_acc;
   assign item_full = !row_active && plain_full;
-  assign item_spad = !row_active && plain_spad;
+  assign item_spad = row_active ? row_spad : plain_spad;
   assign item_zero = !row_active && plain_zero;
   assign item_first = row_active || plain_first;
   assign item_emit = row_active ? row_pass == 2'd2 : plain_emit;
@@ -436,7 +442,7 @@ module baco_store #(
       .item_first(item_first),
       .item_emit(item_emit),
 `ifdef BACO_ROW_FUNCTIONS
-      .item_function(row_active || (!item_full && !item_spad) ? stored_function : 2'd0),
+      .item_function(row_active || !item_full ? stored_function : 2'd0),
       .item_pass(row_pass),
       .item_index(row_index),
       .item_count(row_active ? row_count : 8'd0),

@@ -57,6 +57,8 @@ module baco_store_walk #(
   localparam [ROW_BITS-1:0] BLOCK_ROWS = BLOCK_WIDE[ROW_BITS-1:0];
   localparam [ADDR_BITS-1:0] BLOCK_BYTES = {{(ADDR_BITS-8){1'b0}}, BLOCK};
   localparam [ADDR_BITS-1:0] BLOCK_BYTES_FULL = {{(ADDR_BITS-10){1'b0}}, BLOCK, 2'b00};
+  localparam [31:0] APART_VALUE = DIM * DIM;      // in the scratchpad, too, blocks lie DIM rows apart
+  localparam [ADDR_BITS-1:0] BLOCK_APART = {{(ADDR_BITS-32){1'b0}}, APART_VALUE};
   localparam [ROW_BITS-1:0] ONE_ROW = {{(ROW_BITS-1){1'b0}}, 1'b1};
 
   reg windowed;
@@ -103,7 +105,7 @@ module baco_store_walk #(
       if (!windowed) begin
         if (!last_block) begin
           row <= row + BLOCK_ROWS;
-          addr <= addr + (item_full ? BLOCK_BYTES_FULL : BLOCK_BYTES);
+          addr <= addr + (item_spad ? BLOCK_APART : item_full ? BLOCK_BYTES_FULL : BLOCK_BYTES);
           cols_left <= cols_left - BLOCK_COLS;
         end
         else begin

@@ -413,17 +413,20 @@ class Generator:
         self.emit("MVOUT", address=self.target(extent), local=flags | first, cols=cols, rows=rows)
 
     def mvout_spad(self) -> None:
-        """MVOUT_SPAD: a copy into the scratchpad."""
+        """MVOUT_SPAD: rows to the scratchpad, through a table or softmaxed if that is configured."""
         r, dim = self.random, self.dim
-        if self.st.mode != "rows":
+        if self.st.mode != "rows" or self.function == 3:
             return
         accumulator = r.random() < 0.6 and self.features.read_small_width
-        rows, cols, stride = self.size(dim), self.size(dim), r.choice((1, 1, 2, 3))
-        reach = (rows - 1) * stride + 1
-        source, target = self.row(accumulator, rows), self.row(False, reach)
+        most = 12 if self.function == 2 else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
+        blocks = r.choice((1, r.randint(1, most)))
+        rows, cols = self.size(dim), (blocks - 1) * dim + self.size(dim)
+        stride = r.choice((1, 1, 2, 3)) if blocks == 1 else 1
+        span, reach = (blocks - 1) * dim + rows, (blocks - 1) * dim + (rows - 1) * stride + 1
+        source, target = self.row(accumulator, span), self.row(False, reach)
         if source is None or target is None:
             return
-        if Rows(accumulator, source, source + rows).meets(Rows(False, target, target + reach)):
+        if Rows(accumulator, source, source + span).meets(Rows(False, target, target + reach)):
             return
         self.emit("MVOUT_SPAD", destination=target, destination_stride=stride,
                   local=source | (ACCUMULATOR if accumulator else 0), cols=cols, rows=rows)  # fmt: skip

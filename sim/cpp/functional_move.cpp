@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "functional.h"
 #include "numerics.h"
@@ -176,11 +177,19 @@ void FunctionalDevice::mvout_scratchpad(uint64_t rs1, uint64_t rs2) {
   LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs1), row_bits_);
   uint64_t stride = bits(rs1, 63, 32);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
+  std::vector<int8_t> line(static_cast<size_t>(cols));
   for (int r = 0; r < rows; ++r) {
-    size_t row = static_cast<size_t>(to.row + static_cast<uint64_t>(r) * stride);
-    narrow_row(from.accumulator, from.row + static_cast<uint32_t>(r), 0, cols,
-               reinterpret_cast<int8_t*>(&scratchpad_[row * static_cast<size_t>(dim_)]));
+    const uint32_t row = from.row + static_cast<uint32_t>(r);
+    for (int c = 0; c < cols; c += dim_)
+      narrow_row(from.accumulator, row + static_cast<uint32_t>(c), 0, std::min(dim_, cols - c), &line[static_cast<size_t>(c)]);
+    apply_function(line.data(), cols, r, row);
+    for (int c = 0; c < cols; c += dim_) {
+      const size_t target = static_cast<size_t>(to.row + static_cast<uint64_t>(r) * stride) + static_cast<size_t>(c);
+      std::memcpy(&scratchpad_[target * static_cast<size_t>(dim_)], &line[static_cast<size_t>(c)],
+                  static_cast<size_t>(std::min(dim_, cols - c)));
+    }
   }
+  if (function_.function == 2 && function_.causal) function_.valid += static_cast<uint32_t>(rows);
 }
 
 }  // namespace baco

@@ -357,7 +357,13 @@ class NumpyGemmini(LoopMacros):
         assert not to.accumulator
         assert not (source.accumulator and source.full)
         r, c = np.mgrid[0:rows, 0:cols]
-        self.sp[to.row + r * stride, c] = self.stored(source, source.row + r, c)
+        block = c // self.dim * self.dim
+        values = self.by_table(self.stored(source, source.row + r + block, c % self.dim))
+        if self.function.function == 2:
+            function = replace(self.function, table=self.table)
+            values = np.stack([function.of(row, self.rows_stored + i) for i, row in enumerate(values)])
+            self.rows_stored += rows
+        self.sp[to.row + r * stride + block, c % self.dim] = values
 
     # Matrix products (6).
 

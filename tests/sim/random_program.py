@@ -228,12 +228,17 @@ class Program:
         if self.model.st.mode != "rows":
             return
         acc = r.random() < 0.6 and c.read_small_width
-        rows, cols, stride = self.pick(1, dim), self.pick(1, dim), r.randint(1, 3)
-        reach = (rows - 1) * stride + 1
+        blocks = r.choice((1, 1, r.randint(1, max(1, c.dma_max_bytes // dim))))
+        rows, cols = self.pick(1, dim), (blocks - 1) * dim + self.pick(1, dim)
+        stride = r.randint(1, 3) if blocks == 1 else 1
+        span = rows + (blocks - 1) * dim
+        reach = (rows - 1) * stride + 1 + (blocks - 1) * dim
         memory = c.accumulator_rows if acc else c.scratchpad_rows
-        source = r.randrange(memory - rows + 1)
+        if span > memory or reach > c.scratchpad_rows:
+            return
+        source = r.randrange(memory - span + 1)
         target = r.randrange(c.scratchpad_rows - reach + 1)
-        if not acc and target < source + rows and source < target + reach:
+        if not acc and target < source + span and source < target + reach:
             return
         self.cmd(23, target | stride << 32, operand((ACC if acc else 0) | source, rows, cols))
 

@@ -97,8 +97,8 @@ def store(local: int, address: int = BASE, cols: int = 4, rows: int = 4) -> Comm
     return encode("MVOUT", address=address, local=local, cols=cols, rows=rows)
 
 
-def copy(source: int, target: int, stride: int = 1) -> Command:
-    return encode("MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=4, rows=4)
+def copy(source: int, target: int, stride: int = 1, cols: int = 4) -> Command:
+    return encode("MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=cols, rows=4)
 
 
 def move(name: str = "MVIN", **fields: int) -> Command:
@@ -197,6 +197,12 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "a copy into the accumulator": ("BAD_FLAGS", [CONFIG_ST, copy(0, ACC)]),
     "a copy beyond the scratchpad": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, stride=2**31)]),
     "a copy that overlaps its source": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 2)]),
+    "a copy of blocks onto its second one": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 6, cols=8)]),
+    "a copy of blocks with rows apart": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, stride=2, cols=8)]),
+    "a copy of too many columns": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, cols=68)]),
+    "a copy of blocks beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_ST, SOFTMAX, copy(ACC, 0, cols=4 * 512)]),
+    "a copy of normalised rows": ("BAD_FLAGS", [CONFIG_ST, NORMALISE, copy(ACC, 0)]),
+    "a copy of products": ("BAD_FLAGS", [CONFIG_ST, MULTIPLY, copy(ACC, 0)]),
     "a load from below memory": ("MAIN_MEMORY", [CONFIG_LD, load(BASE - 1, 0)]),
     "a load from beyond memory": ("MAIN_MEMORY", [CONFIG_LD, load(END - 16, 0), load(END - 15, 0)]),
     "a load of the highest address": ("MAIN_MEMORY", [CONFIG_LD, load(ONES, 0)]),
