@@ -157,8 +157,8 @@ MVOUT_SPAD: tuple[Step, ...] = (
     ),
     Refuse(
         "BAD_SIZE",
-        "rows are 1 to DIM; cols are 1 to ROW_BYTES, or any number where rows are softmaxed",
-        "rows == 0 or rows > DIM or cols == 0 or (cols > ROW_BYTES and not by_row(local, st_function))",
+        "rows are 1 to DIM and cols at least 1",
+        "rows == 0 or rows > DIM or cols == 0",
     ),
     Refuse(
         "BAD_SIZE",

@@ -1,6 +1,7 @@
-// The accumulator: rows of DIM 32-bit elements in banks that interleave by the low bits of the row. While results
-// accumulate into consecutive rows each bank is busy only every ACC_BANKS cycles, so stores read at full rate next
-// to it, from the same tile or another one.
+// The accumulator: rows of DIM 32-bit elements in banks that interleave: by the low bits of the row, turned on by one from
+// each block of DIM rows to the next. While results accumulate into consecutive rows each bank is busy only every
+// ACC_BANKS cycles, so stores read at full rate next to it, from the same tile or another one, be it row by row or, where
+// a row of the matrix has several blocks of columns, DIM rows apart.
 //
 // Writer 0 (results) is never refused; writer 1 (loads) waits for its bank. One reader (stores).
 module baco_accumulator #(
@@ -30,12 +31,21 @@ module baco_accumulator #(
   localparam BANK_BITS = $clog2(ACC_BANKS);
   localparam BANK_ROWS = (ACC_ROWS + ACC_BANKS - 1) / ACC_BANKS;
   localparam ROW_BITS = $clog2(BANK_ROWS);
+  localparam LOG_DIM = $clog2(DIM);
 
   wire [ACC_BANKS-1:0] load_granted;
   wire [ACC_BANKS-1:0] read_granted;
   wire [ACC_BANKS*DIM*32-1:0] bank_data;
   assign load_ready = load_granted != 0;
   assign read_ready = read_granted != 0;
+
+  // the bank of a row (with one bank: nothing that is used)
+  wire [ACC_AW+LOG_DIM+BANK_BITS:0] result_wide = {{(LOG_DIM+BANK_BITS+1){1'b0}}, result_row};
+  wire [ACC_AW+LOG_DIM+BANK_BITS:0] load_wide = {{(LOG_DIM+BANK_BITS+1){1'b0}}, load_row};
+  wire [ACC_AW+LOG_DIM+BANK_BITS:0] read_wide = {{(LOG_DIM+BANK_BITS+1){1'b0}}, read_row};
+  wire [BANK_BITS:0] result_bank = result_wide[BANK_BITS:0] ^ result_wide[LOG_DIM +: BANK_BITS+1];
+  wire [BANK_BITS:0] load_bank = load_wide[BANK_BITS:0] ^ load_wide[LOG_DIM +: BANK_BITS+1];
+  wire [BANK_BITS:0] read_bank = read_wide[BANK_BITS:0] ^ read_wide[LOG_DIM +: BANK_BITS+1];
 
   genvar b;
   generate
@@ -49,9 +59,9 @@ module baco_accumulator #(
         assign load_here = load_valid;
         assign read_here = read_valid;
       end else begin : one_of
-        assign result_here = result_valid && result_row[BANK_BITS-1:0] == b;
-        assign load_here = load_valid && load_row[BANK_BITS-1:0] == b;
-        assign read_here = read_valid && read_row[BANK_BITS-1:0] == b;
+        assign result_here = result_valid && result_bank[BANK_BITS-1:0] == b;
+        assign load_here = load_valid && load_bank[BANK_BITS-1:0] == b;
+        assign read_here = read_valid && read_bank[BANK_BITS-1:0] == b;
       end
       assign load_granted[b] = load_here && !result_here;
       assign read_granted[b] = read_here && free;
@@ -69,8 +79,9 @@ module baco_accumulator #(
       assign read_data = bank_data;
     end else begin : select
       reg [BANK_BITS-1:0] from;
-      always @(posedge clock) if (read_valid) from <= read_row[BANK_BITS-1:0];
+      always @(posedge clock) if (read_valid) from <= read_bank[BANK_BITS-1:0];
       assign read_data = bank_data[from*DIM*32 +: DIM*32];
     end
   endgenerate
+  wire _unused = &{1'b0, result_wide, load_wide, read_wide, result_bank, load_bank, read_bank};
 endmodule

@@ -274,7 +274,7 @@ module baco_operands #(
 `ifndef BACO_READ_SMALL
         else if (rs2[31]) fault = `BACO_ERROR_NOT_BUILT;
 `endif
-        too_big = empty2 || large_rows2 || ({2'b00, cols2} > MOST_BYTES && !by_row) || (large_cols2 && rs1[63:32] != 32'd1);
+        too_big = empty2 || large_rows2 || (large_cols2 && rs1[63:32] != 32'd1);
         count = rows2[FW-1:0] - 1'b1;
         step = rs1[32 +: SW];
         far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;

@@ -62,7 +62,7 @@ module baco_store #(
   localparam SLICE = 4 * DIM < BUS ? 4 * DIM : BUS;
   localparam LANES = DIM < BUS ? DIM : BUS;
   localparam DIM_LOG = $clog2(DIM);
-  localparam COL_BITS = DIM > 32 ? $clog2(4 * DIM + 1) : 8;  // of the columns of a row: up to 128, or 4 * DIM
+  localparam COL_BITS = 16;                       // of the columns of a row
   localparam [6:0] CONFIG = 7'd0;
   localparam [6:0] MVOUT_SPAD = 7'd23;
 

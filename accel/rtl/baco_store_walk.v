@@ -11,7 +11,7 @@
 module baco_store_walk #(
     parameter DIM = 16,        // elements in a local row
     parameter ROW_BITS = 14,   // local row index
-    parameter COL_BITS = 8,    // columns of a memory row
+    parameter COL_BITS = 16,   // columns of a row
     parameter ADDR_BITS = 40   // memory address
 ) (
     input wire clock,

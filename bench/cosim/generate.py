@@ -418,8 +418,7 @@ class Generator:
         if self.st.mode != "rows" or self.function == 3:
             return
         accumulator = r.random() < 0.6 and self.features.read_small_width
-        most = 12 if self.function == 2 else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
-        blocks = r.choice((1, r.randint(1, most)))
+        blocks = r.choice((1, r.randint(1, 12)))
         rows, cols = self.size(dim), (blocks - 1) * dim + self.size(dim)
         stride = r.choice((1, 1, 2, 3)) if blocks == 1 else 1
         span, reach = (blocks - 1) * dim + rows, (blocks - 1) * dim + (rows - 1) * stride + 1

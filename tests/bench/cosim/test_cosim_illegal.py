@@ -199,7 +199,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "a copy that overlaps its source": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 2)]),
     "a copy of blocks onto its second one": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 6, cols=8)]),
     "a copy of blocks with rows apart": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, stride=2, cols=8)]),
-    "a copy of too many columns": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, cols=68)]),
+    "a copy of too many columns": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, cols=68)]),
     "a copy of blocks beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_ST, SOFTMAX, copy(ACC, 0, cols=4 * 512)]),
     "a copy of normalised rows": ("BAD_FLAGS", [CONFIG_ST, NORMALISE, copy(ACC, 0)]),
     "a copy of products": ("BAD_FLAGS", [CONFIG_ST, MULTIPLY, copy(ACC, 0)]),
