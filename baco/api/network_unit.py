@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from accel.config import Accelerator
+    from compiler.network.chains import ChainScheduler
     from compiler.network.graph import QuantisedNetwork
     from compiler.network.lowered import Scheduler
     from compiler.network.plan import Plan
@@ -39,6 +40,7 @@ class NetworkRequest:
     Attributes:
         source: of the network, see `baco.network`.
         layers: run repeated blocks only so many times.
+        fusion: chains of products run as one unit where that is predicted to pay.
         scales: float or power-of-two.
         inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
         check_layers: compare after every operator, in the program.
@@ -55,6 +57,7 @@ class NetworkRequest:
     scales: str = "float"
     seed: int = 0
     baseline: bool = False
+    fusion: bool = True
     inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
     check_layers: bool = False
     compare: bool = True
@@ -168,21 +171,27 @@ class NetworkUnit:
 
     def _options(self) -> dict[str, Any]:
         request = self.request
+        chains: ChainScheduler | None
         if request.plan is not None:
             schedule: Scheduler = request.plan
+            chains = request.plan.chain
         elif self._searched:
             from explore.objective import Objective
             from explore.studies.plan import SearchedSchedules
 
             assert request.design is not None
             objective = request.objective or Objective.parse("edp")
-            schedule = SearchedSchedules(request.design, objective)
+            searched = SearchedSchedules(request.design, objective)
+            schedule, chains = searched, searched.chain
         else:
+            from compiler.network.chain_choice import chain_scheduler
             from compiler.network.program import scheduler
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
+            chains = None if request.baseline else chain_scheduler(request.accelerator, schedule)
         return {
             "schedule": schedule,
+            "chains": chains if request.fusion else None,
             "data": self.data,
             "reference": self.reference,
             "check_layers": request.check_layers,
@@ -217,9 +226,12 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
 def network_macs(built: NetworkProgram) -> int:
     """Multiply-accumulates that all layers of a network's program ask for."""
     layers = built.lowered.layers
-    return sum(
-        layers[step.function].layer.problem.macs for step in built.lowered.steps if step.function in layers
-    )
+    chains = built.lowered.chains
+    macs = {name: code.layer.problem.macs for name, code in layers.items()}
+    macs |= {
+        name: code.chain.first.problem.macs + code.chain.second.problem.macs for name, code in chains.items()
+    }
+    return sum(macs.get(step.function, 0) for step in built.lowered.steps)
 
 
 def predicted_cycles(built: NetworkProgram) -> float:

@@ -152,6 +152,14 @@ class NetworkOptions:
             rich_help_panel=NETWORK_PANEL,
         ),
     ] = "study"
+    fusion: Annotated[
+        bool,
+        typer.Option(
+            "--fusion/--no-fusion",
+            help="Chains of products (attention's scores, softmax and values) run as one unit where that is predicted to pay.",
+            rich_help_panel=NETWORK_PANEL,
+        ),
+    ] = True
     check_layers: Annotated[
         bool,
         typer.Option(

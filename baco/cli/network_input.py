@@ -60,6 +60,7 @@ def network_request(
         network.mappings,
         spec,
         baseline=layer.baseline,
+        fusion=network.fusion,
         inputs=inputs,
         layers=network.layers,
         scales=network.scales,
@@ -75,6 +76,7 @@ def _plan(spec: str, program: ProgramOptions, layer: LayerOptions, network: Netw
         "--mappings": network.mappings != "study",
         "--baseline": layer.baseline,
         "--layers": network.layers is not None,
+        "--no-fusion": not network.fusion,
         "--scales": network.scales != "float",
         "--seed": program.seed not in (0, plan.seed),
     }
@@ -99,6 +101,7 @@ def only_networks(network: NetworkOptions, more: Mapping[str, object] | None = N
     options = {
         "--mappings": network.mappings != "study",
         "--layers": network.layers,
+        "--no-fusion": not network.fusion,
         "--check-layers": network.check_layers,
         **(more or {}),
     }

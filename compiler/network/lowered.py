@@ -10,6 +10,7 @@ import numpy as np
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
 from compiler.network.arithmetic import float32
+from compiler.network.chains import ChainCode
 from compiler.network.gather import GatherCode
 from compiler.network.graph import IntegerTensor, QuantisedNetwork
 from compiler.network.row_code import RowCode
@@ -49,7 +50,7 @@ class LoweredNetwork:
         steps: calls in order.
         values: all that the steps touch, temporary ones and constants included.
         constants: elements of the constants among them.
-        layers, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
+        layers, chains, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
         sources: C files that the host's functions are in.
         in_place: values that may take over the memory of another one that is read for the last time.
         reasons: by operator, why the host computes it, or which one's results it changes on their way out.
@@ -61,6 +62,7 @@ class LoweredNetwork:
     values: dict[str, IntegerTensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     layers: dict[str, LayerCode] = field(default_factory=dict)
+    chains: dict[str, ChainCode] = field(default_factory=dict)
     additions: dict[str, AdditionCode] = field(default_factory=dict)
     pools: dict[str, Layer] = field(default_factory=dict)
     rows: dict[str, RowCode] = field(default_factory=dict)
@@ -72,12 +74,13 @@ class LoweredNetwork:
 
 
 def step_kind(lowered: LoweredNetwork, function: str) -> str:
-    """`layer`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
+    """`layer`, `chain`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
     accelerator; the host's keep their names."""
     if function in lowered.rows:
         return lowered.rows[function].function
     kinds = (
         ("layer", lowered.layers),
+        ("chain", lowered.chains),
         ("addition", lowered.additions),
         ("pooling", lowered.pools),
         ("embedding", lowered.gathers),

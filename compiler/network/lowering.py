@@ -18,6 +18,15 @@ from accel.isa import float32_bits
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.network.addition import identity, plan_addition
+from compiler.network.chains import (
+    ChainCalls,
+    ChainCode,
+    ChainOperators,
+    ChainScheduler,
+    any_scale,
+    chain_calls,
+    chains_of,
+)
 from compiler.network.gather import plan_gather
 from compiler.network.graph import (
     Addition,
@@ -61,20 +70,27 @@ from compiler.network.step_writer import StepWriter, turned_rows
 from compiler.network.steps import Argument
 from compiler.network.views import View, dense
 from compiler.network.way_out import tables_behind, through
+from compiler.styles.fused.chain import ProductChain
 
 __all__ = ["lower_network"]
 
 
-def lower_network(network: QuantisedNetwork, accelerator: Accelerator, schedule: Scheduler) -> LoweredNetwork:
+def lower_network(
+    network: QuantisedNetwork,
+    accelerator: Accelerator,
+    schedule: Scheduler,
+    chains: ChainScheduler | None = None,
+) -> LoweredNetwork:
     """The calls that compute a network.
 
     Args:
         schedule: chooses how a layer is carried out; raises InfeasibleError for one that the accelerator cannot
             compute. Asked once for each different layer.
+        chains: chooses how a chain is carried out as one unit, if it is; None: no chain is. Asked likewise.
 
     Raises InfeasibleError for an operator without code.
     """
-    lowering = _Lowering(network, accelerator, schedule)
+    lowering = _Lowering(network, accelerator, schedule, chains)
     for operator in network.operators:
         lowering.lower(operator)
     result = lowering.result
@@ -92,8 +108,18 @@ _Code = TypeVar("_Code")
 
 
 class _Lowering(StepWriter):
-    def __init__(self, network: QuantisedNetwork, accelerator: Accelerator, schedule: Scheduler) -> None:
+    def __init__(
+        self,
+        network: QuantisedNetwork,
+        accelerator: Accelerator,
+        schedule: Scheduler,
+        chains: ChainScheduler | None,
+    ) -> None:
         super().__init__(network, accelerator)
+        self._chain_schedule = chains
+        self._chain_names: dict[ProductChain, str | None] = {}
+        # by the operator that writes the result; those before it wait for it
+        self._chains = {one.second.name: one for one in chains_of(network)} if chains is not None else {}
         self._schedule = schedule
         self._layer_names: dict[tuple[Layer, bool], str | None] = {}
         self._negative: set[str] = set()
@@ -103,10 +129,19 @@ class _Lowering(StepWriter):
         #: Tables that results go through on their way out, by the operators that they follow.
         self._tables = tables_behind(network) if accelerator.features.row_functions else {}
         self._table: Map | None = None
+        self._chains = {
+            name: one
+            for name, one in self._chains.items()
+            if not {name, *one.inner} & set(self._tables) and self._chain_of(one) is not None
+        }
+        self._inner = {name for one in self._chains.values() for name in one.inner}
 
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
-        if op.name in self._done:
+        if op.name in self._done or op.name in self._inner:
+            return
+        if op.name in self._chains:
+            self._call_chain(self._chains[op.name])
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
         following = self._table
@@ -256,6 +291,59 @@ class _Lowering(StepWriter):
         assert calls is not None
         return calls
 
+    # ---------------------------------------------------------------- chains
+
+    def _chain_of(self, one: ChainOperators) -> tuple[str, ChainCalls] | None:
+        """The function of a chain and its calls, None if its operators run one by one."""
+        code: RowCode | None = None
+        if one.softmax is not None:
+            planned = plan_softmax(one.softmax, self._mask(one.softmax), self.accelerator)
+            if isinstance(planned, str):
+                return None
+            code = planned
+        calls = chain_calls(one, code.first if code is not None else None)
+        if calls is None:
+            return None
+        chain = any_scale(calls.chain, ANY_SCALE)
+        if chain not in self._chain_names:
+            assert self._chain_schedule is not None
+            schedule = self._chain_schedule(chain, code)
+            name = None
+            if schedule is not None:
+                name = f"chain_{len(self.result.chains)}"
+                self.result.chains[name] = ChainCode(chain, schedule)
+            self._chain_names[chain] = name
+        found = self._chain_names[chain]
+        return None if found is None else (found, calls)
+
+    def _call_chain(self, one: ChainOperators) -> None:
+        found = self._chain_of(one)
+        assert found is not None
+        name, calls = found
+        self._operator = one.second.name
+        for inner in one.inner:
+            self.result.reasons[inner] = f"on chip, in one unit with {one.second.name}"
+        tables, numbers = list[View](), list[int]()
+        if one.softmax is not None:
+            tables, numbers = [self._packed(one.softmax)], list(numerator_parts(one.softmax.numerator) or ())
+        views = (one.first.left, one.first.right, one.second.right, one.second.output)
+        for offsets in calls.offsets:
+            self._step(
+                name,
+                [
+                    *(self._pointer(view, at) for view, at in zip(views, offsets, strict=True)),
+                    *(self._pointer(table) for table in tables),
+                    *numbers,
+                    *(float32_bits(op.scale) for op in (one.first, one.second)),
+                ],
+                [self._region(view) for view in (*views[:-1], *tables)],
+                [self._region(views[-1])],
+                accelerator=True,
+                host=False,
+            )
+        if not self._is_positive(one.second):
+            self._negative.add(one.second.output.value)
+
     # ---------------------------------------------------------------- additions
 
     def _addition(self, op: Addition) -> None:
@@ -285,12 +373,8 @@ class _Lowering(StepWriter):
             if any(self.values[one.value].dtype != "int8" for one in (op.input, op.output)):
                 code = "its elements are wider than int8"
         elif isinstance(op, Softmax):
-            mask = None
-            if op.mask is not None:
-                known = op.mask.value in self._data
-                # nothing is known of a mask that the program computes: no causal one has less than two dimensions
-                mask = self._elements(op.mask) if known else np.empty(0)
-            code, numbers = plan_softmax(op, mask, self.accelerator), numerator_parts(op.numerator) or ()
+            code = plan_softmax(op, self._mask(op), self.accelerator)
+            numbers = numerator_parts(op.numerator) or ()
         elif isinstance(op, Multiplication):
             code, numbers = plan_product(op, self.accelerator), product_numbers(op)
         else:
@@ -310,6 +394,13 @@ class _Lowering(StepWriter):
             (*sources, *parameters),
             op.output,
         )
+
+    def _mask(self, op: Softmax) -> np.ndarray | None:
+        """Elements of a softmax's mask."""
+        if op.mask is None:
+            return None
+        # nothing is known of a mask that the program computes: no causal one has less than two dimensions
+        return self._elements(op.mask) if op.mask.value in self._data else np.empty(0)
 
     def _copy(self, source: View, target: View) -> None:
         """Part of the current operator."""

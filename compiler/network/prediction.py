@@ -1,5 +1,6 @@
 """Cycles and energy that every step of a network's program will take, without running it.
 
+* Chains of products: `compiler.styles.fused.predict`.
 * Layers: the latency that schedules are chosen by; where none is chosen, products by their bytes and passes.
 * Additions, poolings, functions of rows and embeddings on the accelerator: the bytes they move through main memory, or the
   commands that the host core writes for them, or the passes of stores over whole rows, if that takes longer.
@@ -23,6 +24,7 @@ from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
+from compiler.network.chains import ChainCode
 from compiler.network.gather import GatherCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
@@ -30,8 +32,9 @@ from compiler.network.lowered import LoweredNetwork
 from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
+from compiler.styles.fused.predict import predict_chain
 
-__all__ = ["INSTRUCTION_PJ", "host_energy_pj", "predict_step", "predict_steps"]
+__all__ = ["INSTRUCTION_PJ", "chain_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
@@ -76,12 +79,14 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
     """Predicted cost of a step that is no layer, and of a product whatever its schedule."""
     if step.function in lowered.layers:
         return _product(lowered.layers[step.function].layer, accelerator)
+    if step.function in lowered.chains:
+        return chain_cost(lowered.chains[step.function], accelerator)
     if step.function in lowered.additions:
         return _addition(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
     if step.function in lowered.rows:
-        return _rows(lowered.rows[step.function], accelerator)
+        return row_cost(lowered.rows[step.function], accelerator)
     if step.function in lowered.gathers:
         return _gather(lowered.gathers[step.function], accelerator)
     return _host(lowered, step, accelerator)
@@ -94,6 +99,16 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
     40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
     """
     return instructions * INSTRUCTION_PJ + lines * LINE_BYTES * accelerator.energy.dram_pj
+
+
+def chain_cost(code: ChainCode, accelerator: Accelerator) -> StepCost:
+    """A chain of products, as its schedule says."""
+    found, table = predict_chain(code.chain, code.schedule, accelerator), accelerator.energy
+    fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
+    fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
+    fixed += found.softmax_elements * table.function_pj("softmax")
+    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * code.chain.softmax
+    return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
 
 
 def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
@@ -140,7 +155,7 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     return StepCost(cycles, fixed, 2 * sums, 5 * sums)
 
 
-def _rows(code: RowCode, accelerator: Accelerator) -> StepCost:
+def row_cost(code: RowCode, accelerator: Accelerator) -> StepCost:
     """Loads and a store; see `compiler.network.row_code` for the tiles.
 
     Memory works all the time, but while the last tile's rows are gone through for what their results depend on; or the stores

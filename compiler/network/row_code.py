@@ -235,7 +235,7 @@ def packed_parameters(gain: np.ndarray, offset: np.ndarray, dim: int) -> np.ndar
 
 def begin_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
     """Stores take their int8 elements through a table (`packed_table`) from here on, until `end_function`."""
-    _load_table(e, accelerator, table)
+    load_table(e, accelerator, table)
     e.command("config_function", function=_FUNCTIONS["table"])
 
 
@@ -275,7 +275,8 @@ def rows_used(code: RowCode, accelerator: Accelerator) -> tuple[int, int]:
     return writer.turns * writer.tile_rows, kept
 
 
-def _load_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
+def load_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
+    """Bring a table (`packed_table`) into the unit, through the accumulator's first rows."""
     rows = table_rows(accelerator)
     _load_wide(e, accelerator, table, rows, min(accelerator.dim, 128))
     e.command("load_table", table=e.local(0, accumulator=True))
@@ -320,7 +321,7 @@ class _RowWriter:
         if code.function == "table":
             begin_table(e, self.accelerator, parameters)
         elif code.function == "softmax":
-            _load_table(e, self.accelerator, parameters)
+            load_table(e, self.accelerator, parameters)
             if code.first is None:
                 self._softmax(*numbers)
             else:  # each matrix begins with its first row

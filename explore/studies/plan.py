@@ -12,8 +12,14 @@ from collections.abc import Sequence
 from common.errors import InfeasibleError
 from compiler.choice.choose import choices, choose
 from compiler.layers.layer import Layer
+from compiler.network.chains import ChainCode
+from compiler.network.prediction import chain_cost, row_cost
+from compiler.network.row_code import RowCode
+from compiler.network.steps import StepCost
 from compiler.schedules.schedule import Schedule
 from compiler.styles import check_schedule, workspaces
+from compiler.styles.fused.chain import ChainSchedule, ProductChain
+from compiler.styles.fused.predict import choose_chain
 from compiler.styles.realise import realise
 from explore.candidate import Candidate
 from explore.cost.schedules import schedule_costs
@@ -38,6 +44,7 @@ class SearchedSchedules:
 
     Attributes:
         searched, chosen: layers carried out as the search mapped them, and as the compiler chooses.
+        fused: chains that run as one unit.
     """
 
     def __init__(self, design: Candidate, objective: Objective) -> None:
@@ -48,7 +55,7 @@ class SearchedSchedules:
         cost, metric = design.cost, objective.metrics[0]
         self._per_cycle = 0.0 if metric == "energy" else 1 / cost.latency_cycles
         self._per_pj = 0.0 if metric == "latency" else 1 / cost.energy_pj
-        self.searched = self.chosen = 0
+        self.searched = self.chosen = self.fused = 0
 
     def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
         """The schedule, and the buffers that it needs besides the tensors (name, bytes)."""
@@ -66,9 +73,33 @@ class SearchedSchedules:
             self.chosen += 1
         return found, workspaces(layer, found, self._accelerator)
 
+    def chain(self, chain: ProductChain, between: RowCode | None) -> ChainSchedule | None:
+        """The schedule of a chain of products as one unit, where that adds less to the objective than its operators one by one; a
+        `compiler.network.chains.ChainScheduler`."""
+        try:
+            fused = choose_chain(chain, self._accelerator)
+        except InfeasibleError:
+            return None
+        searched, chosen = self.searched, self.chosen
+        alone = 0.0
+        for layer in (chain.first, chain.second):
+            alone += self._rated(layer, [self(layer)[0]])[0]
+        self.searched, self.chosen = searched, chosen
+        if between is not None:
+            alone += self._added(row_cost(between, self._accelerator))
+        if self._added(chain_cost(ChainCode(chain, fused), self._accelerator)) > alone:
+            return None
+        self.fused += 1
+        return fused
+
+    def _added(self, cost: StepCost) -> float:
+        """What a step adds to the objective."""
+        return cost.cycles * self._per_cycle + cost.energy_pj(self._accelerator) * self._per_pj
+
     def summary(self) -> str:
         """Who mapped the layers, in a sentence."""
-        return f"{self.searched} different layers as the search mapped them, {self.chosen} as the compiler chooses"
+        chains = f", {self.fused} chains as one unit" if self.fused else ""
+        return f"{self.searched} different layers as the search mapped them, {self.chosen} as the compiler chooses{chains}"
 
     def _realised(self, layer: Layer) -> Schedule | None:
         mapping = self._mappings.get(layer.problem)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from common.errors import BacoError, InfeasibleError
+from compiler.network.chains import ChainScheduler
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.lowered import Scheduler
 from compiler.network.lowering import lower_network
@@ -87,14 +88,22 @@ class WholeNetworks:
         self, candidate: Candidate, objective: Objective, reason: str
     ) -> tuple[PlannedProgram, ...]:
         """A design's mappings, each where it is best in the program. With a `reason` nothing can be compiled."""
-        return self._planned(candidate.accelerator, lambda: SearchedSchedules(candidate, objective), reason)
+
+        def schedules() -> tuple[Scheduler, ChainScheduler | None]:
+            searched = SearchedSchedules(candidate, objective)
+            return searched, searched.chain
+
+        return self._planned(candidate.accelerator, schedules, reason)
 
     def of_baseline(self, machine: Accelerator, reason: str) -> tuple[PlannedProgram, ...]:
         """What Gemmini's library would run on a machine."""
-        return self._planned(machine, lambda: scheduler(machine, baseline=True), reason)
+        return self._planned(machine, lambda: (scheduler(machine, baseline=True), None), reason)
 
     def _planned(
-        self, accelerator: Accelerator, schedules: Callable[[], Scheduler], reason: str
+        self,
+        accelerator: Accelerator,
+        schedules: Callable[[], tuple[Scheduler, ChainScheduler | None]],
+        reason: str,
     ) -> tuple[PlannedProgram, ...]:
         found = []
         for name, spec, weight, network in self._networks:
@@ -103,7 +112,7 @@ class WholeNetworks:
             problem = reason
             if not reason:
                 try:
-                    lowered = lower_network(network, accelerator, schedules())
+                    lowered = lower_network(network, accelerator, *schedules())
                     plan = Plan.of(spec, accelerator, _SEED, lowered)
                     predicted = program_cost(lowered, accelerator)
                 except InfeasibleError as error:

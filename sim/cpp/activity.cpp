@@ -149,8 +149,8 @@ uint64_t Activity::apply_function(uint64_t rows) {
 }
 
 void Activity::copy(uint64_t rs2) {
-  const uint64_t rows = bits(rs2, 63, 48);
-  read_rows(LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_), rows);
+  const uint64_t rows = bits(rs2, 63, 48) * ((bits(rs2, 47, 32) + dim_ - 1) / dim_);
+  read_rows(LocalAddress::decode(static_cast<uint32_t>(rs2), row_bits_), rows * apply_function(rows));
   counts_.scratchpad_write_bytes += rows * dim_;
 }
 

@@ -242,7 +242,7 @@ class Separate:
         size = 4 if accumulator and source["address"] & READ_FULL else 1
         written, reads = source["rows"], source["rows"] * -(-source["cols"] // d)
         if one.name == "MVOUT_SPAD":
-            found["scratchpad_write_bytes"] += source["rows"] * d
+            found["scratchpad_write_bytes"] += reads * d
             written = 0
         elif s.get("step"):
             windows = [(y, x) for y in range(s["porows"]) for x in range(s["pocols"])]
@@ -255,7 +255,7 @@ class Separate:
             )  # fmt: skip
         elif s.get("size"):
             written = reads = s["orows"] * s["ocols"]
-        if self.function and size == 1 and one.name == "MVOUT":
+        if self.function and size == 1:
             found[f"{self.function}_elements"] += reads * d
             found["accumulator_read_words"] += reads * d * (self.function in ("normalisation", "product"))
             reads *= {"table": 1, "softmax": 3, "normalisation": 2, "product": 1}[self.function]

@@ -40,9 +40,15 @@ class ProductChain:
             if layer.bias or layer.pooling or layer.residual_scale is not None:
                 raise InputError("products of a chain have neither bias nor residual nor pooling")
         if (one.K, one.P, one.groups) != (two.C, two.P, two.groups):
-            raise InputError("products of a chain have the same groups and rows, and the first one's K is the second one's C")
+            raise InputError(
+                "products of a chain have the same groups and rows, and the first one's K is the second one's C"
+            )
         if self.causal is not None and not self.softmax:
             raise InputError("only a softmax is causal")
+
+    def __str__(self) -> str:
+        between = " softmax" if self.softmax else ""
+        return f"{self.first.problem} >{between} {self.second.problem}"
 
     @property
     def rows(self) -> int:
@@ -116,9 +122,7 @@ class Stored:
         return -(-self.rows // self.dim), -(-self.columns // (self.wide * self.dim))
 
 
-def stored(
-    chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator
-) -> tuple[Stored, Stored]:
+def stored(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> tuple[Stored, Stored]:
     """What is loaded at once of the right operands of the first and of the second product."""
     dim = accelerator.dim
     between = schedule.columns if schedule.weights == "tile" else chain.between
@@ -157,8 +161,12 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit the chain or the accelerator."""
     dim = accelerator.dim
     whole = schedule.columns == chain.between
-    if schedule.rows % dim or not (whole or (schedule.columns % dim == 0 and chain.between % schedule.columns == 0)):
-        raise InfeasibleError(f"{schedule} does not divide a chain of {chain.rows} rows and {chain.between} columns")
+    if schedule.rows % dim or not (
+        whole or (schedule.columns % dim == 0 and chain.between % schedule.columns == 0)
+    ):
+        raise InfeasibleError(
+            f"{schedule} does not divide a chain of {chain.rows} rows and {chain.between} columns"
+        )
     if chain.softmax and not whole:
         raise InfeasibleError("a softmax needs whole rows")
     if chain.softmax and not accelerator.features.row_functions:

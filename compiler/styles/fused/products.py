@@ -42,7 +42,11 @@ class ChainOperands:
 
 
 def emit_chain(
-    e: Emitter, chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator, operands: ChainOperands
+    e: Emitter,
+    chain: ProductChain,
+    schedule: ChainSchedule,
+    accelerator: Accelerator,
+    operands: ChainOperands,
 ) -> None:
     """Write the code of a chain where `e` stands; a softmax's table has been loaded. No fence at the end.
 
@@ -309,9 +313,7 @@ class _Writer:
     def _move(self, step: _Step, rows: Number, sums: Number) -> None:
         """A tile from the accumulator to the scratchpad."""
         e, chain, dim = self.e, self.chain, self.dim
-        e.command(
-            "config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0]
-        )
+        e.command("config_st", stride=0, activation=int(chain.first.relu), acc_scale=self.operands.scales[0])
         if chain.softmax:
             numerator, shift = self.operands.softmax
             valid = 0 if chain.causal is None else e.add(chain.causal, e.mul(step.row, self.schedule.rows))
@@ -440,8 +442,8 @@ class _Writer:
 
         one(0, True)
         if isinstance(chunks, int):
-            for chunk in range(1, chunks):
-                one(chunk, False)
+            for known in range(1, chunks):
+                one(known, False)
         else:
             with e.loop(chunks, 1, hint="row") as chunk:
                 one(chunk, False)

@@ -98,7 +98,9 @@ def store(local: int, address: int = BASE, cols: int = 4, rows: int = 4) -> Comm
 
 
 def copy(source: int, target: int, stride: int = 1, cols: int = 4) -> Command:
-    return encode("MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=cols, rows=4)
+    return encode(
+        "MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=cols, rows=4
+    )
 
 
 def move(name: str = "MVIN", **fields: int) -> Command:

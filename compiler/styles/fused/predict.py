@@ -1,0 +1,171 @@
+"""Cycles, bytes and accesses of a chain of products as its schedule says, and the schedule that takes least."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.analysis.profile import PROFILES
+from compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+
+__all__ = ["ChainCost", "choose_chain", "predict_chain"]
+
+#: Cycles measured on our RTL: of a step beside its passes, of each change between operands that are stored transposed and
+#: not, of a store of rows beside its blocks, of a pass that the host core writes, and of a step that it begins.
+_STEP, _TURN, _STORE, _PASS, _STEP_HOST = 85.0, 28.0, 45.0, 5.5, 150.0
+#: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
+_ALIKE = 1.03
+#: Passes of a store over the blocks of its rows, and cycles of the unit of quotients for a row.
+_SOFTMAX_PASSES, _SOFTMAX_ROW = 3, 18
+#: A softmax's table.
+_TABLE_BYTES = 512
+#: From the first command to data, and back: times the latency of memory.
+_START = 4
+
+
+@dataclass(frozen=True)
+class ChainCost:
+    """Predicted cost of a chain.
+
+    Attributes:
+        cycles: from its first command to its last result.
+        read_bytes, written_bytes: of main memory.
+        macs, stationary_words: multiplications, and weights that the array takes in.
+        accumulator_words, scratchpad_bytes: accesses, both ways, whole rows each.
+        softmax_elements: that go through the unit.
+    """
+
+    cycles: float
+    read_bytes: float
+    written_bytes: float
+    macs: float
+    stationary_words: float
+    accumulator_words: float
+    scratchpad_bytes: float
+    softmax_elements: float
+
+
+def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> ChainCost:
+    """Of all groups. Raises InfeasibleError for a schedule that does not fit."""
+    place_chain(chain, schedule, accelerator)
+    dim = accelerator.dim
+    weights, sums, _ = schedule.copies
+    strips, tiles = math.ceil(chain.rows / schedule.rows), chain.between // schedule.columns
+    steps = chain.groups * strips * tiles
+    depth, columns, ends = (
+        math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
+    )
+    rows = min(schedule.rows, chain.rows)
+    last = chain.rows - (strips - 1) * schedule.rows
+    # rows of a strip, and how many strips of a group have them
+    kinds = [(rows, strips - 1), (last, 1)]
+    blocks = columns * depth + ends * columns
+    slices = math.ceil(dim / min(dim, accelerator.dma_bits // 8))  # of a row, one a cycle
+    store = sum(n * _store(chain, height, slices * columns, dim) for height, n in kinds) / strips
+    height = sum(n * max(dim, one) for one, n in kinds) / strips
+    first, second = columns * depth * height, ends * columns * height
+    passes = blocks * sum(n * math.ceil(one / dim) for one, n in kinds) / strips
+    array = max(first + second, store) if sums > 1 else first + max(second, store)
+    # more stores than the reservation station takes keep the passes behind them waiting
+    chunks = math.ceil(rows / dim)
+    beyond = max(0, chunks - accelerator.store_entries) / chunks
+    wide_ends = chunks * math.ceil(ends / 4)
+    array += (
+        beyond * store
+        + max(0, wide_ends - accelerator.store_entries) * (rows * ends / wide_ends + _STORE) / tiles
+    )
+    turns = 2 * _TURN * (chain.first.weights_transposed != chain.second.weights_transposed)
+    step = max(array + _STEP + turns, passes * _PASS + _STEP_HOST)
+    units = steps if schedule.weights == "tile" and tiles > 1 else chain.groups
+    right = chain.depth * chain.between + chain.between * chain.columns  # of a group
+    times = strips if units == steps else 1
+    memory = chain.groups * times * _right_cycles(chain, accelerator)
+    memory += _cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
+    written = float(chain.groups * chain.rows * chain.columns)
+    memory += written / bytes_per_cycle(accelerator)
+    begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
+    body = max(steps * step, memory - begin)
+    if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
+        body = steps * step + memory - begin
+    end = store + second + rows * chain.columns / bytes_per_cycle(accelerator)
+    latency = _START * PROFILES[accelerator.timing].latency
+    results, between = (
+        float(chain.groups * chain.rows),
+        float(chain.groups * chain.rows * columns * tiles * dim),
+    )
+    looks = _SOFTMAX_PASSES if chain.softmax else 1
+    wide = results * ends * dim
+    stationary = steps * blocks * dim * dim
+    return ChainCost(
+        cycles=begin + body + end + latency,
+        read_bytes=float(
+            chain.groups * (times * right + chain.rows * chain.depth) + _TABLE_BYTES * chain.softmax
+        ),
+        written_bytes=written,
+        macs=float(chain.groups * chain.rows * chain.between * (chain.depth + chain.columns)),
+        stationary_words=float(stationary),
+        accumulator_words=between * (2 * depth - 1 + looks) + wide * (2 * columns * tiles - 1 + 1),
+        scratchpad_bytes=results * depth * dim * (1 + columns * tiles)  # strips in, and to the array
+        + between * (1 + ends)
+        + stationary
+        + float(chain.groups * times * right),
+        softmax_elements=between if chain.softmax else 0.0,
+    )
+
+
+def _store(chain: ProductChain, rows: int, blocks: int, dim: int) -> float:
+    """Cycles in which a strip's tile goes to the scratchpad."""
+    chunks = math.ceil(rows / dim)
+    if not chain.softmax:
+        return rows * blocks + chunks * _STORE
+    return _SOFTMAX_PASSES * rows * blocks + chunks * (_STORE + 2 * _SOFTMAX_ROW)
+
+
+def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> float:
+    """Cycles to load the right operands of a group."""
+    total = 0.0
+    for layer in (chain.first, chain.second):
+        shape = (layer.problem.C, layer.problem.K)
+        rows, columns = shape[::-1] if layer.weights_transposed else shape
+        total += _cycles(accelerator, rows, columns, layer.weight.pitch)
+    return total
+
+
+def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
+    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
+
+
+def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule:
+    """Of the schedules of about the fewest predicted cycles the one that reads least. Raises InfeasibleError where none fits."""
+    dim = accelerator.dim
+    most = math.ceil(chain.rows / dim)
+    rows = sorted({min(2**n, most) * dim for n in range(most.bit_length() + 1)})
+    columns = [chain.between]
+    if not chain.softmax and chain.between % dim == 0:
+        blocks = chain.between // dim
+        columns += [n * dim for n in range(1, blocks) if blocks % n == 0]
+    found: list[tuple[ChainCost, ChainSchedule]] = []
+    reason = ""
+    for height, width, weights, *copies in itertools.product(
+        rows, columns, ("group", "tile"), (2, 1), (2, 1), (2, 1)
+    ):
+        if weights == "tile" and width == chain.between:
+            continue
+        if copies[0] > 1 and weights == "group" and chain.groups == 1:
+            continue
+        schedule = ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
+        try:
+            found.append((predict_chain(chain, schedule, accelerator), schedule))
+        except InfeasibleError as error:
+            reason = error.message
+    if not found:
+        raise InfeasibleError(f"no tiles of the chain fit: {reason}")
+    fastest = min(cost.cycles for cost, _ in found)
+    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= _ALIKE * fastest]
+    return min(alike, key=lambda one: (one[0].read_bytes, one[0].cycles))[1]
