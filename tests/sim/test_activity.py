@@ -146,7 +146,7 @@ def test_functions_of_rows_by_hand(tmp_path: Path, engine: str) -> None:
     result, _ = play(tmp_path, text, engine, FUNCTIONS)
     assert result.activity == counts(
         FUNCTIONS,
-        table_elements=2 * 4,
+        table_elements=3 * 4,
         softmax_elements=3 * 8,
         normalisation_elements=3 * 8,
         product_elements=2 * 8,

@@ -1,0 +1,237 @@
+"""Chains of two products as one unit: results against numpy integers, bytes and accesses against counters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.config import Accelerator
+from accel.isa import float32_bits
+from common.errors import InfeasibleError, InputError
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.program import Program, build_program
+from compiler.ir.emit import Emitter
+from compiler.layers.layer import Layer, Layout
+from compiler.layers.reference import requantise
+from compiler.network.row_code import load_table, packed_table
+from compiler.network.row_functions import exponentials, numerator_parts, softmax, softmax_numerator
+from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from compiler.styles.fused.predict import choose_chain, predict_chain
+from compiler.styles.fused.products import ChainOperands, emit_chain
+from compiler.styles.fused.text import chain_text, parse_chain, parse_chain_schedule
+from sim.engines.program import run_program
+from workloads.problem import Problem
+
+Array = np.ndarray[Any, Any]
+UNITS = Accelerator(
+    name="units", dim=4, scratchpad_kib=8, accumulator_kib=8, features={"row_functions": True}
+)
+UNITS16 = UNITS.replace(dim=16, scratchpad_kib=64, accumulator_kib=64)
+TABLE, NUMERATOR = exponentials(0.05), softmax_numerator(1 / 127)
+
+
+def product(rows: int, depth: int, columns: int, groups: int, **fields: Any) -> Layer:
+    scale = float(np.float32(1 / (40 * depth**0.5)))
+    return Layer(Problem(P=rows, C=depth, K=columns, groups=groups), scale=scale, **fields)
+
+
+def chain_of(
+    groups: int, rows: int, depth: int, between: int, columns: int, *,
+    transposed: tuple[bool, bool] = (True, False), softmax: bool = False, causal: int | None = None, relu: bool = False,
+) -> ProductChain:  # fmt: skip
+    return ProductChain(
+        product(rows, depth, between, groups, weights_transposed=transposed[0], relu=relu),
+        product(rows, between, columns, groups, weights_transposed=transposed[1]),
+        softmax,
+        causal,
+    )
+
+
+def expected(chain: ProductChain, left: Array, first: Array, second: Array) -> Array:
+    """The definition, in numpy."""
+    sums = left.astype(np.int64) @ first.astype(np.int64)
+    assert chain.first.scale is not None
+    assert chain.second.scale is not None
+    between = requantise(np.maximum(sums, 0) if chain.first.relu else sums, chain.first.scale)
+    if chain.softmax:
+        part = None
+        if chain.causal is not None:
+            part = np.broadcast_to(
+                np.arange(chain.between) < chain.causal + np.arange(chain.rows)[:, None], between.shape
+            )
+        between = softmax(between, part, TABLE, NUMERATOR)
+    return requantise(between.astype(np.int64) @ second.astype(np.int64), chain.second.scale)
+
+
+def program(
+    chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator, seed: int = 0
+) -> tuple[Program, Array]:
+    random = np.random.default_rng(seed)
+    g, m, k, c, n = chain.groups, chain.rows, chain.depth, chain.between, chain.columns
+    left, first, second = (
+        random.integers(-128, 128, (g, *shape), dtype=np.int8) for shape in ((m, k), (k, c), (c, n))
+    )
+    stored = [
+        np.ascontiguousarray(one.transpose(0, 2, 1) if layer.weights_transposed else one).reshape(-1)
+        for one, layer in ((first, chain.first), (second, chain.second))
+    ]
+    result = expected(chain, left, first, second)
+    buffers = [
+        Buffer(name, one.shape, "int8", "input", one)
+        for name, one in zip(("left", "first", "second"), (left.reshape(-1), *stored), strict=True)
+    ]
+    buffers.append(Buffer("output", (result.size,), "int8", "output"))
+    buffers.append(Buffer("table", (128,), "int32", "constant", packed_table(TABLE)))
+    e = Emitter("chain", [one.name for one in buffers])
+    parts = numerator_parts(NUMERATOR)
+    assert parts is not None
+    if chain.softmax:
+        load_table(e, accelerator, e.arguments[4])
+    assert chain.first.scale is not None
+    assert chain.second.scale is not None
+    scales = (float32_bits(chain.first.scale), float32_bits(chain.second.scale))
+    emit_chain(e, chain, schedule, accelerator, ChainOperands(*e.arguments[:4], scales, parts))
+    e.fence()
+    return build_program(e.finish(), "chain", buffers, accelerator), result
+
+
+def check(
+    chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator, engine: str, seed: int = 0
+) -> dict[str, int]:
+    built, result = program(chain, schedule, accelerator, seed)
+    outputs, run = run_program(built, engine=engine)
+    np.testing.assert_array_equal(outputs["output"].reshape(result.shape), result)
+    assert result.std() > 2  # not all saturated, or zero
+    return dict(run.activity)
+
+
+def random_case(random: np.random.Generator) -> tuple[ProductChain, ChainSchedule]:
+    dim = UNITS.dim
+    softmaxed = random.random() < 0.5
+    sizes = [int(random.integers(1, 3)), *(int(random.integers(1, 30)) for _ in range(4))]
+    tiles = int(random.integers(1, 4))
+    if random.random() < 0.5 and not softmaxed:
+        sizes[3] = dim * tiles * int(random.integers(1, 4))
+    whole = softmaxed or sizes[3] % (dim * tiles) != 0
+    turned = (bool(random.integers(2)), bool(random.integers(2)))
+    causal = int(random.integers(1, 5)) if softmaxed and random.random() < 0.5 else None
+    chain = chain_of(
+        *sizes, transposed=turned, softmax=softmaxed, causal=causal, relu=bool(random.integers(2))
+    )  # type: ignore[arg-type]
+    weights = "group" if whole or random.random() < 0.5 else "tile"
+    copies = tuple(int(one) for one in random.integers(1, 3, 3))
+    rows = dim * int(random.integers(1, 5))
+    columns = sizes[3] if whole else sizes[3] // tiles
+    return chain, ChainSchedule(rows, columns, weights, copies)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_chains_in_random_tiles(seed: int) -> None:
+    chain, schedule = random_case(np.random.default_rng(seed))
+    built, result = program(chain, schedule, UNITS, seed)
+    outputs, _ = run_program(built)
+    np.testing.assert_array_equal(outputs["output"].reshape(result.shape), result)
+
+
+@pytest.mark.parametrize(
+    ("chain", "schedule"),
+    [
+        (chain_of(2, 48, 32, 64, 32, softmax=True), ChainSchedule(16, 64, "group", (2, 1, 2))),
+        (chain_of(3, 50, 40, 72, 24, softmax=True, causal=5), ChainSchedule(32, 72, "group", (1, 2, 1))),
+        (chain_of(1, 50, 40, 72, 24, transposed=(False, True)), ChainSchedule(32, 72, "group", (1, 1, 2))),
+        (chain_of(2, 64, 40, 96, 33, transposed=(False, True)), ChainSchedule(32, 32, "tile", (2, 2, 1))),
+        (chain_of(2, 64, 40, 96, 33), ChainSchedule(32, 48, "tile", (1, 1, 1))),
+    ],
+)
+def test_chains_in_hardware(chain: ProductChain, schedule: ChainSchedule) -> None:
+    check(chain, schedule, UNITS16, "rtl")
+
+
+@pytest.mark.parametrize(("softmaxed", "weights"), [(False, "group"), (False, "tile"), (True, "group")])
+def test_bytes_and_accesses_are_those_counted(softmaxed: bool, weights: str) -> None:
+    chain = chain_of(3, 64, 32, 128, 64, softmax=softmaxed)
+    schedule = ChainSchedule(32, 128 if softmaxed else 32, weights, (2, 1, 2))  # type: ignore[arg-type]
+    counted = check(chain, schedule, UNITS16, "rtl")
+    cost = predict_chain(chain, schedule, UNITS16)
+    assert cost.read_bytes == counted["dram_read_bytes"]
+    assert cost.written_bytes == counted["dram_write_bytes"]
+    assert cost.macs == counted["macs"]
+    assert cost.stationary_words == counted["stationary_words"]
+    assert cost.softmax_elements == counted["softmax_elements"]
+    assert cost.scratchpad_bytes == counted["scratchpad_read_bytes"] + counted["scratchpad_write_bytes"]
+    accesses = counted["accumulator_read_words"] + counted["accumulator_write_words"]
+    assert accesses - cost.accumulator_words == 2 * 128 * softmaxed  # a table passes through
+
+
+def test_what_lies_between_stays_on_chip() -> None:
+    chain = chain_of(4, 256, 64, 256, 64, softmax=True)
+    cost = predict_chain(chain, choose_chain(chain, UNITS16), UNITS16)
+    between = 4 * 256 * 256
+    alone = 4 * (3 * 256 * 64) + 4 * 256 * 64 + 4 * between  # written, read, written softmaxed, read
+    assert cost.read_bytes + cost.written_bytes < 0.25 * alone
+
+
+def test_chosen_tiles_fit_and_a_chain_that_cannot_is_refused() -> None:
+    for sizes in ((1, 197, 64, 197, 64), (2, 64, 16, 48, 16), (1, 512, 64, 256, 64)):
+        chain = chain_of(*sizes, softmax=True)  # type: ignore[arg-type]
+        schedule = choose_chain(chain, UNITS16)
+        used = place_chain(chain, schedule, UNITS16)
+        assert used.scratchpad_rows <= UNITS16.scratchpad_rows
+        assert used.accumulator_rows <= UNITS16.accumulator_rows
+    with pytest.raises(InfeasibleError, match="no tiles of the chain fit"):
+        choose_chain(chain_of(1, 64, 16, 4096, 16, softmax=True), UNITS16)
+    chain = chain_of(1, 64, 16, 64, 16, softmax=True)
+    with pytest.raises(InfeasibleError, match="a softmax needs whole rows"):
+        place_chain(chain, ChainSchedule(16, 32, "group", (1, 1, 1)), UNITS16)
+    with pytest.raises(InfeasibleError, match="no units for functions of rows"):
+        place_chain(
+            chain,
+            ChainSchedule(16, 64, "group", (1, 1, 1)),
+            UNITS16.replace(features={"row_functions": False}),
+        )
+    with pytest.raises(InfeasibleError, match=r"does not divide a chain of 64 rows and 64 columns"):
+        place_chain(replace(chain, softmax=False), ChainSchedule(16, 24, "group", (1, 1, 1)), UNITS16)
+    with pytest.raises(InfeasibleError, match="rows of the accumulator, 64 more than its 1024"):
+        place_chain(
+            chain_of(1, 64, 16, 512, 16, softmax=True), ChainSchedule(32, 512, "group", (1, 1, 2)), UNITS16
+        )
+
+
+def test_chains_are_products_that_follow_each_other() -> None:
+    one, two = product(8, 4, 12, 1), product(8, 12, 4, 1)
+    with pytest.raises(InputError, match="the first one's K is the second one's C"):
+        ProductChain(one, one)
+    with pytest.raises(InputError, match="int8 results"):
+        ProductChain(replace(one, scale=None), two)
+    with pytest.raises(InputError, match="neither bias nor residual"):
+        ProductChain(one, replace(two, bias=True))
+    with pytest.raises(InputError, match="only a softmax is causal"):
+        ProductChain(one, two, causal=1)
+
+
+def test_texts_of_chains_and_schedules_are_read_back() -> None:
+    plain = chain_of(2, 8, 4, 12, 4)
+    pitched = replace(plain, first=replace(plain.first, input=Layout(64, 4)))
+    for chain in (plain, pitched, replace(plain, softmax=True), replace(plain, softmax=True, causal=3)):
+        assert parse_chain(chain_text(chain)) == chain
+    for schedule in (ChainSchedule(16, 64, "group", (2, 1, 2)), ChainSchedule(4, 8, "tile", (1, 2, 1))):
+        assert parse_chain_schedule(str(schedule)) == schedule
+    for text in (
+        "",
+        "P8 C4 K12 scale 1.0",
+        f"{chain_text(plain)} > softmax",
+        "a > sofmax > b",
+        "a > softmax causal x > b",
+    ):
+        with pytest.raises(InputError):
+            parse_chain(text)
+    for text in (
+        "chain 0x4 weights of a group copies 1,1,1",
+        "chain 4x4 weights of a group copies 1,1,3",
+        "loop_ws 1,1,1",
+    ):
+        with pytest.raises(InputError, match="is no schedule of a chain"):
+            parse_chain_schedule(text)
