@@ -188,7 +188,7 @@ _MOVES = (
         "MVOUT_SPAD",
         23,
         "st",
-        "store rows from local memory to the scratchpad; more than DIM columns (not in Gemmini): blocks of DIM, DIM rows apart in both",
+        "store rows from local memory to the scratchpad; not in Gemmini: up to 255 rows, or several blocks of columns, DIM rows apart in both",
         (
             _field("1[31:0]", "destination", "scratchpad address of the first row", "local"),
             _field("1[63:32]", "destination_stride", "rows between rows of the destination"),

@@ -157,8 +157,8 @@ MVOUT_SPAD: tuple[Step, ...] = (
     ),
     Refuse(
         "BAD_SIZE",
-        "rows are 1 to DIM and cols at least 1",
-        "rows == 0 or rows > DIM or cols == 0",
+        "cols are at least 1; rows are 1 to DIM, of one block of columns up to 255",
+        "rows == 0 or rows > 255 or (rows > DIM and cols > DIM) or cols == 0",
     ),
     Refuse(
         "BAD_SIZE",

@@ -53,8 +53,7 @@ module baco_operands #(
   localparam [31:0] MOST_VALUE = DIM * 4 > LINE ? DIM * 4 : LINE;  // bytes of a memory row
   localparam [17:0] MOST_BYTES = MOST_VALUE[17:0];
   // What ranges are made of: one product of a count (rows or blocks less one) and a step (rows).
-  localparam MOST_BLOCKS = MOST_VALUE / DIM;
-  localparam FW = MOST_BLOCKS > DIM ? $clog2(MOST_BLOCKS) : LOG_DIM;
+  localparam FW = 8;                              // MVOUT_SPAD has up to 255 rows, all others have less
   localparam SW = AW + 1 > 16 ? AW + 1 : 16;
   localparam TW = FW + SW + 2 > 28 ? FW + SW + 2 : 28;
   localparam [TW-1:0] SP_END = {{(TW-26){1'b0}}, SP_VALUE[25:0]};
@@ -274,7 +273,7 @@ module baco_operands #(
 `ifndef BACO_READ_SMALL
         else if (rs2[31]) fault = `BACO_ERROR_NOT_BUILT;
 `endif
-        too_big = empty2 || large_rows2 || (large_cols2 && rs1[63:32] != 32'd1);
+        too_big = empty2 || rows2 > 16'd255 || (large_cols2 && (large_rows2 || rs1[63:32] != 32'd1));
         count = rows2[FW-1:0] - 1'b1;
         step = rs1[32 +: SW];
         far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;

@@ -420,6 +420,8 @@ class Generator:
         accumulator = r.random() < 0.6 and self.features.read_small_width
         blocks = r.choice((1, r.randint(1, 12)))
         rows, cols = self.size(dim), (blocks - 1) * dim + self.size(dim)
+        if blocks == 1 and self.chance(0.3):
+            rows = r.randint(1, 255)
         stride = r.choice((1, 1, 2, 3)) if blocks == 1 else 1
         span, reach = (blocks - 1) * dim + rows, (blocks - 1) * dim + (rows - 1) * stride + 1
         source, target = self.row(accumulator, span), self.row(False, reach)

@@ -230,6 +230,8 @@ class Program:
         acc = r.random() < 0.6 and c.read_small_width
         blocks = r.choice((1, 1, r.randint(1, max(1, c.dma_max_bytes // dim))))
         rows, cols = self.pick(1, dim), (blocks - 1) * dim + self.pick(1, dim)
+        if blocks == 1 and r.random() < 0.3:
+            rows = r.randint(1, 255)
         stride = r.randint(1, 3) if blocks == 1 else 1
         span = rows + (blocks - 1) * dim
         reach = (rows - 1) * stride + 1 + (blocks - 1) * dim

@@ -97,9 +97,9 @@ def store(local: int, address: int = BASE, cols: int = 4, rows: int = 4) -> Comm
     return encode("MVOUT", address=address, local=local, cols=cols, rows=rows)
 
 
-def copy(source: int, target: int, stride: int = 1, cols: int = 4) -> Command:
+def copy(source: int, target: int, stride: int = 1, cols: int = 4, rows: int = 4) -> Command:
     return encode(
-        "MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=cols, rows=4
+        "MVOUT_SPAD", destination=target, destination_stride=stride, local=source, cols=cols, rows=rows
     )
 
 
@@ -201,6 +201,9 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "a copy that overlaps its source": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 2)]),
     "a copy of blocks onto its second one": ("ROWS_IN_USE", [CONFIG_ST, copy(0, 6, cols=8)]),
     "a copy of blocks with rows apart": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, stride=2, cols=8)]),
+    "a copy of 256 rows": ("BAD_SIZE", [CONFIG_ST, copy(0, 0, rows=256)]),
+    "a copy of several blocks of many rows": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, cols=8, rows=5)]),
+    "a copy of too many rows": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, rows=65)]),
     "a copy of too many columns": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, cols=68)]),
     "a copy of blocks beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_ST, SOFTMAX, copy(ACC, 0, cols=4 * 512)]),
     "a copy of normalised rows": ("BAD_FLAGS", [CONFIG_ST, NORMALISE, copy(ACC, 0)]),
@@ -285,6 +288,8 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
 }  # fmt: skip
 #: What comes close to one of these.
 LEGAL: dict[str, list[Item]] = {
+    "a copy of the whole accumulator": [CONFIG_ST, copy(ACC, 0, rows=64)],
+    "a copy of two blocks to the last rows": [CONFIG_ST, copy(ACC | 56, 248, cols=8)],
     "a fence between reading and writing": [CONFIG_LD, CONFIG_ST, load(BASE, 0), None, store(0)],
     "a load of other rows than the PRELOAD's": [CONFIG_EX, CONFIG_LD, preload(0, ACC), load(BASE, 4), compute(8, 12)],
     "new sums": [CONFIG_OS, preload(0, ACC), compute(8, 12), preload(0, ACC), compute(8, 12)],
