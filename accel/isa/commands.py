@@ -46,7 +46,7 @@ def _move(local: str) -> tuple[Field, Field, Field]:
     return (
         _field("2[31:0]", "local", local, "local"),
         _field("2[47:32]", "cols", "columns (elements of a row), at least 1"),
-        _field("2[63:48]", "rows", "rows, 1..DIM"),
+        _field("2[63:48]", "rows", "rows, 1..DIM; not in Gemmini: up to 255, of stores those of one block of columns"),
     )
 
 
@@ -188,7 +188,7 @@ _MOVES = (
         "MVOUT_SPAD",
         23,
         "st",
-        "store rows from local memory to the scratchpad; not in Gemmini: up to 255 rows, or several blocks of columns, DIM rows apart in both",
+        "store rows from local memory to the scratchpad; not in Gemmini: several blocks of columns, DIM rows apart in both",
         (
             _field("1[31:0]", "destination", "scratchpad address of the first row", "local"),
             _field("1[63:32]", "destination_stride", "rows between rows of the destination"),

@@ -47,7 +47,7 @@ def _load(state: int) -> tuple[Step, ...]:
         Refuse(
             "BAD_FLAGS", "pixels are repeated in the scratchpad only", "repeats > 1 and accumulator(local)"
         ),
-        Refuse("BAD_SIZE", "rows are 1 to DIM", "rows == 0 or rows > DIM"),
+        Refuse("BAD_SIZE", "rows are 1 to 255", "rows == 0 or rows > 255"),
         Refuse(
             "BAD_SIZE",
             "cols are at least 1 and at most ROW_BYTES of main memory",
@@ -99,7 +99,11 @@ MVOUT: tuple[Step, ...] = (
         "raw, pooled and 1-D stores have at most DIM columns",
         "(raw(local) or st_windowed) and cols > DIM",
     ),
-    Refuse("BAD_SIZE", "rows are 1 to DIM", "not st_windowed and (rows == 0 or rows > DIM)"),
+    Refuse(
+        "BAD_SIZE",
+        "rows are 1 to DIM, of one block of columns that is not softmaxed or normalised up to 255",
+        "not st_windowed and (rows == 0 or rows > 255 or (rows > DIM and (cols > DIM or by_row(local, st_function))))",
+    ),
     Let("first", "row(local)"),
     Let("past", "first + (st_rows if st_windowed else (blocks(cols) - 1) * DIM + rows)"),
     Refuse("LOCAL_ADDRESS", "the source exists, whole", "past > rows_of(local)"),

@@ -231,7 +231,7 @@ module baco_operands #(
         acc[0] = rs2[31];
         if (!ld_set[state]) fault = `BACO_ERROR_NOT_CONFIGURED;
         else if (repeated && rs2[31]) fault = `BACO_ERROR_BAD_FLAGS;
-        too_big = rows2 == 16'd0 || large_rows2 || cols2 == 16'd0 || many_bytes
+        too_big = rows2 == 16'd0 || rows2 > 16'd255 || cols2 == 16'd0 || many_bytes
             || (large_cols2 && state_stride < rows2) || crowded;
         count = more_blocks;
         step[15:0] = state_stride;
@@ -251,7 +251,7 @@ module baco_operands #(
         else if (rs2[31] && !raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
         too_big = cols2 == 16'd0 || ({2'b00, cols2} > MOST_BYTES && !by_row) || ((raw || gathered) && large_cols2)
-            || (!gathered && (rows2 == 16'd0 || large_rows2));
+            || (!gathered && (rows2 == 16'd0 || rows2 > 16'd255 || (large_rows2 && (large_cols2 || by_row))));
         past1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
 `ifdef BACO_ROW_FUNCTIONS
         if (by_row) past1 = wide_row2 + further + wide_rows2;

@@ -207,6 +207,8 @@ class Generator:
             cols = self.size(max(64, self.accelerator.dma_max_bytes, 4 * dim) // size)
             if r.random() < 0.5:
                 cols = min(cols, dim)
+            if cols <= dim and self.chance(0.2):
+                rows = r.randint(1, 255)
         reach = rows + (cols - 1) // dim * state.block_stride
         first = self.row(accumulator, reach)
         if first is None:
@@ -402,6 +404,8 @@ class Generator:
         rows = self.size(dim)
         most = 1 if full or st.mode != "rows" else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
         blocks = self.size(most) if r.random() < 0.5 else 1
+        if blocks == 1 and st.mode == "rows" and self.chance(0.2):
+            rows = r.randint(1, 255)
         cols = (blocks - 1) * dim + self.size(dim)
         reach = rows + (blocks - 1) * dim if st.mode == "rows" else st.rows
         first = self.row(accumulator, reach)

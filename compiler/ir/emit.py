@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint
 from accel.isa import LocalAddress
 from compiler.dialects.instgem import OPERATIONS, RARELY, FenceOp
 
-__all__ = ["Cell", "Condition", "Emitter", "Number"]
+__all__ = ["Cell", "Condition", "Emitter", "Number", "parts"]
 
 #: A number of the program: known now, or computed by it (i64).
 Number: TypeAlias = "int | SSAValue"
@@ -305,3 +305,9 @@ class Emitter:
 
     def _binary(self, kind: type[_Binary], a: Number, b: Number) -> SSAValue:
         return self.insert(kind(self.value(a), self.value(b))).results[0]
+
+
+def parts(size: int, tile: int) -> list[tuple[int, int, int]]:
+    """Whole tiles and the rest, whose code is written apart, with known sizes: extent of a tile, number of the first, how many."""
+    whole, rest = divmod(size, tile)
+    return ([(tile, 0, whole)] if whole else []) + ([(rest, whole, 1)] if rest else [])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accel.config import MOVE_BYTES, Accelerator
-from compiler.ir.emit import Emitter, Number
+from compiler.ir.emit import Emitter, Number, parts
 from compiler.network.graph import Embedding
 from compiler.network.nests import Nest, nest_of
-from compiler.network.tiles import parts
 
 __all__ = ["GatherCode", "emit_gather", "gather_rows", "plan_gather"]
 

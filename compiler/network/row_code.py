@@ -18,11 +18,11 @@ from typing import Literal
 import numpy as np
 
 from accel.config import MOVE_BYTES, Accelerator
-from compiler.ir.emit import Emitter, Number
+from compiler.ir.emit import Emitter, Number, parts
 from compiler.network.graph import Map, Multiplication, Normalisation, Softmax
 from compiler.network.nests import Nest, common, nest_of
 from compiler.network.row_functions import MOST_COLUMNS, PRODUCT_BITS, VARIANCE_BITS, numerator_parts
-from compiler.network.tiles import TileWalk, parts
+from compiler.network.tiles import TileWalk
 from compiler.network.views import View
 
 __all__ = [

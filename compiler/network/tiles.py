@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from accel.config import MOVE_BYTES
-from compiler.ir.emit import Emitter, Number
+from compiler.ir.emit import Emitter, Number, parts
 from compiler.network.nests import Nest
 
-__all__ = ["TileWalk", "WriteTile", "parts"]
+__all__ = ["TileWalk", "WriteTile"]
 
 #: Writes the code of a tile: its rows and columns, where it lies in every operand, and its number.
 WriteTile: TypeAlias = "Callable[[tuple[int, int], tuple[Number, ...], Number], None]"
@@ -107,9 +107,3 @@ class TileWalk:
                             for one, pitch in zip(addresses, self.pitches, strict=True)
                         )
                         tile((tile_rows, tile_columns), at, turn)
-
-
-def parts(size: int, tile: int) -> list[tuple[int, int, int]]:
-    """Whole tiles and the rest: extent of a tile, number of the first, how many."""
-    whole, rest = divmod(size, tile)
-    return ([(tile, 0, whole)] if whole else []) + ([(rest, whole, 1)] if rest else [])

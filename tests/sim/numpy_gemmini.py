@@ -268,7 +268,7 @@ class NumpyGemmini(LoopMacros):
         to, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
         wide = to.accumulator and not state.shrink
         size = 4 if wide else 1
-        assert 1 <= rows <= self.dim
+        assert 1 <= rows <= 255
         assert 1 <= cols <= max(64, self.config.dma_max_bytes, 4 * self.dim) // size
         r, c = np.mgrid[0:rows, 0:cols]
         if address:
@@ -316,7 +316,7 @@ class NumpyGemmini(LoopMacros):
         if st.mode == "1-D":
             rows = st.orows * st.ocols
         r, c = np.mgrid[0:rows, 0:cols]
-        assert 1 <= rows <= self.dim or st.mode == "1-D"
+        assert 1 <= rows <= (self.dim if cols > self.dim or self.function.function >= 2 and size == 1 else 255) or st.mode == "1-D"
         assert cols <= self.dim or (size == 1 and st.mode == "rows")
         pixel = r // st.ocols * st.out_dim + r % st.ocols if st.mode == "1-D" else r
         values = self.stored(source, source.row + r + c // self.dim * self.dim, c % self.dim)

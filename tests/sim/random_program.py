@@ -117,6 +117,8 @@ class Program:
         cols = self.pick(1, dim // state.repeats) if state.repeats > 1 else self.pick(1, limit)
         if r.random() < 0.5:
             cols = min(cols, dim)
+        if cols <= dim and r.random() < 0.2:
+            rows = r.randint(1, 255)
         memory = c.accumulator_rows if to_acc else c.scratchpad_rows
         reach = rows + (cols - 1) // dim * state.block_stride
         if reach > memory:
@@ -124,6 +126,8 @@ class Program:
         row = self.pick(0, memory - reach)
         stride = state.stride - 2**40 if state.stride >= 2**39 else state.stride
         extent = abs(stride) * (rows - 1)
+        if 2 * extent + cols * size >= INPUT_BYTES:
+            return
         address = BASE + r.randrange(extent, INPUT_BYTES - extent - cols * size)
         flags = ACC | (ADD if r.getrandbits(1) else 0) if to_acc else 0
         zero = r.random() < 0.1
@@ -213,13 +217,17 @@ class Program:
             return
         rows = self.pick(1, dim)
         blocks = 1 if full or st.mode != "rows" else r.randint(1, max(1, c.dma_max_bytes // dim))
+        if blocks == 1 and st.mode == "rows" and r.random() < 0.2:
+            rows = r.randint(1, 255)
         cols = (blocks - 1) * dim + self.pick(1, dim)
         reach = rows + (blocks - 1) * dim if st.mode == "rows" else st.orows * st.ocols
         memory = c.accumulator_rows if acc else c.scratchpad_rows
         if reach > memory:
             return
         row = r.randrange(memory - reach + 1)
-        extent = st.stride * 80 + cols * 4
+        extent = st.stride * (255 if rows > dim else 80) + cols * 4
+        if extent >= OUTPUT_BYTES:
+            return
         address = OUTPUT + r.randrange(OUTPUT_BYTES - extent)
         self.cmd(3, address, operand((ACC if acc else 0) | (FULL if full else 0) | row, rows, cols))
 

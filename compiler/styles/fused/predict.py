@@ -14,7 +14,7 @@ from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["ChainCost", "choose_chain", "predict_chain"]
+__all__ = ["UnitCost", "choose_chain", "predict_chain"]
 
 #: Cycles measured on our RTL: of a step beside its passes, of each change between operands that are stored transposed and
 #: not, of a store of rows beside its blocks, of a pass that the host core writes, and of a step that it begins.
@@ -30,11 +30,11 @@ _START = 4
 
 
 @dataclass(frozen=True)
-class ChainCost:
-    """Predicted cost of a chain.
+class UnitCost:
+    """Predicted cost of layers that run as one unit.
 
     Attributes:
-        cycles: from its first command to its last result.
+        cycles: from the first command to the last result.
         read_bytes, written_bytes: of main memory.
         macs, stationary_words: multiplications, and weights that the array takes in.
         accumulator_words, scratchpad_bytes: accesses, both ways, whole rows each.
@@ -51,7 +51,7 @@ class ChainCost:
     softmax_elements: float
 
 
-def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> ChainCost:
+def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> UnitCost:
     """Of all groups. Raises InfeasibleError for a schedule that does not fit."""
     place_chain(chain, schedule, accelerator)
     dim = accelerator.dim
@@ -102,7 +102,7 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     looks = _SOFTMAX_PASSES if chain.softmax else 1
     wide = results * ends * dim
     stationary = steps * blocks * dim * dim
-    return ChainCost(
+    return UnitCost(
         cycles=begin + body + end + latency,
         read_bytes=float(
             chain.groups * (times * right + chain.rows * chain.depth) + _TABLE_BYTES * chain.softmax
@@ -150,7 +150,7 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule
     if not chain.softmax and chain.between % dim == 0:
         blocks = chain.between // dim
         columns += [n * dim for n in range(1, blocks) if blocks % n == 0]
-    found: list[tuple[ChainCost, ChainSchedule]] = []
+    found: list[tuple[UnitCost, ChainSchedule]] = []
     reason = ""
     for height, width, weights, *copies in itertools.product(
         rows, columns, ("group", "tile"), (2, 1), (2, 1), (2, 1)

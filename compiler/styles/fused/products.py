@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from accel.isa import GARBAGE
-from compiler.ir.emit import Condition, Emitter, Number
+from compiler.ir.emit import Condition, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, Stored, place_chain, stored
 
@@ -198,7 +198,7 @@ class _Writer:
             e.mul(step.row, self.schedule.rows * pitch),
         )
         with e.loop(self._chunks(rows), hint="row") as chunk:
-            for columns, first, count in _parts(chain.depth, width):
+            for columns, first, count in parts(chain.depth, width):
                 with e.loop(count, hint="column") as n:
                     column = e.mul(e.add(n, first), width)
                     e.command(
@@ -289,11 +289,11 @@ class _Writer:
         weights = self.right[0].start(step.number if by_tile else step.group)
         beside = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
         beat = self._ahead(0, step, self.tile_blocks)
-        for columns, before, count in _parts(self.schedule.columns, dim):
+        for columns, before, count in parts(self.schedule.columns, dim):
             with e.loop(count, hint="column") as n:
                 column = e.add(n, before)
                 beat(column)
-                for inner, above, deep in _parts(chain.depth, dim):
+                for inner, above, deep in parts(chain.depth, dim):
                     for first, times in _first_apart(above, deep):
                         with e.loop(times, hint="depth") as d:
                             depth = e.add(d, first)
@@ -349,11 +349,11 @@ class _Writer:
         deep_before = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
         fresh = e.compare("eq", step.tile, 0)
         beat = self._ahead(1, step, self.column_blocks)
-        for columns, before, count in _parts(chain.columns, dim):
+        for columns, before, count in parts(chain.columns, dim):
             with e.loop(count, hint="column") as n:
                 column = e.add(n, before)
                 beat(column)
-                for inner, above, deep in _parts(self.schedule.columns, dim):
+                for inner, above, deep in parts(self.schedule.columns, dim):
                     for first, times in _first_apart(above, deep):
                         with e.loop(times, hint="depth") as d:
                             depth = e.add(d, first)
@@ -388,7 +388,7 @@ class _Writer:
         )
         width = self.wide * dim
         with e.loop(self._chunks(rows), hint="row") as chunk:
-            for columns, first, count in _parts(chain.columns, width):
+            for columns, first, count in parts(chain.columns, width):
                 with e.loop(count, hint="column") as n:
                     column = e.mul(e.add(n, first), width)
                     place = e.add(results, e.mul(chunk, self.column_blocks * dim), column)
@@ -447,12 +447,6 @@ class _Writer:
         else:
             with e.loop(chunks, 1, hint="row") as chunk:
                 one(chunk, False)
-
-
-def _parts(size: int, tile: int) -> list[tuple[int, int, int]]:
-    """Whole tiles and the rest: extent of a tile, number of the first, how many."""
-    whole, rest = divmod(size, tile)
-    return ([(tile, 0, whole)] if whole else []) + ([(rest, whole, 1)] if rest else [])
 
 
 def _first_apart(first: int, count: int) -> list[tuple[int, int]]:

@@ -182,7 +182,11 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "a store before its CONFIG": ("NOT_CONFIGURED", [store(0)]),
     "a load without rows": ("BAD_SIZE", [CONFIG_LD, move(rows=0)]),
     "a load without columns": ("BAD_SIZE", [CONFIG_LD, move(cols=0)]),
-    "a load of too many rows": ("BAD_SIZE", [CONFIG_LD, move(rows=5)]),
+    "a load of too many rows": ("BAD_SIZE", [CONFIG_LD, move(rows=256)]),
+    "a load of blocks that lie in each other": ("BAD_SIZE", [CONFIG_LD, move(rows=5, cols=8)]),
+    "a store of too many rows": ("BAD_SIZE", [CONFIG_ST, move("MVOUT", rows=256)]),
+    "a store of several blocks of many rows": ("BAD_SIZE", [CONFIG_ST, move("MVOUT", rows=5, cols=8)]),
+    "a softmax of many rows": ("BAD_SIZE", [CONFIG_ST, SOFTMAX, move("MVOUT", rows=5)]),
     "a load of too many columns": ("BAD_SIZE", [CONFIG_LD, move(cols=65)]),
     "a load of too many wide columns": ("BAD_SIZE", [CONFIG_LD, move(cols=17, local=ACC)]),
     "a load of ones": ("BAD_SIZE", [CONFIG_LD, Command(2, ONES, ONES)]),
@@ -288,6 +292,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
 }  # fmt: skip
 #: What comes close to one of these.
 LEGAL: dict[str, list[Item]] = {
+    "a load and a store of many rows": [CONFIG_LD, CONFIG_ST, move(rows=9), None, move("MVOUT", rows=9)],
     "a copy of the whole accumulator": [CONFIG_ST, copy(ACC, 0, rows=64)],
     "a copy of two blocks to the last rows": [CONFIG_ST, copy(ACC | 56, 248, cols=8)],
     "a fence between reading and writing": [CONFIG_LD, CONFIG_ST, load(BASE, 0), None, store(0)],
@@ -417,7 +422,7 @@ def test_random_illegal_streams(accelerator: Accelerator) -> None:
     (result,) = run_campaign([accelerator], 200, seed=0, illegal=True, shorten=False)
     assert [(one.stream.name, one.outcome.describe()) for one in result.failures] == []
     assert result.streams == 200
-    assert result.refused.total() > 120, "most blows should tell"
+    assert result.refused.total() > 110, "most blows should tell"
     assert len(result.refused) >= 9, result.refused
 
 
@@ -472,5 +477,5 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert baco("baco", [*words, "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)["configurations"]
     assert (record["streams"], record["mismatches"]) == (5, [])
-    assert sum(record["illegal"].values()) >= 3
+    assert sum(record["illegal"].values()) >= 2
     assert not (tmp_path / "out").exists()

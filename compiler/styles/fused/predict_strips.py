@@ -1,0 +1,133 @@
+"""Cycles, bytes and accesses of a chain of convolutions strip by strip, and the strips that take least."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError
+from compiler.analysis.profile import PROFILES
+from compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from compiler.layers.layer import Layer
+from compiler.styles.fused.predict import UnitCost
+from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, is_depthwise, place_strips, rows_needed
+
+__all__ = ["choose_strips", "predict_strips"]
+
+#: Cycles measured on our RTL: of the host core for a pass, for an image row of passes, a block of weights, a move; what a block
+#: of results of a round takes besides, and a convolution of a round; a move to the scratchpad beside its rows.
+_PASS, _ROW, _BLOCK, _MOVE, _RESULTS, _BEGIN, _KEEP = 6.5, 14.0, 18.0, 9.0, 40.0, 120.0, 25.0
+_START = 4
+
+
+def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> UnitCost:
+    """Of all images. Raises InfeasibleError for a schedule that does not fit."""
+    memory = place_strips(chain, schedule, accelerator)
+    dim, layers = accelerator.dim, chain.layers
+    images = layers[0].problem.N
+    there = [
+        [rows_needed(chain, number - lag, schedule.rows)[lag] for lag in range(len(layers) + 1)]
+        for number in range(memory.rounds)
+    ]
+    before = [[0] * (len(layers) + 1), *there]
+    cycles = macs = stationary = accumulated = local = 0.0
+    biases = 0.0
+    for then, now in zip(before, there, strict=False):
+        array = host = move = 0.0
+        for i, layer in enumerate(layers):
+            rows = now[i + 1] - then[i + 1]
+            if not rows:
+                continue
+            last = i == len(layers) - 1
+            p = layer.problem
+            blocks, deep = _blocks(layer, dim)
+            weights = blocks * deep
+            passes = math.ceil(p.P / dim)
+            array += weights * max(dim, rows * p.P) + _BEGIN
+            loads = blocks * math.ceil(rows * p.P / dim) * layer.bias
+            stores = blocks * (math.ceil(rows * p.P / dim) if last else rows)
+            host += weights * (rows * (passes * _PASS + _ROW) + _BLOCK) + (loads + stores) * _MOVE + _BEGIN
+            host += blocks * _RESULTS
+            move += blocks * rows * (p.P + (0.0 if last else _KEEP))
+            stationary += weights * dim * dim
+            sums = blocks * rows * p.P * dim
+            accumulated += sums * (2 * deep - 1 + 2 * layer.bias + 1)
+            # pixels to the array for every block of weights, the weights, and results that stay
+            local += weights * rows * p.P * dim + weights * dim * dim + (0 if last else sums)
+            biases += loads * 4 * dim
+        cycles += max(array, host, move)
+    first = layers[0]
+    pixels, channels = float(first.problem.N * math.prod(first.size)), first.problem.C * first.problem.groups
+    stored = [_stored(layer, dim) for layer in layers]
+    weight_bytes = float(sum(rows * columns for rows, columns, _ in stored))
+    begin = sum(_cycles(accelerator, rows, columns, pitch) for rows, columns, pitch in stored)
+    memory_cycles = _cycles(accelerator, int(pixels), channels, first.input.pitch) + biases * images / bytes_per_cycle(
+        accelerator
+    )
+    final = layers[-1]
+    written = float(final.pixels_out * final.problem.K * final.problem.groups)
+    memory_cycles += written / bytes_per_cycle(accelerator)
+    macs = float(sum(_macs(layer, dim) for layer in layers))
+    image = memory.images[0]
+    return UnitCost(
+        cycles=begin + max(images * cycles, memory_cycles) + _START * PROFILES[accelerator.timing].latency,
+        read_bytes=weight_bytes + pixels * channels + images * biases,
+        written_bytes=written,
+        macs=macs,
+        stationary_words=images * stationary,
+        accumulator_words=images * accumulated,
+        scratchpad_bytes=images * local + weight_bytes + pixels * image.blocks * dim,
+        softmax_elements=0.0,
+    )
+
+
+def _blocks(layer: Layer, dim: int) -> tuple[int, int]:
+    """Blocks of results, and blocks of weights for each."""
+    p = layer.problem
+    deep = 1 if is_depthwise(layer) else math.ceil(p.C / dim)
+    return math.ceil(p.K * p.groups / dim), p.S * p.R * deep
+
+
+def _stored(layer: Layer, dim: int) -> tuple[int, int, int]:
+    """Rows, columns and pitch of the weights in memory."""
+    p = layer.problem
+    if is_depthwise(layer):
+        return math.ceil(p.groups / dim) * p.S * p.R * dim, dim, dim
+    return p.S * p.R * p.C, p.K, layer.weight.pitch
+
+
+def _macs(layer: Layer, dim: int) -> int:
+    """Multiplications that the array does: a block of channels convolved one by one is a product."""
+    p = layer.problem
+    if not is_depthwise(layer):
+        return p.macs
+    full, rest = divmod(p.groups, dim)
+    return layer.pixels_out * p.S * p.R * (full * dim * dim + rest * rest)
+
+
+def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
+    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
+
+
+def choose_strips(chain: ConvolutionChain, accelerator: Accelerator) -> StripSchedule:
+    """The strips of fewest predicted cycles. Raises InfeasibleError where none fit."""
+    best: tuple[float, StripSchedule] | None = None
+    reason = ""
+    height = chain.layers[-1].problem.Q
+    sizes = sorted({-(-height // n) for n in range(1, height + 1)})
+    for rows in sizes:
+        schedule = StripSchedule(rows)
+        try:
+            cycles = predict_strips(chain, schedule, accelerator).cycles
+        except InfeasibleError as error:
+            reason = reason or error.message
+            if best is not None:
+                break  # larger ones take more
+            continue
+        if best is None or cycles < best[0]:
+            best = cycles, schedule
+    if best is None:
+        raise InfeasibleError(f"no strips of the chain fit: {reason}")
+    return best[1]

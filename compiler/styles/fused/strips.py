@@ -1,0 +1,222 @@
+"""Convolutions of which each reads what the one before wrote, as one unit: what is computed, strip by strip, and where it lies.
+
+Images between the convolutions are kept in the scratchpad as *rings* of rows: row y of the image lies in slot y modulo the
+number of slots, and no row is computed twice. All weights stay in the scratchpad. The unit goes through *rounds*; in each,
+every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
+the convolution whose results it reads, so that these are there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeVar
+
+from accel.config import Accelerator
+from common.errors import InfeasibleError, InputError
+from compiler.layers.layer import Layer
+
+__all__ = ["ConvolutionChain", "Image", "StripMemory", "StripSchedule", "place_strips", "rows_needed", "strip_image"]
+
+#: Blocks of channels whose sums are in the accumulator at most: one is made, one leaves, one begins.
+_MOST_COPIES = 4
+#: Most rows of a MVOUT_SPAD.
+_MOST_PIXELS = 255
+Rows = TypeVar("Rows")
+
+
+@dataclass(frozen=True)
+class ConvolutionChain:
+    """Convolutions one behind the other.
+
+    Attributes:
+        layers: two or more, with int8 results and without residual, pooling and dilation, of one group or of one for each
+            channel; each has the image that the one before makes, dense.
+    """
+
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.layers) < 2:
+            raise InputError("a chain has two convolutions or more")
+        for layer in self.layers:
+            p = layer.problem
+            if layer.scale is None or layer.pooling or layer.residual_scale is not None or layer.weights_transposed:
+                raise InputError("convolutions of a chain have int8 results, and no residual and no pooling")
+            if (p.dilation_h, p.dilation_w) != (1, 1):
+                raise InputError("convolutions of a chain have no dilation")
+            if p.groups > 1 and not is_depthwise(layer):
+                raise InputError("convolutions of a chain have one group, or one for each channel")
+        for before, layer in zip(self.layers, self.layers[1:], strict=False):
+            made = (before.problem.N, (before.problem.Q, before.problem.P), _channels(before)[1])
+            if made != (layer.problem.N, layer.size, _channels(layer)[0]):
+                raise InputError("each convolution of a chain reads what the one before makes")
+
+    def __str__(self) -> str:
+        return " > ".join(str(layer.problem) for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class StripSchedule:
+    """How a chain of convolutions is carried out.
+
+    Attributes:
+        rows: of a strip of results.
+    """
+
+    rows: int
+
+    def __str__(self) -> str:
+        return f"strips {self.rows}"
+
+
+@dataclass(frozen=True)
+class Image:
+    """One that is kept in the scratchpad: what a convolution reads.
+
+    Attributes:
+        height, width, channels: in pixels and elements.
+        left, right: columns of zeros beside it.
+        slots: of rows.
+        start: first scratchpad row.
+        zeros: first row of an image row of zeros, for what lies above and below; as `start` if nothing does.
+        dim: side of the array.
+    """
+
+    height: int
+    width: int
+    channels: int
+    left: int
+    right: int
+    slots: int
+    start: int
+    zeros: int
+    dim: int
+
+    @property
+    def pitch(self) -> int:
+        """Scratchpad rows of an image row."""
+        return self.left + self.width + self.right
+
+    @property
+    def block(self) -> int:
+        """Scratchpad rows from one block of channels to the next."""
+        return self.slots * self.pitch
+
+    @property
+    def blocks(self) -> int:
+        """Of channels."""
+        return -(-self.channels // self.dim)
+
+
+@dataclass(frozen=True)
+class StripMemory:
+    """Where everything lies.
+
+    Attributes:
+        images: that the convolutions read, the first one from main memory.
+        weights: first scratchpad rows, by convolution.
+        most: rows that each convolution computes in a round, at most.
+        rounds: how many there are for an image.
+        sums, copies: accumulator rows for the sums of a block of channels, and how many blocks there is room for.
+        scratchpad_rows, accumulator_rows: used.
+    """
+
+    images: tuple[Image, ...]
+    weights: tuple[int, ...]
+    most: tuple[int, ...]
+    rounds: int
+    sums: int
+    copies: int
+    scratchpad_rows: int
+    accumulator_rows: int
+
+
+def is_depthwise(layer: Layer) -> bool:
+    """Whether every channel is convolved by itself."""
+    p = layer.problem
+    return p.groups > 1 and p.C == p.K == 1
+
+
+def _channels(layer: Layer) -> tuple[int, int]:
+    """Of image and results."""
+    p = layer.problem
+    return p.C * p.groups, p.K * p.groups
+
+
+def strip_image(layer: Layer) -> tuple[int, int]:
+    """Columns of zeros that windows reach left and right of the image."""
+    p, left = layer.problem, layer.padding[1]
+    return left, max(0, (p.P - 1) * p.stride_w + p.R - left - layer.size[1])
+
+
+def weight_rows(layer: Layer, dim: int) -> int:
+    """Scratchpad rows of a convolution's weights."""
+    p = layer.problem
+    deep = dim if is_depthwise(layer) else p.C
+    return p.S * p.R * deep * -(-_channels(layer)[1] // dim)
+
+
+def rows_needed(chain: ConvolutionChain, strip: int, rows: int) -> list[int]:
+    """Rows of every image, results last, that must be there when a strip of results is; of none before the first strip."""
+    last = chain.layers[-1].problem.Q
+    found = [min(last, max(0, (strip + 1) * rows))]
+    for layer in reversed(chain.layers):
+        p = layer.problem
+        needed = (found[0] - 1) * p.stride_h + p.S - layer.padding[0] if found[0] else 0
+        found.insert(0, min(layer.size[0], max(0, needed)))
+    return found
+
+
+def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> StripMemory:
+    """Where everything lies. Raises InfeasibleError for a schedule that does not fit."""
+    dim, layers = accelerator.dim, chain.layers
+    if "WS" not in accelerator.dataflows or not accelerator.features.read_small_width:
+        raise InfeasibleError(f"{accelerator.name} has no weight-stationary array with int8 results")
+    count = len(layers)
+    strips = -(-layers[-1].problem.Q // schedule.rows)
+    rounds = strips + count
+    # rows there after each round; images are loaded a round ahead of the first convolution
+    there = [
+        [rows_needed(chain, number - lag, schedule.rows)[lag] for lag in range(count + 1)] for number in range(rounds)
+    ]
+    before = [[0] * (count + 1), *there]
+    most = [max(now[i] - then[i] for then, now in zip(before, there, strict=False)) for i in range(count + 1)]
+    at, images, weights = 0, [], []
+    for layer in layers:
+        weights.append(at)
+        at += weight_rows(layer, dim)
+    for i, layer in enumerate(layers):
+        p, left, right = layer.problem, *strip_image(layer)
+        # a row is kept until the next convolution has computed all rows that read it
+        kept = max(
+            now[i] - max(0, then[i + 1] * p.stride_h - layer.padding[0])
+            for then, now in zip(before, there, strict=False)
+        )
+        slots = 1 << max(0, (kept - 1).bit_length())  # so that the slot of a row is a few of its bits
+        pitch = left + layer.size[1] + right
+        below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > layer.size[0]
+        zeros = pitch if layer.padding[0] or below else 0
+        height, width = layer.size
+        channels = _channels(layer)[0]
+        image = Image(height, width, channels, left, right, slots, at + zeros, at, dim)
+        images.append(image)
+        at += zeros + image.block * image.blocks
+    sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
+    for what, used, available in (
+        ("scratchpad", at, accelerator.scratchpad_rows),
+        ("accumulator", 2 * sums, accelerator.accumulator_rows),
+    ):
+        if used > available:
+            raise InfeasibleError(f"{schedule} takes {used} rows of the {what}, {used - available} more than its {available}")
+    copies = min(_MOST_COPIES, accelerator.accumulator_rows // sums)
+    if any(layer.problem.P > _MOST_PIXELS for layer in layers[:-1]):
+        raise InfeasibleError(f"image rows of more than {_MOST_PIXELS} pixels do not go to the scratchpad at once")
+    return StripMemory(tuple(images), tuple(weights), tuple(most), rounds, sums, copies, at, copies * sums)
+
+
+def passes_of(layer: Layer, dim: int) -> int:
+    """Blocks of weights that a row of results takes in all."""
+    p = layer.problem
+    deep = 1 if is_depthwise(layer) else math.ceil(p.C / dim)
+    return p.S * p.R * deep * math.ceil(_channels(layer)[1] / dim)
