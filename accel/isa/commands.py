@@ -46,7 +46,11 @@ def _move(local: str) -> tuple[Field, Field, Field]:
     return (
         _field("2[31:0]", "local", local, "local"),
         _field("2[47:32]", "cols", "columns (elements of a row), at least 1"),
-        _field("2[63:48]", "rows", "rows, 1..DIM; not in Gemmini: up to 255, of stores those of one block of columns"),
+        _field(
+            "2[63:48]",
+            "rows",
+            "rows, 1..DIM; not in Gemmini: up to 255, of stores those of one block of columns",
+        ),
     )
 
 

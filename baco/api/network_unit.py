@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from accel.config import Accelerator
-    from compiler.network.chains import ChainScheduler
     from compiler.network.graph import QuantisedNetwork
+    from compiler.network.groups import GroupScheduler
     from compiler.network.lowered import Scheduler
     from compiler.network.plan import Plan
     from compiler.network.program import NetworkCode, NetworkProgram
@@ -40,7 +40,7 @@ class NetworkRequest:
     Attributes:
         source: of the network, see `baco.network`.
         layers: run repeated blocks only so many times.
-        fusion: chains of products run as one unit where that is predicted to pay.
+        fusion: operators run as one unit where that is predicted to pay.
         scales: float or power-of-two.
         inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
         check_layers: compare after every operator, in the program.
@@ -171,10 +171,10 @@ class NetworkUnit:
 
     def _options(self) -> dict[str, Any]:
         request = self.request
-        chains: ChainScheduler | None
+        groups: GroupScheduler | None
         if request.plan is not None:
             schedule: Scheduler = request.plan
-            chains = request.plan.chain
+            groups = request.plan.group
         elif self._searched:
             from explore.objective import Objective
             from explore.studies.plan import SearchedSchedules
@@ -182,16 +182,16 @@ class NetworkUnit:
             assert request.design is not None
             objective = request.objective or Objective.parse("edp")
             searched = SearchedSchedules(request.design, objective)
-            schedule, chains = searched, searched.chain
+            schedule, groups = searched, searched.group
         else:
-            from compiler.network.chain_choice import chain_scheduler
+            from compiler.network.group_choice import group_scheduler
             from compiler.network.program import scheduler
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
-            chains = None if request.baseline else chain_scheduler(request.accelerator, schedule)
+            groups = None if request.baseline else group_scheduler(request.accelerator, schedule)
         return {
             "schedule": schedule,
-            "chains": chains if request.fusion else None,
+            "groups": groups if request.fusion else None,
             "data": self.data,
             "reference": self.reference,
             "check_layers": request.check_layers,
@@ -225,11 +225,13 @@ def prepare_network(request: NetworkRequest) -> NetworkUnit:
 
 def network_macs(built: NetworkProgram) -> int:
     """Multiply-accumulates that all layers of a network's program ask for."""
+    from compiler.network.groups import group_layers
+
     layers = built.lowered.layers
-    chains = built.lowered.chains
     macs = {name: code.layer.problem.macs for name, code in layers.items()}
     macs |= {
-        name: code.chain.first.problem.macs + code.chain.second.problem.macs for name, code in chains.items()
+        name: sum(one.problem.macs for one in group_layers(code.group))
+        for name, code in built.lowered.groups.items()
     }
     return sum(macs.get(step.function, 0) for step in built.lowered.steps)
 

@@ -215,7 +215,7 @@ def compile(
         check: the program compares its results itself, and exits with 1 where they differ.
         mappings: of a network, where `accelerator` is a design, a result or a study's folder: `study` takes the design's
             mappings for the layers that they are best for, and the compiler's own for the others; `compiler` its own for all.
-        fusion: of a network: chains of products run as one unit where that is predicted to pay.
+        fusion: of a network: operators run as one unit where that is predicted to pay.
 
     Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
     """

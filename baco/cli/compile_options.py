@@ -156,7 +156,7 @@ class NetworkOptions:
         bool,
         typer.Option(
             "--fusion/--no-fusion",
-            help="Chains of products (attention's scores, softmax and values) run as one unit where that is predicted to pay.",
+            help="Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run as one unit where that is predicted to pay.",
             rich_help_panel=NETWORK_PANEL,
         ),
     ] = True

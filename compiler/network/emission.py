@@ -15,9 +15,9 @@ from compiler.dialects.instgem import OPERATIONS
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode, emit_addition
-from compiler.network.chains import emit_chain_code
 from compiler.network.fences import StepAccess, fences
 from compiler.network.gather import GatherCode, emit_gather
+from compiler.network.groups import emit_group
 from compiler.network.lowered import ANY_SCALE, LayerCode, LoweredNetwork
 from compiler.network.placement import Placement
 from compiler.network.pooling import emit_max_pool
@@ -48,8 +48,8 @@ def emit_network(
     module = ModuleOp([])
     for name, layer in lowered.layers.items():
         _append(module, _emit_layer(name, layer, accelerator))
-    for name, chain in lowered.chains.items():
-        _append(module, emit_chain_code(name, chain, accelerator).finish())
+    for name, group in lowered.groups.items():
+        _append(module, emit_group(name, group, accelerator).finish())
     for name, addition in lowered.additions.items():
         _append(module, _emit_addition(name, addition, accelerator))
     for name, pool in lowered.pools.items():

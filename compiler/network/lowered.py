@@ -10,9 +10,9 @@ import numpy as np
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
 from compiler.network.arithmetic import float32
-from compiler.network.chains import ChainCode
 from compiler.network.gather import GatherCode
 from compiler.network.graph import IntegerTensor, QuantisedNetwork
+from compiler.network.groups import GroupCode
 from compiler.network.row_code import RowCode
 from compiler.network.steps import Step
 from compiler.schedules.schedule import Schedule
@@ -50,7 +50,8 @@ class LoweredNetwork:
         steps: calls in order.
         values: all that the steps touch, temporary ones and constants included.
         constants: elements of the constants among them.
-        layers, chains, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
+        layers, groups, additions, pools, rows, gathers: code of the functions that run on the accelerator, by name.
+        units: function of every group, by the names of its operators.
         sources: C files that the host's functions are in.
         in_place: values that may take over the memory of another one that is read for the last time.
         reasons: by operator, why the host computes it, or which one's results it changes on their way out.
@@ -62,7 +63,8 @@ class LoweredNetwork:
     values: dict[str, IntegerTensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     layers: dict[str, LayerCode] = field(default_factory=dict)
-    chains: dict[str, ChainCode] = field(default_factory=dict)
+    groups: dict[str, GroupCode] = field(default_factory=dict)
+    units: dict[tuple[str, ...], str] = field(default_factory=dict)
     additions: dict[str, AdditionCode] = field(default_factory=dict)
     pools: dict[str, Layer] = field(default_factory=dict)
     rows: dict[str, RowCode] = field(default_factory=dict)
@@ -74,13 +76,13 @@ class LoweredNetwork:
 
 
 def step_kind(lowered: LoweredNetwork, function: str) -> str:
-    """`layer`, `chain`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
+    """`layer`, `group`, `addition`, `pooling`, `copy`, `table`, `softmax`, `normalisation`, `product` or `embedding` for a function that runs on the
     accelerator; the host's keep their names."""
     if function in lowered.rows:
         return lowered.rows[function].function
     kinds = (
         ("layer", lowered.layers),
-        ("chain", lowered.chains),
+        ("group", lowered.groups),
         ("addition", lowered.additions),
         ("pooling", lowered.pools),
         ("embedding", lowered.gathers),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,15 +18,6 @@ from accel.isa import float32_bits
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.network.addition import identity, plan_addition
-from compiler.network.chains import (
-    ChainCalls,
-    ChainCode,
-    ChainOperators,
-    ChainScheduler,
-    any_scale,
-    chain_calls,
-    chains_of,
-)
 from compiler.network.gather import plan_gather
 from compiler.network.graph import (
     Addition,
@@ -42,6 +33,19 @@ from compiler.network.graph import (
     QuantisedNetwork,
     Rotation,
     Softmax,
+)
+from compiler.network.groups import (
+    Group,
+    GroupCalls,
+    GroupCode,
+    GroupOperators,
+    GroupSchedule,
+    GroupScheduler,
+    best_groups,
+    convolution_group,
+    groups_of,
+    product_calls,
+    with_scale,
 )
 from compiler.network.host_calls import host_call
 from compiler.network.layers import (
@@ -70,7 +74,7 @@ from compiler.network.step_writer import StepWriter, turned_rows
 from compiler.network.steps import Argument
 from compiler.network.views import View, dense
 from compiler.network.way_out import tables_behind, through
-from compiler.styles.fused.chain import ProductChain
+from compiler.styles.fused.convolutions import diagonal_weights
 
 __all__ = ["lower_network"]
 
@@ -79,18 +83,19 @@ def lower_network(
     network: QuantisedNetwork,
     accelerator: Accelerator,
     schedule: Scheduler,
-    chains: ChainScheduler | None = None,
+    groups: GroupScheduler | None = None,
 ) -> LoweredNetwork:
     """The calls that compute a network.
 
     Args:
         schedule: chooses how a layer is carried out; raises InfeasibleError for one that the accelerator cannot
             compute. Asked once for each different layer.
-        chains: chooses how a chain is carried out as one unit, if it is; None: no chain is. Asked likewise.
+        groups: chooses how operators are carried out as one unit, if they are; None: none are. Of those that could be in several
+            groups, those are that save most together.
 
     Raises InfeasibleError for an operator without code.
     """
-    lowering = _Lowering(network, accelerator, schedule, chains)
+    lowering = _Lowering(network, accelerator, schedule, groups)
     for operator in network.operators:
         lowering.lower(operator)
     result = lowering.result
@@ -107,20 +112,27 @@ _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation
 _Code = TypeVar("_Code")
 
 
+@dataclass(frozen=True)
+class _Planned:
+    """A group that runs as one unit; its calls, of products."""
+
+    operators: GroupOperators
+    code: GroupCode
+    calls: GroupCalls | None
+
+
 class _Lowering(StepWriter):
     def __init__(
         self,
         network: QuantisedNetwork,
         accelerator: Accelerator,
         schedule: Scheduler,
-        chains: ChainScheduler | None,
+        groups: GroupScheduler | None,
     ) -> None:
         super().__init__(network, accelerator)
-        self._chain_schedule = chains
-        self._chain_names: dict[ProductChain, str | None] = {}
-        # by the operator that writes the result; those before it wait for it
-        self._chains = {one.second.name: one for one in chains_of(network)} if chains is not None else {}
         self._schedule = schedule
+        self._group_schedule = groups
+        self._group_names: dict[tuple[Group, GroupSchedule], str] = {}
         self._layer_names: dict[tuple[Layer, bool], str | None] = {}
         self._negative: set[str] = set()
         self._done: set[str] = set()
@@ -129,19 +141,18 @@ class _Lowering(StepWriter):
         #: Tables that results go through on their way out, by the operators that they follow.
         self._tables = tables_behind(network) if accelerator.features.row_functions else {}
         self._table: Map | None = None
-        self._chains = {
-            name: one
-            for name, one in self._chains.items()
-            if not {name, *one.inner} & set(self._tables) and self._chain_of(one) is not None
-        }
-        self._inner = {name for one in self._chains.values() for name in one.inner}
+        #: By the operator that writes the result; those before it wait for it.
+        self._groups: dict[str, _Planned] = {}
+        for row in groups_of(network) if groups is not None else ():
+            self._plan_groups(row)
+        self._inner = {name for one in self._groups.values() for name in one.operators.names[:-1]}
 
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
         if op.name in self._done or op.name in self._inner:
             return
-        if op.name in self._chains:
-            self._call_chain(self._chains[op.name])
+        if op.name in self._groups:
+            self._call_group(self._groups[op.name])
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
         following = self._table
@@ -291,42 +302,64 @@ class _Lowering(StepWriter):
         assert calls is not None
         return calls
 
-    # ---------------------------------------------------------------- chains
+    # ---------------------------------------------------------------- groups
 
-    def _chain_of(self, one: ChainOperators) -> tuple[str, ChainCalls] | None:
-        """The function of a chain and its calls, None if its operators run one by one."""
+    def _plan_groups(self, row: Sequence[GroupOperators]) -> None:
+        """Decide which operators of a row run as one unit."""
+        planned: dict[tuple[str, ...], _Planned] = {}
+        gains: dict[tuple[str, ...], float] = {}
+        for one in row:
+            found = self._planned(one)
+            if found is not None:
+                planned[one.names], gains[one.names] = found
+        for one in best_groups(row, gains):
+            self._groups[one.last] = planned[one.names]
+
+    def _planned(self, one: GroupOperators) -> tuple[_Planned, float] | None:
+        """A group as a unit, and what it saves; None if its operators run one by one."""
+        assert self._group_schedule is not None
+        if any(name in self._tables for name in one.names):
+            return None
         code: RowCode | None = None
+        calls: GroupCalls | None = None
         if one.softmax is not None:
             planned = plan_softmax(one.softmax, self._mask(one.softmax), self.accelerator)
             if isinstance(planned, str):
                 return None
             code = planned
-        calls = chain_calls(one, code.first if code is not None else None)
-        if calls is None:
+        if isinstance(one.operators[0], MatMul):
+            calls = product_calls(one, code.first if code is not None else None)
+            group: Group | None = calls.group if calls is not None else None
+        else:
+            group = convolution_group(one)
+        if group is None:
             return None
-        chain = any_scale(calls.chain, ANY_SCALE)
-        if chain not in self._chain_names:
-            assert self._chain_schedule is not None
-            schedule = self._chain_schedule(chain, code)
-            name = None
-            if schedule is not None:
-                name = f"chain_{len(self.result.chains)}"
-                self.result.chains[name] = ChainCode(chain, schedule)
-            self._chain_names[chain] = name
-        found = self._chain_names[chain]
-        return None if found is None else (found, calls)
+        group = with_scale(group, ANY_SCALE)
+        found = self._group_schedule(one.names, group, code)
+        return None if found is None else (_Planned(one, GroupCode(group, found[0]), calls), found[1])
 
-    def _call_chain(self, one: ChainOperators) -> None:
-        found = self._chain_of(one)
-        assert found is not None
-        name, calls = found
-        self._operator = one.second.name
-        for inner in one.inner:
-            self.result.reasons[inner] = f"on chip, in one unit with {one.second.name}"
+    def _call_group(self, planned: _Planned) -> None:
+        one, code = planned.operators, planned.code
+        self._operator = one.last
+        for inner in one.names[:-1]:
+            self.result.reasons[inner] = f"on chip, in one unit with {one.last}"
+        name = self._named("group", code, self.result.groups)
+        self.result.units[one.names] = name
+        if planned.calls is not None:
+            self._call_products(name, one, planned.calls)
+        else:
+            self._call_convolutions(name, one)
+        if not self._is_positive(one.operators[-1]):
+            self._negative.add(one.operators[-1].output.value)
+
+    def _call_products(self, name: str, one: GroupOperators, calls: GroupCalls) -> None:
+        first, second = one.operators[0], one.operators[-1]
+        assert isinstance(first, MatMul)
+        assert isinstance(second, MatMul)
         tables, numbers = list[View](), list[int]()
         if one.softmax is not None:
             tables, numbers = [self._packed(one.softmax)], list(numerator_parts(one.softmax.numerator) or ())
-        views = (one.first.left, one.first.right, one.second.right, one.second.output)
+        views = (first.left, first.right, second.right, second.output)
         for offsets in calls.offsets:
             self._step(
                 name,
@@ -334,15 +367,43 @@ class _Lowering(StepWriter):
                     *(self._pointer(view, at) for view, at in zip(views, offsets, strict=True)),
                     *(self._pointer(table) for table in tables),
                     *numbers,
-                    *(float32_bits(op.scale) for op in (one.first, one.second)),
+                    *(float32_bits(op.scale) for op in (first, second)),
                 ],
                 [self._region(view) for view in (*views[:-1], *tables)],
                 [self._region(views[-1])],
                 accelerator=True,
                 host=False,
             )
-        if not self._is_positive(one.second):
-            self._negative.add(one.second.output.value)
+
+    def _call_convolutions(self, name: str, one: GroupOperators) -> None:
+        ops = [op for op in one.operators if isinstance(op, Convolution)]
+        weights = [self._group_weights(op) for op in ops]
+        biases = [None if op.bias is None else self._constant(op.bias) for op in ops]
+        constants = [*weights, *(view for view in biases if view is not None)]
+        source, target = ops[0].input, ops[-1].output
+        self._step(
+            name,
+            [
+                self._pointer(source),
+                self._pointer(target),
+                *(self._pointer(view) for view in weights),
+                *(0 if view is None else self._pointer(view) for view in biases),
+                *(float32_bits(op.scale) for op in ops),
+            ],
+            [self._region(view) for view in (source, *constants)],
+            [self._region(target)],
+            accelerator=True,
+            host=False,
+        )
+
+    def _group_weights(self, op: Convolution) -> View:
+        """Weights as the code of a group loads them."""
+        weight = self._constant(op.weight)
+        if op.groups == 1:
+            return weight
+        dim = self.accelerator.dim
+        elements = diagonal_weights(self._elements(weight)[:, :, 0], dim)
+        return self._add_constant(f"{weight.value}.diagonal{dim}", elements)
 
     # ---------------------------------------------------------------- additions
 

@@ -12,24 +12,27 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError, Location
 from common.files import read_input_text
 from compiler.layers.layer import Layer
+from compiler.network.groups import Group, GroupCode, GroupSchedule, group_rows
 from compiler.network.lowered import LoweredNetwork
 from compiler.network.row_code import RowCode
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from compiler.styles import check_schedule, workspaces
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
-from compiler.styles.fused.text import chain_text, parse_chain, parse_chain_schedule
+from compiler.styles.fused.strips import ConvolutionChain, StripSchedule
+from compiler.styles.fused.text import parse_group_schedule
 
 __all__ = ["Plan"]
 
 #: Of a plan's JSON.
-_FIELDS = {"network", "accelerator", "seed", "schedules", "chains"}
+_FIELDS = {"network", "accelerator", "seed", "schedules", "groups"}
+#: Between the names of a group's operators.
+_NEXT = " > "
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which schedule every layer and chain of a network's program takes; a `compiler.network.lowered.Scheduler`, whose method
-    `chain` is a `compiler.network.chains.ChainScheduler`.
+    """What runs as one unit in a network's program, and which schedule every layer and unit takes; a
+    `compiler.network.lowered.Scheduler`, whose method `group` is a `compiler.network.groups.GroupScheduler`.
 
     Equal plans give equal programs, byte for byte.
 
@@ -38,14 +41,14 @@ class Plan:
         accelerator: that the program is for.
         seed: of parameters that the source of the network does not give, and of the sample that ranges are taken from.
         schedules: texts of schedules by texts of layers (`compiler.schedules.text`).
-        chains: likewise of chains that run as one unit (`compiler.styles.fused.text`).
+        groups: likewise of operators that run as one unit (`compiler.styles.fused.text`), by their names with ` > ` between.
     """
 
     network: str
     accelerator: Accelerator
     seed: int
     schedules: Mapping[str, str]
-    chains: Mapping[str, str]
+    groups: Mapping[str, str]
 
     @classmethod
     def of(cls, network: str, accelerator: Accelerator, seed: int, lowered: LoweredNetwork) -> Plan:
@@ -56,7 +59,7 @@ class Plan:
             accelerator,
             seed,
             {layer_text(one.layer): schedule_text(one.schedule) for one in codes},
-            {chain_text(one.chain): str(one.schedule) for one in lowered.chains.values()},
+            {_NEXT.join(names): str(lowered.groups[name].schedule) for names, name in lowered.units.items()},
         )
 
     def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
@@ -69,15 +72,19 @@ class Plan:
         check_schedule(layer, schedule, self.accelerator)
         return schedule, tuple(workspaces(layer, schedule, self.accelerator))
 
-    def chain(self, chain: ProductChain, between: RowCode | None) -> ChainSchedule | None:
-        """The schedule of a chain, None if its operators run one by one. Raises InfeasibleError for one that cannot be carried
+    def group(
+        self, names: tuple[str, ...], group: Group, between: RowCode | None
+    ) -> tuple[GroupSchedule, float] | None:
+        """The schedule of a group, None if its operators run one by one. Raises InfeasibleError for one that cannot be carried
         out as the plan says."""
-        text = self.chains.get(chain_text(chain))
+        text = self.groups.get(_NEXT.join(names))
         if text is None:
             return None
-        schedule = parse_chain_schedule(text)
-        place_chain(chain, schedule, self.accelerator)
-        return schedule
+        schedule = parse_group_schedule(text)
+        if isinstance(group, ConvolutionChain) != isinstance(schedule, StripSchedule):
+            raise InfeasibleError(f"the plan has '{text}' for {group}")
+        group_rows(GroupCode(group, schedule), self.accelerator)
+        return schedule, 1.0
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -103,7 +110,7 @@ class Plan:
             "accelerator": self.accelerator.model_dump(mode="json"),
             "seed": self.seed,
             "schedules": dict(self.schedules),
-            "chains": dict(self.chains),
+            "groups": dict(self.groups),
         }
 
     @classmethod
@@ -111,21 +118,20 @@ class Plan:
         """Inverse of `to_json`. Raises InputError for anything else."""
         if not isinstance(data, dict) or set(data) != _FIELDS:
             raise InputError(f"this is no plan: it has {', '.join(sorted(_FIELDS))}")
-        schedules, chains, seed = data["schedules"], data["chains"], data["seed"]
+        schedules, groups, seed = data["schedules"], data["groups"], data["seed"]
         texts = all(
             isinstance(one, dict) and all(isinstance(text, str) for text in one.values())
-            for one in (schedules, chains)
+            for one in (schedules, groups)
         )
         if not (texts and isinstance(data["network"], str) and type(seed) is int and 0 <= seed < 2**32):
             raise InputError(
-                "this is no plan: schedules are texts by layer and by chain, and the seed is a whole number"
+                "this is no plan: schedules are texts by layer and by group, and the seed is a whole number"
             )
         for layer, schedule in schedules.items():
             parse_layer(layer)
             parse_schedule(schedule)
-        for chain, schedule in chains.items():
-            parse_chain(chain)
-            parse_chain_schedule(schedule)
+        for schedule in groups.values():
+            parse_group_schedule(schedule)
         if not isinstance(data["accelerator"], dict):
             raise InputError("this is no plan: its accelerator is no configuration")
-        return cls(data["network"], Accelerator(**data["accelerator"]), seed, dict(schedules), dict(chains))
+        return cls(data["network"], Accelerator(**data["accelerator"]), seed, dict(schedules), dict(groups))

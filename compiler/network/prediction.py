@@ -1,6 +1,6 @@
 """Cycles and energy that every step of a network's program will take, without running it.
 
-* Chains of products: `compiler.styles.fused.predict`.
+* Groups that run as one unit: `compiler.styles.fused.predict` and `predict_strips`.
 * Layers: the latency that schedules are chosen by; where none is chosen, products by their bytes and passes.
 * Additions, poolings, functions of rows and embeddings on the accelerator: the bytes they move through main memory, or the
   commands that the host core writes for them, or the passes of stores over whole rows, if that takes longer.
@@ -24,17 +24,20 @@ from compiler.host_core import LINE_BYTES, MISS_CYCLES
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
-from compiler.network.chains import ChainCode
 from compiler.network.gather import GatherCode
+from compiler.network.groups import GroupCode
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowered import LoweredNetwork
 from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
+from compiler.styles.fused.chain import ChainSchedule, ProductChain
 from compiler.styles.fused.predict import predict_chain
+from compiler.styles.fused.predict_strips import predict_strips
+from compiler.styles.fused.strips import ConvolutionChain, StripSchedule
 
-__all__ = ["INSTRUCTION_PJ", "chain_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
+__all__ = ["INSTRUCTION_PJ", "group_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
@@ -79,8 +82,8 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
     """Predicted cost of a step that is no layer, and of a product whatever its schedule."""
     if step.function in lowered.layers:
         return _product(lowered.layers[step.function].layer, accelerator)
-    if step.function in lowered.chains:
-        return chain_cost(lowered.chains[step.function], accelerator)
+    if step.function in lowered.groups:
+        return group_cost(lowered.groups[step.function], accelerator)
     if step.function in lowered.additions:
         return _addition(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
@@ -101,13 +104,20 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
     return instructions * INSTRUCTION_PJ + lines * LINE_BYTES * accelerator.energy.dram_pj
 
 
-def chain_cost(code: ChainCode, accelerator: Accelerator) -> StepCost:
-    """A chain of products, as its schedule says."""
-    found, table = predict_chain(code.chain, code.schedule, accelerator), accelerator.energy
+def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
+    """Operators that run as one unit, as their schedule says."""
+    group, schedule, table = code.group, code.schedule, accelerator.energy
+    if isinstance(group, ConvolutionChain):
+        assert isinstance(schedule, StripSchedule)
+        found = predict_strips(group, schedule, accelerator)
+    else:
+        assert isinstance(schedule, ChainSchedule)
+        found = predict_chain(group, schedule, accelerator)
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
-    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * code.chain.softmax
+    softmax = isinstance(group, ProductChain) and group.softmax
+    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * softmax
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
 
 

@@ -14,11 +14,11 @@ from common.errors import InfeasibleError, InputError
 from compiler.codegen.program import Program, build_program
 from compiler.layers.layer import Layer
 from compiler.network.addition import addition_rows
-from compiler.network.chains import ChainScheduler
 from compiler.network.checks import add_checks
 from compiler.network.emission import ENTRY, emit_network, step_labels
 from compiler.network.gather import gather_rows
 from compiler.network.graph import IntegerTensor, QuantisedNetwork
+from compiler.network.groups import GroupScheduler, group_rows
 from compiler.network.lowered import LayerCode, LoweredNetwork, Scheduler
 from compiler.network.lowering import lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
@@ -26,7 +26,6 @@ from compiler.network.placement import Placement, place
 from compiler.network.row_code import rows_used, table_rows
 from compiler.network.steps import ValueAddress, itemsize
 from compiler.schedules.schedule import Schedule
-from compiler.styles.fused.chain import place_chain
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -81,7 +80,7 @@ class NetworkProgram:
         lowered = self.lowered
         on_accelerator = sum(step.accelerator for step in lowered.steps)
         others: dict[str, Mapping[str, object]] = {
-            "chains": lowered.chains,
+            "groups": lowered.groups,
             "additions": lowered.additions,
             "poolings": lowered.pools,
             "functions of rows": lowered.rows,
@@ -99,9 +98,9 @@ class NetworkProgram:
         for name, code in lowered.layers.items():
             calls = sum(step.function == name for step in lowered.steps)
             lines.append(f"{name} ({calls}x): {code.layer.problem}: {code.schedule}")
-        for name, chain in lowered.chains.items():
+        for name, group in lowered.groups.items():
             calls = sum(step.function == name for step in lowered.steps)
-            lines.append(f"{name} ({calls}x): {chain.chain}: {chain.schedule}")
+            lines.append(f"{name} ({calls}x): {group.group}: {group.schedule}")
         return lines + lowered.notes
 
 
@@ -142,7 +141,7 @@ def network_code(
     accelerator: Accelerator,
     *,
     schedule: Scheduler | None = None,
-    chains: ChainScheduler | None = None,
+    groups: GroupScheduler | None = None,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check_layers: bool = False,
@@ -156,11 +155,11 @@ def network_code(
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
     if schedule is None:
-        from compiler.network.chain_choice import chain_scheduler
+        from compiler.network.group_choice import group_scheduler
 
         schedule = scheduler(accelerator)
-        chains = chains or chain_scheduler(accelerator, schedule)
-    lowered = lower_network(network, accelerator, schedule, chains)
+        groups = groups or group_scheduler(accelerator, schedule)
+    lowered = lower_network(network, accelerator, schedule, groups)
     if check_layers:
         add_checks(lowered, reference or {})
     memory = plan_memory(_lifetimes(lowered))
@@ -174,7 +173,7 @@ def compile_network(
     accelerator: Accelerator,
     *,
     schedule: Scheduler | None = None,
-    chains: ChainScheduler | None = None,
+    groups: GroupScheduler | None = None,
     data: Mapping[str, Array] | None = None,
     reference: Mapping[str, Array] | None = None,
     check: bool = True,
@@ -187,8 +186,8 @@ def compile_network(
 
     Args:
         schedule: how layers are carried out; default: `scheduler(accelerator)`.
-        chains: how chains of products are carried out as one unit; with the default schedule by default
-            `chain_choice.chain_scheduler`, with another one not at all.
+        groups: how operators are carried out as one unit; with the default schedule by default
+            `group_choice.group_scheduler`, with another one not at all.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.
@@ -202,7 +201,7 @@ def compile_network(
         network,
         accelerator,
         schedule=schedule,
-        chains=chains,
+        groups=groups,
         data=data,
         reference=reference,
         check_layers=check_layers,
@@ -259,10 +258,8 @@ def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str,
     for addition in lowered.additions.values():
         scratchpad, accumulator = addition_rows(addition, accelerator)
         needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})
-    for chain in lowered.chains.values():
-        used = place_chain(chain.chain, chain.schedule, accelerator)
-        kept = max(used.accumulator_rows, table_rows(accelerator) * chain.chain.softmax)
-        needs.append({"scratchpad_rows": used.scratchpad_rows, "accumulator_rows": kept})
+    for code in lowered.groups.values():
+        needs.append(group_rows(code, accelerator))
     for rows in lowered.rows.values():
         scratchpad, accumulator = rows_used(rows, accelerator)
         needs.append({"scratchpad_rows": scratchpad, "accumulator_rows": accumulator})

@@ -49,7 +49,7 @@ def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, A
     quantised = quantise(network, seed=plan.seed)
     data = quantise_inputs(quantised, other_inputs(network, quantised, plan.seed))
     built = compile_network(
-        quantised, plan.accelerator, schedule=plan, chains=plan.chain, data=data, check=False
+        quantised, plan.accelerator, schedule=plan, groups=plan.group, data=data, check=False
     )
     return built, reference(quantised, data) if compare else None
 

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from common.errors import InfeasibleError
 from compiler.choice.choose import choices, choose
 from compiler.layers.layer import Layer
-from compiler.network.chains import ChainCode
-from compiler.network.prediction import chain_cost, row_cost
+from compiler.network.group_choice import group_schedule
+from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers
+from compiler.network.prediction import group_cost, row_cost
 from compiler.network.row_code import RowCode
 from compiler.network.steps import StepCost
 from compiler.schedules.schedule import Schedule
 from compiler.styles import check_schedule, workspaces
-from compiler.styles.fused.chain import ChainSchedule, ProductChain
-from compiler.styles.fused.predict import choose_chain
 from compiler.styles.realise import realise
 from explore.candidate import Candidate
 from explore.cost.schedules import schedule_costs
@@ -44,7 +43,6 @@ class SearchedSchedules:
 
     Attributes:
         searched, chosen: layers carried out as the search mapped them, and as the compiler chooses.
-        fused: chains that run as one unit.
     """
 
     def __init__(self, design: Candidate, objective: Objective) -> None:
@@ -55,7 +53,9 @@ class SearchedSchedules:
         cost, metric = design.cost, objective.metrics[0]
         self._per_cycle = 0.0 if metric == "energy" else 1 / cost.latency_cycles
         self._per_pj = 0.0 if metric == "latency" else 1 / cost.energy_pj
-        self.searched = self.chosen = self.fused = 0
+        self.searched = self.chosen = 0
+        self._groups: dict[tuple[Group, RowCode | None], tuple[GroupSchedule, float] | None] = {}
+        self._alone: dict[Layer, float] = {}
 
     def __call__(self, layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
         """The schedule, and the buffers that it needs besides the tensors (name, bytes)."""
@@ -73,24 +73,31 @@ class SearchedSchedules:
             self.chosen += 1
         return found, workspaces(layer, found, self._accelerator)
 
-    def chain(self, chain: ProductChain, between: RowCode | None) -> ChainSchedule | None:
-        """The schedule of a chain of products as one unit, where that adds less to the objective than its operators one by one; a
-        `compiler.network.chains.ChainScheduler`."""
+    def group(
+        self, names: tuple[str, ...], group: Group, between: RowCode | None
+    ) -> tuple[GroupSchedule, float] | None:
+        """The schedule of operators as one unit, and how much less it adds to the objective than the operators one by one; None
+        where it does not. A `compiler.network.groups.GroupScheduler`."""
+        key = (group, between)
+        if key not in self._groups:
+            self._groups[key] = self._rated_group(group, between)
+        return self._groups[key]
+
+    def _rated_group(self, group: Group, between: RowCode | None) -> tuple[GroupSchedule, float] | None:
         try:
-            fused = choose_chain(chain, self._accelerator)
+            found = group_schedule(group, self._accelerator)
         except InfeasibleError:
             return None
-        searched, chosen = self.searched, self.chosen
-        alone = 0.0
-        for layer in (chain.first, chain.second):
-            alone += self._rated(layer, [self(layer)[0]])[0]
-        self.searched, self.chosen = searched, chosen
+        saved = -self._added(group_cost(GroupCode(group, found), self._accelerator))
+        for layer in group_layers(group):
+            if layer not in self._alone:
+                counts = self.searched, self.chosen
+                self._alone[layer] = self._rated(layer, [self(layer)[0]])[0]
+                self.searched, self.chosen = counts
+            saved += self._alone[layer]
         if between is not None:
-            alone += self._added(row_cost(between, self._accelerator))
-        if self._added(chain_cost(ChainCode(chain, fused), self._accelerator)) > alone:
-            return None
-        self.fused += 1
-        return fused
+            saved += self._added(row_cost(between, self._accelerator))
+        return (found, saved) if saved > 0 else None
 
     def _added(self, cost: StepCost) -> float:
         """What a step adds to the objective."""
@@ -98,8 +105,7 @@ class SearchedSchedules:
 
     def summary(self) -> str:
         """Who mapped the layers, in a sentence."""
-        chains = f", {self.fused} chains as one unit" if self.fused else ""
-        return f"{self.searched} different layers as the search mapped them, {self.chosen} as the compiler chooses{chains}"
+        return f"{self.searched} different layers as the search mapped them, {self.chosen} as the compiler chooses"
 
     def _realised(self, layer: Layer) -> Schedule | None:
         mapping = self._mappings.get(layer.problem)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from accel.config import Accelerator
 from common.errors import BacoError, InfeasibleError
-from compiler.network.chains import ChainScheduler
 from compiler.network.graph import QuantisedNetwork
+from compiler.network.groups import GroupScheduler
 from compiler.network.lowered import Scheduler
 from compiler.network.lowering import lower_network
 from compiler.network.plan import Plan
@@ -89,9 +89,9 @@ class WholeNetworks:
     ) -> tuple[PlannedProgram, ...]:
         """A design's mappings, each where it is best in the program. With a `reason` nothing can be compiled."""
 
-        def schedules() -> tuple[Scheduler, ChainScheduler | None]:
+        def schedules() -> tuple[Scheduler, GroupScheduler | None]:
             searched = SearchedSchedules(candidate, objective)
-            return searched, searched.chain
+            return searched, searched.group
 
         return self._planned(candidate.accelerator, schedules, reason)
 
@@ -102,7 +102,7 @@ class WholeNetworks:
     def _planned(
         self,
         accelerator: Accelerator,
-        schedules: Callable[[], tuple[Scheduler, ChainScheduler | None]],
+        schedules: Callable[[], tuple[Scheduler, GroupScheduler | None]],
         reason: str,
     ) -> tuple[PlannedProgram, ...]:
         found = []

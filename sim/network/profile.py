@@ -140,9 +140,9 @@ def describe(built: NetworkProgram, function: str) -> str:
     if function in lowered.layers:
         code = lowered.layers[function]
         return f"{code.layer.problem}: {code.schedule}" + (", through a table" if code.table else "")
-    if function in lowered.chains:
-        chain = lowered.chains[function]
-        return f"{chain.chain}: {chain.schedule}"
+    if function in lowered.groups:
+        group = lowered.groups[function]
+        return f"{group.group}: {group.schedule}"
     if function in lowered.additions:
         return "addition" + (", through a table" if lowered.additions[function].table else "")
     if function in lowered.pools:

@@ -316,7 +316,10 @@ class NumpyGemmini(LoopMacros):
         if st.mode == "1-D":
             rows = st.orows * st.ocols
         r, c = np.mgrid[0:rows, 0:cols]
-        assert 1 <= rows <= (self.dim if cols > self.dim or self.function.function >= 2 and size == 1 else 255) or st.mode == "1-D"
+        assert (
+            1 <= rows <= (self.dim if cols > self.dim or (self.function.function >= 2 and size == 1) else 255)
+            or st.mode == "1-D"
+        )
         assert cols <= self.dim or (size == 1 and st.mode == "rows")
         pixel = r // st.ocols * st.out_dim + r % st.ocols if st.mode == "1-D" else r
         values = self.stored(source, source.row + r + c // self.dim * self.dim, c % self.dim)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,14 +17,19 @@ from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.explicit.jobs import MoveJob
-from compiler.styles.fused.strips import ConvolutionChain, Image, StripSchedule, is_depthwise, place_strips
+from compiler.styles.fused.strips import (
+    MOST_ROWS,
+    ConvolutionChain,
+    Image,
+    StripSchedule,
+    is_depthwise,
+    place_strips,
+)
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
 
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
-#: Rows of one move, of our accelerator.
-_MOST_ROWS = 255
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,11 @@ def diagonal_weights(weights: np.ndarray, dim: int) -> np.ndarray:
 
 
 def emit_strips(
-    e: Emitter, chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator, operands: StripOperands
+    e: Emitter,
+    chain: ConvolutionChain,
+    schedule: StripSchedule,
+    accelerator: Accelerator,
+    operands: StripOperands,
 ) -> None:
     """Write the code of a chain where `e` stands. No fence at the end. Raises InfeasibleError for a schedule that does not fit."""
     _Writer(e, chain, schedule, accelerator, operands).write()
@@ -73,7 +83,7 @@ class _Writer:
         self.e, self.chain, self.schedule, self.operands = e, chain, schedule, operands
         self.dim = accelerator.dim
         self.memory = place_strips(chain, schedule, accelerator)
-        self.run = min(self.memory.images[0].width, _MOST_ROWS)
+        self.run = min(self.memory.images[0].width, MOST_ROWS)
         self.wide = max(1, min(_LOAD_BYTES, max(4 * self.dim, accelerator.dma_max_bytes)) // self.dim)
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
@@ -86,12 +96,17 @@ class _Writer:
         """All of it."""
         e, chain = self.e, self.chain
         first = chain.layers[0].problem
-        for layer, start, address in zip(chain.layers, self.memory.weights, self.operands.weights, strict=True):
+        for layer, start, address in zip(
+            chain.layers, self.memory.weights, self.operands.weights, strict=True
+        ):
             self._load_weights(layer, start, address)
         # from here on: 0 pixels, 1 zeros and nothing else, 2 biases
         image = self.memory.images[0]
         e.command(
-            "config_ld", state=0, stride=chain.layers[0].input.pitch, block_stride=image.block if image.blocks > 1 else self.dim
+            "config_ld",
+            state=0,
+            stride=chain.layers[0].input.pitch,
+            block_stride=image.block if image.blocks > 1 else self.dim,
         )
         e.command("config_ld", state=2, stride=0, block_stride=self.dim)
         for one in self.memory.images:
@@ -100,7 +115,9 @@ class _Writer:
         image, blocks = self.memory.images[0], 0
         for layer in chain.layers:
             blocks += -(-layer.problem.K * layer.problem.groups // self.dim)
-        loads = self.memory.most[0] * -(-image.channels // (self.wide * self.dim)) * -(-image.width // self.run)
+        loads = (
+            self.memory.most[0] * -(-image.channels // (self.wide * self.dim)) * -(-image.width // self.run)
+        )
         self.share = max(1, -(-loads // blocks))
         self.job = MoveJob(e, 3, 3, self._load_bounds, self._load, whole=False)
         self.turn = e.variable(0)
@@ -124,9 +141,9 @@ class _Writer:
         for across, before, count in parts(columns, width):
             with e.loop(count, hint="column") as n:
                 column = e.mul(e.add(n, before), width)
-                for high, above, times in parts(rows, _MOST_ROWS):
+                for high, above, times in parts(rows, MOST_ROWS):
                     with e.loop(times, hint="row") as m:
-                        row = e.mul(e.add(m, above), _MOST_ROWS)
+                        row = e.mul(e.add(m, above), MOST_ROWS)
                         e.command(
                             "mvin2",
                             address=e.add(address, e.mul(row, pitch), column),
@@ -140,9 +157,9 @@ class _Writer:
         e, beside = self.e, image.left + image.right > 0
         first = image.zeros if image.zeros != image.start or beside else image.start
         end = image.start + image.block * image.blocks if beside else image.start
-        for rows, before, count in parts(end - first, _MOST_ROWS):
+        for rows, before, count in parts(end - first, MOST_ROWS):
             with e.loop(count, hint="zero") as n:
-                row = e.add(first, e.mul(e.add(n, before), _MOST_ROWS))
+                row = e.add(first, e.mul(e.add(n, before), MOST_ROWS))
                 e.command("mvin", address=0, local=row, cols=self.dim, rows=rows)
 
     def _load_bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
@@ -230,16 +247,20 @@ class _Writer:
                 block = e.add(n, before)
                 sums = assigned.get()
                 after = e.add(sums, self.memory.sums)
-                assigned.set(e.select(e.compare("slt", after, self.memory.copies * self.memory.sums), after, 0))
+                assigned.set(
+                    e.select(e.compare("slt", after, self.memory.copies * self.memory.sums), after, 0)
+                )
                 weights = e.add(self.memory.weights[index], e.mul(block, window))
 
-                def begun(following: Number = e.add(block, 1)) -> None:
+                def begun(following: Number) -> None:
                     """While the array has work: the next block's biases, and a share of the next round's pixels."""
                     open_block(following)
                     assert self.job is not None
                     self.job.step(self.share)
 
-                self._sum(index, layer, first, rows, weights, sums, block, columns, begun)
+                self._sum(
+                    index, layer, first, rows, weights, sums, block, columns, partial(begun, e.add(block, 1))
+                )
                 if last:
                     self._store(layer, number, first, rows, sums, block, columns)
                 else:
@@ -250,14 +271,14 @@ class _Writer:
         address = e.add(self.operands.biases[index], e.mul(block, 4 * dim))
         columns = self._columns(layer, block)
         pixels = e.mul(rows, p.P)
-        with e.loop(e.ceil_div(pixels, _MOST_ROWS), hint="bias") as n:
-            row = e.mul(n, _MOST_ROWS)
+        with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="bias") as n:
+            row = e.mul(n, MOST_ROWS)
             e.command(
                 "mvin3",
                 address=address,
                 local=e.local(e.add(sums, row), accumulator=True),
                 cols=columns,
-                rows=e.min(_MOST_ROWS, e.sub(pixels, row)),
+                rows=e.min(MOST_ROWS, e.sub(pixels, row)),
             )
 
     def _sum(
@@ -396,12 +417,12 @@ class _Writer:
         begin = e.mul(e.add(e.mul(number, p.Q), first), p.P * pitch)
         base = e.add(self.operands.output, begin, e.mul(block, dim))
         pixels = e.mul(rows, p.P)
-        with e.loop(e.ceil_div(pixels, _MOST_ROWS), hint="row") as n:
-            row = e.mul(n, _MOST_ROWS)
+        with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="row") as n:
+            row = e.mul(n, MOST_ROWS)
             e.command(
                 "mvout",
                 address=e.add(base, e.mul(row, pitch)),
                 local=e.local(e.add(sums, row), accumulator=True),
                 cols=columns,
-                rows=e.min(_MOST_ROWS, e.sub(pixels, row)),
+                rows=e.min(MOST_ROWS, e.sub(pixels, row)),
             )

@@ -10,19 +10,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeVar
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 
-__all__ = ["ConvolutionChain", "Image", "StripMemory", "StripSchedule", "place_strips", "rows_needed", "strip_image"]
+__all__ = [
+    "MOST_ROWS",
+    "ConvolutionChain",
+    "Image",
+    "StripMemory",
+    "StripSchedule",
+    "is_depthwise",
+    "place_strips",
+    "rows_needed",
+    "strip_image",
+]
 
 #: Blocks of channels whose sums are in the accumulator at most: one is made, one leaves, one begins.
 _MOST_COPIES = 4
-#: Most rows of a MVOUT_SPAD.
-_MOST_PIXELS = 255
-Rows = TypeVar("Rows")
+#: Most rows of a move of one block of columns, of our accelerator.
+MOST_ROWS = 255
 
 
 @dataclass(frozen=True)
@@ -30,18 +38,23 @@ class ConvolutionChain:
     """Convolutions one behind the other.
 
     Attributes:
-        layers: two or more, with int8 results and without residual, pooling and dilation, of one group or of one for each
+        layers: one or more, with int8 results and without residual, pooling and dilation, of one group or of one for each
             channel; each has the image that the one before makes, dense.
     """
 
     layers: tuple[Layer, ...]
 
     def __post_init__(self) -> None:
-        if len(self.layers) < 2:
-            raise InputError("a chain has two convolutions or more")
+        if not self.layers:
+            raise InputError("a chain has convolutions")
         for layer in self.layers:
             p = layer.problem
-            if layer.scale is None or layer.pooling or layer.residual_scale is not None or layer.weights_transposed:
+            if (
+                layer.scale is None
+                or layer.pooling
+                or layer.residual_scale is not None
+                or layer.weights_transposed
+            ):
                 raise InputError("convolutions of a chain have int8 results, and no residual and no pooling")
             if (p.dilation_h, p.dilation_w) != (1, 1):
                 raise InputError("convolutions of a chain have no dilation")
@@ -178,7 +191,8 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
     rounds = strips + count
     # rows there after each round; images are loaded a round ahead of the first convolution
     there = [
-        [rows_needed(chain, number - lag, schedule.rows)[lag] for lag in range(count + 1)] for number in range(rounds)
+        [rows_needed(chain, number - lag, schedule.rows)[lag] for lag in range(count + 1)]
+        for number in range(rounds)
     ]
     before = [[0] * (count + 1), *there]
     most = [max(now[i] - then[i] for then, now in zip(before, there, strict=False)) for i in range(count + 1)]
@@ -208,10 +222,14 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         ("accumulator", 2 * sums, accelerator.accumulator_rows),
     ):
         if used > available:
-            raise InfeasibleError(f"{schedule} takes {used} rows of the {what}, {used - available} more than its {available}")
+            raise InfeasibleError(
+                f"{schedule} takes {used} rows of the {what}, {used - available} more than its {available}"
+            )
     copies = min(_MOST_COPIES, accelerator.accumulator_rows // sums)
-    if any(layer.problem.P > _MOST_PIXELS for layer in layers[:-1]):
-        raise InfeasibleError(f"image rows of more than {_MOST_PIXELS} pixels do not go to the scratchpad at once")
+    if any(layer.problem.P > MOST_ROWS for layer in layers[:-1]):
+        raise InfeasibleError(
+            f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
+        )
     return StripMemory(tuple(images), tuple(weights), tuple(most), rounds, sums, copies, at, copies * sums)
 
 

@@ -1,0 +1,303 @@
+"""Operators of a network that can run as one unit, whose inner tensors stay on chip: products with or without a softmax in
+between, and convolutions one behind the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from accel.config import Accelerator
+from common.errors import InputError
+from compiler.ir.emit import Emitter, Number
+from compiler.layers.layer import Layer
+from compiler.network.graph import Convolution, IntegerOperator, MatMul, QuantisedNetwork, Softmax
+from compiler.network.layers import convolution_layer, is_image, matmul_layer
+from compiler.network.row_code import RowCode, load_table, table_rows
+from compiler.network.views import View
+from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
+from compiler.styles.fused.convolutions import StripOperands, emit_strips
+from compiler.styles.fused.products import ChainOperands, emit_chain
+from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
+
+__all__ = [
+    "Group",
+    "GroupCalls",
+    "GroupCode",
+    "GroupOperators",
+    "GroupSchedule",
+    "GroupScheduler",
+    "best_groups",
+    "convolution_group",
+    "emit_group",
+    "group_layers",
+    "group_rows",
+    "groups_of",
+    "product_calls",
+    "with_scale",
+]
+
+Group: TypeAlias = ProductChain | ConvolutionChain
+GroupSchedule: TypeAlias = ChainSchedule | StripSchedule
+#: How a group (named by its operators) is carried out as one unit, and what that saves against its operators one by one, in
+#: whatever unit; None: it is none. The code of its softmax goes along.
+GroupScheduler: TypeAlias = (
+    "Callable[[tuple[str, ...], Group, RowCode | None], tuple[GroupSchedule, float] | None]"
+)
+#: Convolutions of a group at most.
+_MOST_CONVOLUTIONS = 4
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class GroupOperators:
+    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it.
+
+    Attributes:
+        operators: a product, perhaps a softmax, and a product; or convolutions.
+    """
+
+    operators: tuple[IntegerOperator, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the operators."""
+        return tuple(one.name for one in self.operators)
+
+    @property
+    def last(self) -> str:
+        """Name of the operator whose result the group writes."""
+        return self.operators[-1].name
+
+    @property
+    def softmax(self) -> Softmax | None:
+        """The one between two products, if there is one."""
+        return next((one for one in self.operators if isinstance(one, Softmax)), None)
+
+
+@dataclass(frozen=True)
+class GroupCode:
+    """A function that computes a group.
+
+    Its arguments are, of products: left operand, both right operands, output, table, numerator and shift of a softmax; of
+    convolutions: input, output, the weights of all, the biases of all (0 without); then the bits of all scales.
+    """
+
+    group: Group
+    schedule: GroupSchedule
+
+
+@dataclass(frozen=True)
+class GroupCalls:
+    """Batched products as calls of one unit.
+
+    Attributes:
+        group: some matrices of the batch.
+        offsets: for each call, where left, first right, second right and output begin, in elements from the views' beginnings.
+    """
+
+    group: ProductChain
+    offsets: tuple[tuple[int, int, int, int], ...]
+
+
+def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
+    """All operators that may be one group, by the row of operators that they are a part of; rows have nothing in common."""
+    written = Counter(op.output.value for op in network.operators)
+    read = Counter(view.value for op in network.operators for view in op.inputs)
+    readers = {view.value: op for op in network.operators for view in op.inputs}
+
+    def only_reader(output: View) -> IntegerOperator | None:
+        name = output.value
+        alone = network.values[name].role == "intermediate" and written[name] == read[name] == 1
+        return readers[name] if alone else None
+
+    found: list[list[GroupOperators]] = []
+    taken: set[str] = set()
+    for op in network.operators:
+        if op.name in taken:
+            continue
+        if isinstance(op, MatMul):
+            row = _products(op, only_reader)
+            if row:
+                found.append([GroupOperators(row)])
+        elif isinstance(op, Convolution):
+            row = _convolutions(op, only_reader, network)
+            segments = [
+                GroupOperators(row[start:stop])
+                for start, stop in itertools.combinations(range(len(row) + 1), 2)
+                if stop - start <= _MOST_CONVOLUTIONS and (stop - start > 1 or _by_channel(row[start]))
+            ]
+            if segments:
+                found.append(segments)
+        else:
+            continue
+        taken |= {one.name for one in row}
+    return found
+
+
+def _products(
+    op: MatMul, only_reader: Callable[[View], IntegerOperator | None]
+) -> tuple[IntegerOperator, ...]:
+    """The two products that begin with one, and the softmax between; nothing if there are none."""
+    row: list[IntegerOperator] = [op]
+    behind = only_reader(op.output)
+    if isinstance(behind, Softmax) and _alike(behind.input, op.output):
+        row.append(behind)
+        behind = only_reader(behind.output)
+    fits = isinstance(behind, MatMul) and behind.bias is None and _alike(behind.left, row[-1].output)
+    return (*row, behind) if fits and op.bias is None and behind is not None else ()
+
+
+def _convolutions(
+    op: Convolution, only_reader: Callable[[View], IntegerOperator | None], network: QuantisedNetwork
+) -> tuple[IntegerOperator, ...]:
+    """The longest row of convolutions that begins with one."""
+    row: list[IntegerOperator] = []
+    following: IntegerOperator | None = op
+    while isinstance(following, Convolution) and _plain(following, network):
+        if row and not _alike(following.input, row[-1].output):
+            break
+        row.append(following)
+        following = only_reader(following.output)
+    return tuple(row)
+
+
+def _by_channel(op: IntegerOperator) -> bool:
+    """Whether a convolution of one channel each gains by the code of a group alone: its weights are made ready by the compiler."""
+    return isinstance(op, Convolution) and op.groups > 1
+
+
+def _plain(op: Convolution, network: QuantisedNetwork) -> bool:
+    parameters = [op.weight] if op.bias is None else [op.weight, op.bias]
+    return (
+        op.pool is None
+        and op.dilation == (1, 1)
+        and all(one.value in network.constants for one in parameters)
+    )
+
+
+def _alike(one: View, other: View) -> bool:
+    """Same elements in the same shape, strides of single elements apart."""
+    return one.shape == other.shape and one.collapsed() == other.collapsed()
+
+
+def best_groups(
+    candidates: Sequence[GroupOperators], gains: Mapping[tuple[str, ...], float]
+) -> Iterator[GroupOperators]:
+    """Of the candidates in a row of operators those that share none and gain most together (dynamic programming over the row)."""
+    order = list(dict.fromkeys(name for one in candidates for name in one.names))
+    place = {name: at for at, name in enumerate(order)}
+    # by how many operators of the row have been dealt with: gain, and the group that ends there
+    best: list[tuple[float, GroupOperators | None]] = [(0.0, None)]
+    for stop in range(1, len(order) + 1):
+        options: list[tuple[float, GroupOperators | None]] = [(best[stop - 1][0], None)]
+        options += [
+            (best[place[one.names[0]]][0] + gains[one.names], one)
+            for one in candidates
+            if place[one.last] == stop - 1 and gains.get(one.names, 0.0) > 0
+        ]
+        best.append(max(options, key=lambda option: option[0]))
+    stop = len(order)
+    while stop:
+        group = best[stop][1]
+        if group is not None:
+            yield group
+        stop = stop - 1 if group is None else place[group.names[0]]
+
+
+def product_calls(operators: GroupOperators, causal: int | None) -> GroupCalls | None:
+    """The unit of products, and how often it is called; None where an operand would have to be copied first, or the products
+    fall into calls differently.
+
+    Args:
+        causal: of a causal softmax, elements of the first row that take part.
+    """
+    one, two = operators.operators[0], operators.operators[-1]
+    assert isinstance(one, MatMul)
+    assert isinstance(two, MatMul)
+    first, second = matmul_layer(one), matmul_layer(two)
+    if first is None or second is None or len(first.offsets) != len(second.offsets):
+        return None
+    try:
+        chain = ProductChain(first.layer, second.layer, operators.softmax is not None, causal)
+    except InputError:
+        return None
+    return GroupCalls(
+        chain,
+        tuple((a, b, d, e) for (a, b, _), (_, d, e) in zip(first.offsets, second.offsets, strict=True)),
+    )
+
+
+def convolution_group(operators: GroupOperators) -> ConvolutionChain | None:
+    """The unit of convolutions; None where there is none."""
+    ops = [one for one in operators.operators if isinstance(one, Convolution)]
+    if not is_image(ops[0].input) or not is_image(ops[-1].output):
+        return None
+    try:
+        return ConvolutionChain(tuple(convolution_layer(one) for one in ops))
+    except InputError:
+        return None
+
+
+def group_layers(group: Group) -> tuple[Layer, ...]:
+    """Layers of a group."""
+    return group.layers if isinstance(group, ConvolutionChain) else (group.first, group.second)
+
+
+def with_scale(group: _Found, scale: float) -> _Found:
+    """The group with one scale for all layers: functions take the real ones as arguments."""
+    if isinstance(group, ConvolutionChain):
+        return replace(group, layers=tuple(replace(one, scale=scale) for one in group.layers))
+    assert isinstance(group, ProductChain)
+    return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
+
+
+def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:
+    """Rows of the local memories that the code uses. Raises InfeasibleError for a schedule that does not fit."""
+    if isinstance(code.group, ConvolutionChain):
+        assert isinstance(code.schedule, StripSchedule)
+        strips = place_strips(code.group, code.schedule, accelerator)
+        return {"scratchpad_rows": strips.scratchpad_rows, "accumulator_rows": strips.accumulator_rows}
+    assert isinstance(code.schedule, ChainSchedule)
+    used = place_chain(code.group, code.schedule, accelerator)
+    kept = max(used.accumulator_rows, table_rows(accelerator) * code.group.softmax)
+    return {"scratchpad_rows": used.scratchpad_rows, "accumulator_rows": kept}
+
+
+def emit_group(name: str, code: GroupCode, accelerator: Accelerator) -> Emitter:
+    """The function of a group, not yet finished."""
+    if isinstance(code.group, ConvolutionChain):
+        assert isinstance(code.schedule, StripSchedule)
+        return _emit_convolutions(name, code.group, code.schedule, accelerator)
+    assert isinstance(code.schedule, ChainSchedule)
+    return _emit_products(name, code.group, code.schedule, accelerator)
+
+
+def _emit_products(
+    name: str, chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator
+) -> Emitter:
+    softmax = ["table", "numerator", "shift"] if chain.softmax else []
+    e = Emitter(name, ["left", "first", "second", "output", *softmax, "first_scale", "second_scale"])
+    left, first, second, output, *given = e.arguments
+    numbers: Sequence[Number] = (0, 0)
+    if softmax:
+        load_table(e, accelerator, given[0])
+        numbers = given[1:3]
+    operands = ChainOperands(left, first, second, output, (given[-2], given[-1]), (numbers[0], numbers[1]))
+    emit_chain(e, chain, schedule, accelerator, operands)
+    return e
+
+
+def _emit_convolutions(
+    name: str, chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator
+) -> Emitter:
+    count = len(chain.layers)
+    arguments = [f"{kind}{n}" for kind in ("weights", "bias", "scale") for n in range(1, count + 1)]
+    e = Emitter(name, ["input", "output", *arguments])
+    source, target, *given = e.arguments
+    weights, biases, scales = given[:count], given[count : 2 * count], given[2 * count :]
+    operands = StripOperands(source, target, tuple(weights), tuple(biases), tuple(scales))
+    emit_strips(e, chain, schedule, accelerator, operands)
+    return e
