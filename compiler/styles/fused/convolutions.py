@@ -137,7 +137,7 @@ class _Writer:
             pitch, columns, width = dim, dim, dim
         else:
             rows, pitch, columns, width = p.S * p.R * p.C, layer.weight.pitch, p.K, self.wide * dim
-        e.command("config_ld", state=1, stride=pitch, block_stride=max(rows, dim))
+        e.command("config_ld", state=1, stride=pitch, block_stride=rows)
         for across, before, count in parts(columns, width):
             with e.loop(count, hint="column") as n:
                 column = e.mul(e.add(n, before), width)

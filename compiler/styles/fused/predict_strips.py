@@ -64,7 +64,8 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
             accumulated += sums * (2 * deep - 1 + 2 * layer.bias + 1)
             # pixels to the array for every block of weights, the weights, and results that stay
             local += weights * rows * p.P * dim + weights * dim * dim + (0 if last else sums)
-            biases += loads * 4 * dim
+            macs += rows * _macs(layer, dim) / (p.N * p.Q)
+            biases += moves * 4 * p.K * p.groups * layer.bias
         cycles += max(array, host, move)
     first = layers[0]
     pixels, channels = float(first.problem.N * math.prod(first.size)), first.problem.C * first.problem.groups
@@ -77,13 +78,12 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     final = layers[-1]
     written = float(final.pixels_out * final.problem.K * final.problem.groups)
     memory_cycles += written / bytes_per_cycle(accelerator)
-    macs = float(sum(_macs(layer, dim) for layer in layers))
     image = memory.images[0]
     return UnitCost(
         cycles=begin + max(images * cycles, memory_cycles) + _START * PROFILES[accelerator.timing].latency,
         read_bytes=weight_bytes + pixels * channels + images * biases,
         written_bytes=written,
-        macs=macs,
+        macs=images * macs,
         stationary_words=images * stationary,
         accumulator_words=images * accumulated,
         scratchpad_bytes=images * local + weight_bytes + pixels * image.blocks * dim,

@@ -79,10 +79,8 @@ class _Right:
 
     def configure(self, state: int) -> None:
         """Set the load state that is this operand's."""
-        rows, dim = self._matrix.rows, self._matrix.dim
-        self._e.command(
-            "config_ld", state=state, stride=self._layer.weight.pitch, block_stride=max(rows, min(dim, rows))
-        )
+        rows = self._matrix.rows
+        self._e.command("config_ld", state=state, stride=self._layer.weight.pitch, block_stride=rows)
 
     def start(self, turn: Number) -> Number:
         """First row of a copy."""

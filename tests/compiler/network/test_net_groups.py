@@ -1,28 +1,29 @@
-"""Chains of products in networks: what is found, what runs as one unit, and what its program computes."""
+"""Groups of operators in networks: what is found, what runs as one unit, and what its program computes."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from compiler.network.chain_choice import chain_scheduler
-from compiler.network.chains import chains_of
-from compiler.network.graph import MatMul, Softmax
+from compiler.network.graph import Convolution, IntegerOperator, MatMul, Softmax
+from compiler.network.group_choice import group_schedule, group_scheduler
+from compiler.network.groups import Group, GroupOperators, GroupSchedule, best_groups, groups_of
 from compiler.network.plan import Plan
 from compiler.network.prediction import predict_steps
 from compiler.network.program import compile_network, scheduler
 from compiler.network.row_code import RowCode
 from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View
-from compiler.styles.fused.chain import ChainSchedule, ProductChain
-from compiler.styles.fused.predict import choose_chain
+from compiler.styles.fused.chain import ProductChain
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
 
 UNITS4 = DIM4.replace(
     name="small-transformer", scratchpad_kib=16, accumulator_kib=16, features={"row_functions": True}
 )
+TEMPLATE = IntegerOperator("", (), View("x", (1,), (1,)))
 UNITS16 = UNITS4.replace(dim=16, scratchpad_kib=64, accumulator_kib=64)
 
 
@@ -67,9 +68,9 @@ def attention(
     return s
 
 
-def always(chain: ProductChain, between: RowCode | None) -> ChainSchedule:
-    """One unit, whether it pays or not."""
-    return choose_chain(chain, UNITS4)
+def always(names: tuple[str, ...], group: Group, between: RowCode | None) -> tuple[GroupSchedule, float]:
+    """One unit, whether it pays or not; the longer the better."""
+    return group_schedule(group, UNITS4), float(len(names))
 
 
 def sketch(seed: int = 0) -> Sketch:
@@ -80,11 +81,12 @@ def sketch(seed: int = 0) -> Sketch:
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_one_unit(engine: str, causal: bool) -> None:
     s = attention(sketch(), causal=causal)
-    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), chains=always)
-    assert [one for one in program.lowered.steps if one.function == "chain_0"]
+    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    assert [one for one in program.lowered.steps if one.function == "group_0"]
     assert not program.lowered.rows
-    (code,) = program.lowered.chains.values()
-    assert (code.chain.groups, code.chain.softmax, code.chain.causal) == (3, True, 2 if causal else None)
+    (code,) = program.lowered.groups.values()
+    assert isinstance(code.group, ProductChain)
+    assert (code.group.groups, code.group.softmax, code.group.causal) == (3, True, 2 if causal else None)
     assert program.lowered.reasons["operator 0"] == "on chip, in one unit with operator 2"
     assert all("scores" not in name for name in program.memory.offsets)
     (cost,) = predict_steps(program.lowered, UNITS4)[:1]
@@ -94,50 +96,105 @@ def test_attention_is_one_unit(engine: str, causal: bool) -> None:
 def test_without_fusion_operators_run_one_by_one() -> None:
     s = attention(sketch())
     program = check(s, UNITS4, schedule=scheduler(UNITS4))
-    assert not program.lowered.chains
+    assert not program.lowered.groups
     assert len(program.lowered.layers) == 2
 
 
 def test_a_plan_gives_the_same_program() -> None:
     network = attention(sketch()).network()
-    first = compile_network(network, UNITS4, schedule=scheduler(UNITS4), chains=always)
+    first = compile_network(network, UNITS4, schedule=scheduler(UNITS4), groups=always)
     plan = Plan.of("sketch", UNITS4, 0, first.lowered)
-    assert len(plan.chains) == 1
+    assert len(plan.groups) == 1
     again = Plan.from_json(plan.to_json())
-    second = compile_network(network, UNITS4, schedule=again, chains=again.chain)
+    second = compile_network(network, UNITS4, schedule=again, groups=again.group)
     assert second.program.elf == first.program.elf
 
 
 def test_what_somebody_else_reads_is_no_chain() -> None:
     s = attention(sketch(), softmax=False)
-    assert len(chains_of(s.network())) == 1
+    assert [[one.names for one in row] for row in groups_of(s.network())] == [[("operator 0", "operator 1")]]
     scores = s.operators[0].output
     s.add(
         MatMul, s.value((1, 3, 24, 4), "output"), left=scores, right=s.value((1, 3, 20, 4)), bias=None, relu=False,
         scale=0.01,
     )  # fmt: skip
-    assert chains_of(s.network()) == []
+    assert groups_of(s.network()) == []
     check(s, UNITS4)
 
 
-def test_a_chain_pays_where_it_is_predicted_to() -> None:
+def test_a_group_pays_where_it_is_predicted_to() -> None:
     schedule = scheduler(UNITS4)
-    chosen = chain_scheduler(UNITS4, schedule)
-    asked = []
+    asked: list[tuple[tuple[str, ...], Group, RowCode | None]] = []
+
+    def watched(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
+        asked.append((names, group, between))
+
     compile_network(
-        attention(sketch(), rows=64, keys=64).network(),
-        UNITS4,
-        schedule=schedule,
-        chains=lambda chain, between: asked.append((chain, between)) or chosen(chain, between),  # type: ignore[func-returns-value]
+        attention(sketch(), rows=64, keys=64).network(), UNITS4, schedule=schedule, groups=watched
     )
-    ((chain, between),) = asked
+    ((names, group, between),) = asked
     assert between is not None
+    assert isinstance(group, ProductChain)
     wide = ProductChain(
-        replace(chain.first, problem=replace(chain.first.problem, P=512), image=(1, 512)),
-        replace(chain.second, problem=replace(chain.second.problem, P=512), image=(1, 512)),
+        replace(group.first, problem=replace(group.first.problem, P=512), image=(1, 512)),
+        replace(group.second, problem=replace(group.second.problem, P=512), image=(1, 512)),
         softmax=True,
     )
-    assert chain_scheduler(UNITS16, scheduler(UNITS16))(wide, between) is not None
+    found = group_scheduler(UNITS16, scheduler(UNITS16))(names, wide, between)
+    assert found is not None
+    assert found[1] > 0
     # rows that the accumulator does not hold
     large = UNITS4.replace(accumulator_kib=1)
-    assert chain_scheduler(large, scheduler(large))(chain, between) is None
+    assert group_scheduler(large, scheduler(large))(names, group, between) is None
+
+
+def bottleneck(s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wide: int = 20) -> Sketch:
+    """A convolution of one pixel, one of every channel by itself, and one of one pixel."""
+    image = s.value((1, size, size, channels))
+    depth, extent = channels, size
+    for number, (window, outputs, groups, step) in enumerate(
+        ((1, wide, 1, 1), (3, wide, wide, stride), (1, channels, 1, 1))
+    ):
+        after = (extent + 2 * (window // 2) - window) // step + 1
+        target = s.value((1, after, after, outputs), "output" if number == 2 else "intermediate")
+        weight = s.value((window, window, depth // groups, outputs), "constant")
+        bias = s.value((outputs,), "constant", s.random.integers(-999, 999, outputs, dtype=np.int32))
+        s.add(
+            Convolution, target, input=image, weight=weight, bias=bias, stride=(step, step), dilation=(1, 1),
+            padding=(window // 2, window // 2), size=(after, after), groups=groups, relu=number < 2, scale=0.004, pool=None,
+        )  # fmt: skip
+        image, depth, extent = target, outputs, after
+    return s
+
+
+@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_bottleneck_is_one_unit(engine: str, stride: int) -> None:
+    s = bottleneck(sketch(), stride)
+    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    assert [one.operator for one in program.lowered.steps if one.accelerator] == ["operator 2"]
+    assert program.lowered.units == {("operator 0", "operator 1", "operator 2"): "group_0"}
+    assert program.memory.nbytes == 0
+    plan = Plan.of("sketch", UNITS4, 0, program.lowered)
+    again = compile_network(s.network(), UNITS4, data=s.inputs(), schedule=plan, groups=plan.group)
+    assert again.lowered.units == program.lowered.units
+
+
+def test_the_best_groups_of_a_row_are_those_of_brute_force() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        names = [f"n{at}" for at in range(int(random.integers(2, 8)))]
+        operators = [replace(TEMPLATE, name=name) for name in names]
+        candidates = [
+            GroupOperators(tuple(operators[start:stop]))
+            for start, stop in itertools.combinations(range(len(names) + 1), 2)
+        ]
+        gains = {one.names: float(random.integers(-5, 20)) for one in candidates if random.random() < 0.7}
+        most = 0.0
+        for cuts in itertools.product((False, True), repeat=len(names) - 1):
+            places = [0, *(at + 1 for at, cut in enumerate(cuts) if cut), len(names)]
+            parts = [tuple(names[a:b]) for a, b in itertools.pairwise(places)]
+            most = max(most, sum(max(0.0, gains.get(part, 0.0)) for part in parts))
+        found = list(best_groups(candidates, gains))
+        assert sum(gains[one.names] for one in found) == most
+        assert len({name for one in found for name in one.names}) == sum(len(one.names) for one in found)

@@ -1,0 +1,227 @@
+"""Chains of convolutions strip by strip: results against numpy integers, bytes and accesses against counters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.config import Accelerator
+from accel.isa import float32_bits
+from common.errors import InfeasibleError, InputError
+from compiler.codegen.buffer import Buffer
+from compiler.codegen.program import build_program
+from compiler.ir.emit import Emitter
+from compiler.layers.layer import Layer, Layout
+from compiler.layers.reference import layer_result
+from compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
+from compiler.styles.fused.predict_strips import choose_strips, predict_strips
+from compiler.styles.fused.strips import (
+    ConvolutionChain,
+    StripSchedule,
+    is_depthwise,
+    place_strips,
+    rows_needed,
+)
+from compiler.styles.fused.text import parse_group_schedule
+from sim.engines.program import run_program
+from workloads.problem import Problem
+
+Array = np.ndarray[Any, Any]
+SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
+SIDE16 = SMALL.replace(dim=16, scratchpad_kib=64, accumulator_kib=32)
+
+
+def layer(
+    size: tuple[int, int], channels: int, outputs: int, window: tuple[int, int], stride: tuple[int, int],
+    padding: tuple[int, int], *, images: int = 1, bias: bool = True, relu: bool = True,
+) -> Layer:  # fmt: skip
+    """`outputs` 0: every channel by itself."""
+    (height, width), (s, r) = size, window
+    c, k, groups = (1, 1, channels) if outputs == 0 else (channels, outputs, 1)
+    q = (height + 2 * padding[0] - s) // stride[0] + 1
+    p = (width + 2 * padding[1] - r) // stride[1] + 1
+    problem = Problem(
+        R=r, S=s, P=p, Q=q, C=c, K=k, N=images, stride_w=stride[1], stride_h=stride[0], groups=groups
+    )
+    scale = float(np.float32(1 / (60 * (s * r * c) ** 0.5)))
+    return Layer(problem, image=size, padding=padding, bias=bias, relu=relu, scale=scale)
+
+
+def chain(
+    size: tuple[int, int], channels: int, *convolutions: tuple[int, int, int, int], images: int = 1
+) -> ConvolutionChain:
+    """Outputs, window, stride and padding of each, square."""
+    layers = []
+    for number, (outputs, window, stride, padding) in enumerate(convolutions):
+        square = ((window, window), (stride, stride), (padding, padding))
+        one = layer(size, channels, outputs, *square, images=images, relu=number % 2 == 0)
+        layers.append(one)
+        size, channels = (one.problem.Q, one.problem.P), outputs or channels
+    return ConvolutionChain(tuple(layers))
+
+
+def run(
+    units: ConvolutionChain,
+    schedule: StripSchedule,
+    accelerator: Accelerator,
+    engine: str = "functional",
+    seed: int = 0,
+) -> dict[str, int]:
+    """Compile, run and compare; what was counted."""
+    random = np.random.default_rng(seed)
+    image = random.integers(-128, 128, units.layers[0].input_extent, dtype=np.int8)
+    buffers, result = [Buffer("input", image.shape, "int8", "input", image)], image
+    given: list[tuple[Array, Array]] = []
+    for one in units.layers:
+        p = one.problem
+        weights = random.integers(-128, 128, one.weight_extent, dtype=np.int8)
+        bias = random.integers(-4000, 4000, p.groups * p.K, dtype=np.int32)
+        result = layer_result(
+            one, {"input": result, "weight": weights} | ({"bias": bias} if one.bias else {})
+        )
+        if is_depthwise(one):
+            weights = diagonal_weights(weights.reshape(p.S, p.R, p.groups), accelerator.dim).reshape(-1)
+        given.append((weights, bias))
+    buffers.append(Buffer("output", result.shape, "int8", "output"))
+    for number, (weights, bias) in enumerate(given):
+        buffers.append(Buffer(f"weights{number}", weights.shape, "int8", "constant", weights))
+        buffers.append(Buffer(f"bias{number}", bias.shape, "int32", "constant", bias))
+    e = Emitter("chain", [one.name for one in buffers])
+    source, target, *others = e.arguments
+    scales = tuple(float32_bits(one.scale or 0.0) for one in units.layers)
+    operands = StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales)
+    emit_strips(e, units, schedule, accelerator, operands)
+    e.fence()
+    outputs, simulation = run_program(build_program(e.finish(), "chain", buffers, accelerator), engine=engine)
+    np.testing.assert_array_equal(outputs["output"], result)
+    assert result.std() > 2  # not all saturated, or zero
+    return dict(simulation.activity)
+
+
+def random_chain(random: np.random.Generator) -> ConvolutionChain:
+    images = int(random.integers(1, 3))
+    size, channels = (int(random.integers(4, 12)), int(random.integers(4, 12))), int(random.integers(1, 11))
+    layers: list[Layer] = []
+    for _ in range(int(random.integers(1, 4))):
+        window = tuple(int(random.choice([1, 1, 2, 3])) for _ in range(2))
+        stride = tuple(int(random.integers(1, 3)) for _ in range(2))
+        padding = tuple(int(random.integers(0, one)) for one in window)
+        outputs = int(random.choice([0, int(random.integers(1, 11))]))
+        outputs = 1 if channels == 1 and outputs == 0 else outputs
+        if any(extent + 2 * pad < edge for extent, pad, edge in zip(size, padding, window, strict=True)):
+            break
+        one = layer(
+            size, channels, outputs, window, stride, padding, images=images, bias=bool(random.integers(2)),  # type: ignore[arg-type]
+            relu=bool(random.integers(2)),
+        )  # fmt: skip
+        layers.append(one)
+        size, channels = (one.problem.Q, one.problem.P), outputs or channels
+    return ConvolutionChain(tuple(layers)) if layers else random_chain(random)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_chains_in_random_strips(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    units = random_chain(random)
+    schedule = StripSchedule(int(random.integers(1, units.layers[-1].problem.Q + 1)))
+    try:
+        place_strips(units, schedule, SMALL)
+    except InfeasibleError:
+        schedule = StripSchedule(1)
+    run(units, schedule, SMALL, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("units", "rows"),
+    [
+        (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 1, 1), (24, 1, 1, 0)), 3),
+        (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 2, 1), (40, 1, 1, 0)), 1),
+        (chain((12, 20), 24, (40, 3, 1, 1), (24, 3, 2, 0), images=2), 2),
+        (chain((7, 7), 40, (0, 3, 1, 1)), 7),
+    ],
+)
+def test_chains_in_hardware_with_the_bytes_and_accesses_predicted(units: ConvolutionChain, rows: int) -> None:
+    counted = run(units, StripSchedule(rows), SIDE16, "rtl")
+    cost = predict_strips(units, StripSchedule(rows), SIDE16)
+    assert cost.read_bytes == pytest.approx(counted["dram_read_bytes"], rel=0.02)
+    assert cost.written_bytes == counted["dram_write_bytes"]
+    assert cost.macs == counted["macs"]
+    assert cost.accumulator_words == pytest.approx(
+        counted["accumulator_read_words"] + counted["accumulator_write_words"], rel=0.02
+    )
+    assert cost.scratchpad_bytes == pytest.approx(
+        counted["scratchpad_read_bytes"] + counted["scratchpad_write_bytes"], rel=0.15
+    )
+
+
+def test_rows_needed_are_those_that_windows_read() -> None:
+    """Counted row by row: which rows of each image any result of the strips so far depends on."""
+    for units in (
+        chain((15, 9), 4, (8, 3, 2, 1), (0, 3, 1, 1), (4, 1, 1, 0)),
+        chain((16, 9), 4, (8, 3, 1, 0), (4, 2, 2, 0)),
+        chain((9, 9), 4, (8, 1, 1, 0), (4, 3, 3, 1)),
+    ):
+        for rows in (1, 2, 3):
+            for strip in range(-1, -(-units.layers[-1].problem.Q // rows)):
+                needed = set(range(min(units.layers[-1].problem.Q, (strip + 1) * rows)))
+                counts = [len(needed)]
+                for one in reversed(units.layers):
+                    p = one.problem
+                    reached = {q * p.stride_h + s - one.padding[0] for q in needed for s in range(p.S)}
+                    top = max((y for y in reached if y < one.size[0]), default=-1)
+                    counts.insert(0, max(0, top + 1))
+                    needed = set(range(max(0, top + 1)))
+                assert rows_needed(units, strip, rows) == counts
+
+
+def test_chosen_strips_fit_and_move_less_than_layers_one_by_one() -> None:
+    units = chain((28, 28), 16, (96, 1, 1, 0), (0, 3, 1, 1), (16, 1, 1, 0))
+    schedule = choose_strips(units, SIDE16)
+    used = place_strips(units, schedule, SIDE16)
+    assert used.scratchpad_rows <= SIDE16.scratchpad_rows
+    assert used.accumulator_rows <= SIDE16.accumulator_rows
+    cost = predict_strips(units, schedule, SIDE16)
+    between = 2 * 28 * 28 * 96  # two images that are written and read
+    assert cost.read_bytes + cost.written_bytes < 0.5 * 2 * between
+    wide = chain((28, 28), 256, (256, 3, 1, 1), (16, 1, 1, 0))
+    with pytest.raises(
+        InfeasibleError, match=r"no strips of the chain fit: strips 1 takes .* rows of the scratchpad"
+    ):
+        choose_strips(wide, SIDE16)
+
+
+def test_chains_are_convolutions_that_follow_each_other() -> None:
+    one, two = chain((8, 8), 4, (8, 3, 1, 1), (4, 1, 1, 0)).layers
+    for layers, why in (
+        ((), "a chain has convolutions"),
+        ((two, two), "reads what the one before makes"),
+        ((replace(one, scale=None, relu=False), two), "int8 results"),
+        ((one, replace(two, residual_scale=1.0)), "no residual"),
+        ((replace(one, problem=replace(one.problem, dilation_h=2), padding=(2, 1)), two), "no dilation"),
+        ((replace(one, problem=replace(one.problem, C=2, K=4, groups=2), weight=Layout(8, 4), input=Layout(4, 2), output=Layout(8, 4)), two), "one for each channel"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=why):
+            ConvolutionChain(layers)
+
+
+def test_diagonal_weights_convolve_every_channel_by_itself() -> None:
+    random = np.random.default_rng(0)
+    weights = random.integers(-128, 128, (3, 2, 10), dtype=np.int8)
+    found = diagonal_weights(weights, 4)
+    assert found.shape == (3, 3, 2, 4, 4)
+    pixels = random.integers(-128, 128, 12)
+    for s in range(3):
+        for r in range(2):
+            sums = np.concatenate([pixels[4 * b : 4 * b + 4] @ found[b, s, r].astype(int) for b in range(3)])
+            np.testing.assert_array_equal(sums[:10], pixels[:10] * weights[s, r])
+            assert not sums[10:].any()
+
+
+def test_texts_of_schedules_are_read_back() -> None:
+    assert parse_group_schedule(str(StripSchedule(7))) == StripSchedule(7)
+    for text in ("strips 0", "strips", "strips 1 2"):
+        with pytest.raises(InputError, match="is no schedule of a group"):
+            parse_group_schedule(text)
