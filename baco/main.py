@@ -95,6 +95,7 @@ def _app(program: str) -> Any:
     from baco.commands.evaluate import evaluate
     from baco.commands.explore import explore
     from baco.commands.export_chipyard import export_chipyard
+    from baco.commands.fuse import fuse
     from baco.commands.init import init
     from baco.commands.isa import isa
     from baco.commands.model import model
@@ -123,6 +124,7 @@ def _app(program: str) -> Any:
         compare,
         evaluate,
         networks,
+        fuse,
         report,
         init,
         rtl,

@@ -184,11 +184,11 @@ class NetworkUnit:
             searched = SearchedSchedules(request.design, objective)
             schedule, groups = searched, searched.group
         else:
-            from compiler.network.group_choice import group_scheduler
+            from compiler.network.group_choice import GroupChoice
             from compiler.network.program import scheduler
 
             schedule = scheduler(request.accelerator, baseline=request.baseline)
-            groups = None if request.baseline else group_scheduler(request.accelerator, schedule)
+            groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
         return {
             "schedule": schedule,
             "groups": groups if request.fusion else None,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.latency import predict_layers
-from compiler.network.groups import Group, GroupCode, GroupSchedule, GroupScheduler, group_layers
+from compiler.layers.layer import Layer
+from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
 from compiler.network.lowered import Scheduler
 from compiler.network.prediction import group_cost, row_cost
 from compiler.network.row_code import RowCode
@@ -13,7 +16,7 @@ from compiler.styles.fused.predict import choose_chain
 from compiler.styles.fused.predict_strips import choose_strips
 from compiler.styles.fused.strips import ConvolutionChain
 
-__all__ = ["group_schedule", "group_scheduler"]
+__all__ = ["Considered", "GroupChoice", "group_schedule"]
 
 
 def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
@@ -23,38 +26,83 @@ def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     return choose_chain(group, accelerator)
 
 
-def group_scheduler(accelerator: Accelerator, schedule: Scheduler) -> GroupScheduler:
-    """Chooses one unit where that is predicted to take fewer cycles than the operators with their own schedules."""
-    known: dict[tuple[Group, RowCode | None], tuple[GroupSchedule, float] | None] = {}
-    alone: dict[object, float] = {}
+@dataclass(frozen=True)
+class Considered:
+    """Operators that might have been one unit.
 
-    def cycles_alone(group: Group) -> float:
-        layers = group_layers(group)
-        new = [one for one in layers if one not in alone]
-        found = predict_layers(new, [schedule(one)[0] for one in new], accelerator) if new else []
-        alone.update((one, prediction.cycles.item()) for one, prediction in zip(new, found, strict=True))
-        return sum(alone[one] for one in layers)
+    Attributes:
+        names: of the operators.
+        group: what they compute.
+        schedule: the best as one unit; None with a `reason` where there is none.
+        reason: why the operators run one by one even so, in words; empty for a unit that pays.
+        cycles, bytes: predicted, as one unit and (`_alone`) one by one; bytes of main memory.
+    """
 
-    def chosen(
-        names: tuple[str, ...], group: Group, between: RowCode | None
+    names: tuple[str, ...]
+    group: Group
+    schedule: GroupSchedule | None
+    reason: str
+    cycles: float
+    bytes: float
+    cycles_alone: float
+    bytes_alone: float
+
+
+class GroupChoice:
+    """Chooses one unit where that is predicted to take fewer cycles than the operators with their own schedules; a
+    `compiler.network.groups.GroupScheduler`.
+
+    Attributes:
+        considered: all that it was asked about, in order.
+    """
+
+    def __init__(self, accelerator: Accelerator, schedule: Scheduler) -> None:
+        self._accelerator, self._schedule = accelerator, schedule
+        self._known: dict[tuple[Group, RowCode | None], Considered] = {}
+        self._alone: dict[Layer, tuple[float, float]] = {}
+        self.considered: list[Considered] = []
+
+    def __call__(
+        self, names: tuple[str, ...], group: Group, between: RowCode | None
     ) -> tuple[GroupSchedule, float] | None:
+        """The schedule and the cycles that it saves."""
         key = (group, between)
-        if key not in known:
-            known[key] = rated(group, between)
-        return known[key]
-
-    def rated(group: Group, between: RowCode | None) -> tuple[GroupSchedule, float] | None:
-        try:
-            found = group_schedule(group, accelerator)
-        except InfeasibleError:
+        if key not in self._known:
+            self._known[key] = self._rated(names, group, between)
+        one = self._known[key]
+        self.considered.append(
+            Considered(names, *(getattr(one, name) for name in list(Considered.__dataclass_fields__)[1:]))
+        )
+        if one.schedule is None or one.reason:
             return None
-        cycles = group_cost(GroupCode(group, found), accelerator).cycles
-        try:
-            saved = cycles_alone(group) - cycles
-        except InfeasibleError:  # the host would compute one of the layers, which takes longer in any case
-            saved = cycles
-        if between is not None:
-            saved += row_cost(between, accelerator).cycles
-        return (found, saved) if saved > 0 else None
+        return one.schedule, one.cycles_alone - one.cycles
 
-    return chosen
+    def _rated(self, names: tuple[str, ...], group: Group, between: RowCode | None) -> Considered:
+        alone, moved = self._one_by_one(group, between)
+        try:
+            found = group_schedule(group, self._accelerator)
+        except InfeasibleError as error:
+            return Considered(names, group, None, error.message, 0.0, 0.0, alone, moved)
+        code = GroupCode(group, found)
+        cost = predict_group(code, self._accelerator)
+        cycles, together = group_cost(code, self._accelerator).cycles, cost.read_bytes + cost.written_bytes
+        reason = "" if cycles < alone else "one by one they take fewer cycles"
+        return Considered(names, group, found, reason, cycles, together, alone, moved)
+
+    def _one_by_one(self, group: Group, between: RowCode | None) -> tuple[float, float]:
+        """Cycles and bytes of main memory; no end of cycles where the host would compute a layer."""
+        layers = group_layers(group)
+        try:
+            new = [one for one in dict.fromkeys(layers) if one not in self._alone]
+            found = (
+                predict_layers(new, [self._schedule(one)[0] for one in new], self._accelerator) if new else []
+            )
+        except InfeasibleError:
+            return float("inf"), float("inf")
+        for layer, one in zip(new, found, strict=True):
+            self._alone[layer] = one.cycles.item(), one.bytes.item()
+        cycles, moved = (sum(self._alone[one][part] for one in layers) for part in (0, 1))
+        if between is not None:
+            cycles += row_cost(between, self._accelerator).cycles
+            moved += 2 * group.first.problem.groups * group.first.problem.P * group.first.problem.K  # type: ignore[union-attr]
+        return cycles, moved

@@ -19,6 +19,8 @@ from compiler.network.row_code import RowCode, load_table, table_rows
 from compiler.network.views import View
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from compiler.styles.fused.convolutions import StripOperands, emit_strips
+from compiler.styles.fused.predict import UnitCost, predict_chain
+from compiler.styles.fused.predict_strips import predict_strips
 from compiler.styles.fused.products import ChainOperands, emit_chain
 from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
 
@@ -35,6 +37,7 @@ __all__ = [
     "group_layers",
     "group_rows",
     "groups_of",
+    "predict_group",
     "product_calls",
     "with_scale",
 ]
@@ -252,6 +255,15 @@ def with_scale(group: _Found, scale: float) -> _Found:
         return replace(group, layers=tuple(replace(one, scale=scale) for one in group.layers))
     assert isinstance(group, ProductChain)
     return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
+
+
+def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
+    """Predicted cost of a group. Raises InfeasibleError for a schedule that does not fit."""
+    if isinstance(code.group, ConvolutionChain):
+        assert isinstance(code.schedule, StripSchedule)
+        return predict_strips(code.group, code.schedule, accelerator)
+    assert isinstance(code.schedule, ChainSchedule)
+    return predict_chain(code.group, code.schedule, accelerator)
 
 
 def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:

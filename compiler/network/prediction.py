@@ -25,17 +25,14 @@ from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
 from compiler.network.addition import AdditionCode
 from compiler.network.gather import GatherCode
-from compiler.network.groups import GroupCode
+from compiler.network.groups import GroupCode, predict_group
 from compiler.network.host_model import host_cycles
 from compiler.network.host_work import host_work
 from compiler.network.lowered import LoweredNetwork
 from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
-from compiler.styles.fused.chain import ChainSchedule, ProductChain
-from compiler.styles.fused.predict import predict_chain
-from compiler.styles.fused.predict_strips import predict_strips
-from compiler.styles.fused.strips import ConvolutionChain, StripSchedule
+from compiler.styles.fused.chain import ProductChain
 
 __all__ = ["INSTRUCTION_PJ", "group_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
 
@@ -106,17 +103,11 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
 
 def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
     """Operators that run as one unit, as their schedule says."""
-    group, schedule, table = code.group, code.schedule, accelerator.energy
-    if isinstance(group, ConvolutionChain):
-        assert isinstance(schedule, StripSchedule)
-        found = predict_strips(group, schedule, accelerator)
-    else:
-        assert isinstance(schedule, ChainSchedule)
-        found = predict_chain(group, schedule, accelerator)
+    found, table = predict_group(code, accelerator), accelerator.energy
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
-    softmax = isinstance(group, ProductChain) and group.softmax
+    softmax = isinstance(code.group, ProductChain) and code.group.softmax
     cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * softmax
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
 

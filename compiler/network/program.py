@@ -155,10 +155,10 @@ def network_code(
     if check_layers and reference is None:
         raise InputError("checking every layer needs the values of all of them")
     if schedule is None:
-        from compiler.network.group_choice import group_scheduler
+        from compiler.network.group_choice import GroupChoice
 
         schedule = scheduler(accelerator)
-        groups = groups or group_scheduler(accelerator, schedule)
+        groups = groups or GroupChoice(accelerator, schedule)
     lowered = lower_network(network, accelerator, schedule, groups)
     if check_layers:
         add_checks(lowered, reference or {})
@@ -187,7 +187,7 @@ def compile_network(
     Args:
         schedule: how layers are carried out; default: `scheduler(accelerator)`.
         groups: how operators are carried out as one unit; with the default schedule by default
-            `group_choice.group_scheduler`, with another one not at all.
+            a `group_choice.GroupChoice`, with another one not at all.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.

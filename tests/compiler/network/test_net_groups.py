@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compiler.network.graph import Convolution, IntegerOperator, MatMul, Softmax
-from compiler.network.group_choice import group_schedule, group_scheduler
+from compiler.network.group_choice import GroupChoice, group_schedule
 from compiler.network.groups import Group, GroupOperators, GroupSchedule, best_groups, groups_of
 from compiler.network.plan import Plan
 from compiler.network.prediction import predict_steps
@@ -140,12 +140,12 @@ def test_a_group_pays_where_it_is_predicted_to() -> None:
         replace(group.second, problem=replace(group.second.problem, P=512), image=(1, 512)),
         softmax=True,
     )
-    found = group_scheduler(UNITS16, scheduler(UNITS16))(names, wide, between)
+    found = GroupChoice(UNITS16, scheduler(UNITS16))(names, wide, between)
     assert found is not None
     assert found[1] > 0
     # rows that the accumulator does not hold
     large = UNITS4.replace(accumulator_kib=1)
-    assert group_scheduler(large, scheduler(large))(names, group, between) is None
+    assert GroupChoice(large, scheduler(large))(names, group, between) is None
 
 
 def bottleneck(s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wide: int = 20) -> Sketch:

@@ -1,0 +1,115 @@
+"""`baco fuse`: which operators of a network run as one unit, why, and what it saves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from baco.cli.compile_options import DEFAULT_ACCELERATOR
+from baco.cli.completions import network_completions
+
+if TYPE_CHECKING:
+    from compiler.network.group_choice import Considered
+
+
+def fuse(
+    network: Annotated[
+        str,
+        typer.Option(
+            "--network",
+            metavar="NAME|FILE",
+            autocompletion=network_completions,
+            help="As `baco compile --network` takes it.",
+        ),
+    ],
+    accelerator: Annotated[
+        str,
+        typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml|DIR", help="That the program is for."),
+    ] = DEFAULT_ACCELERATOR,
+    layers: Annotated[
+        int | None, typer.Option("--layers", metavar="N", help="Run repeated blocks only so many times.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show all that was looked at, with the reasons against it.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what is fused in a network's program, why, and what it saves.
+
+    Operators whose results nobody else reads may run as one unit that keeps these results on chip: attention's scores,
+    softmax and values, and convolutions one behind the other. Cycles and bytes of main memory are predictions, as one unit and
+    one by one; `baco run --network ... --engine rtl`, with and without --no-fusion, measures them.
+    """
+    from baco.api.network_unit import NetworkRequest, prepare_network
+    from baco.api.sources import accelerator as load_accelerator
+    from baco.display.console import print_json, stdout
+    from compiler.network.group_choice import GroupChoice
+    from compiler.network.lowering import lower_network
+    from compiler.network.program import scheduler
+
+    machine = load_accelerator(accelerator)
+    source: str | Path = network
+    unit = prepare_network(NetworkRequest(source, machine, layers=layers, compare=False))
+    schedule = scheduler(machine)
+    choice = GroupChoice(machine, schedule)
+    lowered = lower_network(unit.network, machine, schedule, choice)
+    chosen = set(lowered.units)
+    rows = [_row(one, one.names in chosen) for one in choice.considered if every or one.names in chosen]
+    if json:
+        print_json({"network": unit.network.name, "accelerator": machine.config_hash, "groups": rows})
+        return
+    console = stdout()
+    console.print(_table(rows))
+    fused = [one for one in rows if one["fused"]]
+    console.print(_sum(unit.network.name, fused, len(choice.considered)))
+
+
+def _row(one: Considered, fused: bool) -> dict[str, Any]:
+    reason = one.reason or ("" if fused else "other groups of the same operators save more")
+    known = one.schedule is not None
+    return {
+        "operators": list(one.names),
+        "fused": fused,
+        "group": str(one.group),
+        "schedule": str(one.schedule) if known else None,
+        "reason": reason,
+        "cycles": one.cycles if known else None,
+        "cycles_alone": one.cycles_alone,
+        "dram_bytes": one.bytes if known else None,
+        "dram_bytes_alone": one.bytes_alone,
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("operators", overflow="fold")
+    for title in ("cycles", "one by one", "DRAM KiB", "one by one"):
+        table.add_column(title, justify="right")
+    table.add_column("how, or why not", overflow="fold")
+    for row in rows:
+        known = row["cycles"] is not None
+        table.add_row(
+            Text(" > ".join(row["operators"])),
+            f"{row['cycles']:,.0f}" if known else "",
+            f"{row['cycles_alone']:,.0f}",
+            f"{row['dram_bytes'] / 1024:,.0f}" if known else "",
+            f"{row['dram_bytes_alone'] / 1024:,.0f}",
+            Text(row["schedule"] if row["fused"] else row["reason"]),
+        )
+    return table
+
+
+def _sum(name: str, fused: list[dict[str, Any]], looked_at: int) -> str:
+    if not fused:
+        return f"{name}: nothing is fused; {looked_at} groups were looked at (--all shows why not)"
+    cycles, alone = (sum(one[key] for one in fused) for key in ("cycles", "cycles_alone"))
+    moved, moved_alone = (sum(one[key] for one in fused) for key in ("dram_bytes", "dram_bytes_alone"))
+    return (
+        f"{name}: {len(fused)} groups of {looked_at} looked at; {alone - cycles:,.0f} of their {alone:,.0f} cycles and"
+        f" {(moved_alone - moved) / 1024:,.0f} of their {moved_alone / 1024:,.0f} KiB of main memory saved, as predicted"
+    )
