@@ -29,6 +29,7 @@ def validate(
     workers: int | None = None,
     cycle_limit: float | None = None,
     time_limit: float | None = None,
+    fusion: bool = True,
     progress: ValidationProgress | bool | None = None,
 ) -> Result:
     """Compile the best designs of a study to whole programs, run them on their own Verilog, compare what every operator writes.
@@ -46,6 +47,7 @@ def validate(
         cycle_limit: simulated cycles of a design: layers are measured one by one, those that matter most, and the rest is
             estimated. None: whole programs, as far as networks can become such.
         time_limit: seconds; what is not finished then is estimated.
+        fusion: operators run as one unit where that is predicted to be better.
         progress: True or False for a line a layer; by default there are lines in terminals and notebooks.
 
     Returns the result of the study with what was measured (`study` itself, if it is one).
@@ -58,7 +60,7 @@ def validate(
     from explore.validate.session import validate_file
 
     result = study if isinstance(study, Result) else Result(study)
-    options = ValidationOptions(best, spread, workers, cycle_limit, time_limit)
+    options = ValidationOptions(best, spread, workers, cycle_limit, time_limit, fusion)
     display = chosen_display(progress, make_display)
     outcome = validate_file(result.path, options, baseline=baseline, progress=display)
     if outcome.ended in _REMARKS:

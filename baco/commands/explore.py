@@ -143,6 +143,13 @@ def explore(
         bool,
         typer.Option("--baseline", help="With --validate: measure Gemmini's default machine too."),
     ] = False,
+    fusion: Annotated[
+        bool,
+        typer.Option(
+            "--fusion/--no-fusion",
+            help="With --validate: operators of the programs run as one unit where that is predicted to be better.",
+        ),
+    ] = True,
     open_page: OpenPage = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
@@ -158,7 +165,7 @@ def explore(
     from baco.api.explore import prepared_search
     from baco.display.console import command_of
 
-    _check_validation(validate, validate_time, baseline=baseline)
+    _check_validation(validate, validate_time, baseline=baseline, fusion=fusion)
     budget = None if measure is None else cycles_of(measure, "--measure")
     made = prepared_search(
         list(network or []),
@@ -182,7 +189,14 @@ def explore(
     if later and validate:
         from baco.api.measure import validate as validate_study
 
-        validate_study(result, best=validate, baseline=baseline, time_limit=validate_time, progress=not quiet)
+        validate_study(
+            result,
+            best=validate,
+            baseline=baseline,
+            time_limit=validate_time,
+            fusion=fusion,
+            progress=not quiet,
+        )
     page = result.save_report()
     live.finish()
     _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
@@ -231,14 +245,16 @@ def _measure(result: Result, budget: float, *, quiet: bool) -> None:
         print_measured(found)
 
 
-def _check_validation(best: int, time_limit: float | None, *, baseline: bool) -> None:
+def _check_validation(best: int, time_limit: float | None, *, baseline: bool, fusion: bool) -> None:
     """Raises InputError for what no validation could be asked for."""
     from common.errors import InputError, Location
 
-    if best == 0 and (baseline or time_limit is not None):
+    options = {"--baseline": baseline, "--validate-time": time_limit is not None, "--no-fusion": not fusion}
+    given = next((name for name, value in options.items() if value), None)
+    if best == 0 and given is not None:
         raise InputError(
-            "only a validation has a baseline and a time of its own",
-            location=Location("--baseline" if baseline else "--validate-time"),
+            "only a validation has a baseline, programs and a time of its own",
+            location=Location(given),
             hint="add --validate K, the number of candidates to measure",
         )
     if best < 0:

@@ -59,6 +59,13 @@ def validate(
             help="Write the programs of the best measured design to best/programs, an ELF file a layer.",
         ),
     ] = False,
+    fusion: Annotated[
+        bool,
+        typer.Option(
+            "--fusion/--no-fusion",
+            help="Operators of the measured programs run as one unit where that is predicted to be better.",
+        ),
+    ] = True,
     open_page: OpenPage = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on standard output.")
@@ -86,6 +93,7 @@ def validate(
         workers=workers,
         cycle_limit=cycle_limit,
         time_limit=time_limit,
+        fusion=fusion,
         progress=not quiet,
     )
     page = result.save_report()

@@ -59,6 +59,7 @@ class ValidationOptions:
             limit, layers are taken by the cycles they contribute to the network, the most first, until the next one would
             exceed it (the first is taken in any case), and the rest is estimated.
         time_limit: seconds after which what is being measured is given up; None for no limit.
+        fusion: operators of whole programs run as one unit where that is predicted to be better.
     """
 
     best: int = 5
@@ -66,6 +67,7 @@ class ValidationOptions:
     workers: int | None = None
     cycle_limit: float | None = None
     time_limit: float | None = None
+    fusion: bool = True
 
     def __post_init__(self) -> None:
         if self.best < 1:

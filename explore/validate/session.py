@@ -65,14 +65,14 @@ def validate_file(
         if baseline:
             designs += _baselines(study, space, layers, model, baseline_samples, progress)
         if study.rest is not None and options.cycle_limit is None:
-            designs = _as_programs(designs, study, progress)
+            designs = _as_programs(designs, study, progress, fusion=options.fusion)
         outcome = validate_designs(study, designs, options, progress)
         write_best(study, path.parent)
         return outcome
 
 
 def _as_programs(
-    designs: Sequence[Design], study: Study, progress: ValidationProgress | None
+    designs: Sequence[Design], study: Study, progress: ValidationProgress | None, *, fusion: bool
 ) -> list[Design]:
     """The designs as whole programs; layer by layer where these cannot be, or would take too long."""
     note: Callable[[str], None] = progress.note if progress else lambda _: None
@@ -93,7 +93,7 @@ def _as_programs(
             programs = networks.of_baseline(one.accelerator, one.reason)
         else:
             candidate = one.candidate(study.tasks, study.objective)
-            programs = networks.of_candidate(candidate, study.objective, one.reason)
+            programs = networks.of_candidate(candidate, study.objective, one.reason, fusion=fusion)
         found.append(as_programs(one, programs))
     return found
 

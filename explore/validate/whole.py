@@ -85,13 +85,14 @@ class WholeNetworks:
             self._networks.append((network.name, found.spec, weight, quantise(found, seed=_SEED)))
 
     def of_candidate(
-        self, candidate: Candidate, objective: Objective, reason: str
+        self, candidate: Candidate, objective: Objective, reason: str, *, fusion: bool = True
     ) -> tuple[PlannedProgram, ...]:
-        """A design's mappings, each where it is best in the program. With a `reason` nothing can be compiled."""
+        """A design's mappings, each where it is best in the program, and unless told otherwise operators as one unit where that
+        is. With a `reason` nothing can be compiled."""
 
         def schedules() -> tuple[Scheduler, GroupScheduler | None]:
             searched = SearchedSchedules(candidate, objective)
-            return searched, searched.group
+            return searched, searched.group if fusion else None
 
         return self._planned(candidate.accelerator, schedules, reason)
 
