@@ -40,7 +40,8 @@ class NetworkRequest:
     Attributes:
         source: of the network, see `baco.network`.
         layers: run repeated blocks only so many times.
-        fusion: operators run as one unit where that is predicted to pay.
+        fusion: operators run as one unit where that is predicted to pay; None: in programs for designs of a study, and where the
+            accelerator has additions of ours.
         scales: float or power-of-two.
         inputs: what inputs hold, by name, in real numbers: arrays, or .npy files; others are random.
         check_layers: compare after every operator, in the program.
@@ -57,7 +58,7 @@ class NetworkRequest:
     scales: str = "float"
     seed: int = 0
     baseline: bool = False
-    fusion: bool = True
+    fusion: bool | None = None
     inputs: Mapping[str, np.ndarray[Any, Any] | Path] = field(default_factory=dict)
     check_layers: bool = False
     compare: bool = True
@@ -166,6 +167,22 @@ class NetworkUnit:
         return network_code(self.network, self.request.accelerator, **self._options())
 
     @property
+    def _fuses(self) -> bool:
+        from compiler.network.program import fuses_by_default
+
+        request = self.request
+        ours = request.accelerator.timing == "baco"
+        if request.fusion and not ours:
+            raise InputError(
+                "--fusion uses moves that the original Gemmini lacks, and the timing 'gemmini' is the original's",
+                hint="leave one of them out",
+            )
+        if request.fusion is not None:
+            return request.fusion
+        designed = request.plan is not None or self._searched
+        return ours and (designed or fuses_by_default(request.accelerator))
+
+    @property
     def _searched(self) -> bool:
         return self.request.design is not None and not self.request.baseline
 
@@ -191,7 +208,7 @@ class NetworkUnit:
             groups = None if request.baseline else GroupChoice(request.accelerator, schedule)
         return {
             "schedule": schedule,
-            "groups": groups if request.fusion else None,
+            "groups": groups if self._fuses else None,
             "data": self.data,
             "reference": self.reference,
             "check_layers": request.check_layers,

@@ -198,7 +198,7 @@ def compile(
     seed: int = 0,
     check: bool = False,
     mappings: str = "study",
-    fusion: bool = True,
+    fusion: bool | None = None,
 ) -> Compiled:
     """A program that computes a layer, a whole network in int8, or a launch of a kernel.
 
@@ -215,7 +215,8 @@ def compile(
         check: the program compares its results itself, and exits with 1 where they differ.
         mappings: of a network, where `accelerator` is a design, a result or a study's folder: `study` takes the design's
             mappings for the layers that they are best for, and the compiler's own for the others; `compiler` its own for all.
-        fusion: of a network: operators run as one unit where that is predicted to pay.
+        fusion: of a network: operators run as one unit where that is predicted to pay, by moves that the original Gemmini lacks; None: in
+            programs for designs of a study, and where the accelerator has units for functions of rows, which it lacks, too.
 
     Raises InputError for what is malformed or does not go together, InfeasibleError where the accelerator cannot do it.
     """
@@ -223,7 +224,7 @@ def compile(
 
     of_layers = {"style": style != "auto", "mapping": mapping is not None}
     of_networks = {"inputs": inputs is not None, "layers": layers is not None, "scales": scales != "float"}
-    of_networks |= {"mappings": mappings != "study", "fusion": not fusion}
+    of_networks |= {"mappings": mappings != "study", "fusion": fusion is not None}
     if isinstance(source, Layer):
         _refuse(of_networks, "a network")
         machine = load_accelerator(accelerator or "gemmini-default")

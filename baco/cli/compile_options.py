@@ -153,13 +153,13 @@ class NetworkOptions:
         ),
     ] = "study"
     fusion: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--fusion/--no-fusion",
-            help="Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run as one unit where that is predicted to pay.",
+            help="Operators whose results need not reach main memory (attention's scores, softmax and values; convolutions in a row) run as one unit where that is predicted to pay, by moves that the original Gemmini lacks. By default for designs of a study and accelerators with units for functions of rows.",
             rich_help_panel=NETWORK_PANEL,
         ),
-    ] = True
+    ] = None
     check_layers: Annotated[
         bool,
         typer.Option(

@@ -76,7 +76,7 @@ def _plan(spec: str, program: ProgramOptions, layer: LayerOptions, network: Netw
         "--mappings": network.mappings != "study",
         "--baseline": layer.baseline,
         "--layers": network.layers is not None,
-        "--no-fusion": not network.fusion,
+        "--fusion": network.fusion is not None,
         "--scales": network.scales != "float",
         "--seed": program.seed not in (0, plan.seed),
     }
@@ -101,7 +101,7 @@ def only_networks(network: NetworkOptions, more: Mapping[str, object] | None = N
     options = {
         "--mappings": network.mappings != "study",
         "--layers": network.layers,
-        "--no-fusion": not network.fusion,
+        "--fusion": network.fusion is not None,
         "--check-layers": network.check_layers,
         **(more or {}),
     }

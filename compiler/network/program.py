@@ -104,6 +104,12 @@ class NetworkProgram:
         return lines + lowered.notes
 
 
+def fuses_by_default(accelerator: Accelerator) -> bool:
+    """Whether programs for an accelerator use moves that the original Gemmini lacks, as groups do, without being told to: where it
+    has additions of ours, so that it is no machine of the original's."""
+    return accelerator.features.row_functions and accelerator.timing == "baco"
+
+
 def scheduler(accelerator: Accelerator, *, baseline: bool = False) -> Scheduler:
     """Chooses schedules by estimated cost, or as Gemmini's library does (`baseline`)."""
     from compiler.choice.choose import choose
@@ -158,7 +164,8 @@ def network_code(
         from compiler.network.group_choice import GroupChoice
 
         schedule = scheduler(accelerator)
-        groups = groups or GroupChoice(accelerator, schedule)
+        if groups is None and fuses_by_default(accelerator):
+            groups = GroupChoice(accelerator, schedule)
     lowered = lower_network(network, accelerator, schedule, groups)
     if check_layers:
         add_checks(lowered, reference or {})
@@ -187,7 +194,7 @@ def compile_network(
     Args:
         schedule: how layers are carried out; default: `scheduler(accelerator)`.
         groups: how operators are carried out as one unit; with the default schedule by default
-            a `group_choice.GroupChoice`, with another one not at all.
+            a `group_choice.GroupChoice` where `fuses_by_default`, with another one not at all.
         data: what the inputs hold at the start, by the names of values; zeros without.
         reference: values by name, of each value's shape (`compiler.network.reference`).
         check: with a reference, the program compares its outputs with it and ends with exit code 1 at a difference.

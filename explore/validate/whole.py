@@ -92,7 +92,8 @@ class WholeNetworks:
 
         def schedules() -> tuple[Scheduler, GroupScheduler | None]:
             searched = SearchedSchedules(candidate, objective)
-            return searched, searched.group if fusion else None
+            # the original has no moves that groups need
+            return searched, searched.group if fusion and candidate.accelerator.timing == "baco" else None
 
         return self._planned(candidate.accelerator, schedules, reason)
 
