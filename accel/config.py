@@ -56,7 +56,9 @@ class Features(BaseModel):
     )
     max_pool: bool = Field(True, description="max-pooling on the way out (has_max_pool)")
     activations: bool = Field(True, description="ReLU on the way out (has_nonlinear_activations)")
-    normalizations: bool = Field(False, description="layer norm, softmax and I-GELU of results (has_normalizations)")
+    normalizations: bool = Field(
+        False, description="layer norm, softmax and I-GELU of results (has_normalizations)"
+    )
     mvin_scale: bool = Field(True, description="float32 scaling of scratchpad loads (mvin_scale_args)")
     mvin_scale_acc: bool = Field(
         False, description="float32 scaling of accumulator loads (mvin_scale_acc_args)"
