@@ -90,6 +90,7 @@ class Generator:
         self.ex = _ExecuteState(ws=self.ws)
         self.st = _StoreState()
         self.function, self.parameters = 0, 0  # of stores; accumulator row of gains and offsets
+        self.activation = 0  # of stores; 2 layer norm, 3 I-GELU, 4 softmax
         self.product = False  # source rows are multiplied by those from there on
         self.fresh, self.taken = True, False
         self.sources, self.targets = [0, 1], [2]
@@ -326,11 +327,12 @@ class Generator:
         mode = r.choice(("rows", "rows", "rows", "pooled", "gathered"))
         stride = r.choice((self.dim, r.randint(1, 64), 4 * self.dim))
         if mode == "rows":
-            self.write_config_st(stride, activation=r.getrandbits(1))
+            self.write_results(stride)
             return
         orows, ocols = r.randint(1, 5), r.randint(1, 5)
         across, porows, pocols = r.randint(5, 8), r.randint(1, 3), r.randint(1, 3)
-        self.emit("CONFIG_ST", activation=r.getrandbits(1), pool_stride=r.randint(1, 3) if mode == "pooled" else 0,
+        self.activation = r.getrandbits(1)
+        self.emit("CONFIG_ST", activation=self.activation, pool_stride=r.randint(1, 3) if mode == "pooled" else 0,
                   pool_size=r.randint(1, 3), upad=r.randint(0, 1), lpad=r.randint(0, 1), pool_out_dim=across,
                   porows=porows, pocols=pocols, orows=orows, ocols=ocols, stride=stride,
                   acc_scale=r.choice((*SCALES, KEEP_SCALE)))  # fmt: skip
@@ -347,6 +349,43 @@ class Generator:
         self.emit("CONFIG_ST", activation=activation, stride=stride,
                   acc_scale=r.choice((*SCALES, KEEP_SCALE)) if scale is None else scale)  # fmt: skip
         self.st = _StoreState("rows", stride)
+        self.activation = activation
+
+    def write_results(self, stride: int, *, plain: bool = False, scale: int | None = None) -> int:
+        """CONFIG_ST as `write_config_st` with an activation that is drawn and returned; `plain`: none or ReLU."""
+        r = self.random
+        activation = r.getrandbits(1)
+        if self.features.normalizations and not plain and r.random() < 0.6:
+            activation = r.choice((2, 3, 4))
+        self.write_config_st(stride, activation=activation & 3, scale=scale)
+        if activation == 4:
+            self._write_constants(1)
+        return activation
+
+    def config_norm(self) -> None:
+        """CONFIG_NORM: of the statistics slot alone, or of everything."""
+        r = self.random
+        if r.random() < 0.6:
+            self.emit("CONFIG_NORM", stats_id=r.getrandbits(1), set_stats_id_only=1, activation_msb=r.getrandbits(1),
+                      q_const=r.getrandbits(32), qb=r.getrandbits(32), qc=r.getrandbits(32))  # fmt: skip
+            return
+        softmax = self.st.mode == "rows" and self.activation in (0, 4) and r.random() < 0.7
+        self._write_constants(int(softmax))
+
+    def _write_constants(self, activation_msb: int) -> None:
+        """Constants as software has them for elements of some unit, or of nothing but chance."""
+        r = self.random
+        unit = r.choice((0.5, 0.05, 0.001, 1e-4))
+        qln2 = int(0.693147 / unit)
+        constants = (qln2, 65536 // max(1, qln2), int(1.353 / unit), int(0.96 / unit**2))
+        if r.random() < 0.3:
+            constants = (r.getrandbits(32), r.getrandbits(32), r.getrandbits(32), r.getrandbits(32))
+        sign = -1 if r.random() < 0.5 else 1  # I-GELU's are negative
+        for kind in r.choice(((0,), (1,), (0, 1), (1, 0))):
+            self.emit("CONFIG_NORM", stats_id=r.getrandbits(1), activation_msb=activation_msb, q_const_type=kind,
+                      q_const=constants[kind] & 0xFFFFFFFF, qb=sign * constants[2] & 0xFFFFFFFF,
+                      qc=sign * constants[3] & 0xFFFFFFFF)  # fmt: skip
+        self.activation = self.activation & 3 | activation_msb << 2
 
     def config_function(self) -> None:
         """CONFIG_FUNCTION, and now and then a new table."""
@@ -372,7 +411,7 @@ class Generator:
     def _mvout_rows(self) -> None:
         """A store whose rows are softmaxed or normalised."""
         r, dim = self.random, self.dim
-        accumulator = self.features.read_small_width and r.random() < 0.7
+        accumulator = self.features.read_small_width and r.random() < 0.7 and self.activation < 2
         rows = self.size(dim)
         blocks = r.choice((1, 2, 3, r.randint(1, 12)))
         if self.function == 3 and not self.product:
@@ -399,6 +438,11 @@ class Generator:
         full = accumulator and (not f.read_small_width or (f.read_full_width and r.random() < 0.4))
         if (st.mode == "pooled" and full) or (self.function >= 2 and not full):
             return
+        norm = 0
+        if accumulator and f.normalizations and st.mode == "rows" and self.function < 2 and r.random() < 0.6:
+            norm, full = r.randrange(1, 8), False
+        if full and self.activation >= 2:
+            return
         rows = self.size(dim)
         most = 1 if full or st.mode != "rows" else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
         blocks = self.size(most) if r.random() < 0.5 else 1
@@ -409,7 +453,7 @@ class Generator:
         extent = st.stride * (pixels - 1) + cols * (4 if full else 1)
         if first is None or extent >= REGION_BYTES:
             return
-        flags = (ACCUMULATOR if accumulator else 0) | (READ_FULL if full else 0)
+        flags = (ACCUMULATOR if accumulator else 0) | (READ_FULL if full else 0) | norm << 26
         self.emit("MVOUT", address=self.target(extent), local=flags | first, cols=cols, rows=rows)
 
     def mvout_spad(self) -> None:
@@ -417,7 +461,7 @@ class Generator:
         r, dim = self.random, self.dim
         if self.st.mode != "rows":
             return
-        accumulator = r.random() < 0.6 and self.features.read_small_width
+        accumulator = r.random() < 0.6 and self.features.read_small_width and self.activation < 2
         rows, cols, stride = self.size(dim), self.size(dim), r.choice((1, 1, 2, 3))
         reach = (rows - 1) * stride + 1
         source, target = self.row(accumulator, rows), self.row(False, reach)
@@ -491,5 +535,7 @@ class Generator:
             actions += [action] * r.choice(weights)
         if self.features.row_functions:
             actions += [self.config_function, self.mvout]
+        if self.features.normalizations:
+            actions += [self.config_norm, self.config_norm, self.mvout, self.mvout]
         for _ in range(count):
             r.choice(actions)()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from math import isqrt
 from pathlib import Path
@@ -53,10 +52,6 @@ IN, OUT = BASE, BASE + 0x40000
 PASSES = {LAYER_NORM: ((SUM, MEAN), (VARIANCE, INV_STDDEV)), SOFTMAX: ((MAX, MAX), (SUM_EXP, INV_SUM_EXP))}
 
 
-def float_bits(x: float) -> int:
-    return int(struct.unpack("<I", struct.pack("<f", x))[0])
-
-
 class NormStream:
     """Accumulator rows, and stores of them whose results are known."""
 
@@ -82,10 +77,10 @@ class NormStream:
             self.lines.append(command("MVIN", address=IN + c * 4, local=local, cols=some, rows=rows))
             self.acc[first + c : first + c + rows, :some] = x[:, c : c + some]
 
-    def activate(self, activation: int, scale: float = 1.0) -> None:
+    def activate(self, activation: int, scale: float = 1.0, stride: int = 256) -> None:
         """CONFIG_ST; softmax takes a CONFIG_NORM as well."""
         self.activation, self.scale = activation, scale
-        self.lines.append(command("CONFIG_ST", activation=activation & 3, acc_scale=scale, stride=256))
+        self.lines.append(command("CONFIG_ST", activation=activation & 3, acc_scale=scale, stride=stride))
         if activation == SOFTMAX:
             self.constants(self.model.qb, self.model.qc, self.model.qln2, self.model.qln2_inv)
 
@@ -335,4 +330,78 @@ def test_deviations_jump_at_squares(engine: str, tmp_path: Path) -> None:
             assert stream.model.slots[0].inv_stddev == wanted
             stream.load(wrap(np.array([[root * 41, root * 3 - 1, -root * 2 - 1, INT_MAX]])))
             stream.store(RESET, 0, 1, 4)
+    stream.check(engine, tmp_path)
+
+
+def loop_ws(
+    rng: np.random.Generator, stream: NormStream, activation: int, *, addition: bool, scale: float
+) -> None:
+    """One LOOP_WS of a random shape whose rows are normalised, with what it must leave in main memory."""
+    machine, dim = stream.machine, stream.dim
+    half = machine.accumulator_rows // 2 // dim
+    i = int(rng.integers(1, 4))
+    j = int(rng.integers(1, min(6, half // i) + 1))
+    k = 1 if addition else int(rng.integers(1, 4))
+    pads = [int(rng.choice([0, rng.integers(dim)])) for _ in range(3)]
+    m, n, depth = i * dim - pads[0], j * dim - pads[1], k * dim - (0 if addition else pads[2])
+    a = rng.integers(-128, 128, (m, n if addition else depth))
+    b = rng.integers(-128, 128, (m, n) if addition else (depth, n))
+    d = rng.integers(-(10**5), 10**5, (m, n))
+    at = IN
+    places = []
+    for matrix, kind in ((a, "i1"), (b, "i1"), (d, "<i4")):
+        stream.lines.append(f"fence\nwrite {at:x} {matrix.astype(kind).tobytes().hex()}\n")
+        places.append(at)
+        at += 0x8000
+    pitch = n + int(rng.integers(5))
+    stream.activate(activation, scale, pitch)
+    shrink = int(addition)
+    for state, matrix, size in ((0, a, 1), (1, b, 1), (2, d, 4)):
+        stream.lines.append(
+            command(
+                "CONFIG_LD",
+                state=state,
+                stride=matrix.shape[1] * size,
+                block_stride=dim,
+                scale=1.0,
+                shrink=shrink if state < 2 else 0,
+            )
+        )
+    biased = not addition and rng.random() < 0.7
+    lines = [
+        command("CONFIG_EX", dataflow=1, activation=activation & 3, a_stride=1, c_stride=1),
+        command("LOOP_WS_CONFIG_BOUNDS", pad_i=pads[0], pad_j=pads[1], pad_k=pads[2], i=i, j=j, k=k),
+        command("LOOP_WS_CONFIG_ADDRS_AB", a=places[0], b=places[1]),
+        command("LOOP_WS_CONFIG_ADDRS_DC", d=places[2] if biased else 0, c=stream.at),
+        command("LOOP_WS_CONFIG_STRIDES_AB", a_stride=a.shape[1], b_stride=b.shape[1]),
+        command("LOOP_WS_CONFIG_STRIDES_DC", d_stride=n, c_stride=pitch),
+        command("LOOP_WS", ex_accumulate=int(biased), act=activation, is_resadd=int(addition)),
+    ]
+    stream.lines += lines
+    c = a + b if addition else a @ b + (d if biased else 0)
+    place = np.zeros((m, pitch), np.uint8)
+    for r in range(m):
+        stream.model.slot = r % dim % 2
+        for norm in (MEAN, INV_STDDEV) if activation == LAYER_NORM else (MAX, INV_SUM_EXP):
+            stream.model.take(c[r], norm)
+        stream.model.take(c[r], RESET)
+        place[r, :n] = stream.model.results(c[r], activation, scale) & 255
+    size = (m - 1) * pitch + n
+    stream.lines.append(f"fence\ndump {stream.at:x} {size:x}\n")
+    stream.wanted.append(place.reshape(-1)[:size].tobytes())
+    stream.at += -(-size // 64) * 64
+
+
+@pytest.mark.parametrize("activation", [LAYER_NORM, SOFTMAX])
+def test_loops_whose_rows_are_normalised(
+    engine: str, machine: Accelerator, activation: int, tmp_path: Path
+) -> None:
+    """Products and additions of random shapes, one behind the other in both slots and accumulator halves."""
+    rng = np.random.default_rng(20 + activation)
+    stream = NormStream(machine)
+    stream.constants(*softmax_constants(0.002))
+    for _ in range(12):
+        loop_ws(
+            rng, stream, activation, addition=rng.random() < 0.3, scale=float(rng.choice([1.0, 37.5, -8.0]))
+        )
     stream.check(engine, tmp_path)
