@@ -31,6 +31,11 @@ def chipyard_gaps(accelerator: Accelerator) -> list[str]:
         found.append("features.loop_ws is off, but Gemmini always builds LOOP_WS")
     if accelerator.features.row_functions:
         found.append("features.row_functions are no part of Gemmini: programs that use them do not run there")
+    if accelerator.features.normalizations:
+        found.append(
+            "features.normalizations follow Gemmini's functional simulator: the RTL's exponential is another polynomial, and it"
+            " rounds layer norm and softmax once, so results there differ"
+        )
     if accelerator.dma_bits < _LEAST_BUS_BITS:
         found.append(
             f"dma_bits is {accelerator.dma_bits}, but the system bus of a 64-bit host has at least"

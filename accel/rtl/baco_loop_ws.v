@@ -336,6 +336,11 @@ module baco_loop_ws #(
       .active(ex_active), .last(ex_last), .i(ex_i), .j(ex_j), .k(ex_k), .first_j(ex_first_j), .last_k(ex_last_k),
       .funct(ex_funct), .rs1(ex_rs1), .rs2(ex_rs2));
 
+`ifdef BACO_NORMALIZATIONS
+  wire st_normalises = layer_norm[st_slot] || softmax[st_slot];
+`else
+  wire st_normalises = 1'b0;
+`endif
   wire st_last;
   wire st_walks;
   wire st_walk_last;
@@ -361,7 +366,6 @@ module baco_loop_ws #(
       .offset(st_offset), .place(st_place), .size_rows(st_size_rows), .size_cols(st_size_cols));
 
 `ifdef BACO_NORMALIZATIONS
-  wire st_normalises = layer_norm[st_slot] || softmax[st_slot];
   wire rows_active;
   wire rows_last;
   wire rows_configure;
@@ -380,7 +384,6 @@ module baco_loop_ws #(
   assign st_active = st_walks || rows_active;
   assign st_last = rows_active ? rows_last : st_walk_last;
 `else
-  wire st_normalises = 1'b0;
   assign st_active = st_walks;
   assign st_last = st_walk_last;
 `endif

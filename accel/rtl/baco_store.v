@@ -104,6 +104,12 @@ module baco_store #(
   wire use_windows = windowed && !is_spad;
   wire [7:0] rows = rs2[55:48];
   wire [COL_BITS-1:0] cols = rs2[32 +: COL_BITS];
+`ifdef BACO_NORMALIZATIONS
+  wire is_norm = is_config && rs1[1:0] == 2'd3;
+  wire waits = is_norm && !rs1[17];               // constants: none is in use in an empty pipeline
+`else
+  wire waits = 1'b0;
+`endif
 `ifdef BACO_ROW_FUNCTIONS
   wire is_function = funct == 7'd26;
   wire is_table = funct == 7'd27;
@@ -111,12 +117,6 @@ module baco_store #(
   wire at_once = is_config || is_function;        // done when taken
 `else
   wire at_once = is_config;                       // done when taken
-`endif
-`ifdef BACO_NORMALIZATIONS
-  wire is_norm = is_config && rs1[1:0] == 2'd3;
-  wire waits = is_norm && !rs1[17];               // constants: none is in use in an empty pipeline
-`else
-  wire waits = 1'b0;
 `endif
 
 `ifdef BACO_MAX_POOL
@@ -175,8 +175,6 @@ module baco_store #(
   reg [2:0] activation;                           // 2 layer norm, 3 I-GELU, 4 softmax
   reg norm_slot;                                  // of statistics
   reg [31:0] norm_qb, norm_qc, norm_qln2, norm_qln2_inv;
-  reg [2:0] norm;                                 // normaliser command of the store that is walked
-  reg resets;                                     // its statistics begin anew behind it
   wire [2:0] new_norm = rs2[31] && !is_spad ? rs2[28:26] : 3'd0;
   always @(posedge clock) begin
     if (take && is_config && rs1[1:0] == 2'd2) activation <= {1'b0, rs1[3:2]};
@@ -190,24 +188,17 @@ module baco_store #(
         else norm_qln2 <= rs1[63:32];
       end
     end
-    if (start) begin
-      norm <= new_norm;
-      resets <= rs2[31] && !is_spad && !windowed;
-    end
     if (reset) begin
       activation <= 3'd0;
       norm_slot <= 1'b0;
-      norm <= 3'd0;
       norm_qb <= 32'd0;
       norm_qc <= 32'd0;
       norm_qln2 <= 32'd0;
       norm_qln2_inv <= 32'd0;
     end
   end
-  wire statistics = norm != 3'd0;                 // no results come of the items
   wire start_statistics = new_norm != 3'd0;
 `else
-  wire statistics = 1'b0;
   wire start_statistics = 1'b0;
 `endif
 
@@ -224,6 +215,7 @@ module baco_store #(
   wire finishing = item_taken && walk_last;
   wire drained;
 `ifdef BACO_ROW_FUNCTIONS
+  reg loading_table;
   wire idle = !active && !draining && !loading_table;
   assign take = next_valid && (exclusive ? idle && !convert_busy : idle || (finishing && !item_spad && !at_once));
   wire start = take && !at_once && !is_table;
@@ -234,7 +226,19 @@ module baco_store #(
 `endif
 
 `ifdef BACO_NORMALIZATIONS
+  reg [2:0] norm;                                 // normaliser command of the store that is walked
+  reg resets;                                     // its statistics begin anew behind it
+  wire statistics = norm != 3'd0;                 // no results come of the items
+  always @(posedge clock) begin
+    if (start) begin
+      norm <= new_norm;
+      resets <= rs2[31] && !is_spad && !windowed;
+    end
+    if (reset) norm <= 3'd0;
+  end
   wire plain_row_end;
+`else
+  wire statistics = 1'b0;
 `endif
   wire plain_start, plain_taken, plain_active, plain_last;
   wire [ROW_BITS-1:0] plain_row;
@@ -372,7 +376,7 @@ module baco_store #(
   // a table: accumulator rows, each cut into its entries
   localparam [31:0] ENTRIES_VALUE = 2 * DIM;
   localparam [8:0] ENTRIES = ENTRIES_VALUE[8:0];  // of a row
-  reg loading_table, table_arrives;
+  reg table_arrives;
   reg [ACC_AW-1:0] table_row;
   reg [8:0] entries_left;                         // of the row in `table_data`
   reg [7:0] table_index;

@@ -115,9 +115,11 @@ module baco_store_convert #(
   wire norm_busy, norm_valid;
   wire [LANES*32-1:0] norm_data;
 `else
-  wire src_normal = 1'b0;
   wire norm_busy = 1'b0;
+`ifdef BACO_ACC_SCALE
+  wire src_normal = 1'b0;
   wire norm_valid = 1'b0;
+`endif
 `endif
   reg [3:0] credits;
   wire src_valid = arrived || held;
