@@ -101,7 +101,11 @@ class Normaliser:
             with np.errstate(divide="ignore"):
                 s.inv_sum_exp = np.float32(127) / np.float32(s.sum)
 
-    def results(self, x: Ints, activation: int, scale: float) -> Ints:
+    def leave(self) -> None:
+        """Results leave the accumulator, of whatever activation: the slot's next statistics begin anew."""
+        self.take(np.zeros(1, np.int64), RESET)
+
+    def results(self, x: Ints, activation: int, scale: float | np.float32) -> Ints:
         """int8 elements of a store."""
         s, factor = self.slots[self.slot], np.float32(scale)
         if activation == LAYER_NORM:
