@@ -131,7 +131,7 @@ OTHER_TERMS = ("1", "dim")
 
 
 @dataclass(frozen=True)
-class Addition:
+class AddedFeature:
     """A feature that is fitted by itself.
 
     Attributes:
@@ -149,12 +149,12 @@ class Addition:
 _POINTS = ((4, 128, True), (8, 128, True), (16, 128, True), (8, 32, True), (16, 64, True))
 _HELD_OUT = ((16, 32, True), (32, 128, True))
 ADDITIONS = {
-    "row_functions": Addition(
+    "row_functions": AddedFeature(
         ("row_functions", "row_functions dim", "row_functions lanes", "row_functions slice"),
         _POINTS,
         _HELD_OUT,
     ),
-    "normalizations": Addition(
+    "normalizations": AddedFeature(
         ("normalizations", "normalizations dim", "normalizations lanes", "normalizations loop_ws"),
         (*_POINTS, (4, 128, False), (16, 64, False)),
         (*_HELD_OUT, (8, 64, False)),
@@ -393,21 +393,19 @@ def _fit_all(jobs: int) -> dict[str, Any]:
     }
 
 
-def _fit_additions(record: dict[str, Any], jobs: int) -> None:
-    """Fit additions and write them into the record of a law, with the errors of all of them together."""
-    seen_errors, unseen_errors = [], []
-    for feature, one in ADDITIONS.items():
+def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -> None:
+    """Fit some of `ADDITIONS` and write them and their errors into the record of a law."""
+    for feature in features:
+        one = ADDITIONS[feature]
         seen, unseen = additions(feature, one.points), additions(feature, one.held_out)
         counts, _ = _count_all(seen + unseen, jobs)
         law = fit_addition(one.terms, seen, counts[: len(seen)])
-        seen_errors.append(addition_errors(law, seen, counts[: len(seen)]))
-        unseen_errors.append(addition_errors(law, unseen, counts[len(seen) :]))
+        record["errors"] |= {
+            feature: _statistics(addition_errors(law, seen, counts[: len(seen)])),
+            f"{feature} held out": _statistics(addition_errors(law, unseen, counts[len(seen) :])),
+        }
         for quantity, factors in law.coefficients.items():
             record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
-    for name, found in (("additions", seen_errors), ("additions held out", unseen_errors)):
-        record["errors"][name] = _statistics(
-            {quantity: np.concatenate([one[quantity] for one in found]) for quantity in QUANTITIES}
-        )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -416,12 +414,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(str(resources.files("accel") / "structure.json")))
     parser.add_argument("--jobs", type=int, default=1, help="Yosys runs at the same time")
     parser.add_argument(
-        "--additions", action="store_true", help="features fitted by themselves only; the rest is kept"
+        "--additions",
+        nargs="*",
+        choices=list(ADDITIONS),
+        help="some (without names: all) of what is fitted by itself only; the rest is kept",
     )
     options = parser.parse_args(arguments)
     try:
-        record = json.loads(options.out.read_text("utf-8")) if options.additions else _fit_all(options.jobs)
-        _fit_additions(record, options.jobs)
+        only = options.additions is not None
+        record = json.loads(options.out.read_text("utf-8")) if only else _fit_all(options.jobs)
+        _fit_additions(record, options.additions or ADDITIONS, options.jobs)
         atomic_write(options.out, json.dumps(record, indent=2) + "\n")
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)
