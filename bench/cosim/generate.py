@@ -387,6 +387,37 @@ class Generator:
                       qc=sign * constants[3] & 0xFFFFFFFF)  # fmt: skip
         self.activation = self.activation & 3 | activation_msb << 2
 
+    def normalise(self) -> None:
+        """A row's statistics and results as software orders them, of elements that do not overflow; now and then a pass is
+        missing or comes twice, or another command comes between."""
+        r, dim = self.random, self.dim
+        cols = self.size(max(64, self.accelerator.dma_max_bytes, 4 * dim))
+        first = self.row(True, (cols - 1) // dim * dim + 1)
+        if first is None:
+            return
+        activation = r.choice((2, 4))
+        self.write_config_st(
+            cols, activation=activation & 3, scale=r.choice((IDENTITY_SCALE, 0x41200000, 0xC0400000))
+        )
+        if activation == 4:
+            self._write_constants(1)
+        if r.random() < 0.8:
+            self.emit("CONFIG_LD", shrink=1, state=0, pixel_repeats=1, block_stride=dim, scale=IDENTITY_SCALE,
+                      stride=cols)  # fmt: skip
+            self.ld[0] = _LoadState(1, 1, dim, cols)
+            self.emit("MVIN", address=self.source(cols), local=ACCUMULATOR | first, cols=cols, rows=1)
+        for norm in (2, 4, 0) if activation == 2 else (5, 7, 0):
+            if r.random() < 0.1:
+                self.emit("CONFIG_NORM", stats_id=r.getrandbits(1), set_stats_id_only=1)
+            for _ in range(r.choice((1, 1, 1, 1, 1, 1, 1, 1, 0, 2))):
+                self.emit(
+                    "MVOUT",
+                    address=self.target(cols),
+                    local=ACCUMULATOR | norm << 26 | first,
+                    cols=cols,
+                    rows=1,
+                )
+
     def config_function(self) -> None:
         """CONFIG_FUNCTION, and now and then a new table."""
         r = self.random
@@ -536,6 +567,6 @@ class Generator:
         if self.features.row_functions:
             actions += [self.config_function, self.mvout]
         if self.features.normalizations:
-            actions += [self.config_norm, self.config_norm, self.mvout, self.mvout]
+            actions += [self.config_norm, self.normalise, self.normalise, self.mvout, self.mvout]
         for _ in range(count):
             r.choice(actions)()

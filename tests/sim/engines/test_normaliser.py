@@ -298,6 +298,49 @@ def test_commands_in_any_order(engine: str, machine: Accelerator, tmp_path: Path
         stream.check(engine, tmp_path)
 
 
+def test_what_does_not_end_statistics(engine: str, tmp_path: Path) -> None:
+    """Sums go on over pooled and 1-D stores and copies into the scratchpad, and over a softmax's inverse; results of any
+    kind, raw ones too, make an end. The largest element is forgotten with the inverse."""
+    machine = MACHINES["small"]
+    rng = np.random.default_rng(8)
+    between: list[list[str]] = [
+        [command("CONFIG_ST", stride=4, pool_size=1, pool_stride=1, orows=1, ocols=1, porows=1, pocols=1)],
+        [command("CONFIG_ST", stride=4, pool_size=1, orows=1, ocols=1)],
+    ]
+    for configuration in between:
+        configuration.append(command("MVOUT", address=BASE + 0x3F000, local=1 << 31, cols=4, rows=1))
+    between.append(
+        [command("MVOUT_SPAD", destination=0, destination_stride=1, local=1 << 31, cols=4, rows=1)]
+    )
+    stream = NormStream(machine)
+    stream.constants(*softmax_constants(0.01))
+    for lines in between:
+        stream.activate(LAYER_NORM, 3.0)
+        stream.load(rng.integers(-90, 90, (1, 8)))
+        stream.store(SUM, 0, 1, 8)
+        stream.activate(0)
+        stream.lines += lines
+        stream.activate(LAYER_NORM, 3.0)
+        stream.load(rng.integers(0, 90, (1, 4)))
+        stream.store(MEAN, 0, 1, 4)
+        stream.store(INV_STDDEV, 0, 1, 4)
+        stream.store(RESET, 0, 1, 4)
+    for full in (False, True):
+        stream.activate(0)
+        stream.load(rng.integers(-90, 90, (1, 8)))
+        stream.store(SUM, 0, 1, 8)
+        stream.store(RESET, 0, 1, 4, full=full)
+        stream.activate(LAYER_NORM)
+        stream.store(MEAN, 0, 1, 8)
+        stream.store(RESET, 0, 1, 8)
+    for later in (SUM_EXP, INV_SUM_EXP):
+        stream.activate(SOFTMAX)
+        stream.load(rng.integers(-90, 90, (1, 8)))
+        for norm in (MAX, INV_SUM_EXP, later, RESET, MAX, later, RESET):
+            stream.store(norm, 0, 1, 8)
+    stream.check(engine, tmp_path)
+
+
 def four_squares(total: int) -> list[int]:
     """Four numbers whose squares add up to a total (Lagrange)."""
     for a in range(isqrt(total), -1, -1):
@@ -330,6 +373,23 @@ def test_deviations_jump_at_squares(engine: str, tmp_path: Path) -> None:
             assert stream.model.slots[0].inv_stddev == wanted
             stream.load(wrap(np.array([[root * 41, root * 3 - 1, -root * 2 - 1, INT_MAX]])))
             stream.store(RESET, 0, 1, 4)
+    stream.check(engine, tmp_path)
+
+
+def test_inverses_of_sums_are_rounded_once(engine: str, tmp_path: Path) -> None:
+    """Results in the middle of two integers, 127 * e / sum = k + 1/2: which one comes out tells the last bit of 127 / sum."""
+    machine = MACHINES["small"]
+    stream = NormStream(machine)
+    stream.activate(SOFTMAX, 1.0)
+    stream.constants(0, 0)  # exponentials are squares of distances from the largest element
+    for odd in (3, 5, 7, 11, 51, 101, 127, 201, 253):
+        for times in (1, 2, 3, 5, 7, 9, 11):
+            total, distance = 254 * odd * times**2, odd * times
+            distances = [distance, *four_squares(total - distance**2)]
+            stream.load(-np.array([[0, *distances]]))
+            for norm in (MAX, INV_SUM_EXP, RESET):
+                stream.store(norm, 0, 1, 6)
+            assert stream.model.slots[0].sum == total
     stream.check(engine, tmp_path)
 
 
