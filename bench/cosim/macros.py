@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from accel.isa import IDENTITY_SCALE
+from bench.cosim.builder import REGION_BYTES, SCALES
 from bench.cosim.convolution import ConvolutionTile, draw_tile
-from bench.cosim.generate import REGION_BYTES, SCALES, Generator
+from bench.cosim.generate import Generator
 
 __all__ = ["MacroGenerator"]
 
