@@ -31,11 +31,6 @@ def chipyard_gaps(accelerator: Accelerator) -> list[str]:
         found.append("features.loop_ws is off, but Gemmini always builds LOOP_WS")
     if accelerator.features.row_functions:
         found.append("features.row_functions are no part of Gemmini: programs that use them do not run there")
-    if accelerator.features.normalizations:
-        found.append(
-            "features.normalizations follow Gemmini's functional simulator: the RTL's exponential is another polynomial, and it"
-            " rounds layer norm and softmax once, so results there differ"
-        )
     if accelerator.dma_bits < _LEAST_BUS_BITS:
         found.append(
             f"dma_bits is {accelerator.dma_bits}, but the system bus of a 64-bit host has at least"
@@ -48,6 +43,11 @@ def chipyard_notes(accelerator: Accelerator) -> list[str]:
     """What of the accelerator the fragment cannot express, or what Gemmini does otherwise; one sentence each."""
     features = accelerator.features
     found = chipyard_gaps(accelerator)
+    if features.normalizations:
+        found.append(
+            "features.normalizations compute as Gemmini's functional simulator does: its RTL makes softmax of another"
+            " polynomial and rounds layer norm once, so programs find other results there"
+        )
     if features.max_pool and accelerator.accumulator_banks != 2:
         found.append(
             f"Gemmini's hazard checks of pooled stores are written for 2 accumulator banks,"
