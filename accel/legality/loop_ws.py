@@ -59,13 +59,16 @@ LOOP_WS: tuple[Step, ...] = (
         "spad_only and (full_c or (ws_placed[ws_slot]"
         " and ((loads_a and a_spad_id != 0) or (loads_b and b_spad_id != 0))))",
     ),
-    Let("normalises", "act == 2 or act == 4"),
     Refuse(
         "BAD_FLAGS",
         "results of layer norm and softmax (act 2, 4) are scaled ones in main memory",
-        "normalises and normalizations and (full_c or spad_only)",
+        "(act == 2 or act == 4) and normalizations and (full_c or spad_only)",
     ),
-    Refuse("NOT_BUILT", "layer norm and softmax (act 2, 4) are built", "normalises and not normalizations"),
+    Refuse(
+        "NOT_BUILT",
+        "layer norm and softmax (act 2, 4) are built",
+        "(act == 2 or act == 4) and not normalizations",
+    ),
     Refuse(
         "NOT_BUILT",
         "the kind of accumulator reads that its stores need is built",
