@@ -43,6 +43,11 @@ def chipyard_notes(accelerator: Accelerator) -> list[str]:
     """What of the accelerator the fragment cannot express, or what Gemmini does otherwise; one sentence each."""
     features = accelerator.features
     found = chipyard_gaps(accelerator)
+    if features.normalizations:
+        found.append(
+            "features.normalizations compute as Gemmini's functional simulator does: its RTL makes softmax of another"
+            " polynomial and rounds layer norm once, so programs find other results there"
+        )
     if features.max_pool and accelerator.accumulator_banks != 2:
         found.append(
             f"Gemmini's hazard checks of pooled stores are written for 2 accumulator banks,"

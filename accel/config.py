@@ -35,6 +35,8 @@ TIMINGS: tuple[Timing, ...] = get_args(Timing)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 #: Features that Gemmini lacks.
 _ADDITIONS = ("row_functions",)
+#: Features without which there are no results that could be normalised.
+_NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -54,7 +56,9 @@ class Features(BaseModel):
     )
     max_pool: bool = Field(True, description="max-pooling on the way out (has_max_pool)")
     activations: bool = Field(True, description="ReLU on the way out (has_nonlinear_activations)")
-    normalizations: bool = Field(False, description="softmax, layer norm and GELU (has_normalizations)")
+    normalizations: bool = Field(
+        False, description="layer norm, softmax and I-GELU of results (has_normalizations)"
+    )
     mvin_scale: bool = Field(True, description="float32 scaling of scratchpad loads (mvin_scale_args)")
     mvin_scale_acc: bool = Field(
         False, description="float32 scaling of accumulator loads (mvin_scale_acc_args)"
@@ -175,6 +179,10 @@ class Accelerator(BaseModel, metaclass=_Checked):
                 f"partial_sum_bits ({self.partial_sum_bits}) must lie between input_bits ({self.input_bits})"
                 f" and accumulator_bits ({self.accumulator_bits})"
             )
+        if self.features.normalizations:
+            missing = [name for name in _NORMALIZED if not getattr(self.features, name)]
+            if missing:
+                raise ValueError(f"features.normalizations needs {' and '.join(missing)} as well")
         if self.dma_bits > 8 * self.dma_max_bytes:
             raise ValueError(
                 f"dma_max_bytes ({self.dma_max_bytes}) must hold at least one transfer of"

@@ -32,6 +32,15 @@ ROW_FUNCTIONS = {
     "normalisation": RowFunctionWork(products=8 * 8 + 8 * 28 + 20 * 16, lookups=0),
     "product": RowFunctionWork(products=8 * 28 + 20 * 16, lookups=0),
 }
+#: What accel/rtl/baco_normalizer.v multiplies for an element: bits of one operand times bits of the other, added up. A square
+#: or one multiplication of the exponential's three or of I-GELU's two is of 32 bits, a product of float32 of 24.
+NORMALISATIONS = {
+    "variance": 32 * 32,
+    "exponential": 3 * 32 * 32,
+    "layer_norm": 24 * 24,
+    "i_gelu": 2 * 32 * 32,
+    "integer_softmax": 3 * 32 * 32 + 24 * 24,
+}
 #: The multiplication in `EnergyTable.mac_pj`: bits times bits.
 _MAC_PRODUCTS = 8 * 8
 #: Capacity of a lane's table, KiB, and bytes of an entry.
@@ -116,6 +125,10 @@ class EnergyTable(BaseModel):
         work = ROW_FUNCTIONS[function]
         lookup = _ENTRY_BYTES * self.scratchpad_pj(_TABLE_KIB)
         return self.mac_pj * work.products / _MAC_PRODUCTS + lookup * work.lookups
+
+    def normalisation_pj(self, work: str) -> float:
+        """Energy in pJ that one of `NORMALISATIONS` takes for an element: as `function_pj`, of its multiplications."""
+        return self.mac_pj * NORMALISATIONS[work] / _MAC_PRODUCTS
 
     def with_memories(
         self,

@@ -140,6 +140,13 @@ def terms(configuration: Configuration, dim: Any) -> dict[str, Any]:
     rows = float(on.row_functions)
     found |= {"row_functions": rows, "row_functions dim": rows * dim, "row_functions lanes": rows * lanes}
     found["row_functions slice"] = rows * found["slice"]
+    normal = float(on.normalizations)
+    found |= {
+        "normalizations": normal,
+        "normalizations dim": normal * dim,
+        "normalizations lanes": normal * lanes,
+    }
+    found["normalizations loop_ws"] = normal * float(on.loop_ws)
     for name in ("training_convs", "depthwise_convs", "first_layer", "max_pool"):
         found[f"loop_conv {name}"] = float(on.loop_conv and getattr(on, name))
     return found

@@ -350,6 +350,15 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         )
     if file.fixed:
         base = parse_model(Accelerator, doc, ("fixed",), defaults=base.model_dump(mode="json"))
+    if base.features.normalizations and (file.rules == "reference" or base.timing == "gemmini"):
+        reason = "no programs run" if file.rules == "reference" else "there is no model of their cycles"
+        given = isinstance(features, dict) and "normalizations" in features
+        raise InputError(
+            f"normaliser commands have no use here: under {'rules: reference' if file.rules == 'reference' else 'timing: gemmini'}"
+            f" {reason}",
+            location=doc.location(("fixed", "features", "normalizations") if given else ("base",), key=given),
+            hint="leave features.normalizations off",
+        )
     if file.units is not None:
         base = with_units(base, "none" not in file.units)
     space = DesignSpace(

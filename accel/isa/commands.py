@@ -78,7 +78,7 @@ _CONFIG = (
             _field(
                 "1[4:3]",
                 "activation",
-                "0 none, 1 ReLU: on results written to the scratchpad",
+                "0 none, 1 ReLU: on results written to the scratchpad; 2 and 3, with normalizations, are none",
                 feature="activations",
             ),
             _field("1[7]", "set_only_strides", "1: update a_stride and c_stride, leave everything else"),
@@ -159,15 +159,17 @@ _CONFIG = (
         "CONFIG_NORM",
         0,
         "st",
-        "configure normalization; must not be issued where it is not built",
+        "say how stores normalise: statistics slot, softmax, constants of I-GELU and softmax",
         (
-            _field("1[15:8]", "stats_id", "statistics slot"),
-            _field("1[16]", "activation_msb", "third bit of the store activation (4: softmax)"),
+            _field("1[15:8]", "stats_id", "statistics slot of the stores that follow, 0 or 1"),
+            _field(
+                "1[16]", "activation_msb", "third bit of the store activation (4: softmax), until CONFIG_ST"
+            ),
             _field("1[17]", "set_stats_id_only", "1: only stats_id changes"),
             _field("1[18]", "q_const_type", "0: q_const is qln2, 1: qln2_inv"),
-            _field("1[63:32]", "q_const", "constant qln2 or qln2_inv"),
-            _field("2[31:0]", "qb", "constant qb"),
-            _field("2[63:32]", "qc", "constant qc"),
+            _field("1[63:32]", "q_const", "constant qln2 or qln2_inv of softmax"),
+            _field("2[31:0]", "qb", "constant qb of I-GELU and softmax"),
+            _field("2[63:32]", "qc", "constant qc of I-GELU and softmax"),
         ),
         subtype=3,
         feature="normalizations",
@@ -184,7 +186,10 @@ _MOVES = (
         "store rows from local memory to main memory",
         (
             _field("1[63:0]", "address", "destination in main memory", "address"),
-            *_move("source; of the accumulator: read_full raw, otherwise activated, scaled and saturated"),
+            *_move(
+                "source; of the accumulator: read_full raw, otherwise activated, scaled and saturated; a normaliser"
+                " command makes statistics of it and stores nothing"
+            ),
         ),
     ),
     _mvin("MVIN3", 14, 2),

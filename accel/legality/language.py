@@ -136,6 +136,8 @@ FUNCTIONS: Mapping[str, _Function] = {
     "nowhere": _Function(
         ("word",), "(word & (7 << 29 | (2 << ROW_BITS) - 1)) == (7 << 29 | (2 << ROW_BITS) - 1)"
     ),
+    # normaliser command of a store, which hardware without normalizations ignores
+    "norm": _Function(("word",), "word >> 26 & 7"),
     "rows_of": _Function(("word",), "ACCUMULATOR_ROWS if accumulator(word) else SCRATCHPAD_ROWS"),
     # a store whose rows are softmaxed or normalised
     "by_row": _Function(("word", "function"), "function >= 2 and not raw(word)"),
@@ -172,6 +174,7 @@ STATE: Mapping[str, StateVariable] = {
     "st_pooled": StateVariable("stores pool", tells=False),
     "st_windowed": StateVariable("stores pool, or take rows in sequence (1-D mode)", tells=False),
     "st_rows": StateVariable("local rows that a pooled or 1-D store takes its results from"),
+    "st_activation": StateVariable("activation of stores: 2 layer norm, 3 I-GELU, 4 softmax"),
     "st_function": StateVariable("function of stores"),
     "st_parameters": StateVariable("first accumulator row of a normalisation's gains and offsets"),
     "st_product": StateVariable("a normalisation multiplies by accumulator rows from there on instead"),

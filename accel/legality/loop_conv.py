@@ -42,7 +42,7 @@ LOOP_CONV_WS: tuple[Step, ...] = (
     ),
     Refuse(
         "NOT_BUILT",
-        "activation is none or ReLU: there is no normalisation unit",
+        "the activation of a pooled convolution is none or ReLU",
         "conv_stores and pooled and activation > 1",
     ),
     Refuse("NOT_BUILT", "scaled accumulator reads (read_small_width) are built", "conv_stores and not read_small_width"),
@@ -141,6 +141,7 @@ LOOP_CONV_WS: tuple[Step, ...] = (
     Set("conv_given", "0"),
     Set("stride_a", "image", when="input_3120"),
     Set("stride_c", "conv_orows * conv_ocols", when="input_3120"),
+    Set("st_activation", "activation", when="conv_stores and pooled"),
     Set("st_pooled", "0", when="conv_stores and pooled"),
     Set("st_windowed", "0", when="conv_stores and pooled"),
     *(

@@ -59,7 +59,16 @@ LOOP_WS: tuple[Step, ...] = (
         "spad_only and (full_c or (ws_placed[ws_slot]"
         " and ((loads_a and a_spad_id != 0) or (loads_b and b_spad_id != 0))))",
     ),
-    Refuse("NOT_BUILT", "act is not layer norm or softmax", "act == 2 or act == 4"),
+    Refuse(
+        "BAD_FLAGS",
+        "results of layer norm and softmax (act 2, 4) are scaled ones in main memory",
+        "(act == 2 or act == 4) and normalizations and (full_c or spad_only)",
+    ),
+    Refuse(
+        "NOT_BUILT",
+        "layer norm and softmax (act 2, 4) are built",
+        "(act == 2 or act == 4) and not normalizations",
+    ),
     Refuse(
         "NOT_BUILT",
         "the kind of accumulator reads that its stores need is built",
@@ -136,6 +145,11 @@ LOOP_WS: tuple[Step, ...] = (
         "UNSUITABLE",
         "stores neither pool, use the 1-D mode, nor softmax or normalise rows",
         "stores and (st_windowed or st_function >= 2)",
+    ),
+    Refuse(
+        "UNSUITABLE",
+        "results that are stored raw or in the scratchpad have no activation, or ReLU",
+        "stores and (full_c or spad_only) and st_activation >= 2",
     ),
     Set("ws_slot", "1 - ws_slot"),
     Set("ws_given", "0"),

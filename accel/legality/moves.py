@@ -15,7 +15,11 @@ CONFIG_LD: tuple[Step, ...] = (
 )
 
 CONFIG_ST: tuple[Step, ...] = (
-    Refuse("NOT_BUILT", "activation is none or ReLU: there is no normalisation unit", "activation > 1"),
+    Refuse(
+        "NOT_BUILT",
+        "activation is none or ReLU where normalizations are not built",
+        "activation > 1 and not normalizations",
+    ),
     Let("pools", "max_pool and pool_stride != 0"),
     Let("windowed", "pools or pool_size != 0"),
     Refuse("BAD_FLAGS", "a pooling window has an edge of 1 to 3", "pools and pool_size == 0"),
@@ -30,9 +34,21 @@ CONFIG_ST: tuple[Step, ...] = (
         "pools and (porows == 0 or pocols == 0)",
     ),
     Set("st_configured", "1"),
+    Set("st_activation", "activation"),
     Set("st_pooled", "pools"),
     Set("st_windowed", "windowed"),
     Set("st_rows", "orows * ocols", when="windowed"),
+)
+
+
+CONFIG_NORM: tuple[Step, ...] = (
+    Refuse("BAD_FLAGS", "statistics slots are 0 and 1", "stats_id > 1"),
+    Refuse(
+        "BAD_FLAGS",
+        "softmax follows a CONFIG_ST without activation",
+        "not set_stats_id_only and activation_msb and (st_activation & 3) != 0",
+    ),
+    Set("st_activation", "4 * activation_msb + (st_activation & 3)", when="not set_stats_id_only"),
 )
 
 
@@ -80,6 +96,26 @@ MVOUT: tuple[Step, ...] = (
         "BAD_FLAGS",
         "rows are softmaxed or normalised with pooling and the 1-D mode off",
         "by_row(local, st_function) and st_windowed",
+    ),
+    Let("normaliser", "norm(local) if normalizations else 0"),
+    Let(
+        "statistical",
+        "accumulator(local) and (normaliser != 0 or (st_activation >= 2 and not raw(local)))",
+    ),
+    Refuse(
+        "BAD_FLAGS",
+        "normaliser commands are for accumulator rows",
+        "normaliser != 0 and not accumulator(local)",
+    ),
+    Refuse(
+        "BAD_FLAGS",
+        "statistics, layer norm, I-GELU and softmax go without pooling, the 1-D mode and functions of rows",
+        "statistical and (st_windowed or by_row(local, st_function))",
+    ),
+    Refuse(
+        "BAD_FLAGS",
+        "what is stored raw has no activation, or ReLU",
+        "raw(local) and normaliser == 0 and st_activation >= 2",
     ),
     Refuse(
         "NOT_BUILT", "raw accumulator reads (read_full_width) are built", "raw(local) and not read_full_width"
@@ -155,14 +191,19 @@ MVOUT_SPAD: tuple[Step, ...] = (
     Refuse("BAD_FLAGS", "accumulator rows are scaled: raw ones do not fit", "raw(local)"),
     Refuse("BAD_FLAGS", "rows are neither normalised nor multiplied", "st_function > 2"),
     Refuse(
+        "BAD_FLAGS",
+        "there are neither normaliser commands nor layer norm, I-GELU or softmax",
+        "(normalizations and norm(local) != 0) or (accumulator(local) and st_activation >= 2)",
+    ),
+    Refuse(
         "NOT_BUILT",
         "scaled accumulator reads (read_small_width) are built",
         "accumulator(local) and not read_small_width",
     ),
     Refuse(
         "BAD_SIZE",
-        "cols are at least 1; rows are 1 to DIM, of one block of columns up to 255",
-        "rows == 0 or rows > 255 or (rows > DIM and cols > DIM) or cols == 0",
+        "cols are at least 1; rows are 1 to DIM, of one block of columns that is not softmaxed up to 255",
+        "rows == 0 or rows > 255 or (rows > DIM and (cols > DIM or by_row(local, st_function))) or cols == 0",
     ),
     Refuse(
         "BAD_SIZE",
@@ -192,6 +233,7 @@ MVOUT_SPAD: tuple[Step, ...] = (
 RULES = {
     "CONFIG_LD": CONFIG_LD,
     "CONFIG_ST": CONFIG_ST,
+    "CONFIG_NORM": CONFIG_NORM,
     "MVIN": _load(0),
     "MVIN2": _load(1),
     "MVIN3": _load(2),

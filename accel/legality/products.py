@@ -9,7 +9,11 @@ __all__ = ["RULES"]
 CONFIG_EX: tuple[Step, ...] = (
     Refuse("OUT_OF_TURN", "no PRELOAD waits for its COMPUTE", "pending"),
     Let("whole", "not set_only_strides"),
-    Refuse("NOT_BUILT", "activation is none or ReLU", "whole and activation > 1"),
+    Refuse(
+        "NOT_BUILT",
+        "activation is none or ReLU where normalizations are not built",
+        "whole and activation > 1 and not normalizations",
+    ),
     Let("new_dataflow", "dataflow if WS and OS else WS"),
     Refuse(
         "TRANSPOSES",

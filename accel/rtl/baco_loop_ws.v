@@ -64,6 +64,9 @@ module baco_loop_ws #(
     input wire [15:0] ex_stride_c,
     input wire st_set,
     input wire st_plain,
+`ifdef BACO_NORMALIZATIONS
+    input wire st_normal,
+`endif
     output wire [1:0] loops,       // by slot: a loop is running
     output wire busy               // any
 );
@@ -86,6 +89,9 @@ module baco_loop_ws #(
   localparam [ROW_BITS-1:0] SP_HALF = SP_HALF_WORD[ROW_BITS-1:0];
   localparam [ROW_BITS-1:0] ACC_HALF = ACC_HALF_WORD[ROW_BITS-1:0];
 
+`ifdef BACO_NORMALIZATIONS
+  localparam [6:0] CONFIG = 7'd0;
+`endif
   localparam [6:0] MVIN2 = 7'd1;
   localparam [6:0] MVIN = 7'd2;
   localparam [6:0] MVOUT = 7'd3;
@@ -133,6 +139,10 @@ module baco_loop_ws #(
   reg [1:0] accumulate;
   reg [1:0] full_c;
   reg [1:0] low_d;
+`ifdef BACO_NORMALIZATIONS
+  reg [1:0] layer_norm;                  // results of rows: layer norm, softmax
+  reg [1:0] softmax;
+`endif
   reg [1:0] a_transpose;
   reg [1:0] b_transpose;
   reg [1:0] d_half;                      // accumulator half of the phase
@@ -173,6 +183,9 @@ module baco_loop_ws #(
       .a_own(a_own[fill]), .b_own(b_own[fill]), .a_write(a_write), .b_write(b_write), .rows(rows),
       .a_rows(a_rows[fill]), .b_rows(b_rows[fill]), .preloaded(preloaded), .ld_set(ld_set), .ld_plain(ld_plain),
       .ld_shrink(ld_shrink), .ex_set(ex_set), .ex_ws(ex_ws), .ex_stride_a(ex_stride_a), .ex_stride_c(ex_stride_c),
+`ifdef BACO_NORMALIZATIONS
+      .st_normal(st_normal),
+`endif
       .st_set(st_set), .st_plain(st_plain));
 
   wire run_resadd = in_rs2[2];
@@ -323,7 +336,14 @@ module baco_loop_ws #(
       .active(ex_active), .last(ex_last), .i(ex_i), .j(ex_j), .k(ex_k), .first_j(ex_first_j), .last_k(ex_last_k),
       .funct(ex_funct), .rs1(ex_rs1), .rs2(ex_rs2));
 
+`ifdef BACO_NORMALIZATIONS
+  wire st_normalises = layer_norm[st_slot] || softmax[st_slot];
+`else
+  wire st_normalises = 1'b0;
+`endif
   wire st_last;
+  wire st_walks;
+  wire st_walk_last;
   wire [15:0] st_row;
   wire [15:0] st_col;
   wire [15:0] st_col_end;
@@ -335,15 +355,38 @@ module baco_loop_ws #(
   wire st_full = full_c[st_slot];
   wire st_spad = spad_only[st_slot];
   baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_store (
-      .clock(clock), .reset(reset), .start(st_start), .next(st_go),
+      .clock(clock), .reset(reset), .start(st_start && !st_normalises), .next(st_go),
       .base(st_half[st_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[st_slot]), .cols(max_j[st_slot]),
       .step(st_full || st_spad ? 7'd1 : NB_WORD[6:0]), .whole(1'b1), .group(7'd1),
       .row_bytes(st_full ? c_stride[st_slot] << (LOG_DIM + 2) : c_stride[st_slot] << LOG_DIM),
       .step_bytes(st_full ? BLOCK_BYTES_ACC : st_spad ? BLOCK_BYTES : NB_BYTES),
       .row_pad(pad_i[st_slot]), .col_pad(pad_j[st_slot]),
-      .active(st_active), .last(st_last), .row(st_row), .col(st_col), .col_end(st_col_end),
+      .active(st_walks), .last(st_walk_last), .row(st_row), .col(st_col), .col_end(st_col_end),
       .first_row(st_first_row),
       .offset(st_offset), .place(st_place), .size_rows(st_size_rows), .size_cols(st_size_cols));
+
+`ifdef BACO_NORMALIZATIONS
+  wire rows_active;
+  wire rows_last;
+  wire rows_configure;
+  wire rows_slot;
+  wire [2:0] rows_command;
+  wire [31:0] rows_offset;
+  wire [ROW_BITS-1:0] rows_place;
+  wire [15:0] rows_size_cols;
+  baco_loop_ws_normalise #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_normalise (
+      .clock(clock), .reset(reset), .start(st_start && st_normalises), .next(st_go), .softmax(softmax[st_slot]),
+      .base(st_half[st_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[st_slot]), .cols(max_j[st_slot]),
+      .step(NB_WORD[6:0]), .stride(c_stride[st_slot]), .step_bytes(NB_BYTES),
+      .row_pad(pad_i[st_slot]), .col_pad(pad_j[st_slot]),
+      .active(rows_active), .last(rows_last), .configures(rows_configure), .slot(rows_slot), .command(rows_command),
+      .offset(rows_offset), .place(rows_place), .size_cols(rows_size_cols));
+  assign st_active = st_walks || rows_active;
+  assign st_last = rows_active ? rows_last : st_walk_last;
+`else
+  assign st_active = st_walks;
+  assign st_last = st_walk_last;
+`endif
 
   // ---- Inside a loop: what has gone out already?
   // Position of the next load of A and B in the loops over k, i and over groups, k, j.
@@ -376,7 +419,10 @@ module baco_loop_ws #(
   // ... what goes to the scratchpad may land on A and B of its own loop, which nothing need have read.
   wire st_has_inputs = resadd[st_owner] ? st_has_a && st_has_b
                                         : !spad_only[st_owner] || (a_done[st_owner] && b_done[st_owner]);
-  wire st_has = st_has_all ? st_has_inputs : st_has_product && !spad_only[st_owner];
+  // ... rows that are normalised wait for all of them
+  wire st_has_rows = st_has_all && (!resadd[st_owner] || (a_done[st_owner] && b_done[st_owner]));
+  wire st_has = st_normalises ? st_has_rows
+              : st_has_all ? st_has_inputs : st_has_product && !spad_only[st_owner];
 
   // In an addition B goes on top of A.
   wire b_has = !b_resadd || a_done[b_owner] || (a_active && a_owner == b_owner && !a_t && !b_t
@@ -414,15 +460,28 @@ module baco_loop_ws #(
   assign b_go = ld_go && pick_b && !pick_d;
   assign d_go = ld_go && pick_d;
 
-  wire [63:0] st_rs1 = st_spad ? {32'd1, c_spad[st_owner] + {{32-ROW_BITS{1'b0}}, st_place}}
+  wire [63:0] st_piece_rs1 = st_spad ? {32'd1, c_spad[st_owner] + {{32-ROW_BITS{1'b0}}, st_place}}
                                : c_address[st_owner] + {32'd0, st_offset};
   wire [63:0] ld_rs1 = ld_address + {32'd0, ld_offset};
-  wire [63:0] st_rs2 = {st_size_rows, st_size_cols, 1'b1, 1'b0, st_full, {29-ROW_BITS{1'b0}}, st_place};
+  wire [63:0] st_piece_rs2 = {st_size_rows, st_size_cols, 1'b1, 1'b0, st_full, {29-ROW_BITS{1'b0}}, st_place};
+`ifdef BACO_NORMALIZATIONS
+  wire st_configures = rows_active && rows_configure;
+  wire [63:0] st_rs1 = st_configures ? {46'd0, 1'b1, 8'd0, rows_slot, 8'd3}
+                     : rows_active ? c_address[st_owner] + {32'd0, rows_offset} : st_piece_rs1;
+  wire [28:0] rows_local = {{29-ROW_BITS{1'b0}}, rows_place};
+  wire [63:0] st_rs2 = st_configures ? 64'd0
+                     : rows_active ? {16'd1, rows_size_cols, 3'b100, rows_local | {rows_command, 26'd0}} : st_piece_rs2;
+  wire [6:0] st_funct = st_configures ? CONFIG : st_spad ? MVOUT_SPAD : MVOUT;
+`else
+  wire [63:0] st_rs1 = st_piece_rs1;
+  wire [63:0] st_rs2 = st_piece_rs2;
+  wire [6:0] st_funct = st_spad ? MVOUT_SPAD : MVOUT;
+`endif
   wire [63:0] ld_rs2 = {ld_rows, ld_cols, ld_flags, {29-ROW_BITS{1'b0}}, ld_place};
 
   assign out_valid = pending ? st_ready || ex_ready || ld_ready : in_valid && !is_loop && !unclear;
   assign out_funct = !pending ? in_funct
-                   : st_ready ? (st_spad ? MVOUT_SPAD : MVOUT)
+                   : st_ready ? st_funct
                    : ex_ready ? ex_funct
                    : pick_d ? MVIN3 : pick_b ? MVIN2 : MVIN;
   assign out_rs1 = !pending ? in_rs1 : st_ready ? st_rs1 : ex_ready ? ex_rs1 : ld_rs1;
@@ -492,6 +551,10 @@ module baco_loop_ws #(
           accumulate[fill] <= in_rs1[0];
           full_c[fill] <= in_rs1[1];
           low_d[fill] <= in_rs1[2];
+`ifdef BACO_NORMALIZATIONS
+          layer_norm[fill] <= in_rs1[10:8] == 3'd2;
+          softmax[fill] <= in_rs1[10:8] == 3'd4;
+`endif
           a_transpose[fill] <= in_rs2[0];
           b_transpose[fill] <= in_rs2[1];
           resadd[fill] <= run_resadd;

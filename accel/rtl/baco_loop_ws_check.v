@@ -41,6 +41,9 @@ module baco_loop_ws_check #(
     input wire [15:0] ex_stride_a,
     input wire [15:0] ex_stride_c,
     input wire st_set,
+`ifdef BACO_NORMALIZATIONS
+    input wire st_normal,
+`endif
     input wire st_plain
 );
   localparam LOG_DIM = $clog2(DIM);
@@ -116,9 +119,20 @@ module baco_loop_ws_check #(
   wire crowded = spad_only && computes && !placed[slot] && both_rows > {1'b0, SP_HALF};
   wire [ROW_BITS:0] c_past = {1'b0, rs2[32 +: ROW_BITS]} + {1'b0, c_rows};
 
+  wire normalises = rs1[10:8] == 3'd2 || rs1[10:8] == 3'd4;
+`ifdef BACO_NORMALIZATIONS
+  wire wrong_act = normalises && (full_c || spad_only);
+  wire act_not_built = 1'b0;
+  wire raw_normal = stores && (full_c || spad_only) && st_normal;
+`else
+  wire wrong_act = 1'b0;
+  wire act_not_built = normalises;
+  wire raw_normal = 1'b0;
+`endif
   wire wrong_flags = a_id == 2'd3 || b_id == 2'd3 || (resadd && (loads_d || rs2[0] || rs2[1]))
-      || (spad_only && (full_c || (placed[slot] && ((loads_a && a_id != 2'd0) || (loads_b && b_id != 2'd0)))));
-  wire not_built = rs1[10:8] == 3'd2 || rs1[10:8] == 3'd4 || (stores && !(full_c ? full_built : small_built));
+      || (spad_only && (full_c || (placed[slot] && ((loads_a && a_id != 2'd0) || (loads_b && b_id != 2'd0)))))
+      || wrong_act;
+  wire not_built = act_not_built || (stores && !(full_c ? full_built : small_built));
   wire wrong_size = max_i == 16'd0 || max_j == 16'd0 || ((uses_a || uses_b) && max_k == 16'd0)
       || (uses_a && (a_over || a_rows > a_room)) || (uses_b && (b_over || b_rows > b_room))
       || (uses_a && uses_b && overlap) || crowded || c_over || c_rows > ACC_HALF;
@@ -128,7 +142,7 @@ module baco_loop_ws_check #(
   wire unsuitable = (loads_a && !(ld_plain[0] && (ld_shrink[0] || !resadd)))
       || (loads_b && !(ld_plain[1] && (ld_shrink[1] || !resadd)))
       || (loads_d && !(ld_plain[2] && ld_shrink[2] == rs1[2]))
-      || (computes && !(ex_ws && ex_stride_a == 16'd1 && ex_stride_c == 16'd1)) || (stores && !st_plain);
+      || (computes && !(ex_ws && ex_stride_a == 16'd1 && ex_stride_c == 16'd1)) || (stores && !st_plain) || raw_normal;
 
   wire large_pads = rs1[15:0] >> LOG_DIM != 16'd0 || rs1[31:16] >> LOG_DIM != 16'd0 || rs1[47:32] >> LOG_DIM != 16'd0;
   always @* begin

@@ -42,6 +42,9 @@ module baco_operands #(
 `ifdef BACO_ROW_FUNCTIONS
     output wire st_by_row,                        // rows that are stored are softmaxed or normalised
 `endif
+`ifdef BACO_NORMALIZATIONS
+    output wire st_normal,                        // results are normalised: layer norm, I-GELU, softmax
+`endif
     output wire st_plain                          // without pooling, 1-D mode and functions of rows
 );
   localparam LOG_DIM = $clog2(DIM);
@@ -92,6 +95,19 @@ module baco_operands #(
   assign st_plain = !gathered;
   wire by_row = 1'b0;
   wire unfit = 1'b0;
+`endif
+
+`ifdef BACO_NORMALIZATIONS
+  reg [2:0] activation;                           // of stores
+  assign st_normal = activation > 3'd1;
+  wire [2:0] norm = rs2[28:26];                   // normaliser command
+  wire statistical = rs2[31] && (norm != 3'd0 || (st_normal && !raw));
+  wire wrong_norm = (norm != 3'd0 && !rs2[31]) || (statistical && (gathered || by_row))
+      || (raw && norm == 3'd0 && st_normal);
+  wire wrong_spad_norm = norm != 3'd0 || (rs2[31] && st_normal);
+`else
+  wire wrong_norm = 1'b0;
+  wire wrong_spad_norm = 1'b0;
 `endif
 
   // Without PRELOAD_D an array of one dataflow takes zeros for what starts its sums, whatever the command says: the
@@ -209,20 +225,30 @@ module baco_operands #(
           2'd0: begin
             kind = 2'd1;
             if (pending) fault = `BACO_ERROR_OUT_OF_TURN;
+`ifndef BACO_NORMALIZATIONS
             else if (whole && rs1[4:3] > 2'd1) fault = `BACO_ERROR_NOT_BUILT;
+`endif
             else if (whole && rs1[9] && rs1[8] != new_os) fault = `BACO_ERROR_TRANSPOSES;
           end
           2'd1: if (rs1[4:3] == 2'd3) fault = `BACO_ERROR_BAD_FLAGS;
           2'd2: begin
             kind = 2'd2;
+`ifndef BACO_NORMALIZATIONS
             if (rs1[3:2] > 2'd1) fault = `BACO_ERROR_NOT_BUILT;
-            else if (new_pooling && rs1[7:6] == 2'd0) fault = `BACO_ERROR_BAD_FLAGS;
+            else
+`endif
+            if (new_pooling && rs1[7:6] == 2'd0) fault = `BACO_ERROR_BAD_FLAGS;
             too_big = (new_gathered && (rs1[55:48] == 8'd0 || rs1[63:56] == 8'd0))
                 || (new_pooling && (rs1[39:32] == 8'd0 || rs1[47:40] == 8'd0));
           end
           default: begin
+`ifdef BACO_NORMALIZATIONS
+            kind = 2'd2;
+            if (rs1[15:9] != 7'd0 || (!rs1[17] && rs1[16] && activation[1:0] != 2'd0)) fault = `BACO_ERROR_BAD_FLAGS;
+`else
             absent = 1'b1;
             fault = `BACO_ERROR_NOT_BUILT;
+`endif
           end
         endcase
       7'd1, 7'd2, 7'd14: begin
@@ -243,7 +269,7 @@ module baco_operands #(
         valid = 2'b01;
         acc[0] = rs2[31];
         if (!st_set) fault = `BACO_ERROR_NOT_CONFIGURED;
-        else if ((raw && pooling) || (by_row && gathered)) fault = `BACO_ERROR_BAD_FLAGS;
+        else if ((raw && pooling) || (by_row && gathered) || wrong_norm) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_READ_FULL
         else if (raw) fault = `BACO_ERROR_NOT_BUILT;
 `endif
@@ -269,11 +295,11 @@ module baco_operands #(
         write = 2'b10;
         acc[0] = rs2[31];
         if (!st_set) fault = `BACO_ERROR_NOT_CONFIGURED;
-        else if (rs1[31] || gathered || raw || unfit) fault = `BACO_ERROR_BAD_FLAGS;
+        else if (rs1[31] || gathered || raw || unfit || wrong_spad_norm) fault = `BACO_ERROR_BAD_FLAGS;
 `ifndef BACO_READ_SMALL
         else if (rs2[31]) fault = `BACO_ERROR_NOT_BUILT;
 `endif
-        too_big = empty2 || rows2 > 16'd255 || (large_cols2 && (large_rows2 || rs1[63:32] != 32'd1));
+        too_big = empty2 || rows2 > 16'd255 || (large_rows2 && (large_cols2 || by_row)) || (large_cols2 && rs1[63:32] != 32'd1);
         count = rows2[FW-1:0] - 1'b1;
         step = rs1[32 +: SW];
         far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;
@@ -397,6 +423,11 @@ module baco_operands #(
       gathered <= new_gathered;
       if (new_gathered) tile_rows <= {8'd0, rs1[55:48]} * {8'd0, rs1[63:56]};
     end
+`ifdef BACO_NORMALIZATIONS
+    if (configure && rs1[1:0] == 2'd2) activation <= {1'b0, rs1[3:2]};
+    if (configure && rs1[1:0] == 2'd3 && !rs1[17]) activation[2] <= rs1[16];
+    if (reset) activation <= 3'd0;
+`endif
 `ifdef BACO_ROW_FUNCTIONS
     if (accepted && funct == 7'd26) begin
       function_of_stores <= rs1[1:0];

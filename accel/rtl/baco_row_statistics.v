@@ -56,14 +56,23 @@ module baco_row_statistics #(
   wire [47:0] variance = {1'b0, product} - square + epsilon;
 
   wire [46:0] dividend = {15'd0, numerator} << shift;
-  wire [35:0] next_rest = {rest, radicand[63:62]};
-  wire [35:0] trial = {2'b00, divisor, 2'b01};
-  wire root_bit = next_rest >= trial;
-  wire [35:0] rest_less = next_rest - trial;
-
-  wire [33:0] next_remainder = {remainder, quotient[51]};
-  wire quotient_bit = next_remainder >= {2'b00, divisor};
-  wire [33:0] remainder_less = next_remainder - {2'b00, divisor};
+  wire root_bit, quotient_bit;
+  wire [33:0] next_rest;
+  wire [32:0] next_remainder;
+  baco_root_step #(.WIDTH(32)) u_root (
+      .rest(rest),
+      .radicand_bits(radicand[63:62]),
+      .root(divisor),
+      .root_bit(root_bit),
+      .next_rest(next_rest)
+  );
+  baco_divide_step #(.WIDTH(32)) u_divide (
+      .remainder(remainder),
+      .dividend_bit(quotient[51]),
+      .divisor(divisor),
+      .quotient_bit(quotient_bit),
+      .next_remainder(next_remainder)
+  );
   wire [51:0] next_quotient = {quotient[50:0], quotient_bit};
   wire [35:0] mean_magnitude = next_quotient[51:36] != 16'd0 ? {36{1'b1}} : next_quotient[35:0];
 
@@ -94,7 +103,7 @@ module baco_row_statistics #(
       end
       ROOT: begin
         radicand <= {radicand[61:0], 2'b00};
-        rest <= root_bit ? rest_less[33:0] : next_rest[33:0];
+        rest <= next_rest;
         divisor <= {divisor[30:0], root_bit};
         if (steps == 6'd0)
           state <= BEGIN_FACTOR;
@@ -109,7 +118,7 @@ module baco_row_statistics #(
       end
       FACTOR: begin
         quotient <= next_quotient;
-        remainder <= quotient_bit ? remainder_less[32:0] : next_remainder[32:0];
+        remainder <= next_remainder;
         if (steps == 6'd0) begin
           if (softmax) begin
             factor_of[row[INDEX_BITS-1:0]] <= divisor == 32'd0 ? 28'd0
@@ -130,7 +139,7 @@ module baco_row_statistics #(
       end
       default: begin
         quotient <= next_quotient;
-        remainder <= quotient_bit ? remainder_less[32:0] : next_remainder[32:0];
+        remainder <= next_remainder;
         if (steps == 6'd0) begin
           mean_of[row[INDEX_BITS-1:0]] <= own_sum[32] ? -{1'b0, mean_magnitude} : {1'b0, mean_magnitude};
           finished[row[INDEX_BITS-1:0]] <= 1'b1;
@@ -146,5 +155,5 @@ module baco_row_statistics #(
       state <= IDLE;
     end
   end
-  wire _unused = &{1'b0, index, own_sum, rest_less, remainder_less};
+  wire _unused = &{1'b0, index, own_sum};
 endmodule

@@ -104,10 +104,16 @@ module baco_store #(
   wire use_windows = windowed && !is_spad;
   wire [7:0] rows = rs2[55:48];
   wire [COL_BITS-1:0] cols = rs2[32 +: COL_BITS];
+`ifdef BACO_NORMALIZATIONS
+  wire is_norm = is_config && rs1[1:0] == 2'd3;
+  wire waits = is_norm && !rs1[17];               // constants: none is in use in an empty pipeline
+`else
+  wire waits = 1'b0;
+`endif
 `ifdef BACO_ROW_FUNCTIONS
   wire is_function = funct == 7'd26;
   wire is_table = funct == 7'd27;
-  wire exclusive = is_function || is_table;       // waits for an empty pipeline
+  wire exclusive = is_function || is_table || waits;  // waits for an empty pipeline
   wire at_once = is_config || is_function;        // done when taken
 `else
   wire at_once = is_config;                       // done when taken
@@ -164,6 +170,38 @@ module baco_store #(
     end
   end
 
+`ifdef BACO_NORMALIZATIONS
+  // ---- normalised results
+  reg [2:0] activation;                           // 2 layer norm, 3 I-GELU, 4 softmax
+  reg norm_slot;                                  // of statistics
+  reg [31:0] norm_qb, norm_qc, norm_qln2, norm_qln2_inv;
+  wire [2:0] new_norm = rs2[31] && !is_spad ? rs2[28:26] : 3'd0;
+  always @(posedge clock) begin
+    if (take && is_config && rs1[1:0] == 2'd2) activation <= {1'b0, rs1[3:2]};
+    if (take && is_norm) begin
+      norm_slot <= rs1[8];
+      if (waits) begin
+        activation[2] <= rs1[16];
+        norm_qb <= rs2[31:0];
+        norm_qc <= rs2[63:32];
+        if (rs1[18]) norm_qln2_inv <= rs1[63:32];
+        else norm_qln2 <= rs1[63:32];
+      end
+    end
+    if (reset) begin
+      activation <= 3'd0;
+      norm_slot <= 1'b0;
+      norm_qb <= 32'd0;
+      norm_qc <= 32'd0;
+      norm_qln2 <= 32'd0;
+      norm_qln2_inv <= 32'd0;
+    end
+  end
+  wire start_statistics = new_norm != 3'd0;
+`else
+  wire start_statistics = 1'b0;
+`endif
+
   // ---- the walk over local rows
   wire active, walk_last;
   wire item_taken;
@@ -177,15 +215,31 @@ module baco_store #(
   wire finishing = item_taken && walk_last;
   wire drained;
 `ifdef BACO_ROW_FUNCTIONS
+  reg loading_table;
   wire idle = !active && !draining && !loading_table;
   assign take = next_valid && (exclusive ? idle && !convert_busy : idle || (finishing && !item_spad && !at_once));
   wire start = take && !at_once && !is_table;
 `else
   wire idle = !active && !draining;
-  assign take = next_valid && (idle || (finishing && !item_spad && !at_once));
+  assign take = next_valid && (waits ? idle && !convert_busy : idle || (finishing && !item_spad && !at_once));
   wire start = take && !at_once;
 `endif
 
+`ifdef BACO_NORMALIZATIONS
+  reg [2:0] norm;                                 // normaliser command of the store that is walked
+  reg resets;                                     // its statistics begin anew behind it
+  wire statistics = norm != 3'd0;                 // no results come of the items
+  always @(posedge clock) begin
+    if (start) begin
+      norm <= new_norm;
+      resets <= rs2[31] && !is_spad && !windowed;
+    end
+    if (reset) norm <= 3'd0;
+  end
+  wire plain_row_end;
+`else
+  wire statistics = 1'b0;
+`endif
   // of scratchpad rows: row * DIM
   wire [ADDR_BITS-1:0] start_addr =
       is_spad ? {{(ADDR_BITS-SP_AW-DIM_LOG){1'b0}}, rs1[SP_AW-1:0], {DIM_LOG{1'b0}}} : rs1[ADDR_BITS-1:0];
@@ -201,7 +255,7 @@ module baco_store #(
       .reset(reset),
       .start(plain_start),
       .start_acc(rs2[31]),
-      .start_full(rs2[31] && rs2[29] && !is_spad),
+      .start_full(rs2[31] && rs2[29] && !is_spad && !start_statistics),
       .start_spad(is_spad),
       .start_windowed(use_windows),
       .start_row(rs2[ROW_BITS-1:0]),
@@ -231,6 +285,9 @@ module baco_store #(
       .item_zero(plain_zero),
       .item_first(plain_first),
       .item_emit(plain_emit),
+`ifdef BACO_NORMALIZATIONS
+      .item_row_end(plain_row_end),
+`endif
       .item_last(plain_last)
   );
 
@@ -325,7 +382,7 @@ module baco_store #(
   // a table: accumulator rows, each cut into its entries
   localparam [31:0] ENTRIES_VALUE = 2 * DIM;
   localparam [8:0] ENTRIES = ENTRIES_VALUE[8:0];  // of a row
-  reg loading_table, table_arrives;
+  reg table_arrives;
   reg [ACC_AW-1:0] table_row;
   reg [8:0] entries_left;                         // of the row in `table_data`
   reg [7:0] table_index;
@@ -372,12 +429,12 @@ module baco_store #(
   assign item_spad = row_active ? row_spad : plain_spad;
   assign item_zero = !row_active && plain_zero;
   assign item_first = row_active || plain_first;
-  assign item_emit = row_active ? row_pass == 2'd2 : plain_emit;
+  assign item_emit = row_active ? row_pass == 2'd2 : plain_emit && !statistics;
 `else
   assign plain_start = start;
   assign {active, walk_last, item_row, item_addr} = {plain_active, plain_last, plain_row, plain_addr};
   assign {item_bytes, item_acc, item_full, item_spad} = {plain_bytes, plain_acc, plain_full, plain_spad};
-  assign {item_zero, item_first, item_emit} = {plain_zero, plain_first, plain_emit};
+  assign {item_zero, item_first, item_emit} = {plain_zero, plain_first, plain_emit && !statistics};
 `endif
 
   wire room;
@@ -462,6 +519,17 @@ module baco_store #(
       .parameters_taken(parameters_taken),
       .summable(summable),
       .finished(finished),
+`endif
+`ifdef BACO_NORMALIZATIONS
+      .item_resets(resets),
+      .item_row_end(plain_row_end),
+      .item_norm(norm),
+      .activation(activation),
+      .norm_slot(norm_slot),
+      .norm_qb(norm_qb),
+      .norm_qc(norm_qc),
+      .norm_qln2(norm_qln2),
+      .norm_qln2_inv(norm_qln2_inv),
 `endif
       .relu(relu),
       .scale(scale),

@@ -45,6 +45,17 @@ module baco_store_convert #(
     output wire [DIM-1:0] summable,
     output wire [DIM-1:0] finished,
 `endif
+`ifdef BACO_NORMALIZATIONS
+    input wire item_resets,                      // results of accumulator rows: statistics begin anew
+    input wire item_row_end,                     // last item of its row
+    input wire [2:0] item_norm,                  // normaliser command: statistics, which are no results
+    input wire [2:0] activation,                 // of accumulator elements: 2 layer norm, 3 I-GELU, 4 softmax
+    input wire norm_slot,                        // of statistics
+    input wire [31:0] norm_qb,                   // constants, which do not change while there is something in here
+    input wire [31:0] norm_qc,
+    input wire [31:0] norm_qln2,
+    input wire [31:0] norm_qln2_inv,
+`endif
     input wire relu,                             // of accumulator elements, taken with the item
     input wire [31:0] scale,                     // of accumulator elements, float32 bits, taken with the item
     input wire [DIM*8-1:0] sp_read_data,         // valid in the cycle after the read only
@@ -97,10 +108,23 @@ module baco_store_convert #(
   wire src_short = 1'b1;
   wire scaling = 1'b0;
 `endif
+`ifdef BACO_NORMALIZATIONS
+  reg src_resets, src_row_end, src_slot;
+  reg [2:0] src_norm, src_activation;
+  wire src_normal = src_acc && !src_full && (src_norm != 3'd0 || src_activation > 3'd1);  // goes through the normaliser
+  wire norm_busy, norm_valid;
+  wire [LANES*32-1:0] norm_data;
+`else
+  wire norm_busy = 1'b0;
+`ifdef BACO_ACC_SCALE
+  wire src_normal = 1'b0;
+  wire norm_valid = 1'b0;
+`endif
+`endif
   reg [3:0] credits;
   wire src_valid = arrived || held;
   wire credit = !src_emit || credits != 4'd0;
-  wire cut = src_valid && credit && !(src_short && scaling);
+  wire cut = src_valid && credit && !norm_busy && !(src_short && scaling);
   wire [9:0] cut_size = src_full ? SLICE_10 : LANES_10;
   wire cut_last = src_bytes <= cut_size;
   wire [9:0] cut_bytes = cut_last ? src_bytes : cut_size;
@@ -194,8 +218,19 @@ module baco_store_convert #(
       src_zero <= item_zero;
       src_first <= item_first;
       src_emit <= item_emit;
+`ifdef BACO_NORMALIZATIONS
+      src_relu <= relu && item_norm == 3'd0;
+`else
       src_relu <= relu;
+`endif
       src_scale <= scale;
+`ifdef BACO_NORMALIZATIONS
+      src_resets <= item_resets;
+      src_row_end <= item_row_end;
+      src_norm <= item_norm;
+      src_activation <= activation;
+      src_slot <= norm_slot;
+`endif
 `ifdef BACO_ROW_FUNCTIONS
       src_function <= item_function;
       src_pass <= item_pass;
@@ -217,25 +252,70 @@ module baco_store_convert #(
   reg [TAG-1:0] tag_1, tag_2, tag_3;
   wire scaled_valid;
   wire [LANES*8-1:0] scaled_data;
-  assign scaling = scale_valid || tag_1_valid || tag_2_valid;
+  wire scale_now = scale_valid || norm_valid;
+  assign scaling = scale_now || tag_1_valid || tag_2_valid;
 
   baco_scale #(.LANES(LANES), .IN_BITS(32), .OUT_BITS(8)) u_scale (
       .clock(clock),
-      .in_valid(scale_valid),
+      .in_valid(scale_now),
       .in_scale(scale_scale),
+`ifdef BACO_NORMALIZATIONS
+      .in_truncate(1'b0),
+      .in_data(norm_valid ? norm_data : scale_data),
+`else
       .in_data(scale_data),
+`endif
       .out_valid(scaled_valid),
       .out_data(scaled_data)
   );
 
   always @(posedge clock) begin
-    scale_valid <= cut && !src_short && !reset;
-    tag_1_valid <= scale_valid && !reset;
+    scale_valid <= cut && !src_short && !src_normal && !reset;
+    tag_1_valid <= scale_now && !reset;
     tag_2_valid <= tag_1_valid && !reset;
-    if (scale_valid) tag_1 <= tag_0;
+    if (scale_now) tag_1 <= tag_0;
     if (tag_1_valid) tag_2 <= tag_1;
     if (tag_2_valid) tag_3 <= tag_2;
   end
+
+`ifdef BACO_NORMALIZATIONS
+  // what the normaliser takes is in `scale_data` in the cycle after it was cut
+  reg norm_go, norm_last, norm_for;
+  reg [2:0] norm_command, norm_activation;
+  reg [7:0] norm_count;
+  wire norm_working;
+  always @(posedge clock) begin
+    norm_go <= cut && src_normal && !reset;
+    if (cut) begin
+      norm_last <= src_row_end && cut_last;
+      norm_for <= src_slot;
+      norm_command <= src_norm;
+      norm_activation <= src_activation;
+      norm_count <= cut_bytes[7:0];
+    end
+  end
+  assign norm_busy = norm_go || norm_working;
+  baco_normalizer #(.LANES(LANES)) u_normalizer (
+      .clock(clock),
+      .reset(reset),
+      .qb(norm_qb),
+      .qc(norm_qc),
+      .qln2(norm_qln2),
+      .qln2_inv(norm_qln2_inv),
+      .in_reset(cut && src_resets && src_norm == 3'd0),
+      .in_reset_slot(src_slot),
+      .in_valid(norm_go),
+      .in_slot(norm_for),
+      .in_command(norm_command),
+      .in_activation(norm_activation),
+      .in_last(norm_last),
+      .in_count(norm_count),
+      .in_data(scale_data),
+      .busy(norm_working),
+      .out_valid(norm_valid),
+      .out_data(norm_data)
+  );
+`endif
 
   wire done_valid = short_valid || scaled_valid;
   wire [LANES*8-1:0] done_data = scaled_valid ? scaled_data : short_data[LANES*8-1:0];
@@ -378,6 +458,6 @@ module baco_store_convert #(
     else if (earn && !spend)
       credits <= credits + 4'd1;
   end
-  assign busy = src_valid || short_valid || scaling || done_valid || functions_busy || put_valid || slice_valid;
+  assign busy = src_valid || norm_busy || short_valid || scaling || done_valid || functions_busy || put_valid || slice_valid;
   wire _unused = &{1'b0, queue_ready, cut_bytes[9:7], src_relu, src_scale};
 endmodule

@@ -49,6 +49,9 @@ module baco_store_walk #(
     output wire item_zero,                       // padding: counts as zeros, nothing is read
     output wire item_first,                      // first of its window
     output wire item_emit,                       // last of its window: the result is stored
+`ifdef BACO_NORMALIZATIONS
+    output wire item_row_end,                    // last of its row
+`endif
     output wire item_last                        // last of the store
 );
   localparam [7:0] BLOCK = DIM[7:0];
@@ -96,6 +99,9 @@ module baco_store_walk #(
   assign item_zero = windowed && (image_row >= {3'd0, image_rows} || image_col >= {3'd0, image_cols});
   assign item_first = !windowed || (window_row == 2'd0 && window_col == 2'd0);
   assign item_emit = !windowed || (window_row_last && window_col_last);
+`ifdef BACO_NORMALIZATIONS
+  assign item_row_end = last_block;
+`endif
   assign item_last = item_emit && last_block && lines_left == 8'd1 && (!windowed || pixels_left == 8'd1);
 
   always @(posedge clock) begin

@@ -96,8 +96,6 @@ def rtl_problems(accelerator: Accelerator) -> list[str]:
     if accelerator.execute_entries < 2:
         # a PRELOAD stays until the COMPUTE behind it is done
         found.append(f"execute_entries must be at least 2, not {accelerator.execute_entries}")
-    if accelerator.features.normalizations:
-        found.append("features.normalizations: normalization is not built in RTL")
     return found
 
 

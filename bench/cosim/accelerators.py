@@ -36,6 +36,9 @@ def _draw(r: random.Random, index: int) -> Accelerator:
         features = dict.fromkeys(features, True)
     features["row_functions"] = index % 3 == 0
     features["mvin_scale_acc"] = r.random() < 0.5
+    features["normalizations"] = index % 4 == 1
+    if features["normalizations"]:
+        features |= dict.fromkeys(("activations", "accumulator_scale", "read_small_width"), True)
     # results that nothing can read make a pointless accelerator
     features["read_small_width"] |= not features["read_full_width"]
     scale = max(1, dim * dim // 256)

@@ -8,172 +8,27 @@ that is refused, or that races, is a mistake here.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from accel.config import Accelerator
-from accel.isa import GARBAGE, IDENTITY_SCALE, KEEP_SCALE, Command, command_named, encode
-from bench.cosim.stream import BASE, MEMORY_BYTES, Item, Stream, group_items
+from accel.isa import GARBAGE, IDENTITY_SCALE
+from bench.cosim.builder import (
+    ACCUMULATE,
+    ACCUMULATOR,
+    ADDRESS_BITS,
+    LOADS,
+    REGION_BYTES,
+    SCALES,
+    LoadSettings,
+    ProductSettings,
+    Rows,
+)
+from bench.cosim.stores import StoreGenerator
 
 __all__ = ["Generator"]
 
-ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29
-_REGIONS = 3
-REGION_BYTES = MEMORY_BYTES // _REGIONS
-_ADDRESS_BITS = 64
-_LOADS = ("MVIN", "MVIN2", "MVIN3")
-#: Float32 bits: 1, 1/2, 1/4, 2.5, -1/2, next to 1 on both sides, the least subnormal, 0.01, infinities, not a number.
-SCALES = (
-    *(IDENTITY_SCALE, IDENTITY_SCALE, IDENTITY_SCALE, 0x3F000000, 0x3E800000, 0x40200000, 0xBF000000),
-    *(0x3F7FFFFF, 0x3F800001, 0x00000001, 0x3C23D70A, 0x37800000, 0x7F800000, 0xFF800000, 0x7FC00000),
-)
 
-
-@dataclass
-class _LoadState:
-    shrink: int = 0
-    repeats: int = 1
-    block_stride: int = 0
-    stride: int = 0
-
-
-@dataclass
-class _ExecuteState:
-    ws: bool = True
-    transpose_a: int = 0
-    transpose_b: int = 0
-    stride_a: int = 1
-    stride_c: int = 1
-
-
-@dataclass
-class _StoreState:
-    mode: str = "rows"  # rows, pooled, gathered (1-D mode)
-    stride: int = 0
-    rows: int = 1  # held locally when not in mode rows
-    pixels: int = 1  # largest output pixel index + 1
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Local rows [first, past) of one memory; empty when past <= first."""
-
-    accumulator: bool = False
-    first: int = 0
-    past: int = 0
-
-    def meets(self, other: Rows) -> bool:
-        """Whether the two share a row."""
-        return self.accumulator == other.accumulator and max(self.first, other.first) < min(
-            self.past, other.past
-        )
-
-
-class Generator:
-    """Builds one stream, command by command, from a seed.
-
-    Attributes:
-        items: what has been generated.
-        fresh: the array holds nothing of the present dataflow that may be accumulated on.
-    """
-
-    def __init__(self, accelerator: Accelerator, seed: str) -> None:
-        self.random = random.Random(seed)
-        self.accelerator = accelerator
-        self.features = accelerator.features
-        self.dim = accelerator.dim
-        self.ws, self.os = "WS" in accelerator.dataflows, "OS" in accelerator.dataflows
-        self.sp_rows, self.acc_rows = accelerator.scratchpad_rows, accelerator.accumulator_rows
-        self.items: list[Item] = []
-        self.ld = [_LoadState() for _ in _LOADS]
-        self.ex = _ExecuteState(ws=self.ws)
-        self.st = _StoreState()
-        self.function, self.parameters = 0, 0  # of stores; accumulator row of gains and offsets
-        self.product = False  # source rows are multiplied by those from there on
-        self.fresh, self.taken = True, False
-        self.sources, self.targets = [0, 1], [2]
-        r = self.random
-        window = r.choice((2, 3, 5)) * self.dim
-        self.window = window
-        self.hot = {
-            False: r.randrange(max(1, self.sp_rows - window)),
-            True: r.randrange(max(1, self.acc_rows - window)),
-        }
-        self.heat = r.choice((0.0, 0.5, 0.9))
-        self.noisy = r.random() < 0.3
-
-    # ---------------------------------------------------------------- helpers
-
-    def stream(self, name: str) -> Stream:
-        """What has been generated, with random settings of memory and host."""
-        r = self.random
-        settings: dict[str, int | float] = {
-            "data": r.getrandbits(48) | 1,
-            "latency": r.choice((1, 3, 20, 60, 200)),
-            "bandwidth": r.choice((1.0, 4.0, 8.0, 64.0)),
-            "reads": r.choice((1, 2, 8, 256)),
-            "writes": r.choice((1, 2, 32)),
-            "stall": r.choice((0, 0, 10, 50)),
-            "gap": r.choice((0, 0, 30, 90)),
-            "seed": r.getrandbits(32),
-        }
-        return Stream(name, group_items(self.items), settings)
-
-    def emit(self, command: str, **fields: int) -> None:
-        """Append a command; now and then with random bits where none are defined."""
-        made = encode(command, **fields)
-        if self.noisy and self.random.random() < 0.3:
-            known = [0, 0]
-            for field in command_named(command).fields:
-                known[field.register == "rs2"] |= field.mask << field.low
-            if made.funct == 0:
-                known[0] |= 3
-            noise = [self.random.getrandbits(64) & ~mask for mask in known]
-            made = Command(made.funct, made.rs1 | noise[0], made.rs2 | noise[1])
-        self.items.append(made)
-
-    def fence(self) -> None:
-        """A fence; after it regions of memory may change their roles."""
-        self.items.append(None)
-        regions = list(range(_REGIONS))
-        self.random.shuffle(regions)
-        cut = self.random.choice((1, 2, 2))
-        self.sources, self.targets = regions[:cut], regions[cut:]
-
-    def size(self, most: int) -> int:
-        """1..most, the ends more often."""
-        r = self.random
-        return r.choice((1, most, r.randint(1, most), r.randint(1, most)))
-
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
-
-    def source(self, extent: int, below: int = 0) -> int:
-        """An address that may be read, `extent` bytes from it on and `below` bytes before it; any alignment."""
-        return self._address(self.sources, extent, below)
-
-    def target(self, extent: int) -> int:
-        """An address that may be written, as `source`."""
-        return self._address(self.targets, extent, 0)
-
-    def _address(self, regions: list[int], extent: int, below: int) -> int:
-        assert extent + below < REGION_BYTES, (extent, below)
-        r = self.random
-        offset = r.randint(below, REGION_BYTES - extent)
-        if r.random() < 0.5 and offset % 64 <= offset - below:
-            offset -= offset % 64
-        return BASE + r.choice(regions) * REGION_BYTES + offset
-
-    def row(self, accumulator: bool, reach: int) -> int | None:
-        """First of `reach` rows that exist, mostly the ones used before; None when the memory is too small."""
-        most = (self.acc_rows if accumulator else self.sp_rows) - reach
-        if most < 0:
-            return None
-        r = self.random
-        if r.random() < self.heat:
-            return min(most, self.hot[accumulator] + r.randrange(self.window))
-        return r.choice((0, most, r.randint(0, most), r.randint(0, most), r.randint(0, most)))
+class Generator(StoreGenerator):
+    """Builds one stream, command by command, from a seed."""
 
     # ---------------------------------------------------------------- loads
 
@@ -182,12 +37,12 @@ class Generator:
         r, dim = self.random, self.dim
         number = r.randrange(3) if number is None else number
         repeats = r.choice((0, 1, 1, 1, r.randint(1, dim)))
-        stride = r.choice((0, dim, r.randint(1, 200), 4 * dim, (1 << _ADDRESS_BITS) - r.randint(1, 40)))
+        stride = r.choice((0, dim, r.randint(1, 200), 4 * dim, (1 << ADDRESS_BITS) - r.randint(1, 40)))
         block_stride = r.choice((dim, dim, r.randint(dim, 3 * dim)))
         shrink = r.getrandbits(1)
         self.emit("CONFIG_LD", shrink=shrink, state=number, pixel_repeats=repeats, block_stride=block_stride,
                   scale=r.choice(SCALES), stride=stride)  # fmt: skip
-        self.ld[number] = _LoadState(
+        self.ld[number] = LoadSettings(
             shrink, max(1, repeats) if self.features.first_layer else 1, block_stride, stride
         )
 
@@ -216,15 +71,15 @@ class Generator:
         touched = Rows(accumulator, max(0, first - state.repeats + 1), first + reach)
         if any(touched.meets(rows_) for rows_ in apart):
             return False
-        negative = state.stride >> (_ADDRESS_BITS - 1)
-        extent = ((1 << _ADDRESS_BITS) - state.stride if negative else state.stride) * (rows - 1)
+        negative = state.stride >> (ADDRESS_BITS - 1)
+        extent = ((1 << ADDRESS_BITS) - state.stride if negative else state.stride) * (rows - 1)
         span = cols * size
         if extent + span >= REGION_BYTES:
             return False
         address = self.source(span, extent) if negative else self.source(extent + span)
         flags = ACCUMULATOR | (ACCUMULATE if r.getrandbits(1) else 0) if accumulator else 0
         self.emit(
-            _LOADS[number],
+            LOADS[number],
             address=0 if r.random() < 0.1 else address,
             local=flags | first,
             cols=cols,
@@ -258,7 +113,7 @@ class Generator:
                   a_stride=stride_a, acc_scale=r.choice(SCALES), in_shift=r.choice((0, 0, 1, 4, 9, 31)),
                   c_stride=stride_c)  # fmt: skip
         self.fresh |= ws != self.ex.ws
-        self.ex = _ExecuteState(ws, *transposes, stride_a, stride_c)
+        self.ex = ProductSettings(ws, *transposes, stride_a, stride_c)
 
     def _operand(
         self, rows: int, cols: int, stride: int, transposed: int, missing: float
@@ -319,122 +174,6 @@ class Generator:
         ]
         for _ in range(self.random.randint(1, 3)):
             self.random.choice(actions)()
-
-    # ---------------------------------------------------------------- stores
-
-    def config_st(self) -> None:
-        """CONFIG_ST: rows, pooling or the 1-D mode."""
-        r = self.random
-        mode = r.choice(("rows", "rows", "rows", "pooled", "gathered"))
-        stride = r.choice((self.dim, r.randint(1, 64), 4 * self.dim))
-        if mode == "rows":
-            self.write_config_st(stride, activation=r.getrandbits(1))
-            return
-        orows, ocols = r.randint(1, 5), r.randint(1, 5)
-        across, porows, pocols = r.randint(5, 8), r.randint(1, 3), r.randint(1, 3)
-        self.emit("CONFIG_ST", activation=r.getrandbits(1), pool_stride=r.randint(1, 3) if mode == "pooled" else 0,
-                  pool_size=r.randint(1, 3), upad=r.randint(0, 1), lpad=r.randint(0, 1), pool_out_dim=across,
-                  porows=porows, pocols=pocols, orows=orows, ocols=ocols, stride=stride,
-                  acc_scale=r.choice((*SCALES, KEEP_SCALE)))  # fmt: skip
-        if not self.features.max_pool:
-            mode = "gathered"
-        last = (porows, pocols) if mode == "pooled" else (orows, ocols)
-        self.st = _StoreState(mode, stride, orows * ocols, (last[0] - 1) * across + last[1])
-
-    def write_config_st(self, stride: int, activation: int = 0, scale: int | None = None) -> None:
-        """CONFIG_ST without pooling, for stores that are no functions of whole rows."""
-        r = self.random
-        if self.function >= 2:
-            self.write_config_function(r.getrandbits(1))
-        self.emit("CONFIG_ST", activation=activation, stride=stride,
-                  acc_scale=r.choice((*SCALES, KEEP_SCALE)) if scale is None else scale)  # fmt: skip
-        self.st = _StoreState("rows", stride)
-
-    def config_function(self) -> None:
-        """CONFIG_FUNCTION, and now and then a new table."""
-        r = self.random
-        table_rows = max(1, 128 // self.dim)
-        if self.chance(0.5) and table_rows <= self.acc_rows:
-            self.emit("LOAD_TABLE", table=ACCUMULATOR | r.randrange(self.acc_rows - table_rows + 1))
-        self.write_config_function(r.choice((0, 1, 2, 3, 3)))
-
-    def write_config_function(self, function: int) -> None:
-        """CONFIG_FUNCTION with random settings."""
-        r, dim = self.random, self.dim
-        self.function, self.product = function, function == 3 and self.chance(0.4)
-        self.parameters = r.randrange(self.acc_rows // 2 + 1 if self.product else self.acc_rows)
-        parameter = ACCUMULATOR | self.parameters
-        if self.function != 3:
-            parameter = r.choice((r.getrandbits(32), 127 << 24, r.getrandbits(20), 0))
-        self.emit("CONFIG_FUNCTION", function=self.function, centre=r.getrandbits(1), causal=r.getrandbits(1),
-                  shift=r.randint(7, 31) if function == 3 else r.randint(0, 15), product=int(self.product),
-                  valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
-                  epsilon=r.choice((0, 1, r.getrandbits(20), r.getrandbits(48))))  # fmt: skip
-
-    def _mvout_rows(self) -> None:
-        """A store whose rows are softmaxed or normalised."""
-        r, dim = self.random, self.dim
-        accumulator = self.features.read_small_width and r.random() < 0.7
-        rows = self.size(dim)
-        blocks = r.choice((1, 2, 3, r.randint(1, 12)))
-        if self.function == 3 and not self.product:
-            blocks = min(blocks, self.acc_rows - self.parameters)
-        cols = (blocks - 1) * dim + self.size(dim)
-        reach = rows + (blocks - 1) * dim
-        first = self.row(accumulator, reach)
-        if self.product and first is not None:  # what it is multiplied by exists as well
-            first = min(first, self.acc_rows - self.parameters - reach)
-            if first < 0:
-                return
-        extent = self.st.stride * (rows - 1) + cols
-        if first is not None and extent < REGION_BYTES:
-            local = first | (ACCUMULATOR if accumulator else 0)
-            self.emit("MVOUT", address=self.target(extent), local=local, cols=cols, rows=rows)
-
-    def mvout(self) -> None:
-        """A store of any kind that the accelerator has."""
-        if self.function >= 2 and self.st.mode == "rows" and self.chance(0.8):
-            self._mvout_rows()
-            return
-        r, dim, st, f = self.random, self.dim, self.st, self.features
-        accumulator = r.random() < 0.7 and (f.read_full_width or f.read_small_width)
-        full = accumulator and (not f.read_small_width or (f.read_full_width and r.random() < 0.4))
-        if (st.mode == "pooled" and full) or (self.function >= 2 and not full):
-            return
-        rows = self.size(dim)
-        most = 1 if full or st.mode != "rows" else max(64, self.accelerator.dma_max_bytes, 4 * dim) // dim
-        blocks = self.size(most) if r.random() < 0.5 else 1
-        if blocks == 1 and st.mode == "rows" and self.chance(0.2):
-            rows = r.randint(1, 255)
-        cols = (blocks - 1) * dim + self.size(dim)
-        reach = rows + (blocks - 1) * dim if st.mode == "rows" else st.rows
-        first = self.row(accumulator, reach)
-        pixels = rows if st.mode == "rows" else st.pixels
-        extent = st.stride * (pixels - 1) + cols * (4 if full else 1)
-        if first is None or extent >= REGION_BYTES:
-            return
-        flags = (ACCUMULATOR if accumulator else 0) | (READ_FULL if full else 0)
-        self.emit("MVOUT", address=self.target(extent), local=flags | first, cols=cols, rows=rows)
-
-    def mvout_spad(self) -> None:
-        """MVOUT_SPAD: rows to the scratchpad, through a table or softmaxed if that is configured."""
-        r, dim = self.random, self.dim
-        if self.st.mode != "rows" or self.function == 3:
-            return
-        accumulator = r.random() < 0.6 and self.features.read_small_width
-        blocks = r.choice((1, r.randint(1, 12)))
-        rows, cols = self.size(dim), (blocks - 1) * dim + self.size(dim)
-        if blocks == 1 and self.chance(0.3):
-            rows = r.randint(1, 255)
-        stride = r.choice((1, 1, 2, 3)) if blocks == 1 else 1
-        span, reach = (blocks - 1) * dim + rows, (blocks - 1) * dim + (rows - 1) * stride + 1
-        source, target = self.row(accumulator, span), self.row(False, reach)
-        if source is None or target is None:
-            return
-        if Rows(accumulator, source, source + span).meets(Rows(False, target, target + reach)):
-            return
-        self.emit("MVOUT_SPAD", destination=target, destination_stride=stride,
-                  local=source | (ACCUMULATOR if accumulator else 0), cols=cols, rows=rows)  # fmt: skip
 
     # ---------------------------------------------------------------- the rest
 
@@ -499,5 +238,7 @@ class Generator:
             actions += [action] * r.choice(weights)
         if self.features.row_functions:
             actions += [self.config_function, self.mvout]
+        if self.features.normalizations:
+            actions += [self.config_norm, self.normalise, self.normalise, self.mvout, self.mvout]
         for _ in range(count):
             r.choice(actions)()

@@ -22,7 +22,7 @@ from accel.isa import (
     encode,
     find_command_type,
 )
-from bench.cosim.generate import ACCUMULATE, ACCUMULATOR, READ_FULL, Generator
+from bench.cosim.builder import ACCUMULATE, ACCUMULATOR, READ_FULL, StreamBuilder
 from bench.cosim.macros import MacroGenerator
 from bench.cosim.stream import BASE, MEMORY_BYTES, FlippedResult, Item, Stream, group_items
 
@@ -57,7 +57,7 @@ def illegal_stream(accelerator: Accelerator, seed: int, index: int) -> Stream:
     return _stream(generator, damage.items, name)
 
 
-def _stream(generator: Generator, items: list[Item], name: str) -> Stream:
+def _stream(generator: StreamBuilder, items: list[Item], name: str) -> Stream:
     made = generator.stream(name)
     return made.with_groups(group_items(items))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from accel.isa import IDENTITY_SCALE
+from bench.cosim.builder import REGION_BYTES, SCALES
 from bench.cosim.convolution import ConvolutionTile, draw_tile
-from bench.cosim.generate import REGION_BYTES, SCALES, Generator
+from bench.cosim.generate import Generator
 
 __all__ = ["MacroGenerator"]
 
@@ -94,10 +95,11 @@ class MacroGenerator(Generator):
         self._load_state(0, a_pitch)
         self._load_state(1, b_pitch)
         self._load_state(2, d_pitch * (1 if low_d else 4), low_d)
-        self.write_config_st(c_pitch * (4 if full else 1), activation=r.getrandbits(1))
+        self.write_results(c_pitch * (4 if full else 1), plain=bool(full))
         a, b = self.source(a_extent), self.source(b_extent)
         for _ in range(r.randint(1, 3)):
             to_scratchpad = int(f.read_small_width and r.random() < 0.15 and i * j * dim <= self.sp_rows)
+            to_scratchpad &= self.activation < 2
             self.emit("LOOP_WS_CONFIG_BOUNDS", pad_i=pad_i, pad_j=pad_j, pad_k=pad_k, i=i, j=j, k=k)
             # a null operand is what the rows already hold
             self.emit(
@@ -114,7 +116,8 @@ class MacroGenerator(Generator):
                 self._place(i * k * dim, k * j * dim)
                 b_id = a_id = 0
             skips = {f"skip_{phase}": int(r.random() < 0.07) for phase in ("a", "b", "d", "ex", "st")}
-            self.emit("LOOP_WS", ex_accumulate=r.getrandbits(1), full_c=full and not to_scratchpad, low_d=low_d,
+            act = self._act(bool(full or to_scratchpad))
+            self.emit("LOOP_WS", ex_accumulate=r.getrandbits(1), full_c=full and not to_scratchpad, low_d=low_d, act=act,
                       b_spad_id=b_id, a_spad_id=a_id, a_transpose=a_t, b_transpose=b_t, spad_only=to_scratchpad,
                       inc_acc_addr=to_scratchpad & r.getrandbits(1),
                       c_spad_addr=r.randint(0, self.sp_rows - i * j * dim) if to_scratchpad else 0, **skips)  # fmt: skip
@@ -135,6 +138,16 @@ class MacroGenerator(Generator):
         placed[self.slot] = True
         self.placed = (placed[0], placed[1])
 
+    def _act(self, plain: bool) -> int:
+        """What LOOP_WS is to make of rows of results: mostly what is configured; `plain`: nothing."""
+        if plain or not self.features.normalizations:
+            return 0
+        return (
+            self.activation
+            if self.activation in (2, 4) and self.chance(0.7)
+            else self.random.choice((0, 2, 4))
+        )
+
     def resadd(self) -> None:
         """C = A + B element by element, one to three tiles."""
         r, dim, f = self.random, self.dim, self.features
@@ -152,14 +165,14 @@ class MacroGenerator(Generator):
         self._enter("resadd")
         self._load_state(0, a_pitch, shrink=1)
         self._load_state(1, b_pitch, shrink=1)
-        self.write_config_st(c_pitch * (4 if full else 1), activation=r.getrandbits(1))
+        self.write_results(c_pitch * (4 if full else 1), plain=bool(full))
         for _ in range(r.randint(1, 3)):
             self.emit("LOOP_WS_CONFIG_BOUNDS", pad_i=pad_i, pad_j=pad_j, i=i, j=j, k=0)
             self.emit("LOOP_WS_CONFIG_ADDRS_AB", a=self.source(extents[0]), b=self.source(extents[1]))
             self.emit("LOOP_WS_CONFIG_ADDRS_DC", d=0, c=self.target(extents[2]))
             self.emit("LOOP_WS_CONFIG_STRIDES_AB", a_stride=a_pitch, b_stride=b_pitch)
             self.emit("LOOP_WS_CONFIG_STRIDES_DC", d_stride=0, c_stride=c_pitch)
-            self.emit("LOOP_WS", full_c=full, is_resadd=1)
+            self.emit("LOOP_WS", full_c=full, act=self._act(bool(full)), is_resadd=1)
             self.slot ^= 1
 
     # ---------------------------------------------------------------- LOOP_CONV_WS
@@ -180,8 +193,7 @@ class MacroGenerator(Generator):
         self.write_config_ex(
             True, (t.trans_input_3120, t.trans_weight_0132), t.stride >> t.downsample, 2 if t.dilated else 1
         )
-        activation = r.getrandbits(1)
-        self.write_config_st(t.store_stride, activation=activation)
+        activation = self.write_results(t.store_stride, plain=bool(t.pooled)) & 3
         parts = r.randint(1, 2)
         for part in range(parts):
             self.emit("LOOP_CONV_WS_CONFIG_1", batch_size=t.batch, in_row_dim=t.in_row_dim, in_channels=t.in_channels,
@@ -213,8 +225,6 @@ class MacroGenerator(Generator):
         # the macro leaves its own strides behind: configure what it touched anew
         for number in range(3):
             self._load_state(number, r.choice((0, dim, r.randint(1, 200))), r.getrandbits(1))
-        self.write_config_st(
-            r.choice((dim, r.randint(1, 64))), activation=r.getrandbits(1), scale=IDENTITY_SCALE
-        )
+        self.write_results(r.choice((dim, r.randint(1, 64))), scale=IDENTITY_SCALE)
         if t.trans_input_3120:
             self.config_ex(ws=True)

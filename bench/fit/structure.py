@@ -4,8 +4,8 @@ Yosys counts a set of small accelerators: the default with one parameter changed
 linear fit of least squared relative error gives the coefficients; random accelerators that the fit has not
 seen, larger ones among them, give its error. Takes about 10 s of one core for each of about 70 accelerators.
 
-What Gemmini lacks is fitted by itself, to what it adds to accelerators that are otherwise equal, so that it leaves the
-law of all others alone: `--additions` fits it anew to a law that is there.
+Features that are off in Gemmini's default are fitted by themselves, each to what it adds to accelerators that are otherwise
+equal, so that they leave the law of all others alone: `--additions` fits them anew to a law that is there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -127,14 +128,40 @@ MODULE_TERMS: dict[str, tuple[str, ...]] = {
     ),
 }
 OTHER_TERMS = ("1", "dim")
-#: Terms of what Gemmini lacks, fitted by themselves.
-ADDED_TERMS = ("row_functions", "row_functions dim", "row_functions lanes", "row_functions slice")
-#: Sides and widths of the bus that they are fitted to, so that no term is a multiple of others; and those that the fit
-#: does not see.
-ADDED_TO = ((4, 128), (8, 128), (16, 128), (8, 32), (16, 64))
-ADDED_HELD_OUT = ((16, 32), (32, 128))
-#: Features of Gemmini that our RTL builds.
-FEATURES = tuple(name for name in Features.model_fields if name not in ("normalizations", "row_functions"))
+
+
+@dataclass(frozen=True)
+class AddedFeature:
+    """A feature that is fitted by itself.
+
+    Attributes:
+        terms: of the law.
+        points: sides, widths of the bus, and whether there is LOOP_WS, of what it is fitted to, so that no term is a
+            multiple of others.
+        held_out: likewise, of what the fit does not see.
+    """
+
+    terms: tuple[str, ...]
+    points: tuple[tuple[int, int, bool], ...]
+    held_out: tuple[tuple[int, int, bool], ...]
+
+
+_POINTS = ((4, 128, True), (8, 128, True), (16, 128, True), (8, 32, True), (16, 64, True))
+_HELD_OUT = ((16, 32, True), (32, 128, True))
+ADDITIONS = {
+    "row_functions": AddedFeature(
+        ("row_functions", "row_functions dim", "row_functions lanes", "row_functions slice"),
+        _POINTS,
+        _HELD_OUT,
+    ),
+    "normalizations": AddedFeature(
+        ("normalizations", "normalizations dim", "normalizations lanes", "normalizations loop_ws"),
+        (*_POINTS, (4, 128, False), (16, 64, False)),
+        (*_HELD_OUT, (8, 64, False)),
+    ),
+}
+#: The other features: the law of all accelerators is fitted to them.
+FEATURES = tuple(name for name in Features.model_fields if name not in ADDITIONS)
 #: The module that scratchpad and accumulator are made of.
 SRAM = "baco_sram"
 #: Memory that grows with the side keeps the address widths, which the law leaves out, the same.
@@ -231,11 +258,11 @@ def held_out(count: int = 6, sides: tuple[int, ...] = (4, 8, 16, 32)) -> list[Ac
     return [random_accelerator(rng, sides, 0.35) for _ in range(count)]
 
 
-def additions(points: Iterable[tuple[int, int]]) -> list[Accelerator]:
-    """Accelerators without and with what Gemmini lacks, in turn; points: sides and bits of the bus."""
+def additions(feature: str, points: Iterable[tuple[int, int, bool]]) -> list[Accelerator]:
+    """Accelerators without and with one of `ADDITIONS`, in turn; points as there."""
     return [
-        _accelerator(dim, dma_bits=bits, row_functions=built)
-        for dim, bits in points
+        _accelerator(dim, dma_bits=bits, loop_ws=loops, **{feature: built})
+        for dim, bits, loops in points
         for built in (False, True)
     ]
 
@@ -248,19 +275,18 @@ def added(counts: list[ModuleCounts]) -> list[dict[str, float]]:
     ]
 
 
-def fit_additions(accelerators: list[Accelerator], counts: list[ModuleCounts]) -> StructureLaw:
-    """Coefficients of `ADDED_TERMS` with the least squared relative error of what each pair differs by."""
-    design = np.array(
-        [[float(terms(one, one.dim)[name]) for name in ADDED_TERMS] for one in accelerators[1::2]]
-    )
+def fit_addition(
+    names: Iterable[str], accelerators: list[Accelerator], counts: list[ModuleCounts]
+) -> StructureLaw:
+    """Coefficients of an addition's terms with the least squared relative error of what each pair differs by."""
+    names = tuple(names)
+    design = np.array([[float(terms(one, one.dim)[name]) for name in names] for one in accelerators[1::2]])
     found = {}
     for quantity in QUANTITIES:
         target = np.array([one[quantity] for one in added(counts)])
         weight = 1 / np.maximum(target, 1.0)
         solution = np.linalg.lstsq(design * weight[:, None], target * weight)[0]
-        found[quantity] = {
-            name: float(f"{value:.6g}") for name, value in zip(ADDED_TERMS, solution, strict=True)
-        }
+        found[quantity] = {name: float(f"{value:.6g}") for name, value in zip(names, solution, strict=True)}
     return StructureLaw(found)
 
 
@@ -367,17 +393,19 @@ def _fit_all(jobs: int) -> dict[str, Any]:
     }
 
 
-def _fit_additions(record: dict[str, Any], jobs: int) -> None:
-    """Fit additions and write them into the record of a law."""
-    seen, unseen = additions(ADDED_TO), additions(ADDED_HELD_OUT)
-    counts, _ = _count_all(seen + unseen, jobs)
-    law = fit_additions(seen, counts[: len(seen)])
-    record["errors"] |= {
-        "additions": _statistics(addition_errors(law, seen, counts[: len(seen)])),
-        "additions held out": _statistics(addition_errors(law, unseen, counts[len(seen) :])),
-    }
-    for quantity, factors in law.coefficients.items():
-        record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
+def _fit_additions(record: dict[str, Any], features: Iterable[str], jobs: int) -> None:
+    """Fit some of `ADDITIONS` and write them and their errors into the record of a law."""
+    for feature in features:
+        one = ADDITIONS[feature]
+        seen, unseen = additions(feature, one.points), additions(feature, one.held_out)
+        counts, _ = _count_all(seen + unseen, jobs)
+        law = fit_addition(one.terms, seen, counts[: len(seen)])
+        record["errors"] |= {
+            feature: _statistics(addition_errors(law, seen, counts[: len(seen)])),
+            f"{feature} held out": _statistics(addition_errors(law, unseen, counts[len(seen) :])),
+        }
+        for quantity, factors in law.coefficients.items():
+            record["coefficients"][quantity] = dict(record["coefficients"][quantity]) | dict(factors)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -385,11 +413,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fit.structure", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path(str(resources.files("accel") / "structure.json")))
     parser.add_argument("--jobs", type=int, default=1, help="Yosys runs at the same time")
-    parser.add_argument("--additions", action="store_true", help="what Gemmini lacks only; the rest is kept")
+    parser.add_argument(
+        "--additions",
+        nargs="*",
+        choices=list(ADDITIONS),
+        help="some (without names: all) of what is fitted by itself only; the rest is kept",
+    )
     options = parser.parse_args(arguments)
     try:
-        record = json.loads(options.out.read_text("utf-8")) if options.additions else _fit_all(options.jobs)
-        _fit_additions(record, options.jobs)
+        only = options.additions is not None
+        record = json.loads(options.out.read_text("utf-8")) if only else _fit_all(options.jobs)
+        _fit_additions(record, options.additions or ADDITIONS, options.jobs)
         atomic_write(options.out, json.dumps(record, indent=2) + "\n")
     except BacoError as error:
         print(f"error: {error}", file=sys.stderr)

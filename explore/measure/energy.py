@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accel.config import Accelerator
-from accel.energy import ROW_FUNCTIONS
+from accel.energy import NORMALISATIONS, ROW_FUNCTIONS
 from sim.job import Simulation
 
 __all__ = ["ENERGY_TERMS", "counted_activity", "counted_energy", "energy_uj", "static_energy"]
@@ -15,7 +15,8 @@ ENERGY_TERMS = ("mac", "registers", "accumulator", "scratchpad", "dram")
 
 
 def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dict[str, float]:
-    """Energy in pJ by `ENERGY_TERMS`, and of `functions` of rows where the accelerator has them.
+    """Energy in pJ by `ENERGY_TERMS`, and of `functions` of rows and `normalisations` where the
+    accelerator has them.
 
     Args:
         activity: counts of `sim.job.Simulation.activity`. Words as in the reference model (method specification,
@@ -43,6 +44,10 @@ def counted_energy(activity: Mapping[str, int], accelerator: Accelerator) -> dic
     if accelerator.features.row_functions:
         found["functions"] = sum(
             activity[f"{name}_elements"] * table.function_pj(name) for name in ROW_FUNCTIONS
+        )
+    if accelerator.features.normalizations:
+        found["normalisations"] = sum(
+            activity[f"{name}_elements"] * table.normalisation_pj(name) for name in NORMALISATIONS
         )
     return found
 

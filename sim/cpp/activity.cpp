@@ -58,6 +58,7 @@ void Activity::configure(uint64_t rs1, uint64_t rs2) {
                                  config_.first_layer ? std::max<uint64_t>(1, bits(rs1, 15, 8)) : 1};
       return;
     case 2:
+      activation_ = bits(rs1, 3, 2);
       store_.pooled = config_.max_pool && bits(rs1, 5, 4) != 0;
       store_.gathered = !store_.pooled && bits(rs1, 7, 6) != 0;
       store_.pool_stride = bits(rs1, 5, 4);
@@ -70,6 +71,7 @@ void Activity::configure(uint64_t rs1, uint64_t rs2) {
       store_.ocols = bits(rs1, 63, 56);
       return;
     default:
+      if (!bit(rs1, 17)) activation_ = (activation_ & 3) | bits(rs1, 16, 16) << 2;
       return;
   }
 }
@@ -125,9 +127,20 @@ void Activity::store(uint64_t rs2) {
   } else if (store_.gathered) {
     rows = reads = store_.orows * store_.ocols;
   }
+  if (config_.normalizations && from.accumulator) normalise(from, reads * dim_);
+  if (from.makes_statistics(config_)) return read_rows(from, reads);
   counts_.dram_write_bytes += rows * cols * size;
   if (size == 1) reads *= apply_function(reads);
   read_rows(from, reads);
+}
+
+void Activity::normalise(const LocalAddress& from, uint64_t elements) {
+  if (from.norm == 3 || from.norm == 4) counts_.variance_elements += elements;
+  if (from.norm == 6 || from.norm == 7) counts_.exponential_elements += elements;
+  if (from.norm != 0) return;
+  if (activation_ == 2) counts_.layer_norm_elements += elements;
+  if (activation_ == 3) counts_.i_gelu_elements += elements;
+  if (activation_ == 4) counts_.integer_softmax_elements += elements;
 }
 
 uint64_t Activity::apply_function(uint64_t rows) {

@@ -22,6 +22,9 @@ struct ActivityCounts {
   uint64_t dram_read_bytes = 0;          // that loads asked for; a row that is replicated is fetched once
   uint64_t dram_write_bytes = 0;         // that stores wrote
   // elements of whole local rows that left through a table, a softmax or a normalisation
+  // ... through the normaliser: into statistics that multiply, or as its results
+  uint64_t variance_elements = 0, exponential_elements = 0;
+  uint64_t layer_norm_elements = 0, i_gelu_elements = 0, integer_softmax_elements = 0;
   uint64_t table_elements = 0, softmax_elements = 0, normalisation_elements = 0, product_elements = 0;
 };
 
@@ -49,6 +52,8 @@ class Activity {
   void store(uint64_t rs2);
   // What a store's function does with the rows it reads; returns how often each is read.
   uint64_t apply_function(uint64_t rows);
+  // Elements of an accumulator store that the normaliser works on.
+  void normalise(const LocalAddress& from, uint64_t elements);
   void copy(uint64_t rs2);
   void compute(bool preloaded, uint64_t rs1, uint64_t rs2);
   // Reads of `rows` local rows by a store.
@@ -66,6 +71,7 @@ class Activity {
   const int row_bits_;
   std::array<Load, 3> loads_;
   Store store_;
+  uint64_t activation_ = 0;  // of stores
   uint64_t function_ = 0;  // of stores (CONFIG_FUNCTION)
   bool product_ = false;
   bool weight_stationary_, transpose_a_ = false, transpose_b_ = false;

@@ -66,8 +66,12 @@ struct LocalAddress {
   bool accumulator = false;  // which memory
   bool accumulate = false;   // writes to the accumulator add
   bool read_full = false;    // stores read raw int32
+  uint8_t norm = 0;          // normaliser command of a store, if there is a normaliser
   bool garbage = false;      // no memory at all
   uint32_t row = 0;
+
+  // A store from here that makes statistics and leaves main memory as it is.
+  bool makes_statistics(const Config& config) const { return config.normalizations && accumulator && norm != 0; }
 
   static LocalAddress decode(uint32_t word, int row_bits) {
     constexpr uint32_t flags = kFlagAccumulator | kFlagAccumulate | kFlagReadFull;
@@ -76,6 +80,7 @@ struct LocalAddress {
     a.accumulator = word & kFlagAccumulator;
     a.accumulate = word & kFlagAccumulate;
     a.read_full = word & kFlagReadFull;
+    a.norm = static_cast<uint8_t>(word >> 26 & 7);
     a.garbage = (word & pattern) == pattern;
     // the garbage bit on its own makes a row that no memory has
     a.row = word & ((uint32_t{1} << (row_bits + 1)) - 1);

@@ -45,6 +45,7 @@ void FunctionalDevice::reset() {
   ld_ = {};
   st_ = {};
   function_ = {};
+  normaliser_ = {};
   table_ = {};
   for (auto* matrix : {&weights_, &next_weights_, &a_, &b_}) matrix->assign(square, 0);
   for (auto* matrix : {&sums_, &next_sums_, &result_}) matrix->assign(square, 0);
@@ -150,8 +151,10 @@ bool FunctionalDevice::execute(const Command& command) {
         config_execute(rs1, rs2);
       else if ((rs1 & 3) == 1)
         config_load(rs1, rs2);
-      else
+      else if ((rs1 & 3) == 2)
         config_store(rs1, rs2);
+      else
+        config_norm(rs1, rs2);
       return true;
     case kMvin:
       return mvin(0, rs1, rs2);
@@ -200,7 +203,7 @@ void FunctionalDevice::config_load(uint64_t rs1, uint64_t rs2) {
 }
 
 void FunctionalDevice::config_store(uint64_t rs1, uint64_t rs2) {
-  st_.relu = bits(rs1, 3, 2) == 1;
+  st_.activation = static_cast<Activation>(bits(rs1, 3, 2));  // no softmax
   st_.stride = static_cast<uint32_t>(bits(rs2, 31, 0));
   uint32_t scale = static_cast<uint32_t>(bits(rs2, 63, 32));
   if (scale != 0xffffffffu) st_.scale = scale;

@@ -16,6 +16,7 @@
 #include "functional_counters.h"
 #include "legality.h"
 #include "memory.h"
+#include "normaliser.h"
 
 namespace baco {
 
@@ -65,7 +66,7 @@ class FunctionalDevice : public Device {
   };
   enum class StoreMode { kRows, kPooled, kOneDimensional };
   struct StoreState {
-    bool relu = false;
+    Activation activation = Activation::kNone;
     StoreMode mode = StoreMode::kRows;
     int pool_stride = 0, pool_size = 0, upad = 0, lpad = 0;
     int pool_out_dim = 0, porows = 0, pocols = 0, orows = 0, ocols = 0;
@@ -105,6 +106,7 @@ class FunctionalDevice : public Device {
   void config_execute(uint64_t rs1, uint64_t rs2);
   void config_load(uint64_t rs1, uint64_t rs2);
   void config_store(uint64_t rs1, uint64_t rs2);
+  void config_norm(uint64_t rs1, uint64_t rs2) { normaliser_.configure(rs1, rs2, st_.activation); }
   void config_function(uint64_t rs1, uint64_t rs2);
   void load_table(uint64_t rs1);
   // The function of stores, in place, of the row `index` of a store, whose first block is the local row `local`.
@@ -121,6 +123,8 @@ class FunctionalDevice : public Device {
   bool mvout(uint64_t rs1, uint64_t rs2);
   bool mvout_pooled(uint64_t address, const LocalAddress& from, int cols);
   void mvout_scratchpad(uint64_t rs1, uint64_t rs2);
+  // Normaliser command of an accumulator row of a store, into the statistics.
+  void take_statistics(NormCommand command, uint32_t row, int cols);
   // cols int8 elements of a local row as a store sends them: copied, or activated, scaled and saturated.
   void narrow_row(bool from_accumulator, uint32_t row, int column, int cols, int8_t* out) const;
   uint8_t* main_memory(uint64_t address, uint64_t bytes, bool write);
@@ -134,6 +138,8 @@ class FunctionalDevice : public Device {
   bool loop_ws_load(const LoopWs& loop);
   bool loop_ws_compute(const LoopWs& loop);
   bool loop_ws_store(const LoopWs& loop);
+  // Rows of one block row of C, normalised in pairs: one statistics slot each.
+  bool loop_ws_normalise(const LoopWs& loop, int i);
   bool loop_conv(uint64_t rs1, uint64_t rs2);
   bool loop_conv_bias(const LoopConv& loop);
   bool loop_conv_weights(const LoopConv& loop);
@@ -152,6 +158,7 @@ class FunctionalDevice : public Device {
   std::array<LoadState, 3> ld_;
   StoreState st_;
   FunctionState function_;
+  Normaliser normaliser_;
   std::array<uint16_t, 256> table_{};
 
   // The array: weights in use and shadow, output-stationary sums and shadow; [row][dim], zero beyond the operand.

@@ -11,6 +11,7 @@ struct FunctionalDevice::LoopWs {
   uint64_t a, b, c, d;                  // byte addresses in main memory, 0 = none
   uint64_t a_stride, b_stride, c_stride, d_stride;  // elements
   bool accumulate, full_c, low_d, a_transpose, b_transpose, resadd;
+  uint64_t act;                         // 2 layer norm, 4 softmax: statistics come before the results
   bool skip_a, skip_b, skip_d, skip_compute, skip_store, to_scratchpad;
   uint32_t c_row;                       // destination of to_scratchpad
   // Scratchpad rows: the first of A and the one behind B, as the loads place them and as the products find them. The
@@ -58,6 +59,7 @@ bool FunctionalDevice::loop_ws(uint64_t rs1, uint64_t rs2) {
   loop.accumulate = bit(rs1, 0);
   loop.full_c = bit(rs1, 1);
   loop.low_d = bit(rs1, 2);
+  loop.act = bits(rs1, 10, 8);
   loop.a_transpose = bit(rs2, 0);
   loop.b_transpose = bit(rs2, 1);
   loop.skip_a = bit(rs2, 3) || loop.a == 0;
@@ -179,6 +181,11 @@ bool FunctionalDevice::loop_ws_compute(const LoopWs& loop) {
 
 bool FunctionalDevice::loop_ws_store(const LoopWs& loop) {
   if (loop.skip_store || (loop.c == 0 && !loop.to_scratchpad)) return true;
+  if (loop.act == 2 || loop.act == 4) {
+    for (int i = 0; i < loop.I; ++i)
+      if (!loop_ws_normalise(loop, i)) return false;
+    return true;
+  }
   uint32_t flags = kFlagAccumulator | (loop.full_c ? kFlagReadFull : 0);
   int width = loop.full_c || loop.to_scratchpad ? 1 : loop.width;
   for (int j = 0; j < loop.J; j += width) {
@@ -194,6 +201,32 @@ bool FunctionalDevice::loop_ws_store(const LoopWs& loop) {
       if (!done) return false;
     }
   }
+  return true;
+}
+
+bool FunctionalDevice::loop_ws_normalise(const LoopWs& loop, int i) {
+  const bool softmax = loop.act == 4;
+  // of a row's last piece; those before it take the form that goes on
+  const NormCommand commands[] = {softmax ? NormCommand::kMax : NormCommand::kMean,
+                                  softmax ? NormCommand::kInverseSumExp : NormCommand::kInverseDeviation,
+                                  NormCommand::kReset};
+  const NormCommand pieces[] = {softmax ? NormCommand::kMax : NormCommand::kSum,
+                                softmax ? NormCommand::kSumExp : NormCommand::kVariance, NormCommand::kReset};
+  for (int first = 0; first < loop.rows_of_i(i); first += 2)
+    for (int pass = 0; pass < 3; ++pass)
+      for (int slot = 0; slot < std::min(2, loop.rows_of_i(i) - first); ++slot) {
+        if (!issue(kConfig, 3 | static_cast<uint64_t>(slot) << 8 | uint64_t{1} << 17, 0)) return false;
+        const int row = first + slot;
+        for (int j = 0; j < loop.J; j += loop.width) {
+          const int n = std::min(loop.width, loop.J - j);
+          const NormCommand command = j + n == loop.J ? commands[pass] : pieces[pass];
+          const uint32_t local = kFlagAccumulator | static_cast<uint32_t>(command) << 26 |
+                                 (loop.store_row + loop.block_c(i, j) + static_cast<uint32_t>(row));
+          const uint64_t offset = loop.element(0, loop.c_stride, i, j, 1) + static_cast<uint64_t>(row) * loop.c_stride;
+          if (!issue(kMvout, loop.c + static_cast<uint32_t>(offset), encode_operand(local, 1, loop.cols_of_j(j, n))))
+            return false;
+        }
+      }
   return true;
 }
 

@@ -106,13 +106,23 @@ void FunctionalDevice::narrow_row(bool from_accumulator, uint32_t row, int colum
     return;
   }
   const int32_t* source = &accumulator_[start];
-  int32_t floor = config_.activations && st_.relu ? 0 : INT32_MIN;  // ReLU before the scale
+  if (st_.activation >= Activation::kLayerNorm) {
+    for (int c = 0; c < cols; ++c) out[c] = normaliser_.result(source[c], st_.activation, st_.scale);
+    return;
+  }
+  int32_t floor = config_.activations && st_.activation == Activation::kRelu ? 0 : INT32_MIN;  // ReLU before the scale
   if (config_.accumulator_scale && st_.scale != kFloatOne) {
     float scale = float_from_bits(st_.scale);
     for (int c = 0; c < cols; ++c) out[c] = scale_to_int8(std::max(source[c], floor), scale);
   } else {
     for (int c = 0; c < cols; ++c) out[c] = saturate8(std::max(source[c], floor));
   }
+}
+
+void FunctionalDevice::take_statistics(NormCommand command, uint32_t row, int cols) {
+  for (int c = 0; c < cols; c += dim_)
+    normaliser_.take(&accumulator_[static_cast<size_t>(row + static_cast<uint32_t>(c)) * dim_], std::min(dim_, cols - c),
+                     command, c + dim_ >= cols);
 }
 
 bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
@@ -123,8 +133,12 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
   if (st_.mode == StoreMode::kPooled) return mvout_pooled(rs1, from, cols);
   if (st_.mode == StoreMode::kOneDimensional) rows = st_.orows * st_.ocols;
   int blocks = (cols + dim_ - 1) / dim_;
+  const bool counts = config_.normalizations && from.accumulator && st_.mode == StoreMode::kRows;
+  const auto command = static_cast<NormCommand>(from.norm);
 
   for (int r = 0; r < rows; ++r) {
+    if (counts) take_statistics(command, from.row + static_cast<uint32_t>(r), cols);
+    if (from.makes_statistics(config_)) continue;
     uint64_t pixel = static_cast<uint64_t>(r);
     if (st_.mode == StoreMode::kOneDimensional)
       pixel = static_cast<uint64_t>((r / st_.ocols) * st_.pool_out_dim + r % st_.ocols);

@@ -70,6 +70,13 @@ void write_activity(JsonWriter& json, const ActivityCounts& counts, const Config
   json.field("scratchpad_write_bytes", counts.scratchpad_write_bytes);
   json.field("dram_read_bytes", counts.dram_read_bytes);
   json.field("dram_write_bytes", counts.dram_write_bytes);
+  if (config.normalizations) {
+    json.field("variance_elements", counts.variance_elements);
+    json.field("exponential_elements", counts.exponential_elements);
+    json.field("layer_norm_elements", counts.layer_norm_elements);
+    json.field("i_gelu_elements", counts.i_gelu_elements);
+    json.field("integer_softmax_elements", counts.integer_softmax_elements);
+  }
   if (config.row_functions) {
     json.field("table_elements", counts.table_elements);
     json.field("softmax_elements", counts.softmax_elements);

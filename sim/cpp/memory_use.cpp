@@ -53,6 +53,7 @@ void MemoryUse::load(const Load& state, const Command& command, const Visit& vis
 
 void MemoryUse::store(const Command& command, const Visit& visit) const {
   const LocalAddress from = LocalAddress::decode(static_cast<uint32_t>(command.rs2), row_bits_);
+  if (from.makes_statistics(config_)) return;
   const uint64_t bytes = bits(command.rs2, 47, 32) * (from.accumulator && from.read_full ? 4 : 1);
   const bool plain = store_.mode == Store::kRows;
   const uint64_t rows = plain ? bits(command.rs2, 63, 48) : store_.rows, cols = plain ? 1 : store_.cols;

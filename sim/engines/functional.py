@@ -33,5 +33,3 @@ def check_functional(job: Job) -> None:
         value = getattr(job.accelerator, name)
         if value != wanted:
             raise InfeasibleError(f"the functional model computes with {name} = {wanted} only, not {value}")
-    if job.accelerator.features.normalizations:
-        raise InfeasibleError("the functional model has no features.normalizations")

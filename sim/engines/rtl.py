@@ -67,6 +67,11 @@ def check_original(accelerator: Accelerator) -> None:
             "the original Gemmini has no row functions: there are no cycles of its to count",
             hint="leave --timing out, or take an accelerator without row_functions",
         )
+    if accelerator.features.normalizations:
+        raise InfeasibleError(
+            "the model of the original Gemmini's cycles has no normaliser",
+            hint="leave --timing out, or take an accelerator without normalizations",
+        )
     if accelerator.execute_queue < _VISIBLE_COMMANDS:
         raise InfeasibleError(
             f"the original Gemmini looks at {_VISIBLE_COMMANDS} commands for products at a time: execute_queue ="

@@ -233,6 +233,10 @@ def test_replace() -> None:
         ({"dim": 1}, "dim: Input should be greater than or equal to 2"),
         ({"dim": 12, "tile_rows": 5}, "tile_rows must divide dim"),
         ({"energy": {"mac_pj": "x"}}, "energy.mac_pj"),
+        (
+            {"features": {"normalizations": True, "activations": False, "read_small_width": False}},
+            "features.normalizations needs activations and read_small_width as well",
+        ),
     ],
 )
 def test_replace_refuses(changes: dict[str, Any], words: str) -> None:

@@ -96,6 +96,12 @@ def test_narrow_bus() -> None:
     assert any("dma_bits is 32" in note for note in chipyard_notes(accelerator))
 
 
+def test_normaliser_commands_give_other_results_there() -> None:
+    accelerator = load_accelerator("gemmini-default").replace(features={"normalizations": True})
+    assert _values(accelerator)["has_normalizations"] == "true"
+    assert any("another polynomial" in note for note in chipyard_notes(accelerator))
+
+
 def test_what_gemmini_refuses() -> None:
     with pytest.raises(InfeasibleError, match="Gemmini cannot build") as error:
         scala_config(load_accelerator("gemmini-default").replace(execute_queue=2, load_entries=3))

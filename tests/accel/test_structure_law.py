@@ -83,6 +83,25 @@ def test_row_functions_by_hand() -> None:
     assert 16 * 16 + 8 * 28 + 8 * 8 + 20 * 16 < lane < 1.2 * (16 * 16 + 8 * 28 + 8 * 8 + 20 * 16)
 
 
+def test_normalizations_by_hand() -> None:
+    # a lane: an element, two operands and a product of 32 bits, a shift; and one more lane of scaling, 32 bits wide
+    lane = 4 * 32 + 5
+    scaling = 24 + 5 + 1 + 48 + 5 + 1 + 32
+    law = structure_law()
+
+    def lanes(name: str) -> float:
+        few, many = (
+            law.counts(accelerator(features={"normalizations": True}, dma_bits=bits), 16)[name]
+            - law.counts(accelerator(dma_bits=bits), 16)[name]
+            for bits in (32, 128)
+        )
+        return (many - few) / 12
+
+    assert lanes("register_bits") == pytest.approx(lane + scaling, rel=0.02)
+    # a product of 24 x 24 bits, and the lower 32 of one of 32 x 32, which count as 16 x 16; w * w / 4 for widths w
+    assert lanes("partial_products") == pytest.approx(24 * 24 + 16 * 16)
+
+
 @pytest.mark.parametrize("dim", [16, 64])
 def test_array_by_hand(dim: int) -> None:
     # a bit of the partial sums: in the two registers and the sum of every element, and on the way out
@@ -126,7 +145,8 @@ def known() -> Callable[[Accelerator], Counts]:
             quantity: dict(zip(names, rng.uniform(1, 9, len(names)), strict=True)) for quantity in QUANTITIES
         }
         for module, names in (
-            fit_structure.MODULE_TERMS | {"baco_functions": fit_structure.ADDED_TERMS}
+            fit_structure.MODULE_TERMS
+            | {f"baco_{name}": one.terms for name, one in fit_structure.ADDITIONS.items()}
         ).items()
     }
 
@@ -149,9 +169,8 @@ def test_fit_recovers_a_known_law(known: Callable[[Accelerator], Counts]) -> Non
 
 
 def test_every_term_belongs_to_a_module() -> None:
-    used = set().union(
-        *fit_structure.MODULE_TERMS.values(), fit_structure.OTHER_TERMS, fit_structure.ADDED_TERMS
-    )
+    added = [one.terms for one in fit_structure.ADDITIONS.values()]
+    used = set().union(*fit_structure.MODULE_TERMS.values(), fit_structure.OTHER_TERMS, *added)
     assert used == set(terms(accelerator(), 16))
 
 
@@ -161,7 +180,8 @@ def test_committed_errors() -> None:
         assert record["errors"]["held out"][quantity]["mean_percent"] < 1
         assert record["errors"]["fit"][quantity]["mean_percent"] < 0.5
         # of what is added alone
-        assert record["errors"]["additions held out"][quantity]["mean_percent"] < 10
+        for name in fit_structure.ADDITIONS:
+            assert record["errors"][f"{name} held out"][quantity]["mean_percent"] < 10
 
 
 @needs_yosys
@@ -211,8 +231,10 @@ def test_additions_leave_the_rest_alone(
     path = tmp_path / "structure.json"
     path.write_text(json.dumps(before))
     assert fit_structure.main(["--additions", "--out", str(path)]) == 0
+    assert fit_structure.main(["--additions", "normalizations", "--out", str(path)]) == 0
     after = json.loads(path.read_text())
-    assert after["errors"]["additions held out"]["register_bits"]["max_percent"] < 0.1
+    for name in fit_structure.ADDITIONS:
+        assert after["errors"][f"{name} held out"]["register_bits"]["max_percent"] < 0.1
     assert after["errors"]["fit"] == before["errors"]["fit"]
     for quantity in QUANTITIES:
         changed = {
@@ -220,8 +242,9 @@ def test_additions_leave_the_rest_alone(
             for name, factor in after["coefficients"][quantity].items()
             if factor != before["coefficients"][quantity][name]
         }
-        assert changed == set(fit_structure.ADDED_TERMS)
-    assert {one.features.row_functions for one in counted} == {False, True}
+        assert changed == set().union(*(one.terms for one in fit_structure.ADDITIONS.values()))
+    for name in fit_structure.ADDITIONS:
+        assert {getattr(one.features, name) for one in counted} == {False, True}
 
 
 def test_without_yosys_it_is_one_message(

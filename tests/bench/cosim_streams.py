@@ -16,6 +16,11 @@ WHOLE = Accelerator(
     name="whole", dim=4, scratchpad_kib=1, accumulator_kib=1, partial_sum_bits=20, tile_rows=2, dma_bits=64,
     features=Features(mvin_scale_acc=True, row_functions=True),
 )  # fmt: skip
+#: Normaliser commands and functions of rows; what leaves in a cycle is a whole row of results.
+NORMAL = Accelerator(
+    name="normal", dim=4, scratchpad_kib=1, accumulator_kib=1, dma_bits=32, dma_max_bytes=32, tile_rows=4,
+    features=Features(normalizations=True, row_functions=True),
+)  # fmt: skip
 #: Few of everything: queues and stations of one entry, one bank, half of the features.
 SCARCE = Accelerator(
     name="scarce", dim=8, dataflow="WS", scratchpad_kib=2, accumulator_kib=2, scratchpad_banks=1,

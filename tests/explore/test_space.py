@@ -86,6 +86,13 @@ def test_legal_is_what_the_configuration_says_gemmini_accepts() -> None:
     assert found == {p for p, ok in zip(points, expected, strict=True) if ok}
 
 
+def test_normaliser_commands_are_fixed_hardware() -> None:
+    with_them, without = space(SMALL + "fixed: {features: {normalizations: true}}\n"), space(SMALL)
+    assert with_them.base.features.normalizations
+    areas = [one.base.area_of(8, 32, 64) for one in (with_them, without)]
+    assert areas[0] > 1.01 * areas[1]
+
+
 @pytest.mark.parametrize(
     "banks", ["{scratchpad_banks: 8, accumulator_banks: 1}", "{accumulator_bits: 16, partial_sum_bits: 16}"]
 )
@@ -288,6 +295,24 @@ def test_illegal_choices_name_the_nearest_legal_one(text: str, place: str, words
             "5:20",
             "row_functions cannot be fixed where 'units' says",
             "units: [row_functions]",
+        ),
+        (
+            SMALL + "rules: reference\nfixed: {features: {normalizations: true}}",
+            "5:20",
+            "normaliser commands have no use here: under rules: reference",
+            "leave features.normalizations off",
+        ),
+        (
+            SMALL + "fixed: {timing: gemmini, features: {normalizations: true}}",
+            "4:37",
+            "normaliser commands have no use here: under timing: gemmini",
+            "leave features.normalizations off",
+        ),
+        (
+            SMALL + "fixed: {features: {normalizations: true, activations: false}}",
+            "4:8",
+            "features.normalizations needs activations as well",
+            None,
         ),
         (SMALL + "units: [all]", "4:9", "'units' cannot be 'all'", None),
         (SMALL + "fixed: {execute_queue: 1}", "4:8", "execute_queue must be at least 3", "rules: reference"),

@@ -100,7 +100,7 @@ typedef struct {
   const void *a, *b, *d;
   void* c;
   uint64_t a_stride, b_stride, d_stride, c_stride;
-  int a_transpose, b_transpose, full_c, low_d, accumulate, a_spad_id, b_spad_id, is_resadd;
+  int a_transpose, b_transpose, full_c, low_d, accumulate, act, a_spad_id, b_spad_id, is_resadd;
 } loop_ws_tile;
 static inline void run_loop_ws(loop_ws_tile t) {
   COMMAND(9, (uint64_t)t.pad_k << 32 | (uint64_t)t.pad_j << 16 | (uint64_t)t.pad_i,
@@ -110,8 +110,8 @@ static inline void run_loop_ws(loop_ws_tile t) {
   COMMAND(12, t.a_stride, t.b_stride);
   COMMAND(13, t.d_stride, t.c_stride);
   COMMAND(8,
-          (uint64_t)t.a_spad_id << 18 | (uint64_t)t.b_spad_id << 16 | (uint64_t)t.low_d << 2 | (uint64_t)t.full_c << 1 |
-              (uint64_t)t.accumulate,
+          (uint64_t)t.a_spad_id << 18 | (uint64_t)t.b_spad_id << 16 | (uint64_t)t.act << 8 | (uint64_t)t.low_d << 2 |
+              (uint64_t)t.full_c << 1 | (uint64_t)t.accumulate,
           (uint64_t)t.is_resadd << 2 | (uint64_t)t.b_transpose << 1 | (uint64_t)t.a_transpose);
 }
 #define loop_ws(...) run_loop_ws((loop_ws_tile){__VA_ARGS__})

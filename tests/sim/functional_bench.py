@@ -18,7 +18,7 @@ from tests.sim.numpy_gemmini import GemminiConfig
 SOURCES = Path(__file__).parents[2] / "sim" / "cpp"
 DRIVER = Path(__file__).parent / "functional_driver.cpp"
 PARTS = (
-    "functional functional_counters functional_move functional_rows functional_matmul functional_loop_ws functional_loop_conv"
+    "functional functional_counters functional_move functional_rows normaliser functional_matmul functional_loop_ws functional_loop_conv"
     " stream config memory"
 )
 

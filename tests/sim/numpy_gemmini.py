@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from tests.sim.normaliser import Normaliser
 from tests.sim.numpy_macros import LoopMacros
 from tests.sim.row_functions import RowFunction
 
@@ -40,6 +41,7 @@ class GemminiConfig:
     first_layer: bool = True
     max_pool: bool = True
     activations: bool = True
+    normalizations: bool = False
     mvin_scale: bool = True
     mvin_scale_acc: bool = False
     accumulator_scale: bool = True
@@ -65,6 +67,7 @@ class LoadState:
 @dataclass
 class StoreState:
     relu: bool = False
+    activation: int = 0
     mode: str = "rows"  # or "pooled", "1-D"
     pool_stride: int = 0
     pool_size: int = 0
@@ -99,6 +102,7 @@ class Place:
     full: bool
     garbage: bool
     row: int
+    norm: int = 0  # normaliser command
 
 
 @dataclass
@@ -164,6 +168,7 @@ class NumpyGemmini(LoopMacros):
         self.sums = np.zeros((c.dim, c.dim), np.int64)  # P: output-stationary sums
         self.shadow = np.zeros((c.dim, c.dim), np.int64)
         self.target: Target | None = None
+        self.normaliser = Normaliser()
         self.table = np.zeros(256, np.int64)
         self.function = RowFunction(0, self.table)
         self.parameters = self.rows_stored = (
@@ -193,13 +198,13 @@ class NumpyGemmini(LoopMacros):
         garbage = bits(word, 31, 29) == 7 and bits(word, self.row_bits, 0) == (2 << self.row_bits) - 1
         return Place(
             bits(word, 31, 31) == 1, bits(word, 30, 30) == 1, bits(word, 29, 29) == 1, garbage,
-            bits(word, self.row_bits - 1, 0),
+            bits(word, self.row_bits - 1, 0), bits(word, 28, 26) if self.config.normalizations else 0,
         )  # fmt: skip
 
     def execute(self, funct: int, rs1: int, rs2: int) -> None:
         """One command. Counter operations and the translation and clock commands change nothing modelled."""
         if funct == 0:
-            (self.config_ex, self.config_ld, self.config_st)[rs1 & 3](rs1, rs2)
+            (self.config_ex, self.config_ld, self.config_st, self.config_norm)[rs1 & 3](rs1, rs2)
         elif funct in (2, 1, 14):
             self.mvin(self.ld[(2, 1, 14).index(funct)], rs1, rs2)
         elif funct == 3:
@@ -241,8 +246,9 @@ class NumpyGemmini(LoopMacros):
         )
 
     def config_st(self, rs1: int, rs2: int) -> None:
-        assert bits(rs1, 3, 2) < 2
         st = self.st
+        st.activation = bits(rs1, 3, 2)
+        assert st.activation < 2 or self.config.normalizations
         st.relu = bits(rs1, 3, 2) == 1 and self.config.activations
         st.stride = bits(rs2, 31, 0)
         if bits(rs2, 63, 32) != 0xFFFFFFFF:
@@ -257,6 +263,23 @@ class NumpyGemmini(LoopMacros):
             st.mode = "1-D" if size else "rows"
         if st.mode != "rows":
             st.out_dim, st.orows, st.ocols = bits(rs1, 31, 24), bits(rs1, 55, 48), bits(rs1, 63, 56)
+
+    def config_norm(self, rs1: int, rs2: int) -> None:
+        assert self.config.normalizations
+        normal = self.normaliser
+        normal.slot = bits(rs1, 15, 8)
+        if bits(rs1, 17, 17):
+            return
+        self.st.activation = self.st.activation & 3 | bits(rs1, 16, 16) << 2
+        assert self.st.activation <= 4
+        constants = [
+            int(wrapped(np.int64(n), 32)) for n in (bits(rs1, 63, 32), bits(rs2, 31, 0), bits(rs2, 63, 32))
+        ]
+        normal.qb, normal.qc = constants[1:]
+        if bits(rs1, 18, 18):
+            normal.qln2_inv = constants[0]
+        else:
+            normal.qln2 = constants[0]
 
     # Data movement (5).
 
@@ -288,6 +311,9 @@ class NumpyGemmini(LoopMacros):
 
     def narrowed(self, values: np.ndarray) -> np.ndarray:
         """int32 accumulator values as an int8 store sends them."""
+        if self.st.activation >= 2:
+            factor = np.array([self.st.scale], np.uint32).view(np.float32)[0]
+            return self.normaliser.results(values, self.st.activation, factor)
         if self.st.relu:
             values = np.maximum(values, 0)
         scale = self.st.scale if self.config.accumulator_scale else ONE
@@ -302,6 +328,14 @@ class NumpyGemmini(LoopMacros):
     def mvout(self, address: int, rs2: int) -> None:
         source, rows, cols = self.place(bits(rs2, 31, 0)), bits(rs2, 63, 48), bits(rs2, 47, 32)
         st, size = self.st, 4 if source.accumulator and source.full else 1
+        if source.accumulator and st.mode == "rows":
+            for n in range(rows):
+                c = np.arange(cols)
+                self.normaliser.take(
+                    self.acc[source.row + n + c // self.dim * self.dim, c % self.dim], source.norm
+                )
+        if source.norm:
+            return
         if st.mode == "pooled":
             assert size == 1
             assert cols <= self.dim

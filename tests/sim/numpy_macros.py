@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tests.sim.normaliser import INV_STDDEV, INV_SUM_EXP, MAX, MEAN, Normaliser
+
 if TYPE_CHECKING:
     from tests.sim.numpy_gemmini import ExecuteState, GemminiConfig, LoadState, StoreState
 
@@ -30,6 +32,7 @@ class LoopMacros:
     ex: ExecuteState
     ld: list[LoadState]
     st: StoreState
+    normaliser: Normaliser
 
     if TYPE_CHECKING:
 
@@ -133,12 +136,29 @@ class LoopMacros:
         if skip_st or not (out or to_spad):
             return
         values = self.acc[self.blocked(starts["store"], M, N, BJ)]
+        act = bits(rs1, 10, 8)
+        if act in (2, 4):
+            self.write(element(out, out_pitch, M, N, 1), self.by_table(self.normalised(values, act)), 1)
+            return
+        if not to_spad:
+            self.normaliser.leave()
         if to_spad:
             self.sp[self.blocked(bits(rs2, 63, 32), M, N, BJ)] = self.narrowed(values)
         elif full:
             self.write(element(out, out_pitch, M, N, 4), values, 4)
         else:
             self.write(element(out, out_pitch, M, N, 1), self.by_table(self.narrowed(values)), 1)
+
+    def normalised(self, values: np.ndarray, act: int) -> np.ndarray:
+        """Rows of int32 with their statistics taken before: rows of a block in turn in two slots."""
+        result = np.zeros_like(values)
+        for r, row in enumerate(values):
+            self.normaliser.slot = r % self.dim % 2
+            for command in (MEAN, INV_STDDEV) if act == 2 else (MAX, INV_SUM_EXP):
+                self.normaliser.take(row, command)
+            self.normaliser.leave()
+            result[r] = self.narrowed(row)
+        return result
 
     # LOOP_CONV_WS
 
@@ -279,9 +299,11 @@ class LoopMacros:
         return int(getattr(self, "base", 0))
 
     def conv_store(self, f: dict[str, Any], values: np.ndarray) -> None:
-        if not f["no_pool"]:
+        if f["no_pool"]:
+            self.normaliser.leave()
+        else:
             self.st.relu, self.st.stride = f["act"] == 1 and self.config.activations, f["out_stride"]
-            self.st.mode = "rows"
+            self.st.mode, self.st.activation = "rows", f["act"]
             scaled = self.by_table(self.narrowed(values))
             size, stride = f["pool_size"], f["pool_stride"]
             pr, pc, wr, wc = np.ogrid[: f["porows"], : f["pocols"], :size, :size]

@@ -20,6 +20,7 @@ ACCUMULATOR, ACCUMULATE, READ_FULL = 1 << 31, 1 << 30, 1 << 29
 ENGINES = ("functional", "rtl")
 #: Sides and dataflows that random streams are counted on.
 FUNCTIONS = SMALL.replace(features={"row_functions": True})
+NORMALIZED = SMALL.replace(features={"normalizations": True})
 RANDOM = (SMALL, SMALL.replace(dataflow="OS"), FUNCTIONS)
 
 
@@ -40,6 +41,9 @@ def counts(accelerator: Accelerator = SMALL, **values: int) -> dict[str, int]:
     names += " scratchpad_read_bytes scratchpad_write_bytes dram_read_bytes dram_write_bytes"
     if accelerator.features.row_functions:
         names += " table_elements softmax_elements normalisation_elements product_elements"
+    if accelerator.features.normalizations:
+        names += " variance_elements exponential_elements layer_norm_elements i_gelu_elements"
+        names += " integer_softmax_elements"
     return dict.fromkeys(names.split(), 0) | values
 
 
@@ -155,6 +159,33 @@ def test_functions_of_rows_by_hand(tmp_path: Path, engine: str) -> None:
         # table, raw store; elements for the statistics and for the results, gains and offsets; right operand
         accumulator_read_words=128 + 2 * 4 + 3 * (3 * 8) + 2 * 8,
         dram_write_bytes=2 * 3 + 2 * 3 * 4 + 2 * 3 * 7 + 2 * 5,
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_normaliser_commands_by_hand(tmp_path: Path, engine: str) -> None:
+    """Statistics of rows of two blocks, which leave main memory alone, then each kind of results; a raw store."""
+
+    def store(norm: int, rows: int) -> str:
+        return command("MVOUT", address=BASE, local=ACCUMULATOR | norm << 26, cols=7, rows=rows)
+
+    text = configured() + "".join(store(norm, 2) for norm in range(1, 8)) + store(0, 3)
+    text += command("MVOUT", address=BASE + 64, local=ACCUMULATOR | READ_FULL, cols=3, rows=2)
+    for activation, rows in ((2, 1), (3, 2), (0, 3)):
+        text += command("CONFIG_ST", stride=16, activation=activation)
+        text += command("CONFIG_NORM", activation_msb=int(activation == 0), stats_id=1)
+        text += command("CONFIG_NORM", set_stats_id_only=1, activation_msb=1)
+        text += store(0, rows)
+    result, _ = play(tmp_path, text + "fence\n", engine, NORMALIZED)
+    assert result.activity == counts(
+        NORMALIZED,
+        variance_elements=2 * (2 * 8),
+        exponential_elements=2 * (2 * 8),
+        layer_norm_elements=8,
+        i_gelu_elements=2 * 8,
+        integer_softmax_elements=3 * 8,
+        accumulator_read_words=7 * (2 * 8) + 3 * 8 + 2 * 4 + (1 + 2 + 3) * 8,
+        dram_write_bytes=3 * 7 + 2 * 3 * 4 + (1 + 2 + 3) * 7,
     )
 
 

@@ -60,7 +60,7 @@ class Unit:
         """The rules, with everything configured as loops want it."""
         row_bits = max(self.sp_rows - 1, self.acc_rows - 1).bit_length()
         sizes = {"DIM": self.dim, "SCRATCHPAD_ROWS": self.sp_rows, "ACCUMULATOR_ROWS": self.acc_rows}
-        features = dict.fromkeys(Features.model_fields, 1)
+        features = dict.fromkeys(Features.model_fields, 1) | {"normalizations": 0}
         legality = Legality({**sizes, "ROW_BITS": row_bits, "WS": 1, "OS": 1, **features})
         legality.state |= {"ex_configured": 1, "weight_stationary": 1, "st_configured": 1}
         legality.state |= {"ld_configured": [1] * 3, "ld_block_stride": [self.dim] * 3, "ld_repeats": [1] * 3}

@@ -79,7 +79,6 @@ def test_a_missing_module_is_named(sources: Path) -> None:
         ),
         ({"dim": 128, "accumulator_kib": 32}, "the accumulator must have at least 128 rows, not 64"),
         ({"dim": 2, "scratchpad_kib": 1 << 17}, "at most 33554432 rows, not 67108864"),
-        ({"features": {"normalizations": True}}, "features.normalizations"),
     ],
 )
 def test_what_cannot_be_built(changes: dict[str, object], message: str) -> None:

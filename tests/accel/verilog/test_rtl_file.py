@@ -27,6 +27,14 @@ ACCELERATORS = {
     "os": _small(dataflow="OS", partial_sum_bits=19, counters=3, load_queue=1, store_entries=3),
     "rows": _small(scratchpad_kib=3, scratchpad_banks=1, accumulator_kib=3, accumulator_banks=1, tile_rows=2),
     "wide": _small(dma_bits=512, dma_max_bytes=128, dma_requests=256, execute_entries=64, load_entries=1),
+    "normalized": _small(features={"normalizations": True, "row_functions": True}),
+    "normalized least": _small(
+        dma_bits=32,
+        features={
+            **NOTHING,
+            **dict.fromkeys(("normalizations", "activations", "accumulator_scale", "read_small_width"), True),
+        },
+    ),
     "narrow": _small(dma_bits=32, dma_max_bytes=8, dma_requests=1, execute_queue=1, store_queue=1),
 }
 

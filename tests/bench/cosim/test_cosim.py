@@ -25,6 +25,7 @@ from tests.bench.cosim_streams import (
     ACC,
     CONFIG_EX,
     CONFIG_LD,
+    NORMAL,
     NOWHERE,
     PLAIN,
     SCARCE,
@@ -37,7 +38,7 @@ from tests.bench.cosim_streams import (
 from tests.sim.matmul_stream import ProductStream
 from tests.sim.numpy_gemmini import GemminiConfig, NumpyGemmini
 
-STREAMS = {"whole": 260, "scarce": 140, "plain": 100}
+STREAMS = {"whole": 260, "normal": 260, "scarce": 140, "plain": 100}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def whole() -> Simulator:
     return Simulator(WHOLE)
 
 
-@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN], ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
 def test_random_streams(accelerator: Accelerator) -> None:
     (result,) = run_campaign([accelerator], STREAMS[accelerator.name], seed=0, shorten=False)
     assert [failure.outcome.describe() for failure in result.failures] == []
@@ -90,7 +91,7 @@ def numpy_digest(accelerator: Accelerator, stream: Stream) -> str:
     return f"{zlib.crc32(contents):08x}"
 
 
-@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE, PLAIN], ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE, PLAIN], ids=lambda one: one.name)
 def test_numpy_model_agrees(accelerator: Accelerator) -> None:
     streams = [random_stream(accelerator, 1, index) for index in range(40)]
     for stream, outcome in zip(streams, Simulator(accelerator).play(streams), strict=True):

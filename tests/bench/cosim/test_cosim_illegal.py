@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from accel.config import Accelerator
-from accel.isa import COMMANDS, Command, encode, find_command_type
+from accel.isa import COMMANDS, IDENTITY_SCALE, Command, encode, find_command_type
 from accel.legality.errors import ERRORS, MAIN_MEMORY
 from baco.main import run as baco
 from bench.cosim.accelerators import random_accelerator
@@ -27,6 +27,7 @@ from tests.bench.cosim_streams import (
     CONFIG_LD,
     CONFIG_OS,
     CONFIG_ST,
+    NORMAL,
     NOWHERE,
     SCARCE,
     WHOLE,
@@ -91,6 +92,14 @@ def loop_conv(*, input: int = BASE, without: int = 0, krows: int = 1, **fields: 
     if without:
         del commands[without - 1]
     return [*commands, encode("LOOP_CONV_WS", **{"no_pool": 1, **fields})]
+
+
+def pooled_conv(**fields: int) -> list[Command]:
+    """The same with a pooling window of one pixel."""
+    commands = loop_conv(no_pool=0, **fields)
+    commands[1] = encode("LOOP_CONV_WS_CONFIG_2", kernel_dim=1, pochs=4, batches=1, pool_size=1, pool_stride=1,
+                         pool_out_col_dim=1, porows=1, pocols=1)  # fmt: skip
+    return commands
 
 
 def store(local: int, address: int = BASE, cols: int = 4, rows: int = 4) -> Command:
@@ -207,6 +216,7 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "a copy of blocks with rows apart": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, stride=2, cols=8)]),
     "a copy of 256 rows": ("BAD_SIZE", [CONFIG_ST, copy(0, 0, rows=256)]),
     "a copy of several blocks of many rows": ("BAD_SIZE", [CONFIG_ST, copy(ACC, 0, cols=8, rows=5)]),
+    "a copy of many softmaxed rows": ("BAD_SIZE", [CONFIG_ST, SOFTMAX, copy(ACC, 0, rows=5)]),
     "a copy of too many rows": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, rows=65)]),
     "a copy of too many columns": ("LOCAL_ADDRESS", [CONFIG_ST, copy(ACC, 0, cols=68)]),
     "a copy of blocks beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_ST, SOFTMAX, copy(ACC, 0, cols=4 * 512)]),
@@ -290,6 +300,52 @@ ILLEGAL: dict[str, tuple[str, list[Item]]] = {
     "LOOP_WS that stores softmaxes": ("UNSUITABLE", [*CONFIGURED, SOFTMAX, *loop_ws()]),
     "LOOP_CONV_WS that stores normalised rows": ("UNSUITABLE", [*CONFIGURED, NORMALISE, *loop_conv()]),
 }  # fmt: skip
+GELU = encode("CONFIG_ST", stride=4, acc_scale=IDENTITY_SCALE, activation=3)
+CONFIG_SOFTMAX = encode("CONFIG_NORM", activation_msb=1)
+POOLED = {"pool_size": 1, "pool_stride": 1, "orows": 2, "ocols": 2, "porows": 1, "pocols": 1}
+MEAN = ACC | 2 << 26
+#: The same on an accelerator with normaliser commands.
+ILLEGAL_NORMAL: dict[str, tuple[str, list[Item]]] = {
+    "a third slot": ("BAD_FLAGS", [encode("CONFIG_NORM", stats_id=2)]),
+    "a slot beyond all, by itself": ("BAD_FLAGS", [encode("CONFIG_NORM", stats_id=255, set_stats_id_only=1)]),
+    "a softmax of I-GELUs": ("BAD_FLAGS", [GELU, CONFIG_SOFTMAX]),
+    "CONFIG_NORM asked for a result": ("NO_RESULT", [FlippedResult(*encode("CONFIG_NORM"))]),
+    "statistics before CONFIG_ST": ("NOT_CONFIGURED", [store(MEAN)]),
+    "statistics of the scratchpad": ("BAD_FLAGS", [CONFIG_ST, store(1 << 26)]),
+    "statistics in the 1-D mode": ("BAD_FLAGS", [encode("CONFIG_ST", pool_size=1, orows=2, ocols=2), store(MEAN)]),
+    "pooled statistics": ("BAD_FLAGS", [encode("CONFIG_ST", **POOLED), store(MEAN)]),
+    "pooled layer norms": ("BAD_FLAGS", [encode("CONFIG_ST", activation=2, **POOLED), store(ACC)]),
+    "statistics of softmaxed rows": ("BAD_FLAGS", [CONFIG_ST, SOFTMAX, store(MEAN)]),
+    "normalised rows of I-GELUs": ("BAD_FLAGS", [GELU, NORMALISE, store(ACC)]),
+    "raw I-GELUs": ("BAD_FLAGS", [GELU, store(RAW)]),
+    "raw softmaxes": ("BAD_FLAGS", [CONFIG_ST, CONFIG_SOFTMAX, store(RAW)]),
+    "statistics beyond the accumulator": ("LOCAL_ADDRESS", [CONFIG_ST, store(MEAN | 61)]),
+    "statistics of the result to come": ("ROWS_IN_USE", [CONFIG_EX, CONFIG_ST, preload(0, ACC), store(MEAN | 3)]),
+    "a copy of I-GELUs": ("BAD_FLAGS", [GELU, copy(ACC, 0)]),
+    "a copy with statistics": ("BAD_FLAGS", [CONFIG_ST, copy(MEAN, 0)]),
+    "LOOP_WS: raw layer norms": ("BAD_FLAGS", [*CONFIGURED, *loop_ws(act=2, full_c=1)]),
+    "LOOP_WS: softmaxes in the scratchpad": ("BAD_FLAGS", [*CONFIGURED, *loop_ws(act=4, spad_only=1)]),
+    "LOOP_WS: raw I-GELUs": ("UNSUITABLE", [*CONFIGURED, GELU, *loop_ws(full_c=1)]),
+    "LOOP_WS: I-GELUs in the scratchpad": ("UNSUITABLE", [*CONFIGURED, GELU, *loop_ws(spad_only=1)]),
+    "LOOP_WS of normalised rows of layer norms": ("UNSUITABLE", [*CONFIGURED, NORMALISE, *loop_ws(act=2)]),
+    "LOOP_CONV_WS of pooled I-GELUs": (
+        "NOT_BUILT",
+        [*CONFIGURED, *pooled_conv(activation=3)],
+    ),
+}  # fmt: skip
+LEGAL_NORMAL: dict[str, list[Item]] = {
+    "softmax, until CONFIG_ST": [CONFIG_ST, CONFIG_SOFTMAX, store(ACC), CONFIG_ST, store(RAW), copy(ACC, 0)],
+    "statistics, raw or not": [CONFIG_ST, store(MEAN), store(MEAN | 1 << 29)],
+    "scratchpad rows whatever the activation": [GELU, store(0), copy(0, 8)],
+    "other bits beside the slot's own": [GELU, encode("CONFIG_NORM", stats_id=1, set_stats_id_only=1, activation_msb=1)],
+    "CONFIG_EX of every activation": [
+        encode("CONFIG_EX", dataflow=1, a_stride=1, c_stride=1, activation=n) for n in range(4)
+    ],
+    "LOOP_WS of softmaxes": [*CONFIGURED, CONFIG_SOFTMAX, *loop_ws(act=4)],
+    "LOOP_WS of statistics and other results": [*CONFIGURED, *loop_ws(act=2)],
+    "LOOP_CONV_WS of I-GELUs": [*CONFIGURED, GELU, *loop_conv()],
+    "a table of softmaxes": [CONFIG_ST, CONFIG_SOFTMAX, encode("CONFIG_FUNCTION", function=1), store(MEAN), store(ACC)],
+}  # fmt: skip
 #: What comes close to one of these.
 LEGAL: dict[str, list[Item]] = {
     "a load and a store of many rows": [CONFIG_LD, CONFIG_ST, move(rows=9), None, move("MVOUT", rows=9)],
@@ -328,6 +384,12 @@ LEGAL: dict[str, list[Item]] = {
     ],
 }  # fmt: skip
 
+#: Accelerator, illegal and legal cases.
+CASES = {
+    "whole": (WHOLE, ILLEGAL, LEGAL),
+    "normal": (NORMAL, ILLEGAL_NORMAL, LEGAL_NORMAL),
+}
+
 
 def defined_bits(command: Command) -> Command:
     """What a command says, without the bits that no field lists."""
@@ -340,21 +402,22 @@ def defined_bits(command: Command) -> Command:
     return Command(command.funct, command.rs1 & masks["rs1"], command.rs2 & masks["rs2"])
 
 
-def play(engine: str, items: list[Item], folder: Path) -> None:
+def play(engine: str, items: list[Item], folder: Path, accelerator: Accelerator) -> None:
     path = folder / "stream"
     path.write_text(stream_of(items).text().split("\n", 1)[1] + "fence\n")
-    run_job(Job(WHOLE, stream=path, memory=MainMemory(size_bytes=MEMORY_BYTES)), engine=engine)
+    run_job(Job(accelerator, stream=path, memory=MainMemory(size_bytes=MEMORY_BYTES)), engine=engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("case", ILLEGAL)
-def test_error_and_command(case: str, engine: str, tmp_path: Path) -> None:
-    error, items = ILLEGAL[case]
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, one in CASES.items() for case in one[1]])
+def test_error_and_command(name: str, case: str, engine: str, tmp_path: Path) -> None:
+    accelerator, illegal, _ = CASES[name]
+    error, items = illegal[case]
     wrong = items[-1]
     assert wrong is not None
     more = [*LOADS, load(BASE, 0), Command(99, 0, 0)]  # neither hides it nor counts
     with pytest.raises(SimulationError) as caught:
-        play(engine, [*items, *more], tmp_path)
+        play(engine, [*items, *more], tmp_path, accelerator)
     assert caught.value.kind == "refused"
     refused = caught.value.record["failure"]["refused"]
     assert refused["code"] == error_named(error).code
@@ -362,9 +425,10 @@ def test_error_and_command(case: str, engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("case", LEGAL)
-def test_legal_neighbours(case: str, engine: str, tmp_path: Path) -> None:
-    play(engine, LEGAL[case], tmp_path)
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, one in CASES.items() for case in one[2]])
+def test_legal_neighbours(name: str, case: str, engine: str, tmp_path: Path) -> None:
+    accelerator, _, legal = CASES[name]
+    play(engine, legal[case], tmp_path, accelerator)
 
 
 def test_every_error_has_a_case() -> None:
@@ -383,9 +447,11 @@ def refusal(stream: Stream, legality: Legality) -> int:
     return 0
 
 
-def test_the_rules_themselves_say_so() -> None:
-    for case, (error, items) in ILLEGAL.items():
-        legality = Legality(parameters(WHOLE))
+@pytest.mark.parametrize("name", CASES)
+def test_the_rules_themselves_say_so(name: str) -> None:
+    accelerator, illegal, _ = CASES[name]
+    for case, (error, items) in illegal.items():
+        legality = Legality(parameters(accelerator))
         expected = 0 if error == "MAIN_MEMORY" else error_named(error).code
         assert refusal(stream_of(items[:-1]), legality) == 0, case
         assert refusal(stream_of(items[-1:]), legality) == expected, case
@@ -417,7 +483,7 @@ def test_cosimulation_tells_them_apart(whole: Simulator) -> None:
     assert [outcome.kind for outcome in outcomes] == ["raced", "raced", "same", "raced"]
 
 
-@pytest.mark.parametrize("accelerator", [WHOLE, SCARCE], ids=lambda one: one.name)
+@pytest.mark.parametrize("accelerator", [WHOLE, NORMAL, SCARCE], ids=lambda one: one.name)
 def test_random_illegal_streams(accelerator: Accelerator) -> None:
     (result,) = run_campaign([accelerator], 200, seed=0, illegal=True, shorten=False)
     assert [(one.stream.name, one.outcome.describe()) for one in result.failures] == []

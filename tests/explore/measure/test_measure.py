@@ -11,7 +11,7 @@ import pytest
 
 import explore.measure.layer as measuring
 from accel.config import Accelerator
-from accel.energy import EnergyTable
+from accel.energy import NORMALISATIONS, EnergyTable
 from accel.isa import encode
 from bench.sets.dataset import NUMBERS
 from common.errors import InputError, StorageError
@@ -90,6 +90,10 @@ def test_energy_by_hand(measured: Measurement) -> None:
     look_up = 2 * (0.49 + 0.02513 / 2)  # of two bytes of half a KiB
     functions = 3 * look_up + 5 * (4 * 0.5608 + 2 * look_up) + (7 * 9.5 + 2 * 8.5) * 0.5608
     assert counted_energy(a | elements, built) == pytest.approx(wanted | {"functions": functions})
+    elements = {f"{name}_elements": 10**n for n, name in enumerate(NORMALISATIONS)}
+    normal = (16 + 10 * 3 * 16 + 100 * 9 + 1000 * 2 * 16 + 10_000 * (3 * 16 + 9)) * 0.5608
+    built = SMALL.replace(features={"normalizations": True})
+    assert counted_energy(a | elements, built) == pytest.approx(wanted | {"normalisations": normal})
 
 
 def test_a_wrong_element_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,14 @@ ACCELERATORS = {
 }
 
 
+#: The same with what programs of tests/programs/normalizations need.
+NORMALIZED = {
+    name: one.replace(features={**one.features.model_dump(), "normalizations": True})
+    for name, one in ACCELERATORS.items()
+}
+NORMALIZED_PROGRAMS = ("normalizations/layernorm", "normalizations/normalized_matmul")
+
+
 def run(program: str, accelerator: Accelerator, engine: str, folder: Path) -> None:
     result = simulate(build_program(program, accelerator, folder), accelerator, engine=engine)
     assert result.console.endswith(": right\n"), result.console
@@ -47,6 +55,20 @@ def test_on_the_functional_model(program: str, accelerator: Accelerator, tmp_pat
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_on_the_verilog(program: str, accelerator: Accelerator, tmp_path: Path) -> None:
     run(program, accelerator, "rtl", tmp_path)
+
+
+@pytest.mark.parametrize("accelerator", NORMALIZED.values(), ids=NORMALIZED)
+@pytest.mark.parametrize("program", NORMALIZED_PROGRAMS)
+def test_normalizations_on_the_functional_model(
+    program: str, accelerator: Accelerator, tmp_path: Path
+) -> None:
+    run(program, accelerator, "functional", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["dim 4", pytest.param("dim 16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("program", NORMALIZED_PROGRAMS)
+def test_normalizations_on_the_verilog(program: str, name: str, tmp_path: Path) -> None:
+    run(program, NORMALIZED[name], "rtl", tmp_path)
 
 
 def test_a_wrong_result_is_told(tmp_path: Path) -> None:

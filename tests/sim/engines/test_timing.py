@@ -155,6 +155,12 @@ def test_row_functions_are_none_of_the_originals(tmp_path: Path) -> None:
         run("fence\n", tmp_path, WHOLE)
 
 
+def test_the_originals_normaliser_has_no_model(tmp_path: Path) -> None:
+    normalized = SMALL.replace(features={"normalizations": True})
+    with pytest.raises(InfeasibleError, match="cycles has no normaliser"):
+        run("fence\n", tmp_path, normalized)
+
+
 def test_a_program_computes_and_checks_a_product(tmp_path: Path) -> None:
     elf = compile_program(tmp_path / "matmul.elf", Path("matmul.c"), "-DDIM=4")
     result = run_job(Job(SMALL, program=elf, timing="gemmini"), engine="rtl")
