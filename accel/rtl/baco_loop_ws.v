@@ -82,19 +82,13 @@ module baco_loop_ws #(
   localparam [31:0] NB_ACC_WORD = NB_ACC;
   localparam [31:0] NB_BYTES = NB * DIM;
   localparam [31:0] NB_ACC_BYTES = NB_ACC * DIM * 4;
-  localparam [31:0] BLOCK_BYTES_ACC = DIM * 4;
-  localparam [31:0] BLOCK_BYTES = DIM;
   localparam [31:0] SP_HALF_WORD = SP_ROWS / 2;
   localparam [31:0] ACC_HALF_WORD = ACC_ROWS / 2;
   localparam [ROW_BITS-1:0] SP_HALF = SP_HALF_WORD[ROW_BITS-1:0];
   localparam [ROW_BITS-1:0] ACC_HALF = ACC_HALF_WORD[ROW_BITS-1:0];
 
-`ifdef BACO_NORMALIZATIONS
-  localparam [6:0] CONFIG = 7'd0;
-`endif
   localparam [6:0] MVIN2 = 7'd1;
   localparam [6:0] MVIN = 7'd2;
-  localparam [6:0] MVOUT = 7'd3;
   localparam [6:0] LOOP_WS = 7'd8;
   localparam [6:0] BOUNDS = 7'd9;
   localparam [6:0] ADDRS_AB = 7'd10;
@@ -102,7 +96,6 @@ module baco_loop_ws #(
   localparam [6:0] STRIDES_AB = 7'd12;
   localparam [6:0] STRIDES_DC = 7'd13;
   localparam [6:0] MVIN3 = 7'd14;
-  localparam [6:0] MVOUT_SPAD = 7'd23;
   localparam [6:0] SPAD_AB = 7'd24;
   localparam [6:0] SPAD_C = 7'd25;
 
@@ -336,57 +329,24 @@ module baco_loop_ws #(
       .active(ex_active), .last(ex_last), .i(ex_i), .j(ex_j), .k(ex_k), .first_j(ex_first_j), .last_k(ex_last_k),
       .funct(ex_funct), .rs1(ex_rs1), .rs2(ex_rs2));
 
-`ifdef BACO_NORMALIZATIONS
-  wire st_normalises = layer_norm[st_slot] || softmax[st_slot];
-`else
-  wire st_normalises = 1'b0;
-`endif
   wire st_last;
-  wire st_walks;
-  wire st_walk_last;
+  wire st_normalises;
   wire [15:0] st_row;
   wire [15:0] st_col;
   wire [15:0] st_col_end;
-  wire [15:0] st_first_row;
-  wire [31:0] st_offset;
-  wire [ROW_BITS-1:0] st_place;
-  wire [15:0] st_size_rows;
-  wire [15:0] st_size_cols;
-  wire st_full = full_c[st_slot];
-  wire st_spad = spad_only[st_slot];
-  baco_loop_ws_walk #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_store (
-      .clock(clock), .reset(reset), .start(st_start && !st_normalises), .next(st_go),
-      .base(st_half[st_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[st_slot]), .cols(max_j[st_slot]),
-      .step(st_full || st_spad ? 7'd1 : NB_WORD[6:0]), .whole(1'b1), .group(7'd1),
-      .row_bytes(st_full ? c_stride[st_slot] << (LOG_DIM + 2) : c_stride[st_slot] << LOG_DIM),
-      .step_bytes(st_full ? BLOCK_BYTES_ACC : st_spad ? BLOCK_BYTES : NB_BYTES),
-      .row_pad(pad_i[st_slot]), .col_pad(pad_j[st_slot]),
-      .active(st_walks), .last(st_walk_last), .row(st_row), .col(st_col), .col_end(st_col_end),
-      .first_row(st_first_row),
-      .offset(st_offset), .place(st_place), .size_rows(st_size_rows), .size_cols(st_size_cols));
-
+  wire [6:0] st_funct;
+  wire [63:0] st_rs1;
+  wire [63:0] st_rs2;
+  baco_loop_ws_store #(.DIM(DIM), .ROW_BITS(ROW_BITS), .BLOCKS(NB)) u_store (
+      .clock(clock), .reset(reset), .start(st_start), .next(st_go), .base(st_half[st_slot] ? ACC_HALF : {ROW_BITS{1'b0}}),
+      .rows(max_i[st_slot]), .cols(max_j[st_slot]), .row_pad(pad_i[st_slot]), .col_pad(pad_j[st_slot]),
+      .stride(c_stride[st_slot]), .address(c_address[st_slot]), .spad_address(c_spad[st_slot]), .full(full_c[st_slot]),
+      .spad(spad_only[st_slot]),
 `ifdef BACO_NORMALIZATIONS
-  wire rows_active;
-  wire rows_last;
-  wire rows_configure;
-  wire rows_slot;
-  wire [2:0] rows_command;
-  wire [31:0] rows_offset;
-  wire [ROW_BITS-1:0] rows_place;
-  wire [15:0] rows_size_cols;
-  baco_loop_ws_normalise #(.DIM(DIM), .ROW_BITS(ROW_BITS)) u_normalise (
-      .clock(clock), .reset(reset), .start(st_start && st_normalises), .next(st_go), .softmax(softmax[st_slot]),
-      .base(st_half[st_slot] ? ACC_HALF : {ROW_BITS{1'b0}}), .rows(max_i[st_slot]), .cols(max_j[st_slot]),
-      .step(NB_WORD[6:0]), .stride(c_stride[st_slot]), .step_bytes(NB_BYTES),
-      .row_pad(pad_i[st_slot]), .col_pad(pad_j[st_slot]),
-      .active(rows_active), .last(rows_last), .configures(rows_configure), .slot(rows_slot), .command(rows_command),
-      .offset(rows_offset), .place(rows_place), .size_cols(rows_size_cols));
-  assign st_active = st_walks || rows_active;
-  assign st_last = rows_active ? rows_last : st_walk_last;
-`else
-  assign st_active = st_walks;
-  assign st_last = st_walk_last;
+      .layer_norm(layer_norm[st_slot]), .softmax(softmax[st_slot]),
 `endif
+      .active(st_active), .last(st_last), .normalises(st_normalises), .row(st_row), .col(st_col), .col_end(st_col_end),
+      .funct(st_funct), .rs1(st_rs1), .rs2(st_rs2));
 
   // ---- Inside a loop: what has gone out already?
   // Position of the next load of A and B in the loops over k, i and over groups, k, j.
@@ -460,23 +420,7 @@ module baco_loop_ws #(
   assign b_go = ld_go && pick_b && !pick_d;
   assign d_go = ld_go && pick_d;
 
-  wire [63:0] st_piece_rs1 = st_spad ? {32'd1, c_spad[st_owner] + {{32-ROW_BITS{1'b0}}, st_place}}
-                               : c_address[st_owner] + {32'd0, st_offset};
   wire [63:0] ld_rs1 = ld_address + {32'd0, ld_offset};
-  wire [63:0] st_piece_rs2 = {st_size_rows, st_size_cols, 1'b1, 1'b0, st_full, {29-ROW_BITS{1'b0}}, st_place};
-`ifdef BACO_NORMALIZATIONS
-  wire st_configures = rows_active && rows_configure;
-  wire [63:0] st_rs1 = st_configures ? {46'd0, 1'b1, 8'd0, rows_slot, 8'd3}
-                     : rows_active ? c_address[st_owner] + {32'd0, rows_offset} : st_piece_rs1;
-  wire [28:0] rows_local = {{29-ROW_BITS{1'b0}}, rows_place};
-  wire [63:0] st_rs2 = st_configures ? 64'd0
-                     : rows_active ? {16'd1, rows_size_cols, 3'b100, rows_local | {rows_command, 26'd0}} : st_piece_rs2;
-  wire [6:0] st_funct = st_configures ? CONFIG : st_spad ? MVOUT_SPAD : MVOUT;
-`else
-  wire [63:0] st_rs1 = st_piece_rs1;
-  wire [63:0] st_rs2 = st_piece_rs2;
-  wire [6:0] st_funct = st_spad ? MVOUT_SPAD : MVOUT;
-`endif
   wire [63:0] ld_rs2 = {ld_rows, ld_cols, ld_flags, {29-ROW_BITS{1'b0}}, ld_place};
 
   assign out_valid = pending ? st_ready || ex_ready || ld_ready : in_valid && !is_loop && !unclear;
@@ -491,7 +435,7 @@ module baco_loop_ws #(
   assign out_error = pending ? `BACO_ERROR_NONE : ours && !in_xd ? error : in_error;
   wire out_slot = st_ready ? st_owner : ex_ready ? ex_owner : pick_d ? d_owner : pick_b ? b_owner : a_owner;
   assign out_loop = pending ? {2'b10, out_slot} : in_loop;
-  wire _unused = &{1'b0, a_col_end, a_first_row, b_col_end, d_col_end, d_first_row, st_first_row};
+  wire _unused = &{1'b0, a_col_end, a_first_row, b_col_end, d_col_end, d_first_row};
 
   // ---- State
   always @(posedge clock) begin

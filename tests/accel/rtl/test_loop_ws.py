@@ -30,7 +30,7 @@ from tests.accel.loop_ws_expansion import (
 )
 from tests.accel.testbench import BENCHES, RTL, build
 
-SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_check", "_walk", "_execute"]]
+SOURCES = [RTL / f"baco_loop_ws{name}.v" for name in ["", "_check", "_walk", "_execute", "_store"]]
 FEATURES = ["BACO_READ_FULL", "BACO_READ_SMALL"]
 COUNTER_OP = 126
 
