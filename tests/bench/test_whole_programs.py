@@ -60,6 +60,7 @@ def test_the_table_has_medians_and_ranges() -> None:
         "mappings": vars(default),
         "best": [vars(one) for one in best],
         "gain_mappings": 1.0,
+        "unfused": [vars(ProgramRow(2 * one.cycles, 500_000, 2e6, 500.0, 50.0)) for one in best],
         "gain_best": [default.edp / one.edp for one in best],
     }
     text = whole_programs_table([row])
@@ -68,6 +69,7 @@ def test_the_table_has_medians_and_ranges() -> None:
         "| small | best | 1.50 M | 0.50 M | 2.00 M | 0.50 | 0.05 | **4.00×** | 2.00 to 8.00 | 1.100 to 1.100 |"
         in text
     )
+    assert "| small | unfused | 3.50 M | 0.50 M | 4.00 M | 0.50 | 0.05 | 2.00× | 1.00 to 4.00 | 0.500 |" in text
     assert "3 seeds, 2,000 samples each" in text
 
 
