@@ -24,7 +24,7 @@ REFUSED = {
         "b_transpose=1",
     ),
     "no rows": ("mvin(buffer, SP(0), 1, 0);", "bad size", "MVIN"),
-    "rows": ("mvin(buffer, SP(0), 1, DIM + 1);", "bad size", "rows=5"),
+    "rows": ("mvin(buffer, SP(0), 1, 256);", "bad size", "rows=256"),
     "columns": ("mvin(buffer, SP(0), 200, 1);", "bad size", "cols=200"),
     "operand": (
         "config_ex(); preload(ACC(0), DIM, DIM, ACC(4), DIM, DIM);",

@@ -69,7 +69,9 @@ def test_the_table_has_medians_and_ranges() -> None:
         "| small | best | 1.50 M | 0.50 M | 2.00 M | 0.50 | 0.05 | **4.00×** | 2.00 to 8.00 | 1.100 to 1.100 |"
         in text
     )
-    assert "| small | unfused | 3.50 M | 0.50 M | 4.00 M | 0.50 | 0.05 | 2.00× | 1.00 to 4.00 | 0.500 |" in text
+    assert (
+        "| small | unfused | 3.50 M | 0.50 M | 4.00 M | 0.50 | 0.05 | 2.00× | 1.00 to 4.00 | 0.500 |" in text
+    )
     assert "3 seeds, 2,000 samples each" in text
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accel.config import Accelerator
+from accel.dataflows import DATAFLOWS
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 
-__all__ = ["ChainMemory", "ChainSchedule", "ProductChain", "Stored", "place_chain", "stored"]
+__all__ = ["ChainMemory", "ChainSchedule", "ProductChain", "Stored", "multiplies_by", "place_chain", "stored"]
 
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
@@ -157,6 +158,16 @@ class ChainMemory:
     accumulator_rows: int
 
 
+def multiplies_by(accelerator: Accelerator) -> int:
+    """The value of CONFIG_EX's field for products whose weights stay and whose sums go to the accumulator, from where they are
+    stored as int8, as groups need them. Raises InfeasibleError for an accelerator without."""
+    for name in accelerator.dataflows:
+        rule = DATAFLOWS[name]
+        if not rule.sums_stay and rule.execute is not None and accelerator.features.read_small_width:
+            return rule.config_ex
+    raise InfeasibleError(f"{accelerator.name} has no weight-stationary array with int8 results")
+
+
 def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> ChainMemory:
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit the chain or the accelerator."""
     dim = accelerator.dim
@@ -171,8 +182,7 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
         raise InfeasibleError("a softmax needs whole rows")
     if chain.softmax and not accelerator.features.row_functions:
         raise InfeasibleError(f"{accelerator.name} has no units for functions of rows")
-    if "WS" not in accelerator.dataflows or not accelerator.features.read_small_width:
-        raise InfeasibleError(f"{accelerator.name} has no weight-stationary array with int8 results")
+    multiplies_by(accelerator)
     weights, sums, results = schedule.copies
     first, second = stored(chain, schedule, accelerator)
     left, between, right = (

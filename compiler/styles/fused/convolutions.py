@@ -17,6 +17,7 @@ from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.explicit.jobs import MoveJob
+from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
@@ -81,7 +82,7 @@ class _Writer:
         operands: StripOperands,
     ) -> None:
         self.e, self.chain, self.schedule, self.operands = e, chain, schedule, operands
-        self.dim = accelerator.dim
+        self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_strips(chain, schedule, accelerator)
         self.run = min(self.memory.images[0].width, MOST_ROWS)
         self.wide = max(1, min(_LOAD_BYTES, max(4 * self.dim, accelerator.dma_max_bytes)) // self.dim)
@@ -225,7 +226,7 @@ class _Writer:
         depthwise, assigned = is_depthwise(layer), self.turn
         assert assigned is not None
         results = p.K * p.groups
-        e.command("config_ex", dataflow=1, a_stride=p.stride_w, c_stride=1)
+        e.command("config_ex", dataflow=self.dataflow, a_stride=p.stride_w, c_stride=1)
         last = index == len(self.chain.layers) - 1
         e.command(
             "config_st",

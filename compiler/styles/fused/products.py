@@ -18,7 +18,14 @@ from accel.config import Accelerator
 from accel.isa import GARBAGE
 from compiler.ir.emit import Condition, Emitter, Number, parts
 from compiler.layers.layer import Layer
-from compiler.styles.fused.chain import ChainSchedule, ProductChain, Stored, place_chain, stored
+from compiler.styles.fused.chain import (
+    ChainSchedule,
+    ProductChain,
+    Stored,
+    multiplies_by,
+    place_chain,
+    stored,
+)
 
 __all__ = ["ChainOperands", "emit_chain"]
 
@@ -119,7 +126,7 @@ class _Writer:
         operands: ChainOperands,
     ) -> None:
         self.e, self.chain, self.schedule, self.operands = e, chain, schedule, operands
-        self.dim = accelerator.dim
+        self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_chain(chain, schedule, accelerator)
         first, second = stored(chain, schedule, accelerator)
         self.wide = first.wide
@@ -265,7 +272,11 @@ class _Writer:
 
     def _configure_products(self, layer: Layer) -> None:
         self.e.command(
-            "config_ex", dataflow=1, b_transpose=int(layer.weights_transposed), a_stride=1, c_stride=1
+            "config_ex",
+            dataflow=self.dataflow,
+            b_transpose=int(layer.weights_transposed),
+            a_stride=1,
+            c_stride=1,
         )
 
     def _first(self, step: _Step) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
+from compiler.styles.fused.chain import multiplies_by
 
 __all__ = [
     "MOST_ROWS",
@@ -184,8 +185,7 @@ def rows_needed(chain: ConvolutionChain, strip: int, rows: int) -> list[int]:
 def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> StripMemory:
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit."""
     dim, layers = accelerator.dim, chain.layers
-    if "WS" not in accelerator.dataflows or not accelerator.features.read_small_width:
-        raise InfeasibleError(f"{accelerator.name} has no weight-stationary array with int8 results")
+    multiplies_by(accelerator)
     count = len(layers)
     strips = -(-layers[-1].problem.Q // schedule.rows)
     rounds = strips + count
