@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
-
-import numpy as np
+from dataclasses import replace
 
 from accel.config import Accelerator
 from accel.isa import float32_bits
@@ -34,19 +31,8 @@ from compiler.network.graph import (
     Rotation,
     Softmax,
 )
-from compiler.network.groups import (
-    Group,
-    GroupCalls,
-    GroupCode,
-    GroupOperators,
-    GroupSchedule,
-    GroupScheduler,
-    best_groups,
-    convolution_group,
-    groups_of,
-    product_calls,
-    with_scale,
-)
+from compiler.network.group_writer import GroupWriter
+from compiler.network.groups import GroupScheduler
 from compiler.network.host_calls import host_call
 from compiler.network.layers import (
     MatrixCalls,
@@ -61,8 +47,6 @@ from compiler.network.pooling import plan_max_pool
 from compiler.network.rotation import rotation_product
 from compiler.network.row_code import (
     RowCode,
-    packed_parameters,
-    packed_table,
     plan_normalisation,
     plan_product,
     plan_softmax,
@@ -70,11 +54,10 @@ from compiler.network.row_code import (
     product_numbers,
 )
 from compiler.network.row_functions import numerator_parts
-from compiler.network.step_writer import StepWriter, turned_rows
+from compiler.network.step_writer import turned_rows
 from compiler.network.steps import Argument
 from compiler.network.views import View, dense
 from compiler.network.way_out import tables_behind, through
-from compiler.styles.fused.convolutions import diagonal_weights
 
 __all__ = ["lower_network"]
 
@@ -109,19 +92,7 @@ def lower_network(
 _POINTWISE = (Map, Addition, Multiplication, BinaryTable, Softmax, Normalisation)
 
 
-_Code = TypeVar("_Code")
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """A group that runs as one unit; its calls, of products."""
-
-    operators: GroupOperators
-    code: GroupCode
-    calls: GroupCalls | None
-
-
-class _Lowering(StepWriter):
+class _Lowering(GroupWriter):
     def __init__(
         self,
         network: QuantisedNetwork,
@@ -129,10 +100,8 @@ class _Lowering(StepWriter):
         schedule: Scheduler,
         groups: GroupScheduler | None,
     ) -> None:
-        super().__init__(network, accelerator)
+        super().__init__(network, accelerator, groups)
         self._schedule = schedule
-        self._group_schedule = groups
-        self._group_names: dict[tuple[Group, GroupSchedule], str] = {}
         self._layer_names: dict[tuple[Layer, bool], str | None] = {}
         self._negative: set[str] = set()
         self._done: set[str] = set()
@@ -141,18 +110,16 @@ class _Lowering(StepWriter):
         #: Tables that results go through on their way out, by the operators that they follow.
         self._tables = tables_behind(network) if accelerator.features.row_functions else {}
         self._table: Map | None = None
-        #: By the operator that writes the result; those before it wait for it.
-        self._groups: dict[str, _Planned] = {}
-        for row in groups_of(network) if groups is not None else ():
-            self._plan_groups(row)
-        self._inner = {name for one in self._groups.values() for name in one.operators.names[:-1]}
+        self._plan_groups(self._tables)
 
     def lower(self, op: IntegerOperator) -> None:
         """Append the steps of an operator, and of a table that its results go through."""
         if op.name in self._done or op.name in self._inner:
             return
         if op.name in self._groups:
-            self._call_group(self._groups[op.name])
+            self._call_group(op.name)
+            if not self._is_positive(op):
+                self._negative.add(op.output.value)
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
         following = self._table
@@ -302,109 +269,6 @@ class _Lowering(StepWriter):
         assert calls is not None
         return calls
 
-    # ---------------------------------------------------------------- groups
-
-    def _plan_groups(self, row: Sequence[GroupOperators]) -> None:
-        """Decide which operators of a row run as one unit."""
-        planned: dict[tuple[str, ...], _Planned] = {}
-        gains: dict[tuple[str, ...], float] = {}
-        for one in row:
-            found = self._planned(one)
-            if found is not None:
-                planned[one.names], gains[one.names] = found
-        for one in best_groups(row, gains):
-            self._groups[one.last] = planned[one.names]
-
-    def _planned(self, one: GroupOperators) -> tuple[_Planned, float] | None:
-        """A group as a unit, and what it saves; None if its operators run one by one."""
-        assert self._group_schedule is not None
-        if any(name in self._tables for name in one.names):
-            return None
-        code: RowCode | None = None
-        calls: GroupCalls | None = None
-        if one.softmax is not None:
-            planned = plan_softmax(one.softmax, self._mask(one.softmax), self.accelerator)
-            if isinstance(planned, str):
-                return None
-            code = planned
-        if isinstance(one.operators[0], MatMul):
-            calls = product_calls(one, code.first if code is not None else None)
-            group: Group | None = calls.group if calls is not None else None
-        else:
-            group = convolution_group(one)
-        if group is None:
-            return None
-        group = with_scale(group, ANY_SCALE)
-        found = self._group_schedule(one.names, group, code)
-        return None if found is None else (_Planned(one, GroupCode(group, found[0]), calls), found[1])
-
-    def _call_group(self, planned: _Planned) -> None:
-        one, code = planned.operators, planned.code
-        self._operator = one.last
-        for inner in one.names[:-1]:
-            self.result.reasons[inner] = f"on chip, in one unit with {one.last}"
-        name = self._named("group", code, self.result.groups)
-        self.result.units[one.names] = name
-        if planned.calls is not None:
-            self._call_products(name, one, planned.calls)
-        else:
-            self._call_convolutions(name, one)
-        if not self._is_positive(one.operators[-1]):
-            self._negative.add(one.operators[-1].output.value)
-
-    def _call_products(self, name: str, one: GroupOperators, calls: GroupCalls) -> None:
-        first, second = one.operators[0], one.operators[-1]
-        assert isinstance(first, MatMul)
-        assert isinstance(second, MatMul)
-        tables, numbers = list[View](), list[int]()
-        if one.softmax is not None:
-            tables, numbers = [self._packed(one.softmax)], list(numerator_parts(one.softmax.numerator) or ())
-        views = (first.left, first.right, second.right, second.output)
-        for offsets in calls.offsets:
-            self._step(
-                name,
-                [
-                    *(self._pointer(view, at) for view, at in zip(views, offsets, strict=True)),
-                    *(self._pointer(table) for table in tables),
-                    *numbers,
-                    *(float32_bits(op.scale) for op in (first, second)),
-                ],
-                [self._region(view) for view in (*views[:-1], *tables)],
-                [self._region(views[-1])],
-                accelerator=True,
-                host=False,
-            )
-
-    def _call_convolutions(self, name: str, one: GroupOperators) -> None:
-        ops = [op for op in one.operators if isinstance(op, Convolution)]
-        weights = [self._group_weights(op) for op in ops]
-        biases = [None if op.bias is None else self._constant(op.bias) for op in ops]
-        constants = [*weights, *(view for view in biases if view is not None)]
-        source, target = ops[0].input, ops[-1].output
-        self._step(
-            name,
-            [
-                self._pointer(source),
-                self._pointer(target),
-                *(self._pointer(view) for view in weights),
-                *(0 if view is None else self._pointer(view) for view in biases),
-                *(float32_bits(op.scale) for op in ops),
-            ],
-            [self._region(view) for view in (source, *constants)],
-            [self._region(target)],
-            accelerator=True,
-            host=False,
-        )
-
-    def _group_weights(self, op: Convolution) -> View:
-        """Weights as the code of a group loads them."""
-        weight = self._constant(op.weight)
-        if op.groups == 1:
-            return weight
-        dim = self.accelerator.dim
-        elements = diagonal_weights(self._elements(weight)[:, :, 0], dim)
-        return self._add_constant(f"{weight.value}.diagonal{dim}", elements)
-
     # ---------------------------------------------------------------- additions
 
     def _addition(self, op: Addition) -> None:
@@ -456,13 +320,6 @@ class _Lowering(StepWriter):
             op.output,
         )
 
-    def _mask(self, op: Softmax) -> np.ndarray | None:
-        """Elements of a softmax's mask."""
-        if op.mask is None:
-            return None
-        # nothing is known of a mask that the program computes: no causal one has less than two dimensions
-        return self._elements(op.mask) if op.mask.value in self._data else np.empty(0)
-
     def _copy(self, source: View, target: View) -> None:
         """Part of the current operator."""
         table, reasons = self._table, dict(self.result.reasons)
@@ -485,22 +342,6 @@ class _Lowering(StepWriter):
             op.output,
             host=True,
         )
-
-    def _packed(self, op: Map | Softmax | Normalisation) -> View:
-        """The table of an operator, or its gains and offsets, as commands take them."""
-        if isinstance(op, Normalisation):
-            lead = len(op.input.shape) - op.axes
-            gain, offset = (
-                self._elements(replace(one, shape=one.shape[lead:], strides=one.strides[lead:])).reshape(-1)
-                for one in (op.gain, op.offset)
-            )
-            name = f"{op.gain.value}.{op.offset.value}.packed{self.accelerator.dim}"
-            return self._add_constant(name, packed_parameters(gain, offset, self.accelerator.dim))
-        assert op.table is not None
-        entries = self._elements(op.table)
-        if isinstance(op, Map):  # from the element 0 on, those with their sign bit behind the others
-            entries = np.roll(entries, -128)
-        return self._add_constant(f"{op.table.value}.packed", packed_table(entries))
 
     def _packed_tables(self) -> tuple[View, ...]:
         """The table on the way out, if there is one."""
@@ -613,13 +454,6 @@ class _Lowering(StepWriter):
                 self.result.layers[name] = LayerCode(layer, schedule, workspaces, table=key[1])
         self._refused = self._refusals.get(key, "")
         return self._layer_names[key]
-
-    def _named(self, kind: str, code: _Code, codes: dict[str, _Code]) -> str:
-        """The function of a code, one for all that are alike."""
-        known = next((name for name, one in codes.items() if one == code), None)
-        name = known or f"{kind}_{len(codes)}"
-        codes[name] = code
-        return name
 
     def _note(self, operator: str, reason: str) -> None:
         self.result.notes.append(f"{operator}: not on the accelerator as a whole: {reason}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from accel.config import Accelerator
-from compiler.network.graph import IntegerTensor, QuantisedNetwork
+from compiler.network.graph import IntegerTensor, Map, Normalisation, QuantisedNetwork, Softmax
 from compiler.network.lowered import LoweredNetwork
+from compiler.network.row_code import packed_parameters, packed_table
 from compiler.network.row_functions import OFFSET_FRACTION
 from compiler.network.steps import (
     Argument,
@@ -24,6 +26,8 @@ from compiler.network.steps import (
 from compiler.network.views import View, dense
 
 __all__ = ["StepWriter", "turned_rows"]
+
+_Code = TypeVar("_Code")
 
 #: Bytes of the largest memory request; weights may grow by one part in so many to begin there.
 _REQUEST, _MOST_PADDING = 64, 8
@@ -164,6 +168,38 @@ class StepWriter:
         self._add_constant(name, elements)
         aligned = View(name, rows.shape, (pitch, 1))
         return turned_rows(aligned) if turned else aligned
+
+    # ---------------------------------------------------------------- functions
+
+    def _named(self, kind: str, code: _Code, codes: dict[str, _Code]) -> str:
+        """The function of a code, one for all that are alike."""
+        known = next((name for name, one in codes.items() if one == code), None)
+        name = known or f"{kind}_{len(codes)}"
+        codes[name] = code
+        return name
+
+    def _mask(self, op: Softmax) -> np.ndarray | None:
+        """Elements of a softmax's mask."""
+        if op.mask is None:
+            return None
+        # nothing is known of a mask that the program computes: no causal one has less than two dimensions
+        return self._elements(op.mask) if op.mask.value in self._data else np.empty(0)
+
+    def _packed(self, op: Map | Softmax | Normalisation) -> View:
+        """The table of an operator, or its gains and offsets, as commands take them."""
+        if isinstance(op, Normalisation):
+            lead = len(op.input.shape) - op.axes
+            gain, offset = (
+                self._elements(replace(one, shape=one.shape[lead:], strides=one.strides[lead:])).reshape(-1)
+                for one in (op.gain, op.offset)
+            )
+            name = f"{op.gain.value}.{op.offset.value}.packed{self.accelerator.dim}"
+            return self._add_constant(name, packed_parameters(gain, offset, self.accelerator.dim))
+        assert op.table is not None
+        entries = self._elements(op.table)
+        if isinstance(op, Map):  # from the element 0 on, those with their sign bit behind the others
+            entries = np.roll(entries, -128)
+        return self._add_constant(f"{op.table.value}.packed", packed_table(entries))
 
 
 def turned_rows(view: View) -> View:
