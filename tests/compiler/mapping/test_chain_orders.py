@@ -123,7 +123,8 @@ def test_least_movement_is_that_of_all_tiles() -> None:
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_code_moves_what_the_best_tiles_move(name: str) -> None:
-    """And at least 60% less than the products one by one, each tensor once, where C is the largest tensor."""
+    """And at most 44% of what the products one by one move, each tensor once: C is the largest tensor of all. What is left must
+    move in any case."""
     batch, m, n, k, between = CHAINS[name]
     machine = load_accelerator("gemmini-default")
     first = Layer(Problem(P=m, C=k, K=between, groups=batch), scale=0.5, weights_transposed=True)
@@ -135,4 +136,4 @@ def test_code_moves_what_the_best_tiles_move(name: str) -> None:
     alone = batch * (m * k + k * between + 2 * m * between + between * n + m * n)
     largest = m * between > max(m * k, k * between, between * n, m * n)
     if largest:
-        assert moved <= 0.55 * alone
+        assert moved <= 0.44 * alone
