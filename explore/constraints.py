@@ -129,8 +129,9 @@ def network_costs(
         rest: what programs do beside the tasks; None where only the tasks count.
     """
     parts: dict[str, list[tuple[float, float]]] = {}
-    for task, (cycles, energy) in zip(tasks, runs, strict=True):
-        times = task.count / task.weight
+    counts = rest.counts(tasks, accelerator) if rest is not None else [task.count for task in tasks]
+    for task, count, (cycles, energy) in zip(tasks, counts, runs, strict=True):
+        times = count / task.weight
         parts.setdefault(task.network, []).append((times * cycles, times * energy))
     found = {}
     for name, own in parts.items():

@@ -37,6 +37,7 @@ class SetupRecord(TypedDict):
     seed: int
     cost_model: CostModelName
     rest: dict[str, Any] | None
+    fusion: bool
 
 
 class ProvenanceRecord(TypedDict):

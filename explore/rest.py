@@ -3,15 +3,15 @@
 None of it depends on mappings, and of the hardware of a space only on the array's side and on whether there are row
 functions (`accel.config.Features.row_functions`), but for the energy of an access, and for row functions whose rows small
 memories do not hold, so that the host computes them. So a search adds a few numbers a side to what its mappings cost, and minimises the cost of the whole program.
+Where operators run in groups (`explore.fused`), some layers run less often, too: `runs`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,30 +19,14 @@ from numpy.typing import NDArray
 from accel.config import Accelerator
 from compiler.network.steps import StepCost
 from explore._json import Json, listed, number, reader, text
+from explore.fused import FusedPrograms
+from explore.operators import OperatorCost, operators_from_json, operators_to_json, total
+from workloads.network import Task
 
-__all__ = ["OperatorCost", "RestOfPrograms", "SizedOperators"]
+__all__ = ["RestOfPrograms", "SizedOperators"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class OperatorCost:
-    """Predicted cost of an operator that is no layer, in one run of its network.
-
-    Attributes:
-        operator: of the network; of repeated blocks the first one stands for all.
-        function: that computes it: a name of `compiler/network/host/`, or what `lowered.step_kind` calls it, `rotation` for an embedding's.
-        on_accelerator: who does.
-        runs: in one run of the network.
-        cost: of all of them.
-    """
-
-    operator: str
-    function: str
-    on_accelerator: bool
-    runs: float
-    cost: StepCost
 
 
 @dataclass(frozen=True)
@@ -56,7 +40,7 @@ class SizedOperators:
     @property
     def cost(self) -> StepCost:
         """Of all operators."""
-        return _sum(self.operators)
+        return total(self.operators)
 
 
 #: By network and array side.
@@ -74,12 +58,14 @@ class RestOfPrograms:
         operators: of one run of a network on accelerators without row functions, by name and side.
         reasons: why a network has no program, by name: its rest is an estimate.
         with_units: as `operators`, on accelerators with row functions, by the memories that these need.
+        fused: which operators run as one unit, by accelerator.
     """
 
     weights: Mapping[str, float]
     operators: Operators
     reasons: Mapping[str, str]
     with_units: OperatorsBySize = field(default_factory=dict)
+    fused: FusedPrograms = field(default_factory=FusedPrograms)
 
     @functools.cached_property
     def networks(self) -> tuple[str, ...]:
@@ -106,19 +92,51 @@ class RestOfPrograms:
         return bool((units < plain).any() or (power_bounded and (units[0] != plain[0]).any()))
 
     def operators_of(self, network: str, accelerator: Accelerator) -> tuple[OperatorCost, ...]:
-        """Of one run of a network on an accelerator of one of the sides."""
-        if not accelerator.features.row_functions:
-            return self.operators[network][accelerator.dim]
+        """Of one run of a network on an accelerator of one of the sides, groups included."""
         sizes = accelerator.accumulator_kib, accelerator.scratchpad_kib
-        return next(
-            one.operators
-            for one in reversed(self.with_units[network][accelerator.dim])
-            if one.accumulator_kib <= sizes[0] and one.scratchpad_kib <= sizes[1]
-        )
+        units = accelerator.features.row_functions
+        if units:
+            found = next(
+                one.operators
+                for one in reversed(self.with_units[network][accelerator.dim])
+                if one.accumulator_kib <= sizes[0] and one.scratchpad_kib <= sizes[1]
+            )
+        else:
+            found = self.operators[network][accelerator.dim]
+        fusion = self.fused.at(network, (accelerator.dim, *sizes, units))
+        return found if fusion is None else fusion.of(found)
+
+    def counts(self, tasks: Sequence[Task], accelerator: Accelerator) -> list[float]:
+        """How often each of a workload's tasks runs by itself on an accelerator, weights included."""
+        found: list[float] = self.runs(
+            tasks,
+            float(accelerator.dim),
+            float(accelerator.accumulator_kib),
+            float(accelerator.scratchpad_kib),
+            accelerator.features.row_functions,
+        ).tolist()
+        return found
+
+    def runs(
+        self,
+        tasks: Sequence[Task],
+        dim: float | Floats,
+        accumulator_kib: float | Floats,
+        scratchpad_kib: float | Floats,
+        units: bool | Bools,
+    ) -> Floats:
+        """`counts` on accelerators (...,), as of `of`: (..., tasks)."""
+        found = np.empty((*np.shape(dim), len(tasks)))
+        for network in dict.fromkeys(task.network for task in tasks):
+            place = [n for n, task in enumerate(tasks) if task.network == network]
+            count, weight = np.array([(tasks[n].count, tasks[n].weight) for n in place]).T
+            grouped = self.fused.runs(network, dim, accumulator_kib, scratchpad_kib, units)
+            found[..., place] = np.maximum(0.0, count - weight * grouped) if self.fused.choices else count
+        return found
 
     def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]:
         """(cycles, energy in pJ) of one run of a network."""
-        cost = _sum(self.operators_of(network, accelerator))
+        cost = total(self.operators_of(network, accelerator))
         return cost.cycles, cost.energy_pj(accelerator)
 
     def whole(self, accelerator: Accelerator) -> tuple[float, float]:
@@ -149,6 +167,14 @@ class RestOfPrograms:
             found = self._with_units(dim, *sizes)
         if chosen.any() and not chosen.all():
             found = np.where(chosen[..., None], found, _at(self._plain, dim))
+        if self.fused.points:
+            more = [
+                self.weights[name] * self.fused.added(name, dim, accumulator_kib, scratchpad_kib, units)
+                if name in self.fused.choices
+                else np.zeros((len(StepCost._fields), *np.shape(dim)))
+                for name in self.networks
+            ]
+            found = found + np.stack(more, -1)
         cycles, fixed, accumulator, scratchpad = found
         return cycles, fixed, accumulator, scratchpad
 
@@ -186,7 +212,7 @@ class RestOfPrograms:
         """Sides (S,), and (4, S, networks) amounts, weights included."""
         sides = sorted(next(iter(operators.values())))
         each = [
-            [np.array(_sum(operators[name][side])) * self.weights[name] for name in self.networks]
+            [np.array(total(operators[name][side])) * self.weights[name] for name in self.networks]
             for side in sides
         ]
         return np.array(sides, dtype=np.float64), np.moveaxis(np.array(each), -1, 0)
@@ -196,7 +222,7 @@ class RestOfPrograms:
         found = {
             "weights": dict(self.weights),
             "operators": {
-                name: {str(side): _rows(costs) for side, costs in by_side.items()}
+                name: {str(side): operators_to_json(costs) for side, costs in by_side.items()}
                 for name, by_side in self.operators.items()
             },
             "reasons": dict(self.reasons),
@@ -205,12 +231,15 @@ class RestOfPrograms:
             found["with_units"] = {
                 name: {
                     str(side): [
-                        [one.accumulator_kib, one.scratchpad_kib, _rows(one.operators)] for one in ones
+                        [one.accumulator_kib, one.scratchpad_kib, operators_to_json(one.operators)]
+                        for one in ones
                     ]
                     for side, ones in by_side.items()
                 }
                 for name, by_side in self.with_units.items()
             }
+        if self.fused.points:
+            found["fused"] = self.fused.to_json()
         return found
 
     @classmethod
@@ -220,45 +249,25 @@ class RestOfPrograms:
         return cls(
             {str(name): number(one, 0) for name, one in data["weights"].items()},
             {
-                str(name): {int(side): _operator_costs(costs) for side, costs in by_side.items()}
+                str(name): {int(side): operators_from_json(costs) for side, costs in by_side.items()}
                 for name, by_side in data["operators"].items()
             },
             {str(name): text(one) for name, one in data["reasons"].items()},
             {
                 str(name): {
                     int(side): tuple(
-                        SizedOperators(number(acc, 0), number(sp, 0), _operator_costs(costs))
+                        SizedOperators(number(acc, 0), number(sp, 0), operators_from_json(costs))
                         for acc, sp, costs in listed(ones)
                     )
                     for side, ones in by_side.items()
                 }
                 for name, by_side in data.get("with_units", {}).items()
             },
+            FusedPrograms.from_json(data["fused"]) if "fused" in data else FusedPrograms(),
         )
-
-
-def _sum(operators: tuple[OperatorCost, ...]) -> StepCost:
-    found = [one.cost for one in operators] or [StepCost(0.0)]
-    return StepCost(*(math.fsum(column) for column in zip(*found, strict=True)))
 
 
 def _at(table: tuple[Floats, Floats], dim: Floats) -> Floats:
     """(4, ..., networks) amounts of a table on arrays of side `dim` (...,)."""
     sides, amounts = table
     return amounts[:, np.searchsorted(sides, dim).clip(0, len(sides) - 1)]
-
-
-def _rows(costs: tuple[OperatorCost, ...]) -> list[list[Any]]:
-    return [[*list(vars(one).values())[:-1], *one.cost] for one in costs]
-
-
-def _operator_costs(rows: Any) -> tuple[OperatorCost, ...]:
-    return tuple(map(_operator_cost, listed(rows)))
-
-
-def _operator_cost(row: list[Any]) -> OperatorCost:
-    operator, function, on_accelerator, runs, *numbers = row
-    if not isinstance(on_accelerator, bool) or len(numbers) != len(StepCost._fields):
-        raise ValueError(f"{row!r} is no operator")
-    cost = StepCost(*(number(one, 0) for one in numbers))
-    return OperatorCost(text(operator), text(function), on_accelerator, number(runs, 0), cost)

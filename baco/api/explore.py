@@ -37,6 +37,7 @@ class PreparedSearch:
         samples, time_limit: the budget; None as for `explore`.
         proof: whether to prove the optimum, where that is possible.
         whole: whether costs are of whole programs.
+        fusion: whether operators of these may run as one unit.
         folder: of the study.
         resume: whether one is there that goes on.
     """
@@ -51,6 +52,7 @@ class PreparedSearch:
     seed: int
     proof: bool
     whole: bool
+    fusion: bool
     folder: Path
     resume: bool
 
@@ -79,6 +81,7 @@ class PreparedSearch:
                 proof=self.proof,
                 cost_model=self.cost_model,
                 whole=self.whole,
+                fusion=self.fusion,
                 progress=progress,
                 command=command,
             )
@@ -116,6 +119,7 @@ def explore(
     timing: str | None = None,
     proof: bool | None = None,
     whole: bool = True,
+    fusion: bool = True,
     out: str | Path | None = None,
     resume: bool = False,
     progress: Progress | bool | None = None,
@@ -142,6 +146,8 @@ def explore(
             Gemmini's in a Rocket system); by default what the space says, `baco` unless its file sets another.
         whole: minimise what the whole program costs, with additions, poolings and the operators on the host core; else the
             tensor operators alone, as published results do. The reference model knows these alone.
+        fusion: operators of whole programs run as one unit where that is better, in what the search minimises and in what
+            `validate` measures.
         proof: prove how near the optimum the best design is; by default where that is possible.
         out: folder of the study; by default a new one in `baco-out/`.
         resume: continue the study in `out`, with the settings it was made with.
@@ -168,6 +174,7 @@ def explore(
         timing=timing,
         proof=proof,
         whole=whole,
+        fusion=fusion,
         out=out,
         resume=resume,
     )
@@ -189,6 +196,7 @@ def prepared_search(
     timing: str | None = None,
     proof: bool | None = None,
     whole: bool = True,
+    fusion: bool = True,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> PreparedSearch:
@@ -228,6 +236,7 @@ def prepared_search(
         seed,
         proof if proof is not None else search == "gradient",
         whole,
+        fusion,
         folder,
         resume,
     )

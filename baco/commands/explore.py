@@ -147,7 +147,7 @@ def explore(
         bool,
         typer.Option(
             "--fusion/--no-fusion",
-            help="With --validate: operators of the programs run as one unit where that is predicted to be better.",
+            help="Operators of whole programs run as one unit where that is predicted to be better.",
         ),
     ] = True,
     open_page: OpenPage = False,
@@ -165,7 +165,7 @@ def explore(
     from baco.api.explore import prepared_search
     from baco.display.console import command_of
 
-    _check_validation(validate, validate_time, baseline=baseline, fusion=fusion)
+    _check_validation(validate, validate_time, baseline=baseline)
     budget = None if measure is None else cycles_of(measure, "--measure")
     made = prepared_search(
         list(network or []),
@@ -179,6 +179,7 @@ def explore(
         timing=timing,
         proof=proof,
         whole=not accelerator_only,
+        fusion=fusion,
         out=out,
         resume=resume,
     )
@@ -194,7 +195,6 @@ def explore(
             best=validate,
             baseline=baseline,
             time_limit=validate_time,
-            fusion=fusion,
             progress=not quiet,
         )
     page = result.save_report()
@@ -245,15 +245,15 @@ def _measure(result: Result, budget: float, *, quiet: bool) -> None:
         print_measured(found)
 
 
-def _check_validation(best: int, time_limit: float | None, *, baseline: bool, fusion: bool) -> None:
+def _check_validation(best: int, time_limit: float | None, *, baseline: bool) -> None:
     """Raises InputError for what no validation could be asked for."""
     from common.errors import InputError, Location
 
-    options = {"--baseline": baseline, "--validate-time": time_limit is not None, "--no-fusion": not fusion}
+    options = {"--baseline": baseline, "--validate-time": time_limit is not None}
     given = next((name for name, value in options.items() if value), None)
     if best == 0 and given is not None:
         raise InputError(
-            "only a validation has a baseline, programs and a time of its own",
+            "only a validation has a baseline and a time of its own",
             location=Location(given),
             hint="add --validate K, the number of candidates to measure",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from accel.config import Accelerator
@@ -11,12 +12,14 @@ from compiler.layers.layer import Layer
 from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
 from compiler.network.lowered import Scheduler
 from compiler.network.prediction import group_cost, row_cost
-from compiler.network.row_code import RowCode
-from compiler.styles.fused.predict import choose_chain
-from compiler.styles.fused.predict_strips import choose_strips
-from compiler.styles.fused.strips import ConvolutionChain
+from compiler.network.row_code import RowCode, table_rows
+from compiler.network.steps import StepCost
+from compiler.styles.fused.chain import chain_rows
+from compiler.styles.fused.predict import chain_schedules, choose_chain
+from compiler.styles.fused.predict_strips import choose_strips, strip_schedules
+from compiler.styles.fused.strips import ConvolutionChain, place_strips
 
-__all__ = ["Considered", "GroupChoice", "group_schedule"]
+__all__ = ["Considered", "GroupChoice", "group_options", "group_schedule"]
 
 
 def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
@@ -24,6 +27,27 @@ def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     if isinstance(group, ConvolutionChain):
         return choose_strips(group, accelerator)
     return choose_chain(group, accelerator)
+
+
+def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int, int, StepCost]]:
+    """Of every schedule of a group that fits: rows that it needs of scratchpad and accumulator, and its cost on whatever
+    accelerator of the side holds these."""
+    if isinstance(group, ConvolutionChain):
+        for strips in strip_schedules(group):
+            try:
+                memory = place_strips(group, strips, accelerator)
+            except InfeasibleError:
+                return  # larger ones take more
+            cost = group_cost(GroupCode(group, strips), accelerator)
+            yield memory.scratchpad_rows, 2 * memory.sums, cost
+        return
+    for tiles in chain_schedules(group, accelerator):
+        try:
+            cost = group_cost(GroupCode(group, tiles), accelerator)
+        except InfeasibleError:
+            continue
+        scratchpad, accumulator = chain_rows(group, tiles, accelerator)
+        yield scratchpad, max(accumulator, table_rows(accelerator) * group.softmax), cost
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from typing import NamedTuple
 from accel.config import Accelerator
 from compiler.network.prediction import INSTRUCTION_PJ
 from compiler.network.steps import StepCost
-from explore.rest import OperatorCost
+from explore.operators import OperatorCost
 from workloads.network import Network, Operator
 
 #: Cycles of each kind of instruction of a recipe on a five-stage in-order core when neighbours are independent:

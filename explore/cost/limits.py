@@ -56,21 +56,23 @@ class _Least:
 
 @dataclass(frozen=True)
 class LeastCosts:
-    """Least costs of one run of each network of a workload, by array side; amounts are those of the layers.
+    """Least costs of one run of each task of a workload, by array side.
 
     Attributes:
         space: whose accelerators they are for.
         networks: their names, ascending.
         weights: (N,) runs of each in the workload.
-        cycles: (N, S) by the sides of the space.
-        fixed_pj: (N, S) energy that does not depend on capacities.
-        accumulator_words, scratchpad_words: (N, S) accesses whose energy does.
+        tasks: (T,)
+        cycles: (T, S) by the sides of the space.
+        fixed_pj: (T, S) energy that does not depend on capacities.
+        accumulator_words, scratchpad_words: (T, S) accesses whose energy does.
         rest: what programs do beside the layers, which no mapping changes; None where only the layers count.
     """
 
     space: DesignSpace
     networks: tuple[str, ...]
     weights: Floats
+    tasks: tuple[Task, ...]
     cycles: Floats
     fixed_pj: Floats
     accumulator_words: Floats
@@ -86,15 +88,20 @@ class LeastCosts:
     def at(self, points: HardwarePoints) -> tuple[Floats, Floats]:
         """Least energy (pJ) and least cycles of one run of each network on accelerators, (N, H) each."""
         side = np.searchsorted(np.array(self.space.dim), points.dim)
-        amounts = [
-            one[:, side]
-            for one in (self.cycles, self.fixed_pj, self.accumulator_words, self.scratchpad_words)
-        ]
+        counts = np.broadcast_to([task.count for task in self.tasks], (len(points.dim), len(self.tasks)))
         if self.rest is not None:
             # points that stand for larger ones as well must not be charged for what these hold
             exact = self.space.enumerable
             least = np.where(exact, (points.accumulator_kib, points.scratchpad_kib), np.inf)
-            beside = self.rest.of(np.asarray(points.dim, dtype=np.float64), least[0], least[1], points.units)
+            where = np.asarray(points.dim, dtype=np.float64), least[0], least[1], points.units
+            counts, beside = self.rest.runs(self.tasks, *where), self.rest.of(*where)
+        amounts = []
+        for one in (self.cycles, self.fixed_pj, self.accumulator_words, self.scratchpad_words):
+            amount = np.zeros((len(self.networks), len(points.dim)))
+            for n, task in enumerate(self.tasks):
+                amount[self.networks.index(task.network)] += counts[:, n] / task.weight * one[n, side]
+            amounts.append(amount)
+        if self.rest is not None:
             amounts = [
                 own + more.T / self.weights[:, None] for own, more in zip(amounts, beside, strict=True)
             ]
@@ -140,7 +147,7 @@ def limits_of(
     """
     networks = tuple(sorted({task.network for task in tasks}))
     sides = np.array(space.dim, dtype=np.float64)
-    shape = (len(networks), len(sides))
+    shape = (len(tasks), len(sides))
     cycles, fixed, a1, a2 = (np.zeros(shape) for _ in range(4))
     table, weights = space.base.energy, np.ones(len(networks))
     for index, task in enumerate(tasks):
@@ -150,16 +157,15 @@ def limits_of(
             else _compiled(layers[index], sides, channel_bytes_per_cycle(space.base), flow)
             for flow in space.dataflows
         ]
-        n, runs = networks.index(task.network), task.count / task.weight
-        weights[n] = task.weight
+        weights[networks.index(task.network)] = task.weight
         # each dataflow has the better of everything: a layer chooses one
-        cycles[n] += runs * np.minimum.reduce([one.cycles for one in least])
-        a1[n] += runs * np.minimum.reduce([one.a1 for one in least])
-        a2[n] += runs * np.minimum.reduce([one.a2 for one in least])
-        fixed[n] += runs * min(
+        cycles[index] = np.minimum.reduce([one.cycles for one in least])
+        a1[index] = np.minimum.reduce([one.a1 for one in least])
+        a2[index] = np.minimum.reduce([one.a2 for one in least])
+        fixed[index] = min(
             table.mac_pj * one.macs + table.register_pj * one.a0 + table.dram_pj * one.a3 for one in least
         )
-    return LeastCosts(space, networks, weights, cycles, fixed, a1, a2, rest)
+    return LeastCosts(space, networks, weights, tuple(tasks), cycles, fixed, a1, a2, rest)
 
 
 def touched(results: int, window: int, stride: int, dilation: int) -> int:

@@ -24,6 +24,7 @@ from explore.cost.genome import Genomes
 from explore.cost.reference import Counts, latency_terms
 from explore.rest import RestOfPrograms
 from explore.space import DesignSpace
+from workloads.network import Task
 from workloads.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -172,6 +173,28 @@ def make_cost_model(
     from explore.cost.predicted import InstructionModel
 
     return InstructionModel(layers, space, rest)
+
+
+def counts_at(
+    model: CostModel,
+    space: DesignSpace,
+    tasks: Sequence[Task],
+    dim: Floats,
+    accumulator_kib: Floats,
+    scratchpad_kib: Floats,
+    units: Bools | None = None,
+) -> Floats:
+    """How often each task runs by itself on accelerators (...,), weights included: (..., tasks). `units` as of
+    `DesignSpace.area_of`."""
+    if model.rest is None or not model.rest.fused.points:
+        return np.broadcast_to([float(task.count) for task in tasks], (*np.shape(dim), len(tasks)))
+    return model.rest.runs(tasks, dim, accumulator_kib, scratchpad_kib, space.units_at(units))
+
+
+def times(runs: Floats, cost: Floats) -> Floats:
+    """Cost of some runs; what does not fit (infinite) does not, even where it never runs."""
+    fits = np.isfinite(cost)
+    return np.where(fits, runs * np.where(fits, cost, 0.0), cost)
 
 
 def rest_at(

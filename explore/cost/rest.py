@@ -16,8 +16,9 @@ from compiler.network.steps import StepCost
 from compiler.schedules.schedule import LoopWsSchedule, Schedule
 from explore.cost.host import host_costs
 from explore.cost.predicted import side_machines
+from explore.operators import OperatorCost
 from explore.reference_machine import reference_machine
-from explore.rest import OperatorCost, RestOfPrograms, SizedOperators
+from explore.rest import RestOfPrograms, SizedOperators
 from explore.space import DesignSpace
 from workloads.network import Network, Workload
 
@@ -57,7 +58,7 @@ def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> Res
     for network in workload.networks:
         parts: list[tuple[float, QuantisedNetwork]] = []
         try:
-            parts = _sketches(network)
+            parts = sketches(network)
         except BacoError as error:
             reasons[network.name] = error.message
 
@@ -128,7 +129,7 @@ def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[Oper
 
     A rotary embedding is none for a search, though a program computes it as one.
     """
-    lowered = lower_network(network, accelerator, _no_schedule)
+    lowered = lower_network(network, accelerator, no_schedule)
     rotations = {op.name for op in network.operators if isinstance(op, Rotation)}
     found = []
     for step in lowered.steps:
@@ -140,12 +141,12 @@ def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[Oper
     return found
 
 
-def _no_schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
+def no_schedule(layer: Layer) -> tuple[Schedule, tuple[tuple[str, int], ...]]:
     """Any: layers are somebody else's business here."""
     return LoopWsSchedule(1, 1, 1), ()
 
 
-def _sketches(network: Network) -> list[tuple[float, QuantisedNetwork]]:
+def sketches(network: Network) -> list[tuple[float, QuantisedNetwork]]:
     """Integer networks whose costs, each so many times, add up to those of a network.
 
     Blocks that repeat are looked at in networks of one and of two of them: what each further one adds is the difference.

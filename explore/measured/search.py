@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accel.config import Accelerator
 from common import portable
@@ -160,14 +161,20 @@ class MeasuredSearch:
         self._rest = rest
         self.first: MeasuredDesign | None = None
         self.failures: list[str] = []
-        self._counts = np.array([task.count for task in tasks])
+        #: By machine, how often each task runs by itself.
+        self._runs = {
+            one.accelerator.config_hash: np.array(
+                rest.counts(tasks, one.accelerator) if rest is not None else [task.count for task in tasks]
+            )
+            for one in machines
+        }
         self._known: dict[str, Measurement] = {}
         self._cycles, self._energy = Belief(), Belief()
         self._programs: dict[str, PredictionSubject] = {}
         self._beliefs: dict[str, Expected] = {}
         macs = np.array([float(task.problem.macs) for task in tasks])
         family = np.array([task.problem.R * task.problem.S for task in tasks], dtype=np.int64)
-        self._importance = [ImportanceEstimator(self._counts, macs, family) for _ in machines]
+        self._importance = [ImportanceEstimator(self._counts(one), macs, family) for one in machines]
 
     # -- the loop ----------------------------------------------------------------------------------------
 
@@ -209,7 +216,8 @@ class MeasuredSearch:
     def _affordable(self, wanted: Sequence[Alternative]) -> list[Alternative]:
         """The largest contributions first, as far as the budget goes."""
         left, chosen = self.budget, []
-        order = sorted(range(len(wanted)), key=lambda i: (-self._counts[i] * wanted[i].cycles, i))
+        counts = self._counts(self.machines[0])
+        order = sorted(range(len(wanted)), key=lambda i: (-counts[i] * wanted[i].cycles, i))
         for i in order:
             if self._bound(wanted[i]) <= left:
                 left -= self._bound(wanted[i])
@@ -261,14 +269,15 @@ class MeasuredSearch:
     ) -> None:
         """Single layers of a machine: costs are their parts in d ln(objective), so that gains of all layers compare."""
         machine = self.machines[design.place]
-        totals = self._totals(self.machines[design.place], design.chosen)
+        counts = self._counts(machine)
+        totals = self._totals(machine, design.chosen)
         by_energy, by_cycles = self._elasticity(*totals, machine.accelerator.area_mm2)
         for layer, ones in enumerate(machine.found):
             parts = []
             for one in ones:
                 at = self._believed(one)
-                energy = self._counts[layer] * by_energy * at.energy_pj / totals[0]
-                cycles = self._counts[layer] * by_cycles * at.cycles / totals[1]
+                energy = counts[layer] * by_energy * at.energy_pj / totals[0]
+                cycles = counts[layer] * by_cycles * at.cycles / totals[1]
                 parts.append((energy + cycles, cycles))
             measured = [part for one, (part, _) in zip(ones, parts, strict=True) if one.key in self._known]
             least = min(measured, default=math.inf)
@@ -361,7 +370,8 @@ class MeasuredSearch:
         energy, cycles = self._totals(machine, chosen)
         value = self.objective.scalar(Cost(cycles, energy, machine.accelerator.area_mm2))
         unknown = [i for i, one in enumerate(chosen) if one.key not in self._known]
-        shares = [self._counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
+        counts = self._counts(machine)
+        shares = [counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
         programs = [self._programs[chosen[i].key] for i in unknown]
         return _Design(place, chosen, value, self._cycles.spread(programs, np.array(shares)))
 
@@ -374,7 +384,7 @@ class MeasuredSearch:
             believed = [self._believed(one) if usable(one) else _NEVER for one in ones]
             energies.append(np.array([one.energy_pj for one in believed]))
             latencies.append(np.array([one.cycles for one in believed]))
-        merged = chain(energies, latencies, self._counts.tolist())
+        merged = chain(energies, latencies, self._counts(machine).tolist())
         if merged is None:
             return None
         area = machine.accelerator.area_mm2
@@ -389,6 +399,9 @@ class MeasuredSearch:
                 return chosen
         return None
 
+    def _counts(self, machine: MachineAlternatives) -> NDArray[np.float64]:
+        return self._runs[machine.accelerator.config_hash]
+
     def _beside(self, machine: MachineAlternatives) -> tuple[float, float]:
         """Cycles and energy (pJ) of what programs do beside the tasks."""
         return (0.0, 0.0) if self._rest is None else self._rest.whole(machine.accelerator)
@@ -398,8 +411,8 @@ class MeasuredSearch:
         believed = [self._believed(one) for one in chosen]
         cycles, energy = self._beside(machine)
         return (
-            float(portable.dot([one.energy_pj for one in believed], self._counts)) + energy,
-            float(portable.dot([one.cycles for one in believed], self._counts)) + cycles,
+            float(portable.dot([one.energy_pj for one in believed], self._counts(machine))) + energy,
+            float(portable.dot([one.cycles for one in believed], self._counts(machine))) + cycles,
         )
 
     def _found(self, machine: MachineAlternatives, chosen: Sequence[Alternative]) -> MeasuredDesign | None:
@@ -411,8 +424,8 @@ class MeasuredSearch:
         rest_cycles, rest_pj = self._beside(machine)
         area = machine.accelerator.area_mm2
         predicted = Cost(
-            float(portable.dot([one.cycles for one in chosen], self._counts)) + rest_cycles,
-            float(portable.dot([one.energy_pj for one in chosen], self._counts)) + rest_pj,
+            float(portable.dot([one.cycles for one in chosen], self._counts(machine))) + rest_cycles,
+            float(portable.dot([one.energy_pj for one in chosen], self._counts(machine))) + rest_pj,
             area,
         )
         mappings = tuple(one.mapping for one in chosen)

@@ -116,7 +116,8 @@ class ReportData:
         provenance: plain JSON (versions, platform, time...).
         command: command line that reproduces the result.
         bounds: limits on the EDP, the tightest last.
-        host: operators that are no layers, most of them run by the host core.
+        host: operators that are no layers, most of them run by the host core, and groups of operators that run as one unit.
+        alone: for each candidate, how often each task runs by itself; empty: as often as it says.
         validated: candidates chosen to be measured, by their index; the cost of a measured one is the measured one.
         others: what else was measured (the reference machine).
         violations: where no design is feasible and `candidates` are the nearest ones: for each, (value reached, bound) of
@@ -138,6 +139,7 @@ class ReportData:
     command: str
     bounds: Sequence[CostBound] = ()
     host: Sequence[OtherOperator] = field(default=())
+    alone: Sequence[Sequence[float]] = ()
     validated: Dictionary[int, ValidatedDesign] = field(default_factory=dict)
     others: Sequence[ValidatedDesign] = ()
     violations: Sequence[Dictionary[str, tuple[float, float]]] = ()
@@ -159,6 +161,10 @@ class ReportData:
     def tasks(self) -> tuple[Task, ...]:
         """The workload's unique problems with counts, as searched."""
         return self.best.tasks
+
+    def counts(self, index: int) -> Sequence[float]:
+        """How often each task runs by itself in a candidate's programs, and not in a group of operators."""
+        return self.alone[index] if self.alone else [task.count for task in self.tasks]
 
     @cached_property
     def best_index(self) -> int:

@@ -102,8 +102,8 @@
     const option = h("pre", { class: "wraps" }, shape);
     const part = (title, ...content) => h("div", { class: "part-of" }, h("h3", {}, title), ...content);
     const body = [
-      h("p", { class: "sub" }, designName(design) + " · " + row.task.kind + " · " + row.task.problem + " · " + plural(row.task.count, "run") + (row.style ? " · " + row.style + " code" : "")),
-      h("p", {}, "One run takes " + si(row.one, "cycles") + " and " + joules(row.energy / row.task.count) + "; what binds: " + LIMITS[row.limit].label + "."),
+      h("p", { class: "sub" }, designName(design) + " · " + row.task.kind + " · " + row.task.problem + " · " + plural(row.runs, "run") + (row.style ? " · " + row.style + " code" : "")),
+      h("p", {}, "One run takes " + si(row.one, "cycles") + " and " + joules(row.oneEnergy) + "; what binds: " + LIMITS[row.limit].label + "."),
       h("div", { class: "split" },
         h("div", {}, part("Loop nest", nest), part("As an option", option, h("p", {}, copyButton("copy as --mapping", () => shape, () => option))), part("Tile sizes", tiles(row))),
         h("div", {}, part("The array", drawArray(row, design.dim)), row.detail ? part("Occupancy of the memories", ...memories(row, design)) : null, part("Busy cycles, of " + si(row.one), ...busyBars(row)))),

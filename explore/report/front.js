@@ -202,7 +202,7 @@
   function saveLayers() {
     if (!rowsShown) return;
     const names = ["network", "layer", "runs", "latency_cycles", "energy_pj", "limited_by", "array_use", "dram_words", ...D.limits.map((name) => "busy_" + name + "_cycles"), "style", "mapping"];
-    download("layers.csv", csv([names, ...rowsShown.map((r) => [r.task.network, r.task.name, r.task.count, r.one, r.energy / r.task.count, D.limits[r.limit], r.use, r.dram, ...r.busy, r.style, r.mapping])]), "text/csv");
+    download("layers.csv", csv([names, ...rowsShown.map((r) => [r.task.network, r.task.name, r.runs, r.one, r.oneEnergy, D.limits[r.limit], r.use, r.dram, ...r.busy, r.style, r.mapping])]), "text/csv");
   }
   /** As best/mappings.yaml has it; strings in double quotes read alike in JSON and YAML. */
   function saveMappings() {

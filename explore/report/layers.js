@@ -17,7 +17,7 @@
       percent(1 - sum(timeShare)) + " of the time and " + percent(1 - sum(energyShare)) + " of the energy.";
     const labels = shown.map((r) => esc(cut(layerName(r.task), narrow() ? 16 : 36)));
     const ticks = labels.map((_, place) => place);
-    const hover = (row) => "<b>" + esc(cut(layerName(row.task), 60)) + "</b><br>" + esc(row.task.problem) + ", " + plural(row.task.count, "run");
+    const hover = (row) => "<b>" + esc(cut(layerName(row.task), 60)) + "</b><br>" + esc(row.task.problem) + ", " + plural(row.runs, "run");
     const timeText = shown.map((r) => hover(r) + "<br>" + si(r.latency, "cycles") + " (" + percent(timeShare(r)) + " of the time)<br>" +
       r.busy.map((t, k) => LIMITS[k].label + " busy " + percent(r.one > 0 ? t / r.one : 0)).join("<br>"));
     const traces = [];
@@ -52,7 +52,7 @@
     const known = rows.every((r) => r.detail);
     const found = LIMITS.map((limit, k) => {
       const mine = rows.filter((r) => r.limit === k);
-      const doubled = known ? rows.reduce((sum, r) => sum + r.task.count * r.detail.doubled[k], 0) : NaN;
+      const doubled = known ? rows.reduce((sum, r) => sum + r.runs * r.detail.doubled[k], 0) : NaN;
       return { limit, k, layers: mine.length, share: mine.reduce((sum, r) => sum + r.latency, 0) / (total || 1), doubled };
     }).sort((a, b) => b.share - a.share);
     fillTable($("bottlenecks"), [
@@ -103,7 +103,7 @@
         title: "Layer", sort: (r) => layerName(r.task),
         cell: (r) => h("div", { class: "name", title: r.task.operators.join("\n") + (r.task.more ? "\n… " + r.task.more + " more" : "") }, h("button", { type: "button", class: "link" }, layerName(r.task)), h("div", { class: "sub2" }, r.task.kind + " · " + r.task.problem)),
       },
-      { title: "Runs", num: true, sort: (r) => r.task.count, cell: (r) => count(r.task.count) },
+      { title: "Runs", num: true, sort: (r) => r.runs, cell: (r) => count(r.runs) },
       { title: "Latency", unit: "cycles", num: true, sort: (r) => r.latency, cell: (r) => [si(r.latency), h("div", { class: "sub2" }, percent(timeShare(r)))] },
       { title: "Energy", unit: "J", num: true, sort: (r) => r.energy, cell: (r) => [joules(r.energy), h("div", { class: "sub2" }, percent(energyShare(r)))] },
       { title: "Limited by", class: "limit", sort: (r) => LIMITS[r.limit].label, cell: (r) => [dotOf(LIMITS[r.limit].color), LIMITS[r.limit].label, r.style ? h("div", { class: "sub2" }, r.style + " code") : null] },

@@ -70,9 +70,13 @@ def payload(data: ReportData) -> dict[str, Any]:
         ],
         # for browsers that cannot unpack the others
         "layers": [
-            [_mapping(mapping), _row(0, layer, detail)]
-            for mapping, layer, detail in zip(
-                best.mappings, data.best_layers, _details(data, data.best_index), strict=True
+            [_mapping(mapping), _row(0, layer, detail, runs)]
+            for mapping, layer, detail, runs in zip(
+                best.mappings,
+                data.best_layers,
+                _details(data, data.best_index),
+                data.counts(data.best_index),
+                strict=True,
             )
         ],
         "history": history(data.summaries),
@@ -117,9 +121,13 @@ def packed_payload(data: ReportData) -> dict[str, Any]:
         layers = data.layers[index]
         assert layers is not None  # only such are packed
         rows[str(index)] = [
-            _row(place(mapping), layer, detail)
-            for mapping, layer, detail in zip(
-                data.candidates[index].mappings, layers, _details(data, index), strict=True
+            _row(place(mapping), layer, detail, runs)
+            for mapping, layer, detail, runs in zip(
+                data.candidates[index].mappings,
+                layers,
+                _details(data, index),
+                data.counts(index),
+                strict=True,
             )
         ]
     accelerators = {c.accelerator.config_hash: c.accelerator for c in data.candidates}
@@ -127,8 +135,10 @@ def packed_payload(data: ReportData) -> dict[str, Any]:
         one = data.baseline
         accelerators[one.accelerator.config_hash] = one.accelerator
         rows[str(len(data.candidates))] = [
-            _row(place(mapping), layer, detail)
-            for mapping, layer, detail in zip(one.mappings, one.layers, one.details, strict=True)
+            _row(place(mapping), layer, detail, task.count)
+            for mapping, layer, detail, task in zip(
+                one.mappings, one.layers, one.details, data.tasks, strict=True
+            )
         ]
     return {
         "texts": mappings,
@@ -162,9 +172,9 @@ def _mapping(mapping: Mapping) -> list[Any]:
     ]
 
 
-def _row(text: int, layer: LayerCost, detail: LayerDetail | None) -> list[Any]:
+def _row(text: int, layer: LayerCost, detail: LayerDetail | None, runs: float) -> list[Any]:
     """Place of the mapping; latency, energy, MACs executed, DRAM words; latency terms; five energy terms and the static one; code style;
-    details: words by level and tensor, bytes moved, what is held, latencies with twice of each resource."""
+    details: words by level and tensor, bytes moved, what is held, latencies with twice of each resource; runs by itself."""
     numbers = [
         [layer.latency_cycles, layer.energy_pj, layer.macs, layer.accesses[3]],
         layer.latency_terms,
@@ -179,7 +189,7 @@ def _row(text: int, layer: LayerCost, detail: LayerDetail | None) -> list[Any]:
             "lanes": detail.lanes,
             "doubled": _shorts(detail.doubled),
         }
-    return [text, *map(_shorts, numbers), layer.style or "", known]
+    return [text, *map(_shorts, numbers), layer.style or "", known, runs]
 
 
 def _candidate(data: ReportData, index: int, packed: bool) -> dict[str, Any]:

@@ -65,11 +65,11 @@
     return all.rows[id].map((row, i) => layerRow(all.texts[row[0]], row, D.tasks[i], i, D.candidates[id]));
   }
   /** Numbers are of all runs unless they are called `one`. */
-  function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail], task, i, design) {
+  function layerRow(text, [, [latency, energy, executed, dram], busy, parts, style, detail, runs], task, i, design) {
     const [mapping, rows, columns, lane, tile1, tile2, twice] = text;
     return {
       i, task, mapping, rows, columns, lane, tile1, tile2, twice, style, detail, executed, dram, busy,
-      one: latency, latency: latency * task.count, energy: energy * task.count, parts: parts.map((v) => v * task.count),
+      one: latency, oneEnergy: energy, runs, latency: latency * runs, energy: energy * runs, parts: parts.map((v) => v * runs),
       limit: busy.indexOf(Math.max(...busy)),
       use: latency > 0 ? task.macs / latency / (design.dim * design.dim) : 0,
     };

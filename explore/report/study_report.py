@@ -115,6 +115,7 @@ def report_data(path: Path, *, stopped: str | None = None, notes: tuple[str, ...
         command=provenance["command"],
         bounds=_bounds(best, space, layers, summaries, record.cost_model, rest),
         host=_host(workload, best.accelerator, rest),
+        alone=[rest.counts(best.tasks, one.accelerator) for one in candidates] if rest is not None else (),
         validated=found.validated,
         others=found.others,
         violations=[_broken(one, layer, space, rest) for one, layer in zip(nearest, costs, strict=True)]

@@ -114,15 +114,17 @@ def network_totals(data: ReportData, network: Network) -> tuple[float, float]:
                 energy += program.planned.weight * program.measured.energy_pj
         if validated.programs:
             return latency, energy
-        for result in validated.layers:
+        for result, count in zip(validated.layers, validated.counts, strict=True):
             if result.task.network == network.name and result.measured is not None:
-                latency += result.task.count * result.measured.cycles
-                energy += result.task.count * result.measured.energy_pj
+                latency += count * result.measured.cycles
+                energy += count * result.measured.energy_pj
     else:
-        for task, layer in zip(data.tasks, data.best_layers, strict=True):
+        for task, count, layer in zip(
+            data.tasks, data.counts(data.best_index), data.best_layers, strict=True
+        ):
             if task.network == network.name:
-                latency += task.count * layer.latency_cycles
-                energy += task.count * layer.energy_pj
+                latency += count * layer.latency_cycles
+                energy += count * layer.energy_pj
     if data.search.whole:
         latency += sum(one.count * one.latency_cycles for one in data.host if one.network == network.name)
         energy += sum(one.count * (one.energy_pj or 0.0) for one in data.host if one.network == network.name)
@@ -282,8 +284,8 @@ def _listing(words: list[str]) -> str:
 def _bottleneck_shares(data: ReportData) -> list[tuple[str, float]]:
     """Share of the latency spent in layers limited by each resource, largest first."""
     cycles = dict.fromkeys(_RESOURCES, 0.0)
-    for task, layer in zip(data.tasks, data.best_layers, strict=True):
-        cycles[layer.bottleneck] += task.count * layer.latency_cycles
+    for count, layer in zip(data.counts(data.best_index), data.best_layers, strict=True):
+        cycles[layer.bottleneck] += count * layer.latency_cycles
     total = sum(cycles.values()) or 1.0
     return sorted(((name, value / total) for name, value in cycles.items()), key=lambda item: -item[1])
 
@@ -310,12 +312,16 @@ def _layer_blocks(data: ReportData) -> list[dict[str, Any]]:
     best = data.best
     texts = data.mapping_texts[data.best_index]
     blocks = []
-    for task, mapping, text, layer in zip(best.tasks, best.mappings, texts, data.best_layers, strict=True):
+    counts = data.counts(data.best_index)
+    for task, count, mapping, text, layer in zip(
+        best.tasks, counts, best.mappings, texts, data.best_layers, strict=True
+    ):
         names = ("mac", "registers", "accumulator", "scratchpad", "dram", "static")
         blocks.append(
             {
                 "name": task.name,
                 **task_block(task),
+                "runs_alone": count,
                 "mapping": text,
                 "buffering": dict(zip("WIO", mapping.buffering, strict=True)),
                 "cost": {

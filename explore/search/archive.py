@@ -18,7 +18,7 @@ from common import portable
 from common.portable import Floats
 from explore.combine import Chain, chain
 from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
-from explore.cost.model import CostModel, ReferenceModel, rest_at
+from explore.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from explore.cost.reference import Counts
 from explore.search.base import State
 from explore.space import DesignSpace
@@ -80,13 +80,15 @@ class Scan:
 @dataclass(frozen=True)
 class PointCosts:
     """Energy (pJ) and latency (cycles) of one run of every archive entry of every task on one hardware point; infinite
-    where an entry does not fit. What programs do beside the tasks takes `rest_energy` and `rest_latency`, (networks,) each.
+    where an entry does not fit. What programs do beside the tasks takes `rest_energy` and `rest_latency`, (networks,) each;
+    `counts` says how often each task runs by itself.
     """
 
     energy: list[Floats]
     latency: list[Floats]
     rest_energy: Floats
     rest_latency: Floats
+    counts: Floats
 
     def chosen(self, choices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Those of the entries chosen (..., tasks), of the same shape."""
@@ -249,6 +251,7 @@ class Archive:
         network_e = np.repeat(rest_e[:, None], shape[1], 1)
         network_l = np.repeat(rest_l[:, None], shape[1], 1)
         points = np.arange(shape[0])
+        counts = self.counts_at(hardware)
         for layer in range(len(self.tasks)):
             pj, cycles = self.costs(layer, hardware)
             if pj.shape[1] == 0:
@@ -260,8 +263,8 @@ class Archive:
                 best = (weighings[:, g, None] * pj + cycles).argmin(1)
                 chosen_e, chosen_l = pj[points, best], cycles[points, best]
                 used[best[np.isfinite(chosen_e)]] = True
-                network_e[:, g, members] += (self.counts[layer] * chosen_e)[:, None]
-                network_l[:, g, members] += (self.counts[layer] * chosen_l)[:, None]
+                network_e[:, g, members] += times(counts[:, layer], chosen_e)[:, None]
+                network_l[:, g, members] += times(counts[:, layer], chosen_l)[:, None]
             if prune:
                 data = self.data[layer]
                 for group in self.model.groups(data[_KEPT:]):
@@ -273,6 +276,11 @@ class Archive:
                 self.data[layer] = data[:, used]
                 self._joined = None
         return Scan(portable.total(network_e), portable.total(network_l), network_e, network_l)
+
+    def counts_at(self, hardware: Hardware) -> Floats:
+        """How often each task runs by itself on each point, (H, tasks)."""
+        sizes = hardware.dim, hardware.accumulator_kib, hardware.scratchpad_kib
+        return counts_at(self.model, self.space, self.tasks, *sizes, hardware.units)
 
     def _rest(self, hardware: Hardware) -> tuple[Floats, Floats]:
         """See `rest_at`."""
@@ -298,7 +306,7 @@ class Archive:
         table, edges = self._joined
         pj, cycles = (np.split(values[0], edges) for values in self._costs(table, hardware))
         rest_e, rest_l = self._rest(hardware)
-        return PointCosts(pj, cycles, rest_e[0], rest_l[0])
+        return PointCosts(pj, cycles, rest_e[0], rest_l[0], self.counts_at(hardware)[0])
 
     def chain(self, costs: PointCosts, latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.
@@ -310,7 +318,7 @@ class Archive:
         scaled = costs.latency
         if latency_scale is not None:
             scaled = [t * s for t, s in zip(costs.latency, latency_scale, strict=True)]
-        merged = chain(costs.energy, scaled, self.counts.tolist())
+        merged = chain(costs.energy, scaled, costs.counts.tolist())
         if merged is None:
             return None
         latency = merged.latency
@@ -318,7 +326,7 @@ class Archive:
             latency = np.asarray(
                 sum(
                     c * t[merged.choice[:, i]]
-                    for i, (c, t) in enumerate(zip(self.counts, costs.latency, strict=True))
+                    for i, (c, t) in enumerate(zip(costs.counts, costs.latency, strict=True))
                 )
             )
         rest_e, rest_l = float(portable.total(costs.rest_energy)), float(portable.total(costs.rest_latency))
@@ -329,8 +337,8 @@ class Archive:
         energy, latency = costs.chosen(choices)
         members = self._member.T
         return (
-            portable.matmul(energy * self.counts, members) + costs.rest_energy,
-            portable.matmul(latency * self.counts, members) + costs.rest_latency,
+            portable.matmul(energy * costs.counts, members) + costs.rest_energy,
+            portable.matmul(latency * costs.counts, members) + costs.rest_latency,
         )
 
     def state(self) -> State:

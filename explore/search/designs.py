@@ -17,7 +17,7 @@ from common.portable import Bools, Floats, Ints
 from explore.candidate import Candidate, Cost
 from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides, to_mapping
 from explore.cost.infeasible import PREFIX
-from explore.cost.model import CostModel, ReferenceModel, rest_at
+from explore.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from explore.front import nondominated, thin
 from explore.objective import Objective
 from explore.search.base import State
@@ -93,8 +93,8 @@ class Evaluator:
         self.networks = sorted({task.network for task in tasks})
         members = [[task.network == name for task in tasks] for name in self.networks]
         weights = [next(t.weight for t in tasks if t.network == name) for name in self.networks]
-        #: (networks, n) runs of each task in one run of each network.
-        self.runs = np.array(members, dtype=np.float64) * self.counts / np.array(weights)[:, None]
+        #: (networks, n) of which network each task is: one over its weight.
+        self.shares = np.array(members, dtype=np.float64) / np.array(weights)[:, None]
         #: Mix weight of each network.
         self.weights = weights
         self._choices = [
@@ -221,6 +221,7 @@ class Evaluator:
         dim, acc, sp = d.point.T
         energy, latency = self.totals(d)
         rest_energy, rest_latency = self._rest(d)
+        counts = self._counts(d)
         with np.errstate(invalid="ignore"):
             power = (
                 np.where(np.isfinite(latency), energy / latency, np.inf) * self.space.base.clock_mhz * 1e-3
@@ -235,14 +236,14 @@ class Evaluator:
         for name, own in c.networks.items():
             if name in self.networks:
                 n = self.networks.index(name)
-                runs, rest = self.runs[n], 1 / self.weights[n]
-                mine = runs > 0
+                mine, rest = self.shares[n] > 0, 1 / self.weights[n]
+                runs = counts[:, mine] * self.shares[n, mine]
                 path = f"networks.{name}"
                 reached[f"{path}.latency_cycles"] = (
-                    portable.dot(d.latency[:, mine], runs[mine]) + rest_latency[:, n] * rest,
+                    portable.total(times(runs, d.latency[:, mine])) + rest_latency[:, n] * rest,
                     own.latency_cycles,
                 )
-                energy_uj = (portable.dot(d.energy[:, mine], runs[mine]) + rest_energy[:, n] * rest) * 1e-6
+                energy_uj = (portable.total(times(runs, d.energy[:, mine])) + rest_energy[:, n] * rest) * 1e-6
                 reached[f"{path}.energy_uj"] = (energy_uj, own.energy_uj)
         return {path: (value, bound) for path, (value, bound) in reached.items() if bound is not None}
 
@@ -253,6 +254,11 @@ class Evaluator:
             worst = np.maximum(worst, value / bound - 1)
         return worst
 
+    def _counts(self, d: Designs) -> Floats:
+        """See `counts_at`: (D, n)."""
+        dim, acc, sp = d.point.T
+        return counts_at(self.model, self.space, self.tasks, dim, acc, sp, np.full(len(dim), d.units))
+
     def _rest(self, d: Designs) -> tuple[Floats, Floats]:
         """See `rest_at`."""
         dim, acc, sp = d.point.T
@@ -261,9 +267,10 @@ class Evaluator:
     def totals(self, d: Designs) -> tuple[Floats, Floats]:
         """Energy (pJ) and latency (cycles) of the workload, (D,) each."""
         rest_energy, rest_latency = self._rest(d)
+        counts = self._counts(d)
         return (
-            portable.dot(d.energy, self.counts) + portable.total(rest_energy),
-            portable.dot(d.latency, self.counts) + portable.total(rest_latency),
+            portable.total(times(counts, d.energy)) + portable.total(rest_energy),
+            portable.total(times(counts, d.latency)) + portable.total(rest_latency),
         )
 
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:

@@ -216,7 +216,7 @@ class DosaSearch(BaselineSearch):
         ]
         for name, own in limits.networks.items():
             if name in self.evaluator.networks:
-                runs = self.evaluator.runs[self.evaluator.networks.index(name)]
+                runs = self.evaluator.counts * self.evaluator.shares[self.evaluator.networks.index(name)]
                 pairs += [
                     (sum_up(latency, runs), own.latency_cycles),
                     (sum_up(energy, runs) * 1e-6, own.energy_uj),

@@ -412,6 +412,7 @@ class GradientSearch:
         costs = self.archive.at(leader.point, leader.units)
         after = costs.chosen(leader.choice)
         self.importance.rest = np.array([costs.rest_energy.sum(), costs.rest_latency.sum()])
+        self.importance.counts = costs.counts
         for layer in range(len(self.setup.tasks)):
             e, t = after[0][layer], after[1][layer]
             improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)

@@ -152,6 +152,8 @@ def describe_setup(
     seed: int,
     cost_model: CostModelName = "reference",
     rest: RestOfPrograms | None = None,
+    *,
+    fusion: bool = False,
 ) -> SetupRecord:
     """What determines a study's result, budget and versions apart, as plain JSON.
 
@@ -167,6 +169,7 @@ def describe_setup(
         "seed": int(seed),
         "cost_model": cost_model,
         "rest": None if rest is None else rest.to_json(),
+        "fusion": fusion,
     }
 
 
@@ -184,6 +187,7 @@ def run_exploration(
     proof: bool = False,
     cost_model: str | None = None,
     whole: bool = True,
+    fusion: bool = True,
     progress: Progress | None = None,
     command: str | None = None,
 ) -> SearchOutcome:
@@ -207,6 +211,7 @@ def run_exploration(
             `default_cost_model`.
         whole: minimise what whole programs cost, with everything beside the tensor operators; else these alone, as the
             reference model always does.
+        fusion: of whole programs, operators may run as one unit (`explore.search.groups`).
         command: the command line to reproduce the study; by default this process's.
 
     Raises:
@@ -242,9 +247,8 @@ def run_exploration(
     if space.search_units and not units_may_pay(space, rest):
         rest = rest.without_units() if rest is not None else None
         space = space.without_units()
-    record = describe_setup(workload, space, objective, searcher, seed, model_name, rest)
-    provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
-    made = provenance_record(provenance)
+    fusion = fusion and rest is not None and space.base.timing == "baco"
+    record = describe_setup(workload, space, objective, searcher, seed, model_name, rest, fusion=fusion)
     path = output_folder(out) / FILE_NAME
     study = _study_to_resume(path, record, workload.tasks, resume, note)
     with contextlib.ExitStack() as stack:
@@ -263,13 +267,24 @@ def run_exploration(
                 short, searcher, SearchSetup(workload.tasks, space, objective, None, seed, roomy)
             )
         model = make_cost_model(model_name, layers, space, rest)
+        stop = stack.enter_context(_StopRequest(progress.note if progress is not None else None))
+        start = time.monotonic()
+        if rest is not None and fusion and study is None:
+            from explore.search.groups import with_groups  # loads the compiler
+
+            without = SearchSetup(workload.tasks, space, objective, None, seed, model)
+            rest = with_groups(rest, workload, without, lambda: stop.requested)
+            if rest is None:
+                raise _interrupted(0)
+            model = make_cost_model(model_name, layers, space, rest)
+            record["rest"] = rest.to_json()
+        provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
+        made = provenance_record(provenance)
         proven_none = impossible(
             limits_of(workload.tasks, space, layers if model.name == "instruction" else None, rest)
         )
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
         proof = proof and model.exact and provable(space, objective)
-        stop = stack.enter_context(_StopRequest(progress.note if progress is not None else None))
-        start = time.monotonic()
         if study is not None and study.done and not _larger(budget, sessions):
             whole = not proof or _prove(study, space, stop, budget, progress)
             ended: Stopped = _completed(study.summaries()[-1].evaluations, budget) if whole else "interrupted"
@@ -365,6 +380,9 @@ def _differences(study: Study, record: SetupRecord, tasks: Sequence[Task]) -> li
     )
     if before != now:
         found.append(f"costs are those of {before} in the study, of {now} now")
+    if study.setup["fusion"] != record["fusion"]:
+        before, now = ("on" if one["fusion"] else "off" for one in (study.setup, record))
+        found.append(f"fusion is {before} in the study, {now} now")
     return found
 
 
@@ -513,10 +531,7 @@ def _outcome(
     best = study.best()
     if best is None:
         if stopped == "interrupted":
-            raise InfeasibleError(
-                f"interrupted before any feasible design was found, in {evaluations:,} evaluations",
-                hint="continue with --resume",
-            )
+            raise _interrupted(evaluations)
         raise _infeasible(study, setup, proven_none, stop)
     return SearchOutcome(
         path=study.path,
@@ -529,6 +544,13 @@ def _outcome(
         resumed=resumed,
         notes=tuple(notes),
         proven_edp=summaries[-1].details.get(BOUND),
+    )
+
+
+def _interrupted(evaluations: int) -> InfeasibleError:
+    return InfeasibleError(
+        f"interrupted before any feasible design was found, in {evaluations:,} evaluations",
+        hint="continue with --resume",
     )
 
 

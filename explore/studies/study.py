@@ -411,6 +411,11 @@ class Study(Closing):
         """What programs do beside the tasks; None where the study's costs are of the tasks alone."""
         return self._rest
 
+    @property
+    def fusion(self) -> bool:
+        """Whether operators of the programs may run as one unit."""
+        return self.setup["fusion"]
+
     def workload(self) -> Workload:
         """The networks explored, as whole graphs."""
         return self._workload

@@ -78,6 +78,7 @@ class Design:
         samples: problem-mapping evaluations spent when it was found; 0 for what no search found.
         rest: cycles and energy (pJ), predicted, of what programs do beside the layers, for designs whose costs have it.
         programs: one for each network where the design is measured as whole programs; empty where it is layer by layer.
+        counts: how often each layer runs by itself; empty: as often as its task says.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Design:
     samples: Count = 0
     rest: tuple[Amount, Amount] = (0.0, 0.0)
     programs: tuple[PlannedProgram, ...] = ()
+    counts: tuple[Amount, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -155,6 +157,7 @@ def design_of_candidate(
         model.name,
         candidate.samples,
         model.rest.whole(accelerator) if model.rest else (0.0, 0.0),
+        counts=tuple(model.rest.counts(candidate.tasks, accelerator)) if model.rest else (),
     )
 
 

@@ -168,13 +168,22 @@ class ValidatedDesign:
         return ""
 
     @property
+    def counts(self) -> Sequence[float]:
+        """How often each layer runs by itself."""
+        return self.design.counts or [one.task.count for one in self.layers]
+
+    @property
     def cost(self) -> Cost | None:
         """Measured cost of the workload: sums of count times measured cycles and energy; None unless all is measured."""
         if self.status != "measured":
             return None
         measured = [
             *((one.planned.weight, one.measured) for one in self.programs if one.measured),
-            *((one.task.count, one.measured) for one in self.layers if one.measured and not self.programs),
+            *(
+                (count, one.measured)
+                for one, count in zip(self.layers, self.counts, strict=True)
+                if one.measured and not self.programs
+            ),
         ]
         beside = (0.0, 0.0) if self.programs else self.design.rest
         return Cost(
@@ -189,7 +198,7 @@ class ValidatedDesign:
         """Cost with an error bar where only some layers were measured; None otherwise, and without predictions."""
         if self.status != "sampled" or self.programs:
             return None
-        latency, energy = _estimate(self.layers, "cycles"), _estimate(self.layers, "energy_pj")
+        latency, energy = (_estimate(self.layers, self.counts, what) for what in ("cycles", "energy_pj"))
         if latency is None or energy is None:
             return None
         area = self.design.accelerator.area_mm2
@@ -197,17 +206,21 @@ class ValidatedDesign:
         return Estimate(Cost(latency[0] + cycles, energy[0] + pj, area), latency[2], latency[1], energy[1])
 
 
-def _estimate(layers: Sequence[LayerResult], what: str) -> tuple[float, float | None, float] | None:
+def _estimate(
+    layers: Sequence[LayerResult], counts: Sequence[float], what: str
+) -> tuple[float, float | None, float] | None:
     """(total, relative error, predicted share of what is measured) of a quantity; see `Estimate`."""
     known, rest, ratios = 0.0, [], []
     predicted_known = 0.0
-    for layer in layers:
+    for layer, count in zip(layers, counts, strict=True):
         predicted = getattr(layer.planned, f"predicted_{what}")
         if predicted is None:
             return None
-        predicted *= layer.task.count
+        if count == 0:
+            continue
+        predicted *= count
         if layer.status == "measured":
-            value = layer.task.count * getattr(layer.measured, what)
+            value = count * getattr(layer.measured, what)
             known, predicted_known = known + value, predicted_known + predicted
             ratios.append(value / predicted)
         else:

@@ -211,7 +211,8 @@ def _within(design: Design, tasks: Sequence[Task], limit: float | None) -> set[s
     cycles = [one.predicted_cycles for one in design.layers]
     if limit is None or any(one is None for one in cycles):
         return keys
-    weights = [task.count * (one or 0.0) for task, one in zip(tasks, cycles, strict=True)]
+    counts = design.counts or [task.count for task in tasks]
+    weights = [count * (one or 0.0) for count, one in zip(counts, cycles, strict=True)]
     chosen: set[str] = set()
     spent = 0.0
     for index in sorted(range(len(weights)), key=lambda i: -weights[i]):

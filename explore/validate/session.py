@@ -65,7 +65,7 @@ def validate_file(
         if baseline:
             designs += _baselines(study, space, layers, model, baseline_samples, progress)
         if study.rest is not None and options.cycle_limit is None:
-            designs = _as_programs(designs, study, progress, fusion=options.fusion)
+            designs = _as_programs(designs, study, progress, fusion=options.fusion and study.fusion)
         outcome = validate_designs(study, designs, options, progress)
         write_best(study, path.parent)
         return outcome
@@ -123,6 +123,7 @@ def _baselines(
             resume=True,
             cost_model=study.cost_model,
             whole=study.rest is not None,
+            fusion=False,
         )
     except BacoError as error:
         note(f"no mappings were found for the reference machine: {error.message}")

@@ -11,7 +11,16 @@ from accel.dataflows import DATAFLOWS
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 
-__all__ = ["ChainMemory", "ChainSchedule", "ProductChain", "Stored", "multiplies_by", "place_chain", "stored"]
+__all__ = [
+    "ChainMemory",
+    "ChainSchedule",
+    "ProductChain",
+    "Stored",
+    "chain_rows",
+    "multiplies_by",
+    "place_chain",
+    "stored",
+]
 
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
@@ -168,6 +177,31 @@ def multiplies_by(accelerator: Accelerator) -> int:
     raise InfeasibleError(f"{accelerator.name} has no weight-stationary array with int8 results")
 
 
+def _regions(
+    chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """What lies in scratchpad and accumulator, as (rows, copies): right operands, strips and tiles of what lies between;
+    results and sums."""
+    dim = accelerator.dim
+    weights, sums, results = schedule.copies
+    first, second = stored(chain, schedule, accelerator)
+    left, between, right = (
+        schedule.rows * math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
+    )
+    return [(first.height, weights), (second.height, weights), (left, 2), (between, 2)], [
+        (right, results),
+        (between, sums),
+    ]
+
+
+def chain_rows(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> tuple[int, int]:
+    """Rows of scratchpad and accumulator that a schedule needs on arrays of the accelerator's side."""
+    scratchpad, accumulator = (
+        sum(rows * copies for rows, copies in regions) for regions in _regions(chain, schedule, accelerator)
+    )
+    return scratchpad, accumulator
+
+
 def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> ChainMemory:
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit the chain or the accelerator."""
     dim = accelerator.dim
@@ -183,13 +217,7 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
     if chain.softmax and not accelerator.features.row_functions:
         raise InfeasibleError(f"{accelerator.name} has no units for functions of rows")
     multiplies_by(accelerator)
-    weights, sums, results = schedule.copies
-    first, second = stored(chain, schedule, accelerator)
-    left, between, right = (
-        schedule.rows * math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
-    )
-    scratchpad = [(first.height, weights), (second.height, weights), (left, 2), (between, 2)]
-    accumulator = [(right, results), (between, sums)]
+    scratchpad, accumulator = _regions(chain, schedule, accelerator)
     places = []
     for what, regions, there, banks in (
         ("scratchpad", scratchpad, accelerator.scratchpad_rows, accelerator.scratchpad_banks),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["UnitCost", "choose_chain", "predict_chain"]
+__all__ = ["UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
 
 #: Cycles measured on our RTL: of a step beside its passes, of each change between operands that are stored transposed and
 #: not, of a store of rows beside its blocks, of a pass that the host core writes, and of a step that it begins.
@@ -141,8 +142,8 @@ def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> fl
     return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
 
 
-def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule:
-    """Of the schedules of about the fewest predicted cycles the one that reads least. Raises InfeasibleError where none fits."""
+def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[ChainSchedule]:
+    """Schedules worth looking at on arrays of the accelerator's side, whether they fit its memories or not."""
     dim = accelerator.dim
     most = math.ceil(chain.rows / dim)
     rows = sorted({min(2**n, most) * dim for n in range(most.bit_length() + 1)})
@@ -150,8 +151,6 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule
     if not chain.softmax and chain.between % dim == 0:
         blocks = chain.between // dim
         columns += [n * dim for n in range(1, blocks) if blocks % n == 0]
-    found: list[tuple[UnitCost, ChainSchedule]] = []
-    reason = ""
     for height, width, weights, *copies in itertools.product(
         rows, columns, ("group", "tile"), (2, 1), (2, 1), (2, 1)
     ):
@@ -159,7 +158,14 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule
             continue
         if copies[0] > 1 and weights == "group" and chain.groups == 1:
             continue
-        schedule = ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
+        yield ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
+
+
+def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule:
+    """Of the schedules of about the fewest predicted cycles the one that reads least. Raises InfeasibleError where none fits."""
+    found: list[tuple[UnitCost, ChainSchedule]] = []
+    reason = ""
+    for schedule in chain_schedules(chain, accelerator):
         try:
             found.append((predict_chain(chain, schedule, accelerator), schedule))
         except InfeasibleError as error:

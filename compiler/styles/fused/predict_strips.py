@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from compiler.styles.fused.strips import (
     rows_needed,
 )
 
-__all__ = ["choose_strips", "predict_strips"]
+__all__ = ["choose_strips", "predict_strips", "strip_schedules"]
 
 #: Cycles measured on our RTL, fitted to 67 chains in strips on arrays of side 8, 16 and 32 (mean error 10%): of the host core for a
 #: pass, for an image row of passes, for a move; of the array for a block of results and for a convolution of a round besides
@@ -119,14 +120,18 @@ def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> fl
     return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
 
 
+def strip_schedules(chain: ConvolutionChain) -> Iterator[StripSchedule]:
+    """Schedules worth looking at, those that take least memory first, whether they fit or not."""
+    height = chain.layers[-1].problem.Q
+    for rows in sorted({-(-height // n) for n in range(1, height + 1)}):
+        yield StripSchedule(rows)
+
+
 def choose_strips(chain: ConvolutionChain, accelerator: Accelerator) -> StripSchedule:
     """The strips of fewest predicted cycles. Raises InfeasibleError where none fit."""
     best: tuple[float, StripSchedule] | None = None
     reason = ""
-    height = chain.layers[-1].problem.Q
-    sizes = sorted({-(-height // n) for n in range(1, height + 1)})
-    for rows in sizes:
-        schedule = StripSchedule(rows)
+    for schedule in strip_schedules(chain):
         try:
             cycles = predict_strips(chain, schedule, accelerator).cycles
         except InfeasibleError as error:

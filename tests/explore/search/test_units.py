@@ -21,9 +21,10 @@ from explore.cost.model import CostModel, make_cost_model
 from explore.hardware import units_of
 from explore.layers import layers_of_tasks
 from explore.objective import Objective, metric
+from explore.operators import OperatorCost
 from explore.report.study_report import report_data
 from explore.report.summary import candidate_block, network_totals
-from explore.rest import OperatorCost, RestOfPrograms, SizedOperators
+from explore.rest import RestOfPrograms, SizedOperators
 from explore.search.archive import Archive, Hardware
 from explore.search.base import SEARCHERS, SearchSetup, make_searcher
 from explore.search.focus import focuses

@@ -1,0 +1,294 @@
+"""Which operators run as one unit on each accelerator of a space, decided before a search begins.
+
+What a group costs is known (`compiler.network.group_choice`). What its operators cost one by one depends on mappings, which
+are what a search looks for; so a short search without groups says about what they cost on every accelerator, and there
+those groups are taken that together lower the objective most. From then on the decision is part of the programs' rest
+(`explore.fused`): a design's cost depends on nothing but its accelerator and its mappings.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accel.config import Accelerator
+from compiler.network.graph import QuantisedNetwork
+from compiler.network.group_choice import group_options
+from compiler.network.groups import Group, GroupOperators, best_groups, groups_of, product_calls
+from compiler.network.lowering import lower_network
+from compiler.network.row_code import RowCode
+from compiler.network.steps import StepCost
+from compiler.styles.fused.chain import ProductChain
+from explore.cost.rest import no_schedule, sketches
+from explore.fused import FusedPrograms, Fusion, Point
+from explore.operators import OperatorCost
+from explore.rest import RestOfPrograms
+from explore.search.archive import Archive, Hardware
+from explore.search.base import SearchSetup
+from explore.search.focus import EXPONENTS
+from explore.search.local import LocalSearch
+from explore.search.selector import WEIGHINGS
+from explore.space import DesignSpace
+from workloads.network import Network, Task, Workload
+
+__all__ = ["with_groups"]
+
+Floats = NDArray[np.float64]
+#: Samples of the short search.
+_SAMPLES = 300
+
+
+@dataclass(frozen=True)
+class _Possible:
+    """A group as one unit on arrays of a side.
+
+    Attributes:
+        operators: of the group.
+        tasks: of its layers, by place in the workload.
+        others: names of its other operators.
+        needs: (schedules, 2) rows of scratchpad and accumulator.
+        costs: (schedules, 4) of a run of the network.
+    """
+
+    operators: GroupOperators
+    tasks: tuple[int, ...]
+    others: tuple[str, ...]
+    needs: Floats
+    costs: Floats
+
+
+#: Of a network, integer networks whose costs, each so many times, add up to its own: the groups in every row of operators.
+_Rows = list[tuple[float, list[list[_Possible]]]]
+
+
+def with_groups(
+    rest: RestOfPrograms, workload: Workload, setup: SearchSetup, stop: Callable[[], bool]
+) -> RestOfPrograms | None:
+    """The rest of programs in which operators run as one unit where that pays.
+
+    Args:
+        setup: of the search; its cost model knows of no groups.
+        stop: asked now and then; once it says so, there is no result.
+    """
+    space = setup.space
+    points = space.hardware()
+    found: dict[tuple[str, int, bool], _Rows] = {}
+    for network in workload.networks:
+        if network.name in rest.reasons:
+            continue
+        parts = sketches(network)
+        if not any(groups_of(part) for _, part in parts):
+            continue
+        for side in np.unique(points.dim).tolist():
+            for units in space.units:
+                machine = _largest(space, points.dim == side, units)
+                rows = [(times, _possible(part, network, setup.tasks, machine)) for times, part in parts]
+                if any(row for _, ones in rows for row in ones):
+                    found[network.name, side, units] = rows
+    if not found:
+        return rest
+    search = LocalSearch(replace(setup, evaluations=_SAMPLES * len(setup.tasks)))
+    while not search.step().done:
+        if stop():
+            return None
+    dims, accumulators, scratchpads = (
+        np.asarray(one, dtype=np.float64)
+        for one in (points.dim, points.accumulator_kib, points.scratchpad_kib)
+    )
+    hardware = Hardware(dims, accumulators, scratchpads, points.units)
+    judge = _Judge(search.archive, hardware, *EXPONENTS[setup.objective.metrics[0]][:2])
+    names = sorted({name for name, *_ in found})
+    tasks = {name: [n for n, task in enumerate(setup.tasks) if task.network == name] for name in names}
+    choices: dict[str, dict[Fusion, int]] = {name: {} for name in names}
+    placed: dict[Point, tuple[int, ...]] = {}
+    for at in np.flatnonzero(judge.known).tolist():
+        dim, accumulator, scratchpad = (int(one) for one in hardware.row(at))
+        units = bool(space.units_at(bool(hardware.units[at])))
+        machine = space.accelerator(dim, accumulator, scratchpad, units)
+        fusions = [
+            _taken(
+                found.get((name, dim, units), []),
+                rest.operators_of(name, machine),
+                tasks[name],
+                machine,
+                judge,
+                at,
+            )
+            for name in names
+        ]
+        if any(one.groups for one in fusions):
+            placed[dim, accumulator, scratchpad, units] = tuple(
+                choices[name].setdefault(one, len(choices[name]))
+                for name, one in zip(names, fusions, strict=True)
+            )
+    counts = {name: len(of) for name, of in tasks.items()}
+    return replace(
+        rest, fused=FusedPrograms(counts, {name: tuple(ones) for name, ones in choices.items()}, placed)
+    )
+
+
+def _largest(space: DesignSpace, of_side: NDArray[np.bool_], units: bool) -> Accelerator:
+    """An accelerator with the largest memories of a side."""
+    points = space.hardware()
+    mine = points.take(of_side)
+    return space.accelerator(
+        int(mine.dim[0]), int(mine.accumulator_kib.max()), int(mine.scratchpad_kib.max()), units
+    )
+
+
+def _possible(
+    part: QuantisedNetwork, network: Network, tasks: Sequence[Task], machine: Accelerator
+) -> list[list[_Possible]]:
+    """Groups of an integer network, row by row, that fit an accelerator."""
+    known: dict[tuple[str, ...], Group] = {}
+
+    def note(names: tuple[str, ...], group: Group, between: RowCode | None) -> None:
+        known[names] = group
+
+    lower_network(part, machine, no_schedule, note)
+    places = {
+        name: n for n, task in enumerate(tasks) if task.network == network.name for name in task.operators
+    }
+    options: dict[Group, list[tuple[int, int, StepCost]]] = {}
+    rows = []
+    for row in groups_of(part):
+        possible = []
+        for one in row:
+            if one.names not in known:
+                continue
+            group = known[one.names]
+            if group not in options:
+                options[group] = list(group_options(group, machine))
+            if not options[group]:
+                continue
+            calls = 1
+            if isinstance(group, ProductChain):
+                found = product_calls(one, group.causal)
+                calls = len(found.offsets) if found is not None else 1
+            names = [_plain(name) for name in one.names]
+            possible.append(
+                _Possible(
+                    one,
+                    tuple(places[name] for name in names if name in places),
+                    tuple(name for name in names if name not in places),
+                    np.array([needs for *needs, _ in options[group]], dtype=np.float64),
+                    calls * np.array([cost for *_, cost in options[group]], dtype=np.float64),
+                )
+            )
+        if possible:
+            rows.append(possible)
+    return rows
+
+
+def _plain(name: str) -> str:
+    """Of the operators of repeated blocks, the name of the first."""
+    return name.partition("[")[0]
+
+
+class _Judge:
+    """What cycles and energy add to the logarithm of the objective of the best design on each accelerator, to first order.
+
+    Attributes:
+        known: (H,) where there is a design.
+        alone: (H, tasks) what one run of each task adds, as well mapped as the archive knows.
+        per_cycle, per_pj: (H,).
+    """
+
+    def __init__(self, archive: Archive, hardware: Hardware, energy: float, latency: float) -> None:
+        ratio = np.ones(len(hardware))
+        for _ in range(2):  # weighings lie around the ratio of the best one, which the first round finds
+            scan = archive.scan(hardware, ratio[:, None] * WEIGHINGS)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = energy * np.log(scan.energy) + latency * np.log(scan.latency)
+                best = np.where(np.isfinite(value), value, np.inf).argmin(1)[:, None]
+                pj, cycles = (np.take_along_axis(one, best, 1)[:, 0] for one in (scan.energy, scan.latency))
+                ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)
+        self.known = np.isfinite(pj) & np.isfinite(cycles)
+        self.per_pj, self.per_cycle = energy / pj, latency / cycles
+        self.alone = np.zeros((len(hardware), len(archive.tasks)))
+        for task in range(len(archive.tasks)):
+            pj_each, cycles_each = archive.costs(task, hardware)
+            with np.errstate(invalid="ignore"):
+                each = self.per_pj[:, None] * pj_each + self.per_cycle[:, None] * cycles_each
+            self.alone[:, task] = np.where(np.isfinite(each), each, np.inf).min(1, initial=np.inf)
+
+    def added(self, costs: Floats, machine: Accelerator, at: int) -> Floats:
+        """What steps (..., 4) add on an accelerator, (...,)."""
+        cycles, fixed, accumulator, scratchpad = np.moveaxis(costs, -1, 0)
+        pj = machine.energy.with_memories(
+            fixed,
+            accumulator,
+            scratchpad,
+            accumulator_kib=float(machine.accumulator_kib),
+            scratchpad_kib=float(machine.scratchpad_kib),
+            dim=float(machine.dim),
+        )
+        pj = pj + cycles * machine.static_pj(1.0)
+        return np.asarray(self.per_pj[at] * pj + self.per_cycle[at] * cycles)
+
+
+def _taken(
+    parts: _Rows,
+    rest: Sequence[OperatorCost],
+    tasks: Sequence[int],
+    machine: Accelerator,
+    judge: _Judge,
+    at: int,
+) -> Fusion:
+    """The groups of a network that lower the objective most on an accelerator.
+
+    Args:
+        rest: of its program without groups.
+        tasks: of the network, by place in the workload.
+        at: place of the accelerator with the judge.
+    """
+    beside = {one.operator: one for one in rest}
+    groups: dict[str, Floats] = defaultdict(lambda: np.zeros(5))
+    replaced: dict[str, float] = defaultdict(float)
+    runs = dict.fromkeys(tasks, 0.0)
+    for times, rows in parts:
+        for row in rows:
+            gains: dict[tuple[str, ...], float] = {}
+            costs: dict[tuple[str, ...], Floats] = {}
+            for one in row:
+                fits = (one.needs <= (machine.scratchpad_rows, machine.accumulator_rows)).all(1)
+                if not fits.any() or any(name not in beside for name in one.others):
+                    continue
+                added = np.where(fits, judge.added(one.costs, machine, at), np.inf)
+                best = int(added.argmin())
+                alone = sum(judge.alone[at, task] for task in one.tasks)
+                others = [np.array(beside[name].cost) / beside[name].runs for name in one.others]
+                alone += sum(float(judge.added(cost, machine, at)) for cost in others)
+                gains[one.operators.names] = float(alone - added[best])
+                costs[one.operators.names] = one.costs[best]
+            by_names = {one.operators.names: one for one in row}
+            for group in best_groups([one.operators for one in row], gains):
+                one = by_names[group.names]
+                groups[" > ".join(map(_plain, group.names))] += times * np.array([1.0, *costs[group.names]])
+                for task in one.tasks:
+                    runs[task] += times
+                for name in one.others:
+                    replaced[name] += times
+    return Fusion(
+        tuple(
+            OperatorCost(name, "group", True, round(float(number), 6), StepCost(*map(float, cost)))
+            for name, (number, *cost) in groups.items()
+            if round(float(number), 6) > 0
+        ),
+        tuple(
+            OperatorCost(
+                name,
+                beside[name].function,
+                beside[name].on_accelerator,
+                round(number, 6),
+                StepCost(*(value * number / beside[name].runs for value in beside[name].cost)),
+            )
+            for name, number in replaced.items()
+            if round(number, 6) > 0
+        ),
+        tuple(round(number, 6) for number in runs.values()),
+    )
