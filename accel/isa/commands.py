@@ -240,6 +240,11 @@ _FUNCTIONS = (
             _field(
                 "2[47:0]", "epsilon", "normalisation: summand of n * n * variance; product: factor (28 bits)"
             ),
+            _field(
+                "2[55:48]",
+                "apart",
+                "softmax: rows of the source from one block of columns of a row to the next; 0: DIM",
+            ),
         ),
         feature="row_functions",
     ),

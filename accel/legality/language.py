@@ -177,6 +177,7 @@ STATE: Mapping[str, StateVariable] = {
     "st_activation": StateVariable("activation of stores: 2 layer norm, 3 I-GELU, 4 softmax"),
     "st_function": StateVariable("function of stores"),
     "st_parameters": StateVariable("first accumulator row of a normalisation's gains and offsets"),
+    "st_apart": StateVariable("rows from one block of columns of a softmaxed row to the next; 0: DIM"),
     "st_product": StateVariable("a normalisation multiplies by accumulator rows from there on instead"),
     "pending": StateVariable("a PRELOAD waits for its COMPUTE", tells=False),
     "result_kept": StateVariable("... whose result goes somewhere"),

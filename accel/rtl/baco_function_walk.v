@@ -21,6 +21,7 @@ module baco_function_walk #(
     input wire start_acc,                        // source: accumulator, else scratchpad
     input wire start_spad,                       // destination: scratchpad, else memory
     input wire [ROW_BITS-1:0] start_row,         // first local row
+    input wire [7:0] start_apart,                // rows from one block of a row to the next
     input wire [ROW_BITS-1:0] start_parameters,  // accumulator row of the first columns' gains and offsets
     input wire [ADDR_BITS-1:0] start_addr,       // first byte's address
     input wire [ADDR_BITS-1:0] start_stride,     // bytes between rows
@@ -46,8 +47,6 @@ module baco_function_walk #(
   localparam INDEX_BITS = $clog2(DIM);
   localparam [16:0] BLOCK = DIM[16:0];
   localparam [15:0] BLOCK_COLS = DIM[15:0];
-  localparam [ROW_BITS+7:0] BLOCK_WIDE = {{ROW_BITS{1'b0}}, DIM[7:0]};
-  localparam [ROW_BITS-1:0] BLOCK_ROWS = BLOCK_WIDE[ROW_BITS-1:0];
   localparam [ADDR_BITS-1:0] BLOCK_BYTES = {{(ADDR_BITS-8){1'b0}}, DIM[7:0]};
   localparam [31:0] APART_VALUE = DIM * DIM;      // in the scratchpad, too, blocks lie DIM rows apart
   localparam [ADDR_BITS-1:0] BLOCK_APART = {{(ADDR_BITS-32){1'b0}}, APART_VALUE};
@@ -59,7 +58,8 @@ module baco_function_walk #(
   reg softmax, causal, product, acc, spad;
   reg [ROW_BITS-1:0] first_row, parameters;
   reg [ADDR_BITS-1:0] first_addr, stride;
-  reg [7:0] rows;
+  reg [7:0] rows, apart;
+  wire [ROW_BITS+7:0] wide_apart = {{ROW_BITS{1'b0}}, apart};
   reg [15:0] cols;
   reg [16:0] first_valid;
   // where the walk is
@@ -93,7 +93,7 @@ module baco_function_walk #(
         active <= 1'b0;
       if (!item_parameter) begin
         if (!last_block) begin
-          row <= row + BLOCK_ROWS;
+          row <= row + wide_apart[ROW_BITS-1:0];
           item_addr <= item_addr + (spad ? BLOCK_APART : BLOCK_BYTES);
           cols_left <= cols_left - BLOCK_COLS;
           valid_left <= valid_left >= BLOCK ? valid_left - BLOCK : 17'd0;
@@ -138,6 +138,7 @@ module baco_function_walk #(
       first_addr <= start_addr;
       stride <= start_stride;
       rows <= start_rows;
+      apart <= start_apart;
       cols <= start_cols;
       first_valid <= start_causal ? start_valid : EVERYTHING;
       parameters_read <= 1'b0;
@@ -156,5 +157,5 @@ module baco_function_walk #(
     if (reset)
       active <= 1'b0;
   end
-  wire _unused = &{1'b0, item_index};
+  wire _unused = &{1'b0, item_index, wide_apart};
 endmodule

@@ -82,6 +82,7 @@ module baco_operands #(
   assign ex_stride_c = stride_c;
 `ifdef BACO_ROW_FUNCTIONS
   reg [1:0] function_of_stores;
+  reg [7:0] apart;                                // softmax: rows from one block of a row to the next
   reg [26:0] parameters;                          // rows of gains and offsets begin there
   reg multiplies;                                  // ... or of what source rows, from 0 on, are multiplied by
   assign st_by_row = function_of_stores[1];
@@ -91,8 +92,11 @@ module baco_operands #(
   wire by_row = st_by_row && !raw;
   wire normalises = by_row && function_of_stores[0];
   wire unfit = st_by_row && function_of_stores[0];  // for the scratchpad
+  wire [24:0] blocks_apart = {8'd0, blocks - 17'd1} * {17'd0, apart};
+  wire [TW-1:0] further_read = by_row ? {{(TW-25){1'b0}}, blocks_apart} : further;
 `else
   assign st_plain = !gathered;
+  wire [TW-1:0] further_read = further;
   wire by_row = 1'b0;
   wire unfit = 1'b0;
 `endif
@@ -280,7 +284,7 @@ module baco_operands #(
             || (!gathered && (rows2 == 16'd0 || rows2 > 16'd255 || (large_rows2 && (large_cols2 || by_row))));
         past1 = wide_row2 + (gathered ? {{(TW-16){1'b0}}, tile_rows} : {{(TW-FW-LOG_DIM){1'b0}}, more_blocks, {LOG_DIM{1'b0}}} + wide_rows2);
 `ifdef BACO_ROW_FUNCTIONS
-        if (by_row) past1 = wide_row2 + further + wide_rows2;
+        if (by_row) past1 = wide_row2 + further_read + wide_rows2;
         if (normalises) begin
           valid = 2'b11;
           acc[1] = 1'b1;
@@ -303,7 +307,7 @@ module baco_operands #(
         count = rows2[FW-1:0] - 1'b1;
         step = rs1[32 +: SW];
         far = rs1[63:32] >> SW != 32'd0 && rows2 != 16'd1;
-        past1 = wide_row2 + further + wide_rows2;
+        past1 = wide_row2 + further_read + wide_rows2;
         past2 = wide_row1 + further + distance + ONE;
       end
       7'd4, 7'd5: begin
@@ -431,6 +435,7 @@ module baco_operands #(
 `ifdef BACO_ROW_FUNCTIONS
     if (accepted && funct == 7'd26) begin
       function_of_stores <= rs1[1:0];
+      apart <= rs1[1:0] == 2'd2 && rs2[55:48] != 8'd0 ? rs2[55:48] : DIM_ROWS[7:0];
       if (rs1[1:0] == 2'd3) begin
         parameters <= {{(26-AW){1'b0}}, rs1[32 +: AW+1]};
         multiplies <= rs1[9];
@@ -438,6 +443,7 @@ module baco_operands #(
     end
     if (reset) begin
       function_of_stores <= 2'd0;
+      apart <= DIM_ROWS[7:0];
       parameters <= 27'd0;
       multiplies <= 1'b0;
     end

@@ -296,6 +296,7 @@ module baco_store #(
   reg [1:0] stored_function;                      // of elements, as configured
   reg centre, causal, product;
   reg [4:0] shift;
+  reg [7:0] apart;                                // softmax: rows from one block of a row to the next
   reg [16:0] valid;                               // causal: elements of the next store's first row
   reg [31:0] operand;                             // numerator, or address of gains and offsets
   reg [47:0] epsilon;
@@ -310,6 +311,7 @@ module baco_store #(
       centre <= rs1[2];
       causal <= rs1[3];
       shift <= rs1[8:4];
+      apart <= rs1[1:0] == 2'd2 && rs2[55:48] != 8'd0 ? rs2[55:48] : DIM[7:0];
       product <= rs1[9];
       valid <= {1'b0, rs1[31:16]};
       operand <= rs1[63:32];
@@ -341,6 +343,7 @@ module baco_store #(
       .start_acc(rs2[31]),
       .start_spad(is_spad),
       .start_row(rs2[ROW_BITS-1:0]),
+      .start_apart(apart),
       .start_parameters(operand[ROW_BITS-1:0]),
       .start_addr(start_addr),
       .start_stride(start_stride),

@@ -84,6 +84,7 @@ class StreamBuilder:
         self.st = StoreSettings()
         self.function, self.parameters = 0, 0  # of stores; accumulator row of gains and offsets
         self.activation = 0  # of stores; 2 layer norm, 3 I-GELU, 4 softmax
+        self.apart = self.dim  # softmax: rows from one block to the next
         self.product = False  # source rows are multiplied by those from there on
         self.fresh, self.taken = True, False
         self.sources, self.targets = [0, 1], [2]

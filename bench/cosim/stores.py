@@ -133,7 +133,9 @@ class StoreGenerator(StreamBuilder):
         parameter = ACCUMULATOR | self.parameters
         if self.function != 3:
             parameter = r.choice((r.getrandbits(32), 127 << 24, r.getrandbits(20), 0))
-        self.emit("CONFIG_FUNCTION", function=self.function, centre=r.getrandbits(1), causal=r.getrandbits(1),
+        apart = r.choice((0, 0, 1, r.randint(1, dim), r.randint(1, 255)))
+        self.apart = (apart if function == 2 else 0) or dim
+        self.emit("CONFIG_FUNCTION", apart=apart, function=self.function, centre=r.getrandbits(1), causal=r.getrandbits(1),
                   shift=r.randint(7, 31) if function == 3 else r.randint(0, 15), product=int(self.product),
                   valid=r.choice((0, 1, r.randint(0, 3 * dim), 65535)), parameter=parameter,
                   epsilon=r.choice((0, 1, r.getrandbits(20), r.getrandbits(48))))  # fmt: skip
@@ -147,7 +149,7 @@ class StoreGenerator(StreamBuilder):
         if self.function == 3 and not self.product:
             blocks = min(blocks, self.acc_rows - self.parameters)
         cols = (blocks - 1) * dim + self.size(dim)
-        reach = rows + (blocks - 1) * dim
+        reach = rows + (blocks - 1) * self.apart
         first = self.row(accumulator, reach)
         if self.product and first is not None:  # what it is multiplied by exists as well
             first = min(first, self.acc_rows - self.parameters - reach)
@@ -199,7 +201,10 @@ class StoreGenerator(StreamBuilder):
         if blocks == 1 and self.function < 2 and self.chance(0.3):
             rows = r.randint(1, 255)
         stride = r.choice((1, 1, 2, 3)) if blocks == 1 else 1
-        span, reach = (blocks - 1) * dim + rows, (blocks - 1) * dim + (rows - 1) * stride + 1
+        span, reach = (
+            (blocks - 1) * (self.apart if self.function == 2 else dim) + rows,
+            (blocks - 1) * dim + (rows - 1) * stride + 1,
+        )
         source, target = self.row(accumulator, span), self.row(False, reach)
         if source is None or target is None:
             return

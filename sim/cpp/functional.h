@@ -78,6 +78,7 @@ class FunctionalDevice : public Device {
     bool centre = false, causal = false, product = false;
     uint32_t valid = 0, parameter = 0;
     uint64_t epsilon = 0;
+    int apart = 0;  // softmax: rows from one block of a row to the next, 0 for dim
   };
   // What configuration commands gave the next run of a loop unroller (ISA 7, 8), and where a slot of LOOP_WS has its
   // operands when software places them.

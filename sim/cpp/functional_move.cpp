@@ -135,6 +135,7 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
   int blocks = (cols + dim_ - 1) / dim_;
   const bool counts = config_.normalizations && from.accumulator && st_.mode == StoreMode::kRows;
   const auto command = static_cast<NormCommand>(from.norm);
+  const int apart = function_.apart > 0 ? function_.apart : dim_;
 
   for (int r = 0; r < rows; ++r) {
     if (counts) take_statistics(command, from.row + static_cast<uint32_t>(r), cols);
@@ -152,7 +153,7 @@ bool FunctionalDevice::mvout(uint64_t rs1, uint64_t rs2) {
     }
     int8_t* out = reinterpret_cast<int8_t*>(target);
     for (int b = 0; b < blocks; ++b)
-      narrow_row(from.accumulator, row + static_cast<uint32_t>(b * dim_), 0, std::min(dim_, cols - b * dim_),
+      narrow_row(from.accumulator, row + static_cast<uint32_t>(b * apart), 0, std::min(dim_, cols - b * dim_),
                  out + b * dim_);
     apply_function(out, cols, r, row);
   }
@@ -191,11 +192,13 @@ void FunctionalDevice::mvout_scratchpad(uint64_t rs1, uint64_t rs2) {
   LocalAddress to = LocalAddress::decode(static_cast<uint32_t>(rs1), row_bits_);
   uint64_t stride = bits(rs1, 63, 32);
   int cols = static_cast<int>(bits(rs2, 47, 32)), rows = static_cast<int>(bits(rs2, 63, 48));
+  const int apart = function_.apart > 0 ? function_.apart : dim_;
   std::vector<int8_t> line(static_cast<size_t>(cols));
   for (int r = 0; r < rows; ++r) {
     const uint32_t row = from.row + static_cast<uint32_t>(r);
     for (int c = 0; c < cols; c += dim_)
-      narrow_row(from.accumulator, row + static_cast<uint32_t>(c), 0, std::min(dim_, cols - c), &line[static_cast<size_t>(c)]);
+      narrow_row(from.accumulator, row + static_cast<uint32_t>(c / dim_ * apart), 0, std::min(dim_, cols - c),
+                 &line[static_cast<size_t>(c)]);
     apply_function(line.data(), cols, r, row);
     for (int c = 0; c < cols; c += dim_) {
       const size_t target = static_cast<size_t>(to.row + static_cast<uint64_t>(r) * stride) + static_cast<size_t>(c);

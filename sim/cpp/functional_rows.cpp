@@ -36,6 +36,7 @@ void FunctionalDevice::config_function(uint64_t rs1, uint64_t rs2) {
   function_.valid = static_cast<uint32_t>(bits(rs1, 31, 16));
   function_.parameter = static_cast<uint32_t>(bits(rs1, 63, 32));
   function_.epsilon = bits(rs2, 47, 0);
+  function_.apart = function_.function == 2 ? static_cast<int>(bits(rs2, 55, 48)) : 0;
 }
 
 void FunctionalDevice::load_table(uint64_t rs1) {

@@ -171,6 +171,7 @@ class NumpyGemmini(LoopMacros):
         self.normaliser = Normaliser()
         self.table = np.zeros(256, np.int64)
         self.function = RowFunction(0, self.table)
+        self.apart = self.dim
         self.parameters = self.rows_stored = (
             0  # first accumulator row of gains; rows stored since the configuration
         )
@@ -356,7 +357,8 @@ class NumpyGemmini(LoopMacros):
         )
         assert cols <= self.dim or (size == 1 and st.mode == "rows")
         pixel = r // st.ocols * st.out_dim + r % st.ocols if st.mode == "1-D" else r
-        values = self.stored(source, source.row + r + c // self.dim * self.dim, c % self.dim)
+        apart = self.apart if size == 1 else self.dim
+        values = self.stored(source, source.row + r + c // self.dim * apart, c % self.dim)
         if size == 1:
             values = self.by_table(values)
             if self.function.function >= 2:
@@ -382,6 +384,7 @@ class NumpyGemmini(LoopMacros):
             bits(rs1, 63, 32), bits(rs2, 47, 0), product=bool(bits(rs1, 9, 9)),
         )  # fmt: skip
         self.parameters, self.rows_stored = self.place(bits(rs1, 63, 32)).row, 0
+        self.apart = (bits(rs2, 55, 48) if bits(rs1, 1, 0) == 2 else 0) or self.dim
 
     def by_table(self, values: np.ndarray) -> np.ndarray:
         """Through the table, if that is the function of stores."""
@@ -395,7 +398,7 @@ class NumpyGemmini(LoopMacros):
         assert not (source.accumulator and source.full)
         r, c = np.mgrid[0:rows, 0:cols]
         block = c // self.dim * self.dim
-        values = self.by_table(self.stored(source, source.row + r + block, c % self.dim))
+        values = self.by_table(self.stored(source, source.row + r + c // self.dim * self.apart, c % self.dim))
         if self.function.function == 2:
             function = replace(self.function, table=self.table)
             values = np.stack([function.of(row, self.rows_stored + i) for i, row in enumerate(values)])

@@ -91,7 +91,8 @@ class ChainSchedule:
     """How a chain of products is tiled: strips of rows, and in each tiles of what lies between.
 
     Attributes:
-        rows: of a strip, a multiple of the array's side.
+        rows: of a strip, a multiple of the array's side; or fewer than that, of a chain with a softmax, where the accumulator
+            does not hold whole rows of `side` elements each: then blocks of columns lie as many rows apart there.
         columns: of a tile of what lies between, a multiple of the array's side that divides all of them, or all of them.
         weights: right operands stay for a whole `group`, or come with every `tile`.
         copies: of right operands, of sums of the first product, and of the second.
@@ -101,6 +102,10 @@ class ChainSchedule:
     columns: int
     weights: Literal["group", "tile"]
     copies: tuple[int, int, int]
+
+    def apart(self, dim: int) -> int:
+        """Accumulator rows from one block of columns to the next, on an array of side `dim`."""
+        return min(self.rows, dim)
 
     def __str__(self) -> str:
         return f"chain {self.rows}x{self.columns} weights of a {self.weights} copies {','.join(map(str, self.copies))}"
@@ -185,13 +190,12 @@ def _regions(
     dim = accelerator.dim
     weights, sums, results = schedule.copies
     first, second = stored(chain, schedule, accelerator)
-    left, between, right = (
-        schedule.rows * math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
+    depth, between, right = (
+        math.ceil(extent / dim) for extent in (chain.depth, schedule.columns, chain.columns)
     )
-    return [(first.height, weights), (second.height, weights), (left, 2), (between, 2)], [
-        (right, results),
-        (between, sums),
-    ]
+    kept = max(schedule.rows, dim)  # in the scratchpad, blocks always lie a side apart
+    scratchpad = [(first.height, weights), (second.height, weights), (kept * depth, 2), (kept * between, 2)]
+    return scratchpad, [(schedule.rows * right, results), (schedule.rows * between, sums)]
 
 
 def chain_rows(chain: ProductChain, schedule: ChainSchedule, accelerator: Accelerator) -> tuple[int, int]:
@@ -206,7 +210,8 @@ def place_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Accel
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit the chain or the accelerator."""
     dim = accelerator.dim
     whole = schedule.columns == chain.between
-    if schedule.rows % dim or not (
+    few = schedule.rows < dim and chain.softmax
+    if (schedule.rows % dim and not few) or not (
         whole or (schedule.columns % dim == 0 and chain.between % schedule.columns == 0)
     ):
         raise InfeasibleError(

@@ -24,6 +24,8 @@ _STEP, _TURN, _STORE, _PASS, _STEP_HOST = 85.0, 28.0, 45.0, 5.5, 150.0
 _ALIKE = 1.03
 #: Passes of a store over the blocks of its rows, and cycles of the unit of quotients for a row.
 _SOFTMAX_PASSES, _SOFTMAX_ROW = 3, 18
+#: Strips of fewer rows than a fourth of the array's side are not looked at: most of the array would idle.
+_LEAST_SHARE = 4
 #: A softmax's table.
 _TABLE_BYTES = 512
 #: From the first command to data, and back: times the latency of memory.
@@ -147,6 +149,8 @@ def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[C
     dim = accelerator.dim
     most = math.ceil(chain.rows / dim)
     rows = sorted({min(2**n, most) * dim for n in range(most.bit_length() + 1)})
+    if chain.softmax:
+        rows = [*range(dim // _LEAST_SHARE, dim, 2), *rows]
     columns = [chain.between]
     if not chain.softmax and chain.between % dim == 0:
         blocks = chain.between // dim
@@ -158,6 +162,8 @@ def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[C
             continue
         if copies[0] > 1 and weights == "group" and chain.groups == 1:
             continue
+        if height < dim and copies[1] > 1:
+            continue  # what room there is, more rows need
         yield ChainSchedule(height, width, weights, (copies[0], copies[1], copies[2]))  # type: ignore[arg-type]
 
 

@@ -130,6 +130,7 @@ class _Writer:
         self.memory = place_chain(chain, schedule, accelerator)
         first, second = stored(chain, schedule, accelerator)
         self.wide = first.wide
+        self.apart = schedule.apart(self.dim)
         self.right = (
             _Right(e, chain.first, first, self.memory.first, operands.first, "mvin2"),
             _Right(e, chain.second, second, self.memory.second, operands.second, "mvin3"),
@@ -312,7 +313,7 @@ class _Writer:
                                 (inner, columns),
                                 e.add(left, e.mul(depth, dim)),
                                 self.depth_blocks,
-                                e.add(sums, e.mul(column, dim)),
+                                e.add(sums, e.mul(column, self.apart)),
                                 self.tile_blocks,
                                 accumulate=first > 0,
                                 transposed=chain.first.weights_transposed,
@@ -328,7 +329,13 @@ class _Writer:
             valid = 0 if chain.causal is None else e.add(chain.causal, e.mul(step.row, self.schedule.rows))
             causal = int(chain.causal is not None)
             e.command(
-                "config_function", function=2, causal=causal, shift=shift, valid=valid, parameter=numerator
+                "config_function",
+                function=2,
+                causal=causal,
+                shift=shift,
+                valid=valid,
+                parameter=numerator,
+                apart=0 if self.apart == dim else self.apart,
             )
         target = self._turn(self.memory.between, step.number)
         with e.loop(self._chunks(rows), hint="row") as chunk:
@@ -372,7 +379,7 @@ class _Writer:
                                 (inner, columns),
                                 e.add(left, e.mul(depth, dim)),
                                 self.tile_blocks,
-                                e.add(results, e.mul(column, dim)),
+                                e.add(results, e.mul(column, self.apart)),
                                 self.column_blocks,
                                 accumulate=True if first > 0 else _not(e, fresh),
                                 transposed=chain.second.weights_transposed,
@@ -395,12 +402,19 @@ class _Writer:
             e.mul(step.group, output.group),
             e.mul(step.row, self.schedule.rows * output.pitch),
         )
-        width = self.wide * dim
+        # a store of several blocks finds them a side apart
+        blocks = self.wide if self.apart == dim else 1
+        width = blocks * dim
         with e.loop(self._chunks(rows), hint="row") as chunk:
             for columns, first, count in parts(chain.columns, width):
                 with e.loop(count, hint="column") as n:
-                    column = e.mul(e.add(n, first), width)
-                    place = e.add(results, e.mul(chunk, self.column_blocks * dim), column)
+                    block = e.add(n, first)
+                    column = e.mul(block, width)
+                    place = e.add(
+                        results,
+                        e.mul(chunk, self.column_blocks * dim),
+                        e.mul(block, blocks * self.apart),
+                    )
                     e.command(
                         "mvout",
                         address=e.add(base, e.mul(chunk, dim * output.pitch), column),

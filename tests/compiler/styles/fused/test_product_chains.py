@@ -124,6 +124,8 @@ def random_case(random: np.random.Generator) -> tuple[ProductChain, ChainSchedul
     weights = "group" if whole or random.random() < 0.5 else "tile"
     copies = tuple(int(one) for one in random.integers(1, 3, 3))
     rows = dim * int(random.integers(1, 5))
+    if softmaxed and random.random() < 0.4:
+        rows = int(random.integers(1, dim))
     columns = sizes[3] if whole else sizes[3] // tiles
     return chain, ChainSchedule(rows, columns, weights, copies)  # type: ignore[arg-type]
 
@@ -141,6 +143,7 @@ def test_random_chains_in_random_tiles(seed: int) -> None:
     [
         (chain_of(2, 48, 32, 64, 32, softmax=True), ChainSchedule(16, 64, "group", (2, 1, 2))),
         (chain_of(3, 50, 40, 72, 24, softmax=True, causal=5), ChainSchedule(32, 72, "group", (1, 2, 1))),
+        (chain_of(2, 50, 40, 72, 40, softmax=True, causal=5), ChainSchedule(14, 72, "group", (1, 1, 2))),
         (chain_of(1, 50, 40, 72, 24, transposed=(False, True)), ChainSchedule(32, 72, "group", (1, 1, 2))),
         (chain_of(2, 64, 40, 96, 33, transposed=(False, True)), ChainSchedule(32, 32, "tile", (2, 2, 1))),
         (chain_of(2, 64, 40, 96, 33), ChainSchedule(32, 48, "tile", (1, 1, 1))),
@@ -198,6 +201,19 @@ def test_chosen_tiles_fit_and_a_chain_that_cannot_is_refused() -> None:
         place_chain(
             chain_of(1, 64, 16, 512, 16, softmax=True), ChainSchedule(32, 512, "group", (1, 1, 2)), UNITS16
         )
+
+
+def test_strips_of_few_rows_fit_where_whole_blocks_do_not() -> None:
+    """Attention of 512 tokens on 32 x 32 with 32 KiB of sums: a strip of 32 rows would take 64 KiB."""
+    small = UNITS.replace(dim=32, scratchpad_kib=128, accumulator_kib=32)
+    chain = chain_of(12, 512, 64, 512, 64, softmax=True)
+    schedule = choose_chain(chain, small)
+    assert schedule.rows == 14  # 16 blocks of sums and 2 of results, in 256 rows
+    assert place_chain(chain, schedule, small).accumulator_rows <= 256
+    with pytest.raises(InfeasibleError, match="of the accumulator"):
+        place_chain(chain, ChainSchedule(32, 512, "group", (1, 1, 1)), small)
+    with pytest.raises(InfeasibleError, match="does not divide"):
+        place_chain(replace(chain, softmax=False), ChainSchedule(14, 512, "group", (1, 1, 1)), small)
 
 
 def test_chains_are_products_that_follow_each_other() -> None:
