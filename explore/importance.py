@@ -16,7 +16,7 @@ from common.portable import Floats
 
 ALPHA = 0.2
 BETA = 2.0
-_STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency", "rest")
+_STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency", "rest", "counts")
 
 
 class ImportanceEstimator:

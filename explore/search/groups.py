@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from common.errors import BacoError
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.group_choice import group_options
 from compiler.network.groups import Group, GroupOperators, best_groups, groups_of, product_calls
@@ -78,9 +79,10 @@ def with_groups(
     points = space.hardware()
     found: dict[tuple[str, int, bool], _Rows] = {}
     for network in workload.networks:
-        if network.name in rest.reasons:
+        try:
+            parts = sketches(network)
+        except BacoError:  # it cannot become a program, as `rest.reasons` says
             continue
-        parts = sketches(network)
         if not any(groups_of(part) for _, part in parts):
             continue
         for side in np.unique(points.dim).tolist():

@@ -140,14 +140,19 @@ def test_a_search_minimises_the_whole_program(tmp_path: Path) -> None:
     part = run_exploration(mix, space, Objective.parse("edp"), samples=60, out=tmp_path / "part", whole=False)
     rest = rest_in_space(mix, space)
     with Study.open(tmp_path / "whole" / "study.sqlite", read_only=True) as study:
-        assert study.rest == rest
-        cycles, energy = rest.whole(found.best.accelerator)
+        assert study.rest is not None
+        assert dataclasses.replace(study.rest, fused=rest.fused) == rest
+        cycles, energy = study.rest.whole(found.best.accelerator)
         assert found.best.cost.latency_cycles > cycles
         assert found.best.cost.energy_pj > energy
     with Study.open(tmp_path / "part" / "study.sqlite", read_only=True) as study:
         assert study.rest is None
     host, _ = rest.whole(with_units(part.best.accelerator, False))
     assert part.best.cost.latency_cycles < host
+    with pytest.raises(InputError, match="fusion is on in the study, off now"):
+        run_exploration(
+            mix, space, Objective.parse("edp"), samples=90, out=tmp_path / "whole", resume=True, fusion=False
+        )
     with pytest.raises(InputError, match="whole programs in the study, of tensor operators alone now"):
         run_exploration(
             mix, space, Objective.parse("edp"), samples=90, out=tmp_path / "whole", resume=True, whole=False

@@ -88,14 +88,15 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     units = steps if schedule.weights == "tile" and tiles > 1 else chain.groups
     right = chain.depth * chain.between + chain.between * chain.columns  # of a group
     times = strips if units == steps else 1
-    memory = chain.groups * times * _right_cycles(chain, accelerator)
+    replaced = chain.groups * times * _right_cycles(chain, accelerator)
+    memory = replaced
     memory += _cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
     written = float(chain.groups * chain.rows * chain.columns)
     memory += written / bytes_per_cycle(accelerator)
     begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
     body = max(steps * step, memory - begin)
     if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
-        body = steps * step + memory - begin
+        body = max(body, steps * step + replaced - begin)
     end = store + second + rows * chain.columns / bytes_per_cycle(accelerator)
     latency = _START * PROFILES[accelerator.timing].latency
     results, between = (

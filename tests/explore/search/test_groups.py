@@ -1,0 +1,220 @@
+"""Operators that run as one unit, in what a search minimises: which, and what that changes."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.presets import load_accelerator
+from common.errors import InputError
+from compiler.network.groups import GroupOperators
+from compiler.network.program import network_code
+from compiler.network.quantise import sketch
+from compiler.network.steps import StepCost
+from explore._json import Json
+from explore.cost.program import program_cost
+from explore.fused import FusedPrograms
+from explore.objective import Objective
+from explore.operators import OperatorCost
+from explore.report.study_report import report_data
+from explore.report.summary import network_totals
+from explore.rest import RestOfPrograms
+from explore.search.groups import _Possible, _taken
+from explore.space import DesignSpace, load_space
+from explore.studies.engine import SearchOutcome, run_exploration
+from explore.studies.plan import SearchedSchedules
+from explore.studies.study import Study
+from workloads.inputs.load import load_network
+from workloads.network import Workload
+
+NETWORK = "mobilenet_v2:image=64"
+EDP = Objective.parse("edp")
+MACHINE = load_accelerator("gemmini-default")
+
+
+def small_space() -> DesignSpace:
+    return dataclasses.replace(
+        load_space("gemmini"), dim=(8, 16), scratchpad_kib=(16, 64, 256), accumulator_kib=(8, 32, 64)
+    )
+
+
+def search(folder: Path, *, fusion: bool = True) -> SearchOutcome:
+    mix = Workload.of([load_network(NETWORK)])
+    return run_exploration(mix, small_space(), EDP, samples=150, out=folder, fusion=fusion)
+
+
+def rest_of(folder: Path) -> RestOfPrograms:
+    with Study.open(folder / "study.sqlite", read_only=True) as study:
+        assert study.rest is not None
+        return study.rest
+
+
+class _Judge:
+    """Cycles alone count, and those of tasks one by one are given."""
+
+    def __init__(self, alone: list[float]) -> None:
+        self.alone = np.array([alone])
+
+    def added(self, costs: np.ndarray, machine: object, at: int) -> np.ndarray:
+        return costs[..., 0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_groups_taken_gain_most_of_all_that_do_not_overlap(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    length = int(random.integers(2, 8))
+    alone = random.integers(1, 100, length).astype(float).tolist()
+
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    ops = [Named(f"op{n}") for n in range(length)]
+    row, sizes = [], (MACHINE.scratchpad_rows, MACHINE.accumulator_rows)
+    for start, stop in itertools.combinations(range(length + 1), 2):
+        if stop - start > 1 and random.random() < 0.6:
+            count = int(random.integers(1, 4))
+            needs = np.stack([random.integers(1, 2 * size, count) for size in sizes], 1).astype(float)
+            costs = np.zeros((count, 4))
+            costs[:, 0] = random.integers(1, 150, count)
+            operators = GroupOperators(tuple(ops[start:stop]))  # type: ignore[arg-type]
+            row.append(_Possible(operators, tuple(range(start, stop)), (), needs, costs))
+    if not row:
+        return
+    found = _taken([(1.0, [row])], (), range(length), MACHINE, _Judge(alone), 0)  # type: ignore[arg-type]
+    total = sum(one.cost.cycles for one in found.groups)
+    total += sum(cost for cost, runs in zip(alone, found.runs, strict=True) if runs == 0)
+    assert sorted(set(found.runs)) in ([0.0], [1.0], [0.0, 1.0])
+    best = sum(alone)
+    for chosen in itertools.product((False, True), repeat=len(row)):
+        groups = [one for one, taken in zip(row, chosen, strict=True) if taken]
+        inside = [task for one in groups for task in one.tasks]
+        if len(inside) != len(set(inside)):
+            continue
+        options = [
+            [cost for need, (cost, *_) in zip(one.needs, one.costs, strict=True) if (need <= sizes).all()]
+            for one in groups
+        ]
+        if all(options):
+            left = sum(cost for n, cost in enumerate(alone) if n not in inside)
+            best = min(best, left + sum(min(costs) for costs in options))
+    assert total == pytest.approx(best)
+
+
+def test_a_search_with_groups_ends_lower_and_says_what_the_program_costs(tmp_path: Path) -> None:
+    fused, alone = search(tmp_path / "fused"), search(tmp_path / "alone", fusion=False)
+    assert fused.best.cost.edp < 0.7 * alone.best.cost.edp
+    assert not rest_of(tmp_path / "alone").fused.points
+    # the program of the design as it is compiled, with the groups that its plan chooses
+    design = fused.best
+    schedules = SearchedSchedules(design, EDP)
+    code = network_code(
+        sketch(load_network(NETWORK)), design.accelerator, schedule=schedules, groups=schedules.group
+    )
+    planned = program_cost(code.lowered, design.accelerator)
+    assert code.lowered.units
+    # where the compiler knows better schedules than so short a search, the plan takes them
+    for part, whole in (
+        (planned.cycles, design.cost.latency_cycles),
+        (planned.energy_pj, design.cost.energy_pj),
+    ):
+        assert 0.85 * whole < part < 1.01 * whole
+
+
+def test_every_operator_runs_once_alone_or_in_a_group(tmp_path: Path) -> None:
+    search(tmp_path)
+    rest, network = rest_of(tmp_path), load_network(NETWORK)
+    tasks = Workload.of([network]).tasks
+    names = {name: n for n, task in enumerate(tasks) for name in task.operators}
+    points = small_space().without_units().hardware()  # here they do not pay
+    assert 0 < len(rest.fused.points) <= len(points)
+    grouped = 0
+    for dim, accumulator, scratchpad, units in zip(
+        points.dim, points.accumulator_kib, points.scratchpad_kib, points.units, strict=True
+    ):
+        machine = small_space().accelerator(dim, accumulator, scratchpad)
+        inside = [0] * len(tasks)
+        for one in rest.operators_of(network.name, machine):
+            for name in one.operator.split(" > ") if one.function == "group" else ():
+                inside[names[name]] += 1
+        counts = rest.counts(tasks, machine)
+        assert [n + count for n, count in zip(inside, counts, strict=True)] == [t.count for t in tasks]
+        grouped += sum(inside)
+        # a table of accelerators says the same as one of them
+        row = rest.of(*(np.array([float(one)]) for one in (dim, accumulator, scratchpad)), np.array([units]))
+        cycles, _ = rest.total(network.name, machine)
+        assert float(row[0][0, 0]) == pytest.approx(cycles)
+    assert grouped > 0
+    elsewhere = MACHINE.replace(accumulator_kib=128)
+    assert rest.counts(tasks, elsewhere) == [task.count for task in tasks]
+
+
+def test_reports_add_up(tmp_path: Path) -> None:
+    found = search(tmp_path)
+    data = report_data(tmp_path / "study.sqlite")
+    latency, energy = network_totals(data, data.workload.networks[0])
+    assert latency == pytest.approx(found.best.cost.latency_cycles)
+    assert energy == pytest.approx(found.best.cost.energy_pj)
+    groups = [one for one in data.host if one.kind == "group"]
+    assert groups
+    assert all(one.on_accelerator for one in groups)
+    assert sum(data.counts(data.best_index)) < sum(task.count for task in data.tasks)
+
+
+def test_a_resumed_search_keeps_its_groups(tmp_path: Path) -> None:
+    mix, space = Workload.of([load_network(NETWORK)]), small_space()
+    run_exploration(mix, space, EDP, samples=100, out=tmp_path / "two")
+    two = run_exploration(mix, space, EDP, samples=150, out=tmp_path / "two", resume=True)
+    one = search(tmp_path / "one")
+    assert two.resumed
+    assert not one.resumed
+    assert rest_of(tmp_path / "one") == rest_of(tmp_path / "two")
+
+
+def _changed(data: Json, change: str) -> Json:
+    found: Json = {**data, "fused": {**data["fused"]}}
+    fused = found["fused"]
+    if change == "choice":
+        fused["points"] = [[8, 8, 64, False, [9999]]]
+    elif change == "units":
+        fused["points"] = [[8, 8, 64, 0, [0]]]
+    elif change == "tasks":
+        fused["tasks"] = dict.fromkeys(fused["tasks"], 3)
+    elif change == "side":
+        fused["points"] = [[8.5, 8, 64, False, [0]]]
+    else:
+        del fused["points"]
+    return found
+
+
+def test_records_are_read_back_and_damaged_ones_refused(tmp_path: Path) -> None:
+    search(tmp_path)
+    rest = rest_of(tmp_path)
+    data = rest.to_json()
+    assert RestOfPrograms.from_json(data) == rest
+    for change in ("choice", "units", "tasks", "side", "points"):
+        with pytest.raises(InputError, match="the rest of its programs"):
+            RestOfPrograms.from_json(_changed(data, change))
+
+
+def test_what_a_group_replaces_leaves_the_rest() -> None:
+    one = OperatorCost("softmax", "softmax", True, 3.0, StepCost(30.0, 60.0, 9.0, 3.0))
+    other = OperatorCost("norm", "normalise", False, 1.0, StepCost(5.0))
+    fused = FusedPrograms(
+        {"net": 2},
+        {"net": ()},
+    )
+    assert fused.at("net", (8, 8, 64, False)) is None
+    from explore.fused import Fusion
+
+    group = OperatorCost("a > softmax > b", "group", True, 2.0, StepCost(8.0, 4.0, 2.0, 1.0))
+    part = OperatorCost("softmax", "softmax", True, 2.0, StepCost(20.0, 40.0, 6.0, 2.0))
+    fusion = Fusion((group,), (part,), (2.0, 2.0))
+    left, kept, added = fusion.of((one, other))
+    assert (left.operator, left.runs, left.cost) == ("softmax", 1.0, StepCost(10.0, 20.0, 3.0, 1.0))
+    assert (kept, added) == (other, group)
+    assert fusion.added == StepCost(8.0 - 20.0, 4.0 - 40.0, 2.0 - 6.0, 1.0 - 2.0)
+    everything = dataclasses.replace(part, runs=3.0, cost=one.cost)
+    assert Fusion((group,), (everything,), (2.0, 2.0)).of((one, other)) == (other, group)
