@@ -63,8 +63,8 @@ def whole_programs(
     """Search for each network and seed, run whole programs on the RTL, every operator compared; a row a network.
 
     A row has the costs of `baseline` (the default machine, with the tiling of Gemmini's library), `mappings` (that machine
-    under mappings searched for it), and of every seed's best predicted design, with and without fusion. Studies are kept in `out`, with what was
-    measured: an interrupted benchmark goes on where it was.
+    under mappings searched for it), and of every seed's best predicted design. Studies are kept in `out`, with what was measured:
+    an interrupted benchmark goes on where it was.
 
     Raises BacoError for a wrong result, and what searching, compiling and simulating raise.
     """
@@ -75,7 +75,6 @@ def whole_programs(
     for network in networks:
         workload = Workload.of([load_network(network)])
         best: list[ProgramRow] = []
-        unfused: list[ProgramRow] = []
         others: dict[str, ProgramRow] = {}
         for seed in range(seeds):
             study = output_folder(folder, "studies", f"{network.replace(':', '-')}-{seed}")
@@ -89,8 +88,6 @@ def whole_programs(
                 resume=(study / FILE_NAME).exists(),
             )
             path = study / FILE_NAME
-            alone = validate_file(path, ValidationOptions(best=1, spread=0, fusion=False), progress=progress)
-            unfused += [program_cost(design) for design in alone.designs]
             found = validate_file(
                 path, ValidationOptions(best=1, spread=0), baseline=seed == 0, progress=progress
             )
@@ -103,8 +100,7 @@ def whole_programs(
         baseline = others["baseline"]
         row: dict[str, Any] = {"network": network, "samples": samples}
         row |= {name: asdict(cost) for name, cost in others.items()}
-        row["best"], row["unfused"] = ([asdict(one) for one in found] for found in (best, unfused))
-        row["gain_fusion"] = [one.edp / other.edp for one, other in zip(unfused, best, strict=True)]
+        row["best"] = [asdict(one) for one in best]
         row["gain_mappings"] = baseline.edp / others["mappings"].edp
         row["gain_best"] = [baseline.edp / one.edp for one in best]
         rows.append(row)
@@ -129,10 +125,6 @@ def program_cost(design: ValidatedDesign) -> ProgramRow:
     )
 
 
-def _edp(row: Mapping[str, Any]) -> float:
-    return float(row["cycles"] * row["energy_uj"])
-
-
 def whole_programs_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The page: accelerator, host and whole of the default machine and the best design (the seed of median EDP)."""
     lines = [
@@ -140,8 +132,8 @@ def whole_programs_table(rows: Sequence[Mapping[str, Any]]) -> str:
         "",
         "From input to output on the RTL, every operator's output equal to integers. Default: Gemmini's default machine with the"
         " tiling of its library (windows of one pixel as products). Mappings: that machine under mappings searched for it. Best:"
-        " the best predicted design of a search, of the seed with the median EDP; unfused: the same design, every operator on its"
-        " own. Host: operators that the host core runs; energies are those of accelerator, main memory and host core.",
+        " the best predicted design of a search, of the seed with the median EDP. Host: operators that the host core runs;"
+        " energies are those of accelerator, main memory and host core.",
         "",
         "| network | | accelerator, cycles | host | whole | energy, mJ | of this host | EDP gain | all seeds | predicted/measured"
         " cycles |",
@@ -152,19 +144,9 @@ def whole_programs_table(rows: Sequence[Mapping[str, Any]]) -> str:
         order = sorted(range(len(best)), key=gains.__getitem__)
         median = best[order[len(order) // 2]]
         errors = [one["predicted_cycles"] / one["cycles"] for one in best]
-        alone = [
-            row["baseline"]["cycles"] * row["baseline"]["energy_uj"] / _edp(one) for one in row["unfused"]
-        ]
         shown = (
             ("default", row["baseline"], "1", "", ""),
             ("mappings", row["mappings"], f"{row['gain_mappings']:.2f}×", "", ""),
-            (
-                "unfused",
-                row["unfused"][order[len(order) // 2]],
-                f"{statistics.median(alone):.2f}×",
-                f"{min(alone):.2f} to {max(alone):.2f}",
-                "",
-            ),
             (
                 "best",
                 median,

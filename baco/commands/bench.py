@@ -232,6 +232,40 @@ def programs(
         stdout().print(whole_programs_table(rows))
 
 
+@bench.command("fusion")
+def fusion(
+    network: Annotated[
+        list[str] | None, typer.Option("--network", "-n", help="Repeatable; by default four networks.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each search in design points.")
+    ] = 2000,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for fusion.md and .json, studies and finished runs.")
+    ] = Path("baco-bench"),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Searches with groups of operators and without, in the area of gemmini-default: their best designs on the RTL.
+
+    Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
+    """
+    from baco.display.console import print_json, stdout
+    from baco.display.validation import make_display
+    from bench.fusion import FUSION_NETWORKS, fusion_table
+    from bench.fusion import fusion as run_fusion
+
+    rows = run_fusion(
+        network or FUSION_NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display()
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(fusion_table(rows))
+
+
 @bench.command("measurements")
 def measurements(
     which: Annotated[str, typer.Option("--set", help="micro, train or test.")],

@@ -9,6 +9,7 @@ import pytest
 
 from accel.presets import load_accelerator
 from baco.main import run
+from bench.fusion import fusion_table
 from bench.whole_programs import ProgramRow, program_cost, whole_programs_table
 from common.errors import BacoError
 from explore.cost.program import ProgramCost
@@ -60,7 +61,6 @@ def test_the_table_has_medians_and_ranges() -> None:
         "mappings": vars(default),
         "best": [vars(one) for one in best],
         "gain_mappings": 1.0,
-        "unfused": [vars(ProgramRow(2 * one.cycles, 500_000, 2e6, 500.0, 50.0)) for one in best],
         "gain_best": [default.edp / one.edp for one in best],
     }
     text = whole_programs_table([row])
@@ -69,10 +69,28 @@ def test_the_table_has_medians_and_ranges() -> None:
         "| small | best | 1.50 M | 0.50 M | 2.00 M | 0.50 | 0.05 | **4.00×** | 2.00 to 8.00 | 1.100 to 1.100 |"
         in text
     )
-    assert (
-        "| small | unfused | 3.50 M | 0.50 M | 4.00 M | 0.50 | 0.05 | 2.00× | 1.00 to 4.00 | 0.500 |" in text
-    )
     assert "3 seeds, 2,000 samples each" in text
+
+
+def test_gains_of_fusion_are_of_the_same_seed() -> None:
+    fused = [ProgramRow(cycles, 0, 0.9 * cycles, 100.0, 0.0) for cycles in (1000, 2000, 4000)]
+    alone = [ProgramRow(cycles, 0, cycles, 200.0, 0.0) for cycles in (1000, 3000, 5000)]
+    row = {
+        "network": "small",
+        "samples": 2000,
+        "designs": {"alone": ["a", "b", "c"], "fused": ["d", "e", "f"]},
+        "alone": [vars(one) for one in alone],
+        "fused": [vars(one) for one in fused],
+        "gain": [one.edp / other.edp for one, other in zip(alone, fused, strict=True)],
+    }
+    assert row["gain"] == [2.0, 3.0, 2.5]
+    text = fusion_table([row, {**row, "network": "other", "gain": [10.0, 10.0, 10.0]}])
+    assert "| small | without | c | 5,000 | 0.20 | 1.000e+06 |  |  | 1.000 to 1.000 |" in text
+    assert (
+        "| small | with groups | f | 4,000 | 0.10 | 4.000e+05 | **2.50×** | 2.00 to 3.00 | 0.900 to 0.900 |"
+        in text
+    )
+    assert "Geometric mean of the medians: **5.00×**. 3 seeds, 2,000 samples each." in text
 
 
 @pytest.mark.slow

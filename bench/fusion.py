@@ -1,0 +1,119 @@
+"""What fusion is worth: the best designs of the same search with groups of operators and without, as whole programs on the RTL."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from accel.presets import load_accelerator
+from bench.whole_programs import ProgramRow, program_cost
+from common.files import atomic_write, output_folder
+from explore.objective import Objective
+from explore.space import load_space
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME
+from explore.validate.run import ValidationOptions, ValidationProgress
+from explore.validate.session import validate_file
+from workloads.inputs.load import load_network
+from workloads.network import Workload
+
+__all__ = ["FUSION_NETWORKS", "fusion", "fusion_table"]
+
+FUSION_NETWORKS = ("mobilenet_v2", "resnet50", "bert_base:seq=512", "vit_b16")
+_MACHINE = "gemmini-default"
+_KINDS = {"alone": False, "fused": True}
+
+
+def fusion(
+    networks: Sequence[str],
+    *,
+    samples: int,
+    seeds: int,
+    out: Path,
+    progress: ValidationProgress | None = None,
+) -> list[dict[str, Any]]:
+    """Search for each network and seed in the area of the default machine, with groups and without; run the best predicted design
+    of each as a whole program on the RTL, every operator compared; a row a network.
+
+    Studies are kept in `out`, with what was measured: an interrupted benchmark goes on where it was. Raises BacoError for a
+    wrong result, and what searching, compiling and simulating raise.
+    """
+    folder = output_folder(out)
+    space = load_space("gemmini").constrain("area", area_mm2=load_accelerator(_MACHINE).area_mm2)
+    rows = []
+    for network in networks:
+        workload = Workload.of([load_network(network)])
+        row: dict[str, Any] = {"network": network, "samples": samples}
+        found: dict[str, list[ProgramRow]] = {kind: [] for kind in _KINDS}
+        designs: dict[str, list[str]] = {kind: [] for kind in _KINDS}
+        for seed in range(seeds):
+            for kind, fused in _KINDS.items():
+                study = output_folder(folder, "studies", f"{network.replace(':', '-')}-{seed}-{kind}")
+                outcome = run_exploration(
+                    workload,
+                    space,
+                    Objective.parse("edp"),
+                    samples=samples,
+                    seed=seed,
+                    out=study,
+                    resume=(study / FILE_NAME).exists(),
+                    fusion=fused,
+                )
+                options = ValidationOptions(best=1, spread=0)
+                measured = validate_file(study / FILE_NAME, options, progress=progress)
+                found[kind].append(program_cost(measured.designs[0]))
+                designs[kind].append(outcome.best.accelerator.name)
+        row |= {kind: [asdict(one) for one in ones] for kind, ones in found.items()}
+        row["designs"] = designs
+        row["gain"] = [one.edp / other.edp for one, other in zip(found["alone"], found["fused"], strict=True)]
+        rows.append(row)
+        atomic_write(folder / "fusion.json", json.dumps(rows, indent=1) + "\n")
+        atomic_write(folder / "fusion.md", fusion_table(rows))
+    return rows
+
+
+def fusion_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page: for each network the seed of the median gain, and all gains."""
+    lines = [
+        "# Fusion: the best designs of searches with groups of operators and without",
+        "",
+        "In the area of gemmini-default, for the energy-delay product of the whole program: the best predicted design of each search,"
+        " measured on the RTL from input to output, every operator's output equal to integers.",
+        "",
+        "| network | search | design | cycles | energy, mJ | EDP, µJ·cycles | gain | all seeds | predicted/measured cycles |",
+        "|" + "---|" * 9,
+    ]
+    medians = []
+    for row in rows:
+        gains = row["gain"]
+        seed = sorted(range(len(gains)), key=gains.__getitem__)[len(gains) // 2]
+        medians.append(statistics.median(gains))
+        for kind in _KINDS:
+            one = row[kind][seed]
+            errors = [other["predicted_cycles"] / other["cycles"] for other in row[kind]]
+            fused = kind == "fused"
+            cells = [
+                row["network"],
+                "with groups" if fused else "without",
+                row["designs"][kind][seed],
+                f"{one['cycles']:,}",
+                f"{one['energy_uj'] / 1e3:.2f}",
+                f"{one['cycles'] * one['energy_uj']:.3e}",
+                f"**{medians[-1]:.2f}×**" if fused else "",
+                f"{min(gains):.2f} to {max(gains):.2f}" if fused else "",
+                f"{min(errors):.3f} to {max(errors):.3f}",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    mean = math.exp(statistics.fmean(math.log(one) for one in medians))
+    seeds, samples = len(rows[0]["gain"]), rows[0]["samples"]
+    lines += [
+        "",
+        f"Geometric mean of the medians: **{mean:.2f}×**. {seeds} seeds, {samples:,} samples each.",
+        "",
+    ]
+    return "\n".join(lines)
