@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -15,6 +15,7 @@ from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
 from compiler.network.graph import Convolution, IntegerOperator, MatMul, QuantisedNetwork, Softmax
 from compiler.network.layers import convolution_layer, is_image, matmul_layer
+from compiler.network.partition import best_partition
 from compiler.network.row_code import RowCode, load_table, table_rows
 from compiler.network.views import View
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
@@ -188,26 +189,20 @@ def _alike(one: View, other: View) -> bool:
 
 def best_groups(
     candidates: Sequence[GroupOperators], gains: Mapping[tuple[str, ...], float]
-) -> Iterator[GroupOperators]:
-    """Of the candidates in a row of operators those that share none and gain most together (dynamic programming over the row)."""
-    order = list(dict.fromkeys(name for one in candidates for name in one.names))
-    place = {name: at for at, name in enumerate(order)}
-    # by how many operators of the row have been dealt with: gain, and the group that ends there
-    best: list[tuple[float, GroupOperators | None]] = [(0.0, None)]
-    for stop in range(1, len(order) + 1):
-        options: list[tuple[float, GroupOperators | None]] = [(best[stop - 1][0], None)]
-        options += [
-            (best[place[one.names[0]]][0] + gains[one.names], one)
-            for one in candidates
-            if place[one.last] == stop - 1 and gains.get(one.names, 0.0) > 0
-        ]
-        best.append(max(options, key=lambda option: option[0]))
-    stop = len(order)
-    while stop:
-        group = best[stop][1]
-        if group is not None:
-            yield group
-        stop = stop - 1 if group is None else place[group.names[0]]
+) -> list[GroupOperators]:
+    """Of the candidates in a row of operators those that share none and gain most together, in order."""
+    order = {
+        name: at for at, name in enumerate(dict.fromkeys(name for one in candidates for name in one.names))
+    }
+    needs: list[set[int]] = [set() for _ in order]
+    for one in candidates:
+        for before, name in itertools.pairwise(one.names):
+            needs[order[name]].add(order[before])
+    by_place = {frozenset(order[name] for name in one.names): one for one in candidates}
+    chosen = best_partition(
+        needs, {place: gains[one.names] for place, one in by_place.items() if one.names in gains}
+    )
+    return [by_place[place] for place in chosen]
 
 
 def product_calls(operators: GroupOperators, causal: int | None) -> GroupCalls | None:
