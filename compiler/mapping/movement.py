@@ -34,7 +34,7 @@ from compiler.mapping.contraction import Contraction
 from compiler.mapping.slices import LoopTrip, Placed, place, product
 from compiler.mapping.tree import Tile
 
-__all__ = ["Transfer", "Work", "fresh", "movement", "work"]
+__all__ = ["Transfer", "Work", "fresh", "movement", "tile_transfers", "work"]
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,14 @@ def movement(
     Args and errors as `compiler.mapping.slices.place`; also InputError for a tensor that no tile around all operators
     that touch it keeps, or that nothing of a group's makes available to a reader.
     """
-    root = place(tree, operators, factors)
+    return [one for _, one in tile_transfers(place(tree, operators, factors))]
+
+
+def tile_transfers(root: Placed) -> list[tuple[Placed, Transfer]]:
+    """All transfers of a tree with the inner tile of each. Raises InputError as `movement` for tensors without a home."""
+    operators = root.operators.values()
     made = {one.output.operand: one.name for one in operators}
-    found = []
+    found: list[tuple[Placed, Transfer]] = []
     tensors = dict.fromkeys(access.operand for one in operators for access in one.accesses)
     for tensor in tensors:
         _check_home(root, tensor)
@@ -128,9 +133,9 @@ def movement(
             if any(one.tensor == tensor for one in tile.tile.keeps):
                 outer = next((one for one in tile.around if _keeps(one, tensor)), None)
                 if outer is not None:
-                    found.append(_transfer(tile, outer, tensor, made.get(tensor)))
+                    found.append((tile, _transfer(tile, outer, tensor, made.get(tensor))))
             if not tile.children and tile.accesses(tensor):
-                found.append(_served(tile, tensor, made.get(tensor)))
+                found.append((tile, _served(tile, tensor, made.get(tensor))))
     return found
 
 

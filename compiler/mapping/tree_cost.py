@@ -1,0 +1,108 @@
+"""Latency, energy and units used of an arbitrary tile tree on an arbitrary machine.
+
+Source: TileFlow (MICRO 2023). A tile loads, lets what is inside work, and stores, all three at once (double buffering): over the
+whole run it takes the longest of these. What is inside takes the sum of its tiles' times in `Seq` and `Shar`, which run one
+after the other, and the longest in `Pipe` and `Para`, which run at the same time on arrays of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.mapping.contraction import Contraction
+from compiler.mapping.machine import Machine
+from compiler.mapping.movement import Transfer, tile_transfers
+from compiler.mapping.slices import Placed, place, product
+from compiler.mapping.tree import Tile
+
+__all__ = ["TreeCost", "tree_cost"]
+
+
+@dataclass(frozen=True)
+class TreeCost:
+    """Of one run of a tree.
+
+    Attributes:
+        cycles: latency.
+        energy_pj: of accesses and multiply-accumulates.
+        words: moved across each level's boundary to the level inside, both ways, by level.
+        arrays: that work at the same time at most.
+    """
+
+    cycles: Any
+    energy_pj: Any
+    words: tuple[Any, ...]
+    arrays: Any
+
+    @property
+    def edp(self) -> Any:
+        """pJ·cycles."""
+        return self.cycles * self.energy_pj
+
+
+def tree_cost(
+    tree: Tile, operators: Sequence[Contraction], machine: Machine, factors: Sequence[Any] | None = None
+) -> TreeCost:
+    """Cost of a tree whose levels the machine has. Args and errors as `compiler.mapping.slices.place`."""
+    root = place(tree, operators, factors)
+    moved = tile_transfers(root)
+    words = [0 for _ in machine.levels]
+    energy: Any = 0
+    for _, one in moved:
+        words[one.outer] = words[one.outer] + one.words
+        inner = machine.levels[one.inner].access_pj * one.own if one.inner >= 0 else 0
+        energy = energy + machine.levels[one.outer].access_pj * one.words + inner
+    for leaf in (tile for tile in root.all if not tile.children):
+        energy = energy + machine.mac_pj * product(
+            [trip.factor for one in (leaf, *leaf.around) for trip in one.trips]
+        )
+    return TreeCost(_cycles(root, moved, machine), energy, tuple(words), _arrays(root))
+
+
+def _cycles(placed: Placed, moved: Sequence[tuple[Placed, Transfer]], machine: Machine) -> Any:
+    """Of all runs of a tile, on each of the instances of its memory."""
+    chain = (placed, *placed.around)
+    if placed.children:
+        inside = [_cycles(child, moved, machine) for child in placed.children]
+        at_once = placed.tile.relation in ("Pipe", "Para") and len(inside) > 1
+        found = inside[0]
+        for one in inside[1:]:
+            found = _larger(found, one) if at_once else found + one
+    else:
+        found = product([trip.factor for one in chain for trip in one.trips if not trip.loop.spatial])
+    mine = [one for tile, one in moved if tile is placed]
+    for outer in {one.outer for one in mine}:
+        level = machine.levels[outer]
+        # instances of that memory work side by side, each with a rate of its own
+        several = product(
+            [t.factor for one in chain for t in one.trips if t.loop.spatial and one.tile.level > outer]
+        )
+        down, up = (sum(getattr(one, way) for one in mine if one.outer == outer) for way in ("down", "up"))
+        rates = [
+            (down, level.reads_per_cycle),
+            (up, level.writes_per_cycle),
+            (down + up, level.words_per_cycle),
+        ]
+        for words, rate in rates:
+            if rate is not None:
+                found = _larger(found, words / rate / several)
+    return found
+
+
+def _arrays(placed: Placed) -> Any:
+    """Arrays that work at the same time: instances of the innermost memory, and side by side in it."""
+    inside = [_arrays(child) for child in placed.children]
+    found: Any = 1
+    if inside:
+        found = inside[0]
+        for one in inside[1:]:
+            found = found + one if placed.tile.relation in ("Pipe", "Para") else _larger(found, one)
+    if placed.tile.level > 1:
+        found = found * product([trip.factor for trip in placed.trips if trip.loop.spatial])
+    return found
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return one + (other - one) * (other > one)

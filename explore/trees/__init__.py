@@ -1,0 +1,1 @@
+"""Searches for tile trees of several operators on any machine."""

@@ -1,0 +1,314 @@
+"""Structures of tile trees for chains of operators: which operators meet, where and how; tile sizes are left open.
+
+Source: TileFlow's encoding (memory level at which an operator is fused, into which one, and the relation). Each operator reads what
+the one before makes. Those that meet on chip are a *group*: loops over their common iterations, which are those of the last one, lie
+around them at the levels further out, spread over instances of the memories inside where these are several.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from common.errors import InputError
+from compiler.mapping.contraction import Contraction
+from compiler.mapping.machine import Machine
+from compiler.mapping.slices import product
+from compiler.mapping.tree import Loop, Relation, Residency, Tile
+
+__all__ = ["Choice", "Gene", "Structure", "check_chain", "divisors", "genes", "structures"]
+
+#: How operators of a group that run on one chip may be related: `Para` is for such as do not read each other's results.
+_RELATIONS: tuple[Relation, ...] = ("Shar", "Pipe")
+
+
+@dataclass(frozen=True)
+class Gene:
+    """How an operator joins the one before.
+
+    Attributes:
+        level: of the memory through which it gets that one's results; main memory: they are no group.
+        relation: to that one, in a group.
+        innermost: the dimension whose loop is innermost around a group that ends here.
+    """
+
+    level: int
+    relation: Relation
+    innermost: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An open tile size: a loop of a group at a level.
+
+    Attributes:
+        group, dim, level, spatial: which.
+        owner: the operator whose loop it is: the last of the group, or one that has levels of its own below its meeting.
+    """
+
+    group: int
+    owner: int
+    dim: str
+    level: int
+    spatial: bool
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Trees that differ in their tile sizes alone.
+
+    Attributes:
+        operators: a chain.
+        genes: one for each operator; of the first of a group only `innermost` counts.
+        fixed: dimensions that no loop around a group cuts.
+    """
+
+    operators: tuple[Contraction, ...]
+    machine: Machine
+    genes: tuple[Gene, ...]
+    fixed: frozenset[str] = frozenset()
+
+    @property
+    def top(self) -> int:
+        """Level of main memory."""
+        return len(self.machine.levels) - 1
+
+    @property
+    def groups(self) -> list[range]:
+        """Operators of each group."""
+        cuts = [n for n, gene in enumerate(self.genes) if n == 0 or gene.level >= self.top]
+        return [range(a, b) for a, b in itertools.pairwise([*cuts, len(self.operators)])]
+
+    @property
+    def canonical(self) -> Structure:
+        """The same structure, genes that do not count set to the first possibility, those of a group to one."""
+        genes = list(self.genes)
+        for group in self.groups:
+            meeting = self.meeting(group)
+            for n in group:
+                gene = genes[n]
+                if n > group[0]:
+                    gene = replace(gene, level=meeting, relation=genes[group[1]].relation)
+                else:
+                    gene = replace(gene, level=self.top, relation=_RELATIONS[0])
+                if n < group[-1]:
+                    gene = replace(gene, innermost=next(iter(self.operators[n].extents)))
+                genes[n] = gene
+        return replace(self, genes=tuple(genes))
+
+    def meeting(self, group: range) -> int:
+        """Level of the memory that a group's operators share; of a single one, the innermost on chip."""
+        return max((self.genes[n].level for n in group[1:]), default=1)
+
+    def choices(self) -> list[Choice]:
+        """Open sizes, those further out first."""
+        found = []
+        for number, group in enumerate(self.groups):
+            last, meeting = group[-1], self.meeting(group)
+            for level in range(self.top, meeting, -1):
+                dims = [dim for dim in self.operators[last].extents if dim not in self.fixed]
+                found += [Choice(number, last, dim, level, True) for dim in dims if self._room(level) > 1]
+                found += [Choice(number, last, dim, level, False) for dim in dims]
+            for owner in group:
+                for level in range(meeting, 1, -1):
+                    dims = list(self.operators[owner].extents)
+                    found += [
+                        Choice(number, owner, dim, level, True) for dim in dims if self._room(level) > 1
+                    ]
+                    found += [Choice(number, owner, dim, level, False) for dim in dims]
+        return found
+
+    def _room(self, level: int) -> int:
+        return int(product([axis.size for axis in self.machine.axes if axis.level == level]))
+
+    def options(self, choice: Choice, made: Mapping[Choice, int]) -> list[int]:
+        """Sizes that a choice may still have: divisors of what is left of the dimension, and instances that there are."""
+        group = self.groups[choice.group]
+        meeting, last = self.meeting(group), group[-1]
+        if choice.level > meeting:
+            left = self.operators[last].extents[choice.dim]
+            taken = [
+                f
+                for one, f in made.items()
+                if one.group == choice.group and one.dim == choice.dim and one.level > meeting
+            ]
+        else:
+            left = self._blocks(group, made)[choice.owner][choice.dim]
+            taken = [
+                f
+                for one, f in made.items()
+                if (one.group, one.owner, one.dim) == (choice.group, choice.owner, choice.dim)
+                and one.level <= meeting
+            ]
+        found = divisors(left // product(taken))
+        if choice.spatial:
+            used = product(
+                [
+                    f
+                    for one, f in made.items()
+                    if one.spatial
+                    and (one.group, one.level) == (choice.group, choice.level)
+                    and (one.level > meeting or one.owner == choice.owner)
+                ]
+            )
+            found = [one for one in found if one * used <= self._room(choice.level)]
+        return found
+
+    def _blocks(self, group: range, made: Mapping[Choice, int]) -> dict[int, dict[str, int]]:
+        """Iterations of every operator of a group between two loops around it."""
+        number, meeting = self.groups.index(group), self.meeting(group)
+        last = self.operators[group[-1]]
+        blocks = {
+            group[-1]: {
+                dim: extent
+                // product(
+                    [
+                        f
+                        for one, f in made.items()
+                        if one.group == number and one.dim == dim and one.level > meeting
+                    ]
+                )
+                for dim, extent in last.extents.items()
+            }
+        }
+        for n in reversed(group[:-1]):
+            maker, reader = self.operators[n], self.operators[n + 1]
+            sizes = reader.access(maker.output.operand).slice(blocks[n + 1])
+            needed = dict(maker.extents)
+            for index, size in zip(maker.output.coefficients, sizes, strict=True):
+                (name,) = index
+                needed[name] = min(int(size), needed[name])
+            blocks[n] = needed
+        return blocks
+
+    def tree(self, made: Mapping[Choice, int]) -> Tile:
+        """The tree of all sizes."""
+        parts = [self._group(number, group, made) for number, group in enumerate(self.groups)]
+        everything = tuple(dict.fromkeys(access.operand for one in self.operators for access in one.accesses))
+        inner = {self.operators[n].output.operand for group in self.groups for n in group[:-1]}
+        kept = tuple(Residency(tensor) for tensor in everything if tensor not in inner)
+        if len(parts) == 1:
+            return Tile(self.top, kept, parts[0].loops, parts[0].children)
+        return Tile(self.top, kept, (), tuple(parts), "Seq")
+
+    def _group(self, number: int, group: range, made: Mapping[Choice, int]) -> Tile:
+        meeting, last = self.meeting(group), self.operators[group[-1]]
+        blocks = self._blocks(group, made)
+        tensors = tuple(dict.fromkeys(a.operand for n in group for a in self.operators[n].accesses))
+        children = tuple(self._operator(number, n, meeting, blocks[n], made) for n in group)
+        if len(group) == 1:
+            inside = Tile(meeting, tuple(map(Residency, tensors)), children[0].loops, children[0].children)
+        else:
+            relation = self.genes[group[1]].relation
+            inside = Tile(meeting, tuple(map(Residency, tensors)), (), children, relation)
+        innermost = self.genes[group[-1]].innermost
+        dims = sorted(last.extents, key=lambda dim: dim == innermost)
+        outside = {a.operand for n in group for a in self.operators[n].accesses} - {
+            self.operators[n].output.operand for n in group[:-1]
+        }
+        for level in range(meeting + 1, self.top + 1):
+            loops = self._loops(number, group[-1], dims, level, made)
+            keeps = (
+                tuple(Residency(tensor) for tensor in tensors if tensor in outside)
+                if level < self.top
+                else ()
+            )
+            inside = Tile(level, keeps, loops, (inside,))
+        return inside
+
+    def _loops(
+        self, number: int, owner: int, dims: Sequence[str], level: int, made: Mapping[Choice, int]
+    ) -> tuple[Loop, ...]:
+        found = []
+        for spatial in (False, True):
+            for dim in dims:
+                factor = made.get(Choice(number, owner, dim, level, spatial), 1)
+                if factor > 1:
+                    found.append(Loop(dim, factor, spatial))
+        return tuple(found)
+
+    def _operator(
+        self,
+        number: int,
+        n: int,
+        meeting: int,
+        block: Mapping[str, int],
+        made: Mapping[Choice, int],
+    ) -> Tile:
+        """An operator's own tiles: its levels below the meeting, its results spread over the array's rows and columns."""
+        operator = self.operators[n]
+        left = {
+            dim: extent
+            // product(
+                [
+                    f
+                    for one, f in made.items()
+                    if (one.group, one.owner, one.dim) == (number, n, dim) and one.level <= meeting
+                ]
+            )
+            for dim, extent in block.items()
+        }
+        sizes = [axis.size for axis in self.machine.axes if axis.level == 1]
+        outputs = [name for index in operator.output.coefficients for name in index]
+        spread = {
+            dim: min(left[dim], size)
+            for dim, size in zip(reversed(outputs), sizes, strict=False)
+            if left[dim] > 1
+        }
+        spatial = tuple(Loop(dim, size, spatial=True) for dim, size in spread.items())
+        temporal = [
+            Loop(dim, -(-extent // spread.get(dim, 1)))
+            for dim, extent in left.items()
+            if extent > spread.get(dim, 1)
+        ]
+        sums = set(operator.reduction)
+        own = tuple(Residency(access.operand) for access in operator.accesses)
+        # results stay in the array while they are summed up
+        core = Tile(
+            0,
+            (Residency(operator.output.operand),),
+            tuple(loop for loop in temporal if loop.dim in sums),
+            operator=operator.name,
+        )
+        outer = tuple(loop for loop in temporal if loop.dim not in sums)
+        inside = Tile(1, own if meeting > 1 else (), (*outer, *spatial), (core,))
+        for level in range(2, meeting + 1):
+            loops = self._loops(number, n, list(operator.extents), level, made)
+            inside = Tile(level, own if level < meeting else (), loops, (inside,))
+        return inside
+
+
+def divisors(number: int) -> list[int]:
+    """Of a whole number, ascending."""
+    small = [one for one in range(1, int(number**0.5) + 1) if number % one == 0]
+    return sorted({*small, *(number // one for one in small)})
+
+
+def structures(operators: Sequence[Contraction], machine: Machine) -> Iterator[Structure]:
+    """Every structure of a chain of operators, each once. Raises as `check_chain`."""
+    check_chain(operators)
+    each = [genes(one, n, machine) for n, one in enumerate(operators)]
+    for found in itertools.product(*each):
+        structure = Structure(tuple(operators), machine, found)
+        if structure == structure.canonical:
+            yield structure
+
+
+def genes(operator: Contraction, place: int, machine: Machine) -> list[Gene]:
+    """All genes of the operator at a place of a chain."""
+    top = len(machine.levels) - 1
+    relations = _RELATIONS if machine.arrays > 1 else _RELATIONS[:1]
+    return [
+        Gene(level, relation, innermost)
+        for level in range(top if place == 0 else 1, top + 1)
+        for relation in (relations if level < top else _RELATIONS[:1])
+        for innermost in operator.extents
+    ]
+
+
+def check_chain(operators: Sequence[Contraction]) -> None:
+    """Raise InputError where an operator does not read what the one before makes."""
+    for before, one in itertools.pairwise(operators):
+        if all(access.operand != before.output.operand for access in one.inputs):
+            raise InputError(f"{one.name} does not read what {before.name} makes: they are no chain")
