@@ -266,6 +266,39 @@ def fusion(
         stdout().print(fusion_table(rows))
 
 
+@bench.command("trees")
+def trees(
+    chain: Annotated[
+        list[str] | None, typer.Option("--chain", help="Repeatable, as of `baco fuse`; by default nine.")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Generations of each search.")] = 8,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Searches of each, with seeds 0, 1, ...")
+    ] = 3,
+    out: Annotated[Path, typer.Option("--out", help="Folder for trees.md and trees.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Fused dataflows of chains of operators on the Edge and Cloud machines: published ones and searched tile trees."""
+    from baco.display.console import print_json, stderr, stdout
+    from bench.trees import TREE_CHAINS, trees_page
+    from bench.trees import trees as run_trees
+
+    console = stderr()
+    rows = run_trees(
+        chain or list(TREE_CHAINS),
+        rounds=rounds,
+        seeds=seeds,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(trees_page(rows), highlight=False, soft_wrap=True)
+
+
 @bench.command("measurements")
 def measurements(
     which: Annotated[str, typer.Option("--set", help="micro, train or test.")],

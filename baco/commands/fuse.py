@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 def fuse(
     network: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--network",
             metavar="NAME|FILE",
             autocompletion=network_completions,
             help="As `baco compile --network` takes it.",
         ),
-    ],
+    ] = None,
     accelerator: Annotated[
         str,
         typer.Option("--accelerator", "-a", metavar="NAME|FILE.yaml|DIR", help="That the program is for."),
@@ -34,14 +34,43 @@ def fuse(
     every: Annotated[
         bool, typer.Option("--all", help="Show all that was looked at, with the reasons against it.")
     ] = False,
+    chain: Annotated[
+        str | None,
+        typer.Option(
+            "--chain",
+            metavar="KIND:SIZES",
+            help="Instead of a network: attention:heads=12,seq=512,dim=64, or convolutions:channels=64,height=56,width=56,"
+            "first=64,second=64,window1=1,window2=3.",
+        ),
+    ] = None,
+    machine: Annotated[
+        str, typer.Option("--machine", metavar="NAME|FILE.yaml", help="Of a chain: edge, cloud, or a file.")
+    ] = "edge",
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=1000, help="Of a chain: generations of the search.")
+    ] = 8,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of a chain: of the search.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what is fused in a network's program, why, and what it saves.
+    """Show what is fused in a network's program, why, and what it saves; or search the tile tree of a chain of operators.
 
     Operators whose results nobody else reads may run as one unit that keeps these results on chip: attention's scores,
     softmax and values, and convolutions one behind the other. Cycles and bytes of main memory are predictions, as one unit and
     one by one; `baco run --network ... --engine rtl`, with and without --no-fusion, measures them.
+
+    With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
+    operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
     """
+    if (network is None) == (chain is None):
+        from common.errors import InputError, Location
+
+        raise InputError(
+            "give a network or a chain", location=Location("--network"), hint="--help shows both"
+        )
+    if chain is not None:
+        _trees(chain, machine, rounds=rounds, seed=seed, json=json)
+        return
+    assert network is not None
     from baco.api.network_unit import NetworkRequest, prepare_network
     from baco.api.sources import accelerator as load_accelerator
     from baco.display.console import print_json, stdout
@@ -49,21 +78,42 @@ def fuse(
     from compiler.network.lowering import lower_network
     from compiler.network.program import scheduler
 
-    machine = load_accelerator(accelerator)
+    target = load_accelerator(accelerator)
     source: str | Path = network
-    unit = prepare_network(NetworkRequest(source, machine, layers=layers, compare=False))
-    schedule = scheduler(machine)
-    choice = GroupChoice(machine, schedule)
-    lowered = lower_network(unit.network, machine, schedule, choice)
+    unit = prepare_network(NetworkRequest(source, target, layers=layers, compare=False))
+    schedule = scheduler(target)
+    choice = GroupChoice(target, schedule)
+    lowered = lower_network(unit.network, target, schedule, choice)
     chosen = set(lowered.units)
     rows = [_row(one, one.names in chosen) for one in choice.considered if every or one.names in chosen]
     if json:
-        print_json({"network": unit.network.name, "accelerator": machine.config_hash, "groups": rows})
+        print_json({"network": unit.network.name, "accelerator": target.config_hash, "groups": rows})
         return
     console = stdout()
     console.print(_table(rows))
     fused = [one for one in rows if one["fused"]]
     console.print(_sum(unit.network.name, fused, len(choice.considered)))
+
+
+def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> None:
+    from baco.display.console import print_json, stderr, stdout
+    from compiler.mapping.machines import load_machine
+    from explore.trees.chains import parse_chain
+    from explore.trees.compare import compare_trees, trees_table
+
+    operators, on = parse_chain(chain), load_machine(machine)
+    console = stderr()
+    rows = compare_trees(
+        operators,
+        on,
+        rounds=rounds,
+        seed=seed,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json({"chain": chain, "machine": on.name, "dataflows": rows})
+        return
+    stdout().print(trees_table(f"{chain} on {on.name}", rows), highlight=False, soft_wrap=True)
 
 
 def _row(one: Considered, fused: bool) -> dict[str, Any]:

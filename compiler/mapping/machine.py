@@ -86,10 +86,10 @@ class Machine:
     Attributes:
         name: for messages.
         levels: memories, innermost first; the last is main memory.
-        axes: of each array.
+        axes: of the arrays, and of instances of memories further out.
         dataflows: that the arrays can run, by name.
         data_types: that the multipliers take.
-        arrays: how many work side by side.
+        arrays: how many can work on different operators at the same time; the axes say how many instances there are.
         dma_words_per_cycle: words that move between main memory and the chip in a cycle.
         mac_pj: energy of a multiply-accumulate.
         transfer_cycles: that moving one tile of one tensor to or from main memory takes beside its words.
@@ -127,7 +127,7 @@ class Machine:
     @cached_property
     def multipliers(self) -> int:
         """Multiply-accumulates a cycle at most."""
-        product = self.arrays
+        product = 1
         for axis in self.axes:
             product *= axis.size
         return product

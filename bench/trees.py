@@ -1,0 +1,112 @@
+"""Fused dataflows on the machines of TileFlow's comparison: published ones against the trees that a search finds."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from common.files import atomic_write, output_folder
+from compiler.mapping.machines import load_machine
+from explore.trees.chains import parse_chain
+from explore.trees.compare import SEARCHED, compare_trees
+
+__all__ = ["TREE_CHAINS", "TREE_MACHINES", "trees", "trees_page"]
+
+TREE_MACHINES = ("edge", "cloud")
+#: Attention of the networks of Chimera's and TileFlow's tables (G1 to G6), and three of their chains of convolutions.
+TREE_CHAINS = {
+    "BERT-small": "attention:heads=8,seq=512,dim=64",
+    "BERT-base": "attention:heads=12,seq=512,dim=64",
+    "BERT-large": "attention:heads=16,seq=512,dim=64",
+    "ViT-base/14": "attention:heads=12,seq=256,dim=64",
+    "ViT-large/14": "attention:heads=16,seq=256,dim=64",
+    "ViT-huge/14": "attention:heads=16,seq=256,dim=80",
+    "C3": "convolutions:channels=64,height=56,width=56,first=128,second=64",
+    "C4": "convolutions:channels=128,height=28,width=28,first=256,second=128",
+    "C6": "convolutions:channels=64,height=56,width=56,first=64,second=64",
+}
+
+
+def trees(
+    chains: Sequence[str],
+    *,
+    machines: Sequence[str] = TREE_MACHINES,
+    rounds: int,
+    seeds: int,
+    out: Path,
+    watch: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row for each chain (a name of `TREE_CHAINS`, or sizes) and machine: cycles and words of main memory of every dataflow, by
+    seed. Raises as `compare_trees`."""
+    folder = output_folder(out)
+    rows: list[dict[str, Any]] = []
+    for machine in machines:
+        for chain in chains:
+            operators, on = parse_chain(TREE_CHAINS.get(chain, chain)), load_machine(machine)
+            watch(f"{chain} on {machine}")
+            found = [compare_trees(operators, on, rounds=rounds, seed=seed) for seed in range(seeds)]
+            flows = {
+                one["dataflow"]: {
+                    "cycles": [run[n]["cycles"] for run in found],
+                    "dram_words": [run[n]["dram_words"] for run in found],
+                }
+                for n, one in enumerate(found[0])
+            }
+            rows.append(
+                {"machine": machine, "chain": chain, "dataflows": flows, "tree": found[0][-1]["tree"]}
+            )
+            atomic_write(folder / "trees.json", json.dumps(rows, indent=1) + "\n")
+            atomic_write(folder / "trees.md", trees_page(rows))
+    return rows
+
+
+def trees_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page: how many times faster than layer by layer each dataflow is, medians over the seeds."""
+    seeds = len(rows[0]["dataflows"][SEARCHED]["cycles"])
+    lines = [
+        "# Fused dataflows by analysis: published ones and searched trees",
+        "",
+        f"Times faster than layer by layer, each dataflow with the best tile sizes found for it (medians of {seeds} seeds; the range of"
+        " the search in brackets), and words of main memory of the searched tree against layer by layer. A dash: no tiles fit.",
+    ]
+    for machine in dict.fromkeys(row["machine"] for row in rows):
+        for kind in (True, False):
+            mine = [
+                row for row in rows if row["machine"] == machine and ("isos" not in row["dataflows"]) == kind
+            ]
+            if not mine:
+                continue
+            names = list(mine[0]["dataflows"])
+            lines += ["", f"**{machine}**", "", f"| chain | {' | '.join(names)} | words |"]
+            lines.append("|---" * (len(names) + 2) + "|")
+            gains: dict[str, list[float]] = {name: [] for name in names}
+            for row in mine:
+                base = _median(row["dataflows"]["layerwise"]["cycles"])
+                cells = []
+                for name in names:
+                    cycles = row["dataflows"][name]["cycles"]
+                    if None in cycles:
+                        cells.append("–")
+                        continue
+                    gains[name].append(base / _median(cycles))
+                    spread = (
+                        f" ({base / max(cycles):.2f} to {base / min(cycles):.2f})" if name == SEARCHED else ""
+                    )
+                    cells.append(f"{gains[name][-1]:.2f}{spread}")
+                words = (_median(row["dataflows"][name]["dram_words"]) for name in (SEARCHED, "layerwise"))
+                share = next(words) / next(words)
+                lines.append(f"| {row['chain']} | {' | '.join(cells)} | {share:.1%} |")
+            means = [
+                f"{math.exp(statistics.fmean(map(math.log, ones))):.2f}" if len(ones) == len(mine) else "–"
+                for ones in gains.values()
+            ]
+            lines.append(f"| geometric mean | {' | '.join(means)} | |")
+    return "\n".join([*lines, ""])
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(statistics.median(values))
