@@ -1,5 +1,8 @@
 """Strided views against numpy, on random rows of steps; recorded views likewise."""
 
+import math
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -141,3 +144,66 @@ def test_steps_are_checked_without_memory():
     assert not fits((2, 5), (2, 3), (Slice((0, 4), (2, 3), (1, 1)),))
     assert not fits((2, 5), (5, 2), (Transpose((0, 1)),))
     assert fits((2, 5), (3,), (Unknown("?"),))
+
+
+def test_random_chains_of_views_are_one_view() -> None:
+    """Transposes, slices with steps (backwards, too), broadcasts and reshapes compose to one index map, f_i(f_{i+1}(v)): read through
+    it, a value gives what numpy's steps one by one give."""
+    steps = 0
+    for seed in range(1000):
+        drawn = random.Random(seed)
+        shape = tuple(drawn.randint(1, 6) for _ in range(drawn.randint(1, 4)))
+        data = np.arange(math.prod(shape)).reshape(shape)
+        view, expected = dense("x", shape), data
+        for _ in range(drawn.randint(1, 5)):
+            kind = drawn.choice(("transpose", "slice", "expand", "reshape"))
+            if kind == "transpose":
+                axes = drawn.sample(range(expected.ndim), expected.ndim)
+                view, expected = view.transposed(axes), expected.transpose(axes)
+            elif kind == "slice":
+                starts, sizes, by = [], [], []
+                for size in expected.shape:
+                    step, first = drawn.choice((-2, -1, 1, 2, 3)), drawn.randrange(size)
+                    most = (size - 1 - first) // step + 1 if step > 0 else first // -step + 1
+                    starts.append(first)
+                    sizes.append(drawn.randint(1, most))
+                    by.append(step)
+                view = view.sliced(starts, sizes, by)
+                places = [
+                    first + step * np.arange(n) for first, n, step in zip(starts, sizes, by, strict=True)
+                ]
+                expected = expected[np.ix_(*places)]
+            elif kind == "expand":
+                wanted = (drawn.randint(1, 3), *(n if n > 1 else drawn.randint(1, 3) for n in expected.shape))
+                view, expected = view.expanded(wanted), np.broadcast_to(expected, wanted)
+            else:
+                wanted = (
+                    (*expected.shape[:-2], math.prod(expected.shape[-2:]))
+                    if drawn.random() < 0.5
+                    else (*expected.shape[:-1], 1, expected.shape[-1])
+                )
+                found = view.reshaped(wanted)
+                if found is None:  # no index map: a copy
+                    continue
+                view, expected = found, expected.reshape(wanted)
+            steps += 1
+            assert view.shape == expected.shape
+            # the definition: the element at offset + sum of indices times strides
+            index = np.indices(expected.shape).reshape(expected.ndim, -1)
+            assert (
+                data.reshape(-1)[view.offset + np.array(view.strides) @ index] == expected.reshape(-1)
+            ).all()
+            assert (view.read(data) == expected).all()
+    assert steps > 2000
+
+
+def test_a_slice_and_a_transpose_behind_an_element_wise_operator_are_its_index_map() -> None:
+    """Souffle's example: relu, every second column, transposed: element (i, j) of the result is (j, 2 i) of the value: in
+    the order (columns, rows) of its strides, [[0, 2], [1, 0]]."""
+    rows, columns = 4, 6
+    view = dense("x", (rows, columns)).sliced((0, 0), (rows, columns // 2), (1, 2)).transposed((1, 0))
+    # of i and j, what they add to the row and to the column of the value
+    matrix = [[stride // columns, stride % columns] for stride in view.strides]
+    assert (view.offset, matrix) == (0, [[0, 2], [1, 0]])
+    data = np.arange(rows * columns).reshape(rows, columns) - 12
+    assert (np.maximum(view.read(data), 0) == np.maximum(data, 0)[:, ::2].T).all()
