@@ -45,6 +45,7 @@ __all__ = [
     "Resize",
     "Rotation",
     "Softmax",
+    "SumOfRows",
 ]
 
 Dtype = Literal["int8", "int32", "int64"]
@@ -169,6 +170,11 @@ class MatMul(IntegerOperator):
     bias: View | None
     relu: bool
     scale: float
+
+
+@dataclass(frozen=True)
+class SumOfRows(MatMul):
+    """A sum or mean of rows as a product: `left` is a row of ones."""
 
 
 @dataclass(frozen=True)

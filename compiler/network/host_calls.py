@@ -32,6 +32,7 @@ from compiler.network.graph import (
     Resize,
     Rotation,
     Softmax,
+    SumOfRows,
 )
 from compiler.network.nests import common, nest_of
 from compiler.network.steps import HostCall, itemsize
@@ -258,6 +259,7 @@ _CALLS: dict[type[IntegerOperator], Callable[[Any, Values], HostCall]] = {
     Fill: _fill,
     Map: _map,
     MatMul: _matmul,
+    SumOfRows: _matmul,
     MaxPool: _max_pool,
     Multiplication: _multiplication,
     Normalisation: _normalisation,

@@ -31,6 +31,7 @@ from compiler.network.graph import (
     Reduction,
     Resize,
     Rotation,
+    SumOfRows,
 )
 from compiler.network.resample import resample_axis
 from compiler.network.row_functions import PRODUCT_BITS
@@ -38,6 +39,9 @@ from compiler.network.tensor_operators import addition, stored_image
 from compiler.network.views import View
 from workloads.network import Operator, Tensor
 from workloads.semantics import Parameter
+
+#: Columns from which on rows are summed up by the array: fewer fill too little of it.
+_LEAST_COLUMNS = 16
 
 #: Function of a real number, and of an array of them.
 Pointwise = Callable[[np.ndarray], np.ndarray]
@@ -202,7 +206,41 @@ def reduction(b: IntegerBuilder, op: Operator) -> None:
     factor = 1.0 if keeps else b.scale(view) / b.scale(output) / (count if a["name"] == "mean" else 1)
     target = output.reshaped([view.shape[axis] for axis in kept])
     assert target is not None
+    rows = _rows_summed(arranged, len(axes))
+    if function == "sum" and rows is not None:
+        ones = b.constant(f"ones{count}", np.ones((1, count), np.int8))
+        batch = rows.shape[:-2]
+        left = View(ones.value, (*batch, 1, count), (*(0 for _ in batch), count, 1), ones.offset)
+        row = View(
+            target.value,
+            (*batch, 1, rows.shape[-1]),
+            (*target.strides[:-1], rows.shape[-1], 1),
+            target.offset,
+        )
+        b.emit(SumOfRows(b.name(op.name), (op.name,), row, left, rows, None, False, factor))
+        return
     b.emit(Reduction(b.name(op.name), (op.name,), target, arranged, function, len(axes), fixed_point(factor)))
+
+
+def _rows_summed(view: View, axes: int) -> View | None:
+    """What is summed up over the last `axes` dimensions as matrices [..., rows, columns] whose rows are added, if columns are
+    neighbours in memory; None else."""
+    lead = len(view.shape) - axes
+    rows = View(view.value, view.shape[lead:], view.strides[lead:]).collapsed()
+    columns = view.shape[lead - 1] if lead else 1
+    if (
+        columns < _LEAST_COLUMNS
+        or view.strides[lead - 1] != 1
+        or len(rows.shape) != 1
+        or rows.strides[0] < columns
+    ):
+        return None
+    return View(
+        view.value,
+        (*view.shape[: lead - 1], rows.shape[0], columns),
+        (*view.strides[: lead - 1], rows.strides[0], 1),
+        view.offset,
+    )
 
 
 def resize(b: IntegerBuilder, op: Operator) -> None:

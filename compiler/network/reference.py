@@ -259,6 +259,7 @@ def _rotation(op: g.Rotation, read: Read) -> Array:
 _RULES: dict[type[g.IntegerOperator], Callable[[Any, Read], Array]] = {
     g.Convolution: _convolution,
     g.MatMul: _matmul,
+    g.SumOfRows: _matmul,
     g.Addition: _addition,
     g.Map: _map,
     g.Fill: _fill,

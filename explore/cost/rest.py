@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layers.layer import Layer
-from compiler.network.graph import QuantisedNetwork, Rotation
+from compiler.network.graph import QuantisedNetwork, Rotation, SumOfRows
 from compiler.network.lowered import step_kind
 from compiler.network.lowering import lower_network
 from compiler.network.prediction import predict_step
@@ -127,16 +127,18 @@ def _by_size(
 def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[OperatorCost]:
     """Costs of the operators of a network that are no layers, in the order of its program.
 
-    A rotary embedding is none for a search, though a program computes it as one.
+    A rotary embedding and a sum of rows are none for a search, though a program computes them as such.
     """
     lowered = lower_network(network, accelerator, no_schedule)
-    rotations = {op.name for op in network.operators if isinstance(op, Rotation)}
+    beside = {op.name: op for op in network.operators if isinstance(op, Rotation | SumOfRows)}
     found = []
     for step in lowered.steps:
-        if step.function in lowered.layers and step.operator not in rotations:
+        if step.function in lowered.layers and step.operator not in beside:
             continue
         cost = predict_step(lowered, step, accelerator)
-        kind = "rotation" if step.function in lowered.layers else step_kind(lowered, step.function)
+        kind = step_kind(lowered, step.function)
+        if step.function in lowered.layers:
+            kind = "rotation" if isinstance(beside[step.operator], Rotation) else "sum of rows"
         found.append(OperatorCost(step.operator, kind, step.accelerator, 1.0, cost))
     return found
 
