@@ -116,6 +116,21 @@ def pooled():
     return b.build()
 
 
+def averaged():
+    """Means of images: of many channels, of few, of columns that are no neighbours, of what a slice left."""
+    b = GraphBuilder("averaged")
+    x = b.relu(b.conv2d(b.input("x", (2, 4, 5, 6)), 20, 3, padding=1))
+    b.global_avgpool(x)
+    b.global_avgpool(b.slice(x, 1, 2, 18))
+    b.global_avgpool(b.slice(x, 1, 0, 3))
+    b.global_avgpool(b.slice(x, 3, 1, 5))
+    for name, axes in (("sum", (2, 3)), ("mean", (3,)), ("mean", (1,))):
+        shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
+        semantics = Semantics("reduce", (x,), {"name": name, "axes": axes, "keepdims": False})
+        b.op("reduce", (x,), shape, semantics=semantics)
+    return b.build()
+
+
 def moved():
     b = GraphBuilder("moved")
     tokens = b.input("tokens", (2, 3))

@@ -257,6 +257,7 @@ def rotation(op, m):
 ORACLES = {
     "Convolution": convolution,
     "MatMul": matmul,
+    "SumOfRows": matmul,
     "Addition": addition,
     "Map": lookup,
     "Fill": fill,

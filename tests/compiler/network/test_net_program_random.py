@@ -5,7 +5,7 @@ import pytest
 
 from accel.config import Accelerator
 from compiler.network.calibrate import random_inputs
-from compiler.network.graph import IntegerOperator
+from compiler.network.graph import IntegerOperator, Reduction, SumOfRows
 from compiler.network.host_calls import _CALLS
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
@@ -16,7 +16,17 @@ from tests.compiler.network.net_sketch import DIM4
 from tests.compiler.network.test_net_quant_random import RandomNetwork
 from workloads.network import Network
 
-NETWORKS = ("convolutions", "transposed", "products", "pointwise", "normalised", "pooled", "moved", "clipped")
+NETWORKS = (
+    "convolutions",
+    "transposed",
+    "products",
+    "pointwise",
+    "normalised",
+    "pooled",
+    "averaged",
+    "moved",
+    "clipped",
+)
 
 
 def run(network: Network, accelerator: Accelerator = DIM4, seed: int = 0) -> NetworkProgram:
@@ -39,7 +49,22 @@ def test_networks_of_all_operators(name: str) -> None:
 
 
 def test_every_operator_has_code() -> None:
-    assert set(_CALLS) == set(IntegerOperator.__subclasses__())
+    kinds = set(IntegerOperator.__subclasses__())
+    kinds |= {one for kind in kinds for one in kind.__subclasses__()}
+    assert set(_CALLS) == kinds
+
+
+def test_means_of_images_run_on_the_array() -> None:
+    """Of channels that are neighbours in memory and pixels an even distance apart; others the host adds up."""
+    network = quantise(small.averaged())
+    program = compile_network(network, DIM4)
+    sums = {op.name for op in network.operators if isinstance(op, SumOfRows)}
+    assert len(sums) == 3
+    on_array = {step.operator for step in program.lowered.steps if step.accelerator and not step.host}
+    assert sums <= on_array
+    others = {op.name for op in network.operators if isinstance(op, Reduction)}
+    assert len(others) == 4
+    assert not others & on_array
 
 
 @pytest.mark.parametrize("seed", range(4))
