@@ -91,7 +91,7 @@ class FusedPrograms:
             self._tables[network][0][self._place(network, dim, accumulator, scratchpad, units)], -1, 0
         )
 
-    def runs(self, network: str, dim: Any, accumulator: Any, scratchpad: Any, units: Any) -> Floats:
+    def grouped(self, network: str, dim: Any, accumulator: Any, scratchpad: Any, units: Any) -> Floats:
         """Runs of a network's tasks that are in groups, likewise: (..., tasks)."""
         if network not in self.choices:
             return np.zeros((*np.shape(dim), self.tasks.get(network, 0)))

@@ -130,7 +130,7 @@ class RestOfPrograms:
         for network in dict.fromkeys(task.network for task in tasks):
             place = [n for n, task in enumerate(tasks) if task.network == network]
             count, weight = np.array([(tasks[n].count, tasks[n].weight) for n in place]).T
-            grouped = self.fused.runs(network, dim, accumulator_kib, scratchpad_kib, units)
+            grouped = self.fused.grouped(network, dim, accumulator_kib, scratchpad_kib, units)
             found[..., place] = np.maximum(0.0, count - weight * grouped) if self.fused.choices else count
         return found
 
