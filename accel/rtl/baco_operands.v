@@ -92,11 +92,8 @@ module baco_operands #(
   wire by_row = st_by_row && !raw;
   wire normalises = by_row && function_of_stores[0];
   wire unfit = st_by_row && function_of_stores[0];  // for the scratchpad
-  wire [24:0] blocks_apart = {8'd0, blocks - 17'd1} * {17'd0, apart};
-  wire [TW-1:0] further_read = by_row ? {{(TW-25){1'b0}}, blocks_apart} : further;
 `else
   assign st_plain = !gathered;
-  wire [TW-1:0] further_read = further;
   wire by_row = 1'b0;
   wire unfit = 1'b0;
 `endif
@@ -148,6 +145,12 @@ module baco_operands #(
   wire [26:0] row2 = {{(26-AW){1'b0}}, rs2[AW:0]};
   wire [16:0] blocks = ({1'b0, cols2} + {1'b0, DIM_ROWS} - 17'd1) >> LOG_DIM;
   wire [TW-1:0] further = {{(TW-17-LOG_DIM){1'b0}}, blocks - 17'd1, {LOG_DIM{1'b0}}};  // rows before the last block
+`ifdef BACO_ROW_FUNCTIONS
+  wire [24:0] blocks_apart = {8'd0, blocks - 17'd1} * {17'd0, apart};
+  wire [TW-1:0] further_read = by_row ? {{(TW-25){1'b0}}, blocks_apart} : further;  // of a store's source
+`else
+  wire [TW-1:0] further_read = further;
+`endif
   wire [FW-1:0] more_blocks = blocks[FW-1:0] - 1'b1;  // exact for columns that are not too many
 
   wire [1:0] state = funct == 7'd1 ? 2'd1 : funct == 7'd14 ? 2'd2 : 2'd0;
