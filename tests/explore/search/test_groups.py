@@ -15,7 +15,7 @@ from compiler.network.quantise import sketch
 from compiler.network.steps import StepCost
 from explore._json import Json
 from explore.cost.program import program_cost
-from explore.fused import FusedPrograms
+from explore.fused import FusedPrograms, Fusion
 from explore.objective import Objective
 from explore.operators import OperatorCost
 from explore.report.study_report import report_data
@@ -43,6 +43,13 @@ def small_space() -> DesignSpace:
 def search(folder: Path, *, fusion: bool = True) -> SearchOutcome:
     mix = Workload.of([load_network(NETWORK)])
     return run_exploration(mix, small_space(), EDP, samples=150, out=folder, fusion=fusion)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SearchOutcome]:
+    """Folder and outcome of one search with groups, which tests only read."""
+    folder = tmp_path_factory.mktemp("fused")
+    return folder, search(folder)
 
 
 def rest_of(folder: Path) -> RestOfPrograms:
@@ -103,8 +110,10 @@ def test_the_groups_taken_gain_most_of_all_that_do_not_overlap(seed: int) -> Non
     assert total == pytest.approx(best)
 
 
-def test_a_search_with_groups_ends_lower_and_says_what_the_program_costs(tmp_path: Path) -> None:
-    fused, alone = search(tmp_path / "fused"), search(tmp_path / "alone", fusion=False)
+def test_a_search_with_groups_ends_lower_and_says_what_the_program_costs(
+    study: tuple[Path, SearchOutcome], tmp_path: Path
+) -> None:
+    fused, alone = study[1], search(tmp_path / "alone", fusion=False)
     assert fused.best.cost.edp < 0.7 * alone.best.cost.edp
     assert not rest_of(tmp_path / "alone").fused.points
     # the program of the design as it is compiled, with the groups that its plan chooses
@@ -123,9 +132,8 @@ def test_a_search_with_groups_ends_lower_and_says_what_the_program_costs(tmp_pat
         assert 0.85 * whole < part < 1.01 * whole
 
 
-def test_every_operator_runs_once_alone_or_in_a_group(tmp_path: Path) -> None:
-    search(tmp_path)
-    rest, network = rest_of(tmp_path), load_network(NETWORK)
+def test_every_operator_runs_once_alone_or_in_a_group(study: tuple[Path, SearchOutcome]) -> None:
+    rest, network = rest_of(study[0]), load_network(NETWORK)
     tasks = Workload.of([network]).tasks
     names = {name: n for n, task in enumerate(tasks) for name in task.operators}
     points = small_space().without_units().hardware()  # here they do not pay
@@ -151,9 +159,9 @@ def test_every_operator_runs_once_alone_or_in_a_group(tmp_path: Path) -> None:
     assert rest.counts(tasks, elsewhere) == [task.count for task in tasks]
 
 
-def test_reports_add_up(tmp_path: Path) -> None:
-    found = search(tmp_path)
-    data = report_data(tmp_path / "study.sqlite")
+def test_reports_add_up(study: tuple[Path, SearchOutcome]) -> None:
+    folder, found = study
+    data = report_data(folder / "study.sqlite")
     latency, energy = network_totals(data, data.workload.networks[0])
     assert latency == pytest.approx(found.best.cost.latency_cycles)
     assert energy == pytest.approx(found.best.cost.energy_pj)
@@ -163,14 +171,13 @@ def test_reports_add_up(tmp_path: Path) -> None:
     assert sum(data.counts(data.best_index)) < sum(task.count for task in data.tasks)
 
 
-def test_a_resumed_search_keeps_its_groups(tmp_path: Path) -> None:
+def test_a_resumed_search_keeps_its_groups(study: tuple[Path, SearchOutcome], tmp_path: Path) -> None:
     mix, space = Workload.of([load_network(NETWORK)]), small_space()
     run_exploration(mix, space, EDP, samples=100, out=tmp_path / "two")
     two = run_exploration(mix, space, EDP, samples=150, out=tmp_path / "two", resume=True)
-    one = search(tmp_path / "one")
     assert two.resumed
-    assert not one.resumed
-    assert rest_of(tmp_path / "one") == rest_of(tmp_path / "two")
+    assert not study[1].resumed
+    assert rest_of(study[0]) == rest_of(tmp_path / "two")
 
 
 def _changed(data: Json, change: str) -> Json:
@@ -189,9 +196,8 @@ def _changed(data: Json, change: str) -> Json:
     return found
 
 
-def test_records_are_read_back_and_damaged_ones_refused(tmp_path: Path) -> None:
-    search(tmp_path)
-    rest = rest_of(tmp_path)
+def test_records_are_read_back_and_damaged_ones_refused(study: tuple[Path, SearchOutcome]) -> None:
+    rest = rest_of(study[0])
     data = rest.to_json()
     assert RestOfPrograms.from_json(data) == rest
     for change in ("choice", "units", "tasks", "side", "points"):
@@ -207,8 +213,6 @@ def test_what_a_group_replaces_leaves_the_rest() -> None:
         {"net": ()},
     )
     assert fused.at("net", (8, 8, 64, False)) is None
-    from explore.fused import Fusion
-
     group = OperatorCost("a > softmax > b", "group", True, 2.0, StepCost(8.0, 4.0, 2.0, 1.0))
     part = OperatorCost("softmax", "softmax", True, 2.0, StepCost(20.0, 40.0, 6.0, 2.0))
     fusion = Fusion((group,), (part,), (2.0, 2.0))
