@@ -112,7 +112,7 @@ class FusedPrograms:
     def _known(self) -> tuple[Ints, dict[str, Ints]]:
         """Keys of the accelerators, ascending, and the choice of each by network."""
         keys = np.array([_key(*one) for one in self.points], dtype=np.int64)
-        order = np.argsort(keys)
+        order = np.argsort(keys, kind="stable")
         table = np.array([*self.points.values()], dtype=np.int64).reshape(len(keys), len(self.choices))
         return keys[order], {name: table[order, n] for n, name in enumerate(sorted(self.choices))}
 

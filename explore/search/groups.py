@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from common import portable
 from common.errors import BacoError
 from compiler.network.graph import QuantisedNetwork
 from compiler.network.group_choice import group_options
@@ -205,7 +206,7 @@ class _Judge:
         for _ in range(2):  # weighings lie around the ratio of the best one, which the first round finds
             scan = archive.scan(hardware, ratio[:, None] * WEIGHINGS)
             with np.errstate(divide="ignore", invalid="ignore"):
-                value = energy * np.log(scan.energy) + latency * np.log(scan.latency)
+                value = energy * portable.log(scan.energy) + latency * portable.log(scan.latency)
                 best = np.where(np.isfinite(value), value, np.inf).argmin(1)[:, None]
                 pj, cycles = (np.take_along_axis(one, best, 1)[:, 0] for one in (scan.energy, scan.latency))
                 ratio = np.where(np.isfinite(pj), cycles / pj, 1.0)

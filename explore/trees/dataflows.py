@@ -13,7 +13,7 @@ from common.errors import InputError, did_you_mean
 from compiler.mapping.contraction import Access, Contraction, convolution
 from compiler.mapping.expression import variable
 from compiler.mapping.machine import Machine
-from explore.trees.structure import Gene, Structure
+from explore.trees.structure import Gene, TreeStructure
 from workloads.problem import Problem
 
 __all__ = ["attention", "convolutions", "dataflow", "dataflow_names"]
@@ -83,7 +83,7 @@ def dataflow_names(operators: Sequence[Contraction]) -> list[str]:
     return list(_ATTENTION if len(operators) == 3 else _CONVOLUTIONS)
 
 
-def dataflow(name: str, operators: Sequence[Contraction], machine: Machine) -> Structure:
+def dataflow(name: str, operators: Sequence[Contraction], machine: Machine) -> TreeStructure:
     """The structure of a published dataflow. Raises InputError for an unknown one."""
     table = _ATTENTION if len(operators) == 3 else _CONVOLUTIONS
     if name not in table:
@@ -101,4 +101,4 @@ def dataflow(name: str, operators: Sequence[Contraction], machine: Machine) -> S
                     list(operators[n].extents)[-1],
                 )
             )
-    return Structure(tuple(operators), machine, tuple(found), frozenset(fixed)).canonical
+    return TreeStructure(tuple(operators), machine, tuple(found), frozenset(fixed)).canonical

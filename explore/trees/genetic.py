@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from compiler.mapping.contraction import Contraction
 from compiler.mapping.machine import Machine
 from explore.trees.sizes import SizedTree, search_sizes
-from explore.trees.structure import Gene, Structure, check_chain, genes
+from explore.trees.structure import Gene, TreeStructure, check_chain, genes
 
 __all__ = ["search_trees"]
 
@@ -21,7 +21,7 @@ def search_trees(
     operators: Sequence[Contraction],
     machine: Machine,
     *,
-    known: Sequence[Structure] = (),
+    known: Sequence[TreeStructure] = (),
     rounds: int = 12,
     trials: int = 200,
     seed: int = 0,
@@ -44,7 +44,7 @@ def search_trees(
     best: dict[_Key, SizedTree | None] = {}
     looked: dict[_Key, int] = {}
 
-    def judge(structure: Structure) -> None:
+    def judge(structure: TreeStructure) -> None:
         key = structure.genes, structure.fixed
         looked[key] = looked.get(key, 0) + 1
         found = search_sizes(structure, trials * looked[key], seed + looked[key] - 1)
@@ -52,7 +52,7 @@ def search_trees(
         if before is None or (found is not None and _order(found) < _order(before)):
             best[key] = found
 
-    def child(one: _Key, other: _Key) -> Structure:
+    def child(one: _Key, other: _Key) -> TreeStructure:
         mixed = [drawn.choice(pair) for pair in zip(one[0], other[0], strict=True)]
         mixed = [
             drawn.choice(each[n]) if drawn.random() < _MUTATION else gene for n, gene in enumerate(mixed)
@@ -60,19 +60,19 @@ def search_trees(
         fixed = set(drawn.choice((one, other))[1])
         if drawn.random() < _MUTATION:
             fixed ^= {drawn.choice(dims)}
-        return Structure(tuple(operators), machine, tuple(mixed), frozenset(fixed)).canonical
+        return TreeStructure(tuple(operators), machine, tuple(mixed), frozenset(fixed)).canonical
 
     for structure in known:
         judge(structure)
     for _ in range(_POPULATION):
-        judge(Structure(tuple(operators), machine, tuple(drawn.choice(one) for one in each)).canonical)
+        judge(TreeStructure(tuple(operators), machine, tuple(drawn.choice(one) for one in each)).canonical)
     for number in range(rounds):
         parents = sorted((key for key, one in best.items() if one), key=lambda key: _order(best[key]))[
             :_PARENTS
         ]
         watch(number, best[parents[0]] if parents else None)
         if parents:
-            judge(Structure(tuple(operators), machine, *parents[0]))
+            judge(TreeStructure(tuple(operators), machine, *parents[0]))
         parents = parents or list(best)
         for _ in range(_POPULATION):
             new = child(drawn.choice(parents), drawn.choice(parents))

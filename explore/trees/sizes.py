@@ -11,11 +11,12 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from common import portable
 from common.errors import InfeasibleError, InputError
 from compiler.mapping.footprint import shortfalls
 from compiler.mapping.tree import Tile
 from compiler.mapping.tree_cost import TreeCost, tree_cost
-from explore.trees.structure import Choice, Structure
+from explore.trees.structure import Choice, TreeStructure
 
 __all__ = ["SizedTree", "all_sizes", "rated", "search_sizes"]
 
@@ -27,7 +28,7 @@ _CURIOSITY = 0.5
 class SizedTree:
     """A tree that runs on its machine, and what it costs."""
 
-    structure: Structure
+    structure: TreeStructure
     tree: Tile
     cost: TreeCost
 
@@ -40,7 +41,7 @@ class _Node:
     children: dict[int, _Node] = field(default_factory=dict)
 
 
-def rated(structure: Structure, made: Mapping[Choice, int]) -> SizedTree | None:
+def rated(structure: TreeStructure, made: Mapping[Choice, int]) -> SizedTree | None:
     """The tree of some sizes; None where the machine cannot run it."""
     try:
         tree = structure.tree(made)
@@ -54,7 +55,7 @@ def rated(structure: Structure, made: Mapping[Choice, int]) -> SizedTree | None:
     return SizedTree(structure, tree, cost)
 
 
-def all_sizes(structure: Structure) -> Iterator[SizedTree]:
+def all_sizes(structure: TreeStructure) -> Iterator[SizedTree]:
     """Every tree of a structure that runs on the machine."""
     order = structure.choices()
 
@@ -71,7 +72,7 @@ def all_sizes(structure: Structure) -> Iterator[SizedTree]:
     yield from further({})
 
 
-def search_sizes(structure: Structure, trials: int, seed: int) -> SizedTree | None:
+def search_sizes(structure: TreeStructure, trials: int, seed: int) -> SizedTree | None:
     """The tree of least latency among so many that are looked at, least energy among equals; None where none runs."""
     drawn, order = random.Random(seed), structure.choices()
     root, best = _Node(), None
@@ -114,4 +115,6 @@ def _value(one: SizedTree) -> tuple[float, float]:
 
 
 def _promise(parent: _Node, child: _Node) -> float:
-    return child.reward / child.visits + _CURIOSITY * math.sqrt(math.log(parent.visits) / child.visits)
+    return child.reward / child.visits + _CURIOSITY * math.sqrt(
+        float(portable.log(parent.visits)) / child.visits
+    )

@@ -8,6 +8,7 @@ around them at the levels further out, spread over instances of the memories ins
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from compiler.mapping.machine import Machine
 from compiler.mapping.slices import product
 from compiler.mapping.tree import Loop, Relation, Residency, Tile
 
-__all__ = ["Choice", "Gene", "Structure", "check_chain", "divisors", "genes", "structures"]
+__all__ = ["Choice", "Gene", "TreeStructure", "check_chain", "divisors", "genes", "structures"]
 
 #: How operators of a group that run on one chip may be related: `Para` is for such as do not read each other's results.
 _RELATIONS: tuple[Relation, ...] = ("Shar", "Pipe")
@@ -55,7 +56,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Structure:
+class TreeStructure:
     """Trees that differ in their tile sizes alone.
 
     Attributes:
@@ -81,7 +82,7 @@ class Structure:
         return [range(a, b) for a, b in itertools.pairwise([*cuts, len(self.operators)])]
 
     @property
-    def canonical(self) -> Structure:
+    def canonical(self) -> TreeStructure:
         """The same structure, genes that do not count set to the first possibility, those of a group to one."""
         genes = list(self.genes)
         for group in self.groups:
@@ -281,16 +282,16 @@ class Structure:
 
 def divisors(number: int) -> list[int]:
     """Of a whole number, ascending."""
-    small = [one for one in range(1, int(number**0.5) + 1) if number % one == 0]
+    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
     return sorted({*small, *(number // one for one in small)})
 
 
-def structures(operators: Sequence[Contraction], machine: Machine) -> Iterator[Structure]:
+def structures(operators: Sequence[Contraction], machine: Machine) -> Iterator[TreeStructure]:
     """Every structure of a chain of operators, each once. Raises as `check_chain`."""
     check_chain(operators)
     each = [genes(one, n, machine) for n, one in enumerate(operators)]
     for found in itertools.product(*each):
-        structure = Structure(tuple(operators), machine, found)
+        structure = TreeStructure(tuple(operators), machine, found)
         if structure == structure.canonical:
             yield structure
 

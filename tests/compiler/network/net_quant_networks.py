@@ -174,5 +174,16 @@ def flattened():
 
 SMALL = {
     f.__name__: f
-    for f in (convolutions, transposed, products, pointwise, normalised, pooled, moved, clipped, flattened)
+    for f in (
+        convolutions,
+        transposed,
+        products,
+        pointwise,
+        normalised,
+        pooled,
+        averaged,
+        moved,
+        clipped,
+        flattened,
+    )
 }

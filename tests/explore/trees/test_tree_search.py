@@ -18,7 +18,7 @@ from explore.trees.chains import parse_chain
 from explore.trees.dataflows import attention, dataflow, dataflow_names
 from explore.trees.genetic import search_trees
 from explore.trees.sizes import all_sizes, rated, search_sizes
-from explore.trees.structure import Gene, Structure, divisors, structures
+from explore.trees.structure import Gene, TreeStructure, divisors, structures
 
 
 def machine(words: int = 100_000, *, cores: int = 2, side: int = 2, rate: float = 4.0) -> Machine:
@@ -64,7 +64,7 @@ def test_latency_is_the_longest_of_loads_work_and_stores() -> None:
 
 def test_instances_share_the_work_and_have_rates_of_their_own() -> None:
     operators = attention(4, 8, 2, 4, 2)
-    alone = Structure(
+    alone = TreeStructure(
         tuple(operators), machine(cores=4), tuple(Gene(1, "Shar", "h") for _ in operators)
     ).canonical
     order = alone.choices()
@@ -88,7 +88,7 @@ def test_operators_side_by_side_need_arrays_of_their_own() -> None:
         assert relation == "Shar"
 
 
-def by_hand(structure: Structure) -> float:
+def by_hand(structure: TreeStructure) -> float:
     """Least cycles over all sizes, by divisors of every loop, whatever the structure's own rules of what may follow."""
     order = structure.choices()
     best = float("inf")
