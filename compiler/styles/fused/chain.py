@@ -113,7 +113,8 @@ class ChainSchedule:
 
 @dataclass(frozen=True)
 class Stored:
-    """A right operand in the scratchpad: memory rows, cut into blocks of columns that lie one behind the other.
+    """A right operand in the scratchpad: blocks of the array's side, those of the same rows one behind the other, so that the rows
+    that a load brings lie together and nobody waits for them who reads others.
 
     Attributes:
         rows, columns: as in memory.
@@ -129,7 +130,12 @@ class Stored:
     @property
     def height(self) -> int:
         """Scratchpad rows."""
-        return self.rows * -(-self.columns // self.dim)
+        return self.chunk * -(-self.rows // self.dim)
+
+    @property
+    def chunk(self) -> int:
+        """Scratchpad rows of the blocks of the same rows."""
+        return self.dim * -(-self.columns // self.dim)
 
     @property
     def loads(self) -> tuple[int, int]:

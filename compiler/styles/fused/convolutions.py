@@ -6,7 +6,8 @@ ring of the next convolution or to main memory, and biases of the block after co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +17,6 @@ from accel.config import Accelerator
 from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
-from compiler.styles.explicit.jobs import MoveJob
 from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strips import (
     MOST_ROWS,
@@ -84,54 +84,56 @@ class _Writer:
         self.e, self.chain, self.schedule, self.operands = e, chain, schedule, operands
         self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_strips(chain, schedule, accelerator)
-        self.run = min(self.memory.images[0].width, MOST_ROWS)
         self.wide = max(1, min(_LOAD_BYTES, max(4 * self.dim, accelerator.dma_max_bytes)) // self.dim)
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
         self.turn: Cell | None = None
-        #: Loads of a round, and how many are issued at once.
-        self.job: MoveJob | None = None
+        #: Image rows that come in a round, and how many loads are issued at once.
+        self.arriving: _Arriving | None = None
         self.share = 1
+        #: What each convolution still has to move away of its last block of results.
+        self.leaving: list[_Leaving] = []
 
     def write(self) -> None:
         """All of it."""
         e, chain = self.e, self.chain
         first = chain.layers[0].problem
-        for layer, start, address in zip(
-            chain.layers, self.memory.weights, self.operands.weights, strict=True
-        ):
-            self._load_weights(layer, start, address)
-        # from here on: 0 pixels, 1 zeros and nothing else, 2 biases
         image = self.memory.images[0]
+        # 0 pixels, 1 weights and zeros, 2 biases
         e.command(
             "config_ld",
             state=0,
             stride=chain.layers[0].input.pitch,
-            block_stride=image.block if image.blocks > 1 else self.dim,
+            block_stride=image.pitch if image.blocks > 1 else self.dim,
         )
         e.command("config_ld", state=2, stride=0, block_stride=self.dim)
         for one in self.memory.images:
             self._clear(one)
+        self._load_weights(0)
+        self._configure(0)
         self.there = [e.variable(0) for _ in range(len(chain.layers) + 1)]
-        image, blocks = self.memory.images[0], 0
-        for layer in chain.layers:
-            blocks += -(-layer.problem.K * layer.problem.groups // self.dim)
-        loads = (
-            self.memory.most[0] * -(-image.channels // (self.wide * self.dim)) * -(-image.width // self.run)
-        )
-        self.share = max(1, -(-loads // blocks))
-        self.job = MoveJob(e, 3, 3, self._load_bounds, self._load, whole=False)
+        blocks = -(-first.K * first.groups // self.dim)
+        self.share = -(-self.memory.most[0] // blocks)
+        self.arriving = _Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
+        images: list[Image | None] = [*self.memory.images[1:], None]
+        self.leaving = [
+            _Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
+        ]
         self.turn = e.variable(0)
         with e.loop(first.N, hint="image") as number:
             for cell in self.there:
                 cell.set(0)
             with e.loop(self.memory.rounds, hint="round") as at:
                 self._round(number, at)
+        for job in self.leaving:
+            job.finish()
 
     # ---------------------------------------------------------------- loads
 
-    def _load_weights(self, layer: Layer, start: int, address: Number) -> None:
+    def _load_weights(self, index: int) -> None:
         """All weights of a convolution: blocks of columns one behind the other, in each all windows and channels."""
+        layer, start = self.chain.layers[index], self.memory.weights[index]
+        address = self.operands.weights[index]
         e, p, dim = self.e, layer.problem, self.dim
         if is_depthwise(layer):
             rows = -(-p.groups // dim) * p.S * p.R * dim
@@ -155,43 +157,28 @@ class _Writer:
 
     def _clear(self, image: Image) -> None:
         """Zeros beside and above the rows of an image."""
-        e, beside = self.e, image.left + image.right > 0
-        first = image.zeros if image.zeros != image.start or beside else image.start
-        end = image.start + image.block * image.blocks if beside else image.start
-        for rows, before, count in parts(end - first, MOST_ROWS):
+        e, dim, start = self.e, self.dim, image.start
+        e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
+
+        def clear(at: Number, rows: int, blocks: Number = 1) -> None:
+            e.command("mvin2", address=0, local=at, cols=e.mul(blocks, dim), rows=rows)
+
+        for rows, before, count in parts(start - image.zeros, MOST_ROWS):
             with e.loop(count, hint="zero") as n:
-                row = e.add(first, e.mul(e.add(n, before), MOST_ROWS))
-                e.command("mvin", address=0, local=row, cols=self.dim, rows=rows)
-
-    def _load_bounds(self, parameters: Sequence[Number]) -> Sequence[Number]:
-        """Image rows, chunks of pixels, chunks of channels."""
-        image = self.memory.images[0]
-        _, first, past = parameters
-        return (
-            self.e.sub(past, first),
-            -(-image.width // self.run),
-            -(-image.channels // (self.wide * self.dim)),
-        )
-
-    def _load(self, parameters: Sequence[Number], at: Sequence[Number]) -> None:
-        """A load of pixels of the image in main memory."""
-        e, dim, layer, image = self.e, self.dim, self.chain.layers[0], self.memory.images[0]
-        number, first, _ = parameters
-        pitch, width = layer.input.pitch, self.wide * dim
-        y, x, channel = e.add(first, at[0]), e.mul(at[1], self.run), e.mul(at[2], width)
-        pixel = e.add(e.mul(e.add(e.mul(number, image.height), y), image.width), x)
-        e.command(
-            "mvin",
-            address=e.add(self.operands.input, e.mul(pixel, pitch), channel),
-            local=e.add(self._row(image, y), e.mul(at[2], self.wide * image.block), image.left, x),
-            cols=width if image.channels % width == 0 else e.min(width, e.sub(image.channels, channel)),
-            rows=self.run if image.width % self.run == 0 else e.min(self.run, e.sub(image.width, x)),
-        )
-
-    def _row(self, image: Image, y: Number) -> Number:
-        """First scratchpad row of an image row in its slot."""
-        e = self.e
-        return e.add(image.start, e.mul(e.mod(y, image.slots), image.pitch))
+                clear(e.add(image.zeros, e.mul(e.add(n, before), MOST_ROWS)), rows)
+        if image.left:
+            clear(start, image.left)
+        # what is right of a block of an image row lies before what is left of the next
+        beside, blocks = image.left + image.right, image.slots * image.blocks - 1
+        if beside and blocks:
+            for together, before, count in parts(blocks, self.wide):
+                with e.loop(count, hint="zero") as n:
+                    block = e.mul(e.add(n, before), self.wide)
+                    clear(
+                        e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together
+                    )
+        if image.right:
+            clear(start + image.slots * image.slot - image.right, image.right)
 
     # ---------------------------------------------------------------- rounds
 
@@ -199,19 +186,26 @@ class _Writer:
         e, layers = self.e, self.chain.layers
         past = [self._needed(e.sub(at, lag))[lag] for lag in range(len(layers) + 1)]
         first = [cell.get() for cell in self.there]
-        assert self.job is not None
-        self.job.start([number, first[0], past[0]])
+        assert self.arriving is not None
+        self.arriving.start(number, first[0], e.sub(past[0], first[0]))
         for i, layer in enumerate(layers):
-            with e.when(e.compare("sgt", past[i + 1], first[i + 1])):
+            works = e.compare("sgt", past[i + 1], first[i + 1])
+            with e.when(works):
                 self._convolve(i, layer, number, first[i + 1], e.sub(past[i + 1], first[i + 1]))
-        self.job.finish()
+            with e.when(e.compare("sle", past[i + 1], first[i + 1])):
+                self.leaving[i].finish()  # so that all is there which the next one reads
+        self.arriving.finish()
+        for i in range(1, len(layers)):  # two rounds before it begins
+            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i - 1))):
+                self._load_weights(i)
         for cell, end in zip(self.there, past, strict=True):
             cell.set(end)
 
     def _needed(self, strip: Number) -> list[Number]:
         """As `rows_needed`; a strip before the first needs nothing."""
-        e, rows = self.e, self.schedule.rows
-        result = e.max(0, e.min(self.chain.layers[-1].problem.Q, e.mul(e.add(strip, 1), rows)))
+        e, schedule = self.e, self.schedule
+        end = e.add(e.mul(strip, schedule.rows), schedule.first)
+        result = e.max(0, e.min(self.chain.layers[-1].problem.Q, end))
         found = [result]
         for layer in reversed(self.chain.layers):
             p = layer.problem
@@ -220,21 +214,25 @@ class _Writer:
             found.insert(0, e.select(some, e.max(0, e.min(layer.size[0], needed)), 0))
         return found
 
+    def _configure(self, index: int) -> None:
+        """The stride in which a convolution reads pixels."""
+        stride = self.chain.layers[index].problem.stride_w
+        self.e.command("config_ex", dataflow=self.dataflow, a_stride=stride, c_stride=1)
+
     def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
-        """Rows of results from row `first` on."""
+        """Rows of results from row `first` on.
+
+        A block of results leaves while the array makes the next one, be it of the next convolution: a few moves between passes,
+        since many at once would keep the passes behind them waiting.
+        """
         e, dim, p = self.e, self.dim, layer.problem
         depthwise, assigned = is_depthwise(layer), self.turn
         assert assigned is not None
         results = p.K * p.groups
-        e.command("config_ex", dataflow=self.dataflow, a_stride=p.stride_w, c_stride=1)
-        last = index == len(self.chain.layers) - 1
-        e.command(
-            "config_st",
-            stride=layer.output.pitch if last else 0,
-            activation=int(layer.relu),
-            acc_scale=self.operands.scales[index],
-        )
+        if len({one.problem.stride_w for one in self.chain.layers}) > 1:
+            self._configure(index)
         window = p.S * p.R * (dim if depthwise else p.C)
+        leaving = self.leaving[index]
 
         def open_block(block: Number) -> None:
             """The biases of a block, to the sums whose turn it is."""
@@ -253,24 +251,32 @@ class _Writer:
                 )
                 weights = e.add(self.memory.weights[index], e.mul(block, window))
 
-                def begun(following: Number) -> None:
-                    """While the array has work: the next block's biases, and a share of the next round's pixels."""
-                    open_block(following)
-                    assert self.job is not None
-                    self.job.step(self.share)
+                def half(block: Number) -> None:
+                    """What was to leave has been sent; the next block's biases may come where it was."""
+                    leaving.finish()
+                    with e.when(e.compare("eq", block, 0)):
+                        for other in self.leaving:
+                            if other is not leaving:
+                                other.finish()
+                        last = index == len(self.chain.layers) - 1
+                        e.command(
+                            "config_st",
+                            stride=layer.output.pitch if last else 0,
+                            activation=int(layer.relu),
+                            acc_scale=self.operands.scales[index],
+                        )
+                    open_block(e.add(block, 1))
+                    if index == 0:
+                        assert self.arriving is not None
+                        self.arriving.step(self.share)
 
-                self._sum(
-                    index, layer, first, rows, weights, sums, block, columns, partial(begun, e.add(block, 1))
-                )
-                if last:
-                    self._store(layer, number, first, rows, sums, block, columns)
-                else:
-                    self._keep(self.memory.images[index + 1], first, rows, sums, block, columns)
+                self._sum(index, layer, first, rows, weights, sums, block, columns, partial(half, block))
+                leaving.start(self.operands.output, (number, first, rows), sums, block)
 
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
         address = e.add(self.operands.biases[index], e.mul(block, 4 * dim))
-        columns = self._columns(layer, block)
+        columns = _columns(e, layer, block, dim)
         pixels = e.mul(rows, p.P)
         with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="bias") as n:
             row = e.mul(n, MOST_ROWS)
@@ -292,18 +298,20 @@ class _Writer:
         sums: Number,
         block: Number,
         columns: int,
-        begun: Callable[[], None],
+        half: Callable[[], None],
     ) -> None:
-        """All products of a block of results; `begun` writes what comes when the first of them have been issued."""
+        """All products of a block of results; `half` writes what comes when half of them have been issued."""
         e, dim, p, image = self.e, self.dim, layer.problem, self.memory.images[index]
         depthwise = is_depthwise(layer)
-        fresh = not layer.bias
         deep = [(columns, 0, 1)] if depthwise else parts(p.C, dim)
+        middle = max(1, p.S * p.R * sum(times for _, _, times in deep) // 2)
+        done = 0  # blocks of weights
         for s in range(p.S):
             for r in range(p.R):
                 for inner, above, times in deep:
-                    for start, count in ((0, 1), (1, times - 1)) if above == 0 else ((0, times),):
-                        with e.loop(count, hint="depth") as n:
+                    ends = [end - done for end in sorted({1, middle}) if 0 < end - done < times]
+                    for start, end in itertools.pairwise([0, *ends, times]):
+                        with e.loop(end - start, hint="depth") as n:
                             depth = e.add(n, start, above)
                             place = e.mul(s * p.R + r, dim if depthwise else p.C)
                             self._passes(
@@ -314,10 +322,29 @@ class _Writer:
                                 (inner, columns),
                                 (s, r, block if depthwise else depth),
                                 sums,
-                                accumulate=not (fresh and s == r == 0 and above == 0 and start == 0),
+                                accumulate=layer.bias or done + start > 0,
+                                behind=partial(self._send_away, index, block, middle)
+                                if done + end <= middle
+                                else None,
                             )
-                            if s == r == 0 and above == 0 and start == 0:
-                                begun()
+                        if done + end == middle:
+                            half()
+                    done += times
+
+    def _send_away(self, index: int, block: Number, beats: int) -> None:
+        """A share of what the block before has to move away, behind a row of passes of which there are `beats` for each row."""
+        e = self.e
+        rows = beats * self.memory.most[index + 1]
+
+        def step(which: int) -> None:
+            self.leaving[which].step(-(-self.leaving[which].moves(self.memory.most[which + 1]) // rows))
+
+        step(index)
+        others = [which for which in range(len(self.leaving)) if which != index]
+        if others:
+            with e.when(e.compare("eq", block, 0), rarely=True):
+                for which in others:
+                    step(which)
 
     def _passes(
         self,
@@ -330,8 +357,9 @@ class _Writer:
         sums: Number,
         *,
         accumulate: bool,
+        behind: Callable[[], None] | None,
     ) -> None:
-        """All rows through one block of weights, at one place of the window."""
+        """All rows through one block of weights, at one place of the window; `behind` writes what comes behind each row."""
         e, dim, p = self.e, self.dim, layer.problem
         (first, rows), (inner, columns), (s, r, block) = extent, size, window
         above = max(0, layer.padding[0] - s)
@@ -342,18 +370,22 @@ class _Writer:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
             y = e.add(e.mul(e.add(first, q), p.stride_h), s - layer.padding[0])
             # whole turns around the ring, so that no row is negative
-            source = e.add(self._row(image, e.add(y, around)), e.mul(block, image.block))
+            source = e.add(_row(e, image, e.add(y, around)), e.mul(block, image.pitch))
             if outside:
                 within = e.both(e.compare("sge", y, 0), e.compare("slt", y, image.height))
                 source = e.select(within, source, image.zeros)
             return e.add(source, r), e.add(sums, e.mul(q, p.P))
 
+        # the few pixels that are over come first: a pass of few rows before new weights would wait for these
+        over = p.P % dim
+        runs = [(over, 0, 1)] * (over > 0) + [(dim, over, p.P // dim)] * (dim <= p.P)
+
         def rest(left: Number, target: Number, begin: int) -> None:
             """The passes of a row of results from the `begin`-th on."""
-            for pixels, before, times in parts(p.P, dim):
-                low = max(0, begin - before)
+            for number, (pixels, before, times) in enumerate(runs):
+                low = begin if number == 0 else 0
                 with e.loop(max(0, times - low), hint="pixel") as m:
-                    x = e.mul(e.add(m, low, before), dim)
+                    x = e.add(e.mul(e.add(m, low), dim), before)
                     one(e.add(left, e.mul(x, p.stride_w)), e.add(target, x), pixels, new=False)
 
         def one(left: Number, target: Number, pixels: int, *, new: bool) -> None:
@@ -377,53 +409,146 @@ class _Writer:
             )
 
         left, target = ends(0)
-        one(left, target, min(p.P, dim), new=True)
+        one(left, target, runs[0][0], new=True)
         rest(left, target, 1)
+        if behind is not None:
+            behind()
         with e.loop(rows, 1, hint="row") as q:
             rest(*ends(q), 0)
+            if behind is not None:
+                behind()
 
-    def _columns(self, layer: Layer, block: Number) -> Number:
-        """Results in a block."""
-        e, dim, results = self.e, self.dim, layer.problem.K * layer.problem.groups
-        return dim if results % dim == 0 else e.min(dim, e.sub(results, e.mul(block, dim)))
 
-    def _keep(
-        self, image: Image, first: Number, rows: Number, sums: Number, block: Number, columns: int
+class _Arriving:
+    """Rows of the first image on their way to the scratchpad, whose loads can be issued a few at a time."""
+
+    def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
+        self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
+        self._left, self._row, self._from = (e.variable(0) for _ in range(3))
+
+    def start(self, number: Number, first: Number, rows: Number) -> None:
+        """Begin with so many rows of an image."""
+        e, image = self._e, self._image
+        self._left.set(rows)
+        self._row.set(first)
+        pixel = e.mul(e.add(e.mul(number, image.height), first), image.width)
+        self._from.set(e.add(self._address, e.mul(pixel, self._layer.input.pitch)))
+
+    def step(self, most: int) -> None:
+        """So many rows, if so many are left."""
+        for _ in range(most):
+            with self._e.when(self._e.compare("ne", self._left.get(), 0)):
+                self._move()
+
+    def finish(self) -> None:
+        """All rows that are left."""
+        with self._e.loop(self._left.get(), hint="row"):
+            self._move()
+
+    def _move(self) -> None:
+        e, image, pitch = self._e, self._image, self._layer.input.pitch
+        row, address = self._row.get(), self._from.get()
+        local = e.add(_row(e, image, row), image.left)
+        for columns, before, blocks in parts(image.channels, self._width):
+            with e.loop(blocks, hint="column") as n:
+                channel = e.mul(e.add(n, before), self._width)
+                place = e.add(local, e.mul(e.add(n, before), self._width // image.dim * image.pitch))
+                for pixels, left, runs in parts(image.width, MOST_ROWS):
+                    with e.loop(runs, hint="pixel") as m:
+                        x = e.mul(e.add(m, left), MOST_ROWS)
+                        e.command(
+                            "mvin",
+                            address=e.add(address, e.mul(x, pitch), channel),
+                            local=e.add(place, x),
+                            cols=columns,
+                            rows=pixels,
+                        )
+        self._row.set(e.add(row, 1))
+        self._from.set(e.add(address, image.width * pitch))
+        self._left.set(e.sub(self._left.get(), 1))
+
+
+class _Leaving:
+    """A block of a convolution's results on its way: image rows into the ring of the next convolution, or runs of pixels to main
+    memory. It keeps its place in variables, so that moves can be issued a few at a time."""
+
+    def __init__(self, e: Emitter, layer: Layer, image: Image | None, dim: int) -> None:
+        self._e, self._layer, self._image, self._dim = e, layer, image, dim
+        # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
+        self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
+
+    def moves(self, rows: int) -> int:
+        """How many there are for so many image rows."""
+        return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
+
+    def start(
+        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
     ) -> None:
-        """Results into the ring of the next convolution."""
-        e = self.e
-        with e.loop(rows, hint="row") as q:
-            place = e.add(self._row(image, e.add(first, q)), e.mul(block, image.block), image.left)
+        """Begin with the sums of `extent`: image, first row and rows."""
+        e, p, image = self._e, self._layer.problem, self._image
+        number, first, rows = extent
+        dim = self._dim
+        self._columns.set(_columns(e, self._layer, block, dim))
+        self._from.set(sums)
+        if image is not None:
+            self._left.set(rows)
+            self._row.set(first)
+            self._to.set(e.add(image.left, e.mul(block, image.pitch)))
+            return
+        self._left.set(e.mul(rows, p.P))
+        pixel = e.mul(e.add(e.mul(number, p.Q), first), p.P)
+        self._to.set(e.add(output, e.mul(pixel, self._layer.output.pitch), e.mul(block, dim)))
+
+    def step(self, most: int = 1) -> None:
+        """So many moves, if so many are left."""
+        e = self._e
+        for _ in range(most):
+            with e.when(e.compare("ne", self._left.get(), 0)):
+                self._move()
+
+    def finish(self) -> None:
+        """All moves that are left."""
+        left = self._left.get()
+        moves = left if self._image is not None else self._e.ceil_div(left, MOST_ROWS)
+        with self._e.loop(moves, hint="move"):
+            self._move()
+
+    def _move(self) -> None:
+        e, image, left = self._e, self._image, self._left.get()
+        start = self._from.get()
+        if image is not None:
+            row = self._row.get()
             e.command(
                 "mvout_spad",
-                destination=place,
+                destination=e.add(_row(e, image, row), self._to.get()),
                 destination_stride=1,
-                local=e.local(e.add(sums, e.mul(q, image.width)), accumulator=True),
-                cols=columns,
+                local=e.local(start, accumulator=True),
+                cols=self._columns.get(),
                 rows=image.width,
             )
+            self._row.set(e.add(row, 1))
+            self._from.set(e.add(start, image.width))
+            self._left.set(e.sub(left, 1))
+            return
+        rows, address = e.min(MOST_ROWS, left), self._to.get()
+        e.command(
+            "mvout",
+            address=address,
+            local=e.local(start, accumulator=True),
+            cols=self._columns.get(),
+            rows=rows,
+        )
+        self._to.set(e.add(address, MOST_ROWS * self._layer.output.pitch))
+        self._from.set(e.add(start, rows))
+        self._left.set(e.sub(left, rows))
 
-    def _store(
-        self,
-        layer: Layer,
-        number: Number,
-        first: Number,
-        rows: Number,
-        sums: Number,
-        block: Number,
-        columns: int,
-    ) -> None:
-        """Results to main memory."""
-        e, dim, p, pitch = self.e, self.dim, layer.problem, layer.output.pitch
-        begin = e.mul(e.add(e.mul(number, p.Q), first), p.P * pitch)
-        base = e.add(self.operands.output, begin, e.mul(block, dim))
-        pixels = e.mul(rows, p.P)
-        with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="row") as n:
-            row = e.mul(n, MOST_ROWS)
-            e.command(
-                "mvout",
-                address=e.add(base, e.mul(row, pitch)),
-                local=e.local(e.add(sums, row), accumulator=True),
-                cols=columns,
-                rows=e.min(MOST_ROWS, e.sub(pixels, row)),
-            )
+
+def _row(e: Emitter, image: Image, y: Number) -> Number:
+    """First scratchpad row of an image row in its slot."""
+    return e.add(image.start, e.mul(e.mod(y, image.slots), image.slot))
+
+
+def _columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:
+    """Results in a block of channels."""
+    results = layer.problem.K * layer.problem.groups
+    return dim if results % dim == 0 else e.min(dim, e.sub(results, e.mul(block, dim)))

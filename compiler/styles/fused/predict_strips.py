@@ -37,7 +37,7 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     dim, layers = accelerator.dim, chain.layers
     images = layers[0].problem.N
     there = [
-        [rows_needed(chain, number - lag, schedule.rows)[lag] for lag in range(len(layers) + 1)]
+        [rows_needed(chain, number - lag, schedule)[lag] for lag in range(len(layers) + 1)]
         for number in range(memory.rounds)
     ]
     before = [[0] * (len(layers) + 1), *there]

@@ -86,8 +86,8 @@ class _Right:
 
     def configure(self, state: int) -> None:
         """Set the load state that is this operand's."""
-        rows = self._matrix.rows
-        self._e.command("config_ld", state=state, stride=self._layer.weight.pitch, block_stride=rows)
+        pitch = self._layer.weight.pitch
+        self._e.command("config_ld", state=state, stride=pitch, block_stride=self._matrix.dim)
 
     def start(self, turn: Number) -> Number:
         """First row of a copy."""
@@ -96,13 +96,26 @@ class _Right:
 
     def block(self, start: Number, depth: Number, column: Number, deep: Number, wide: Number) -> Number:
         """First row of a block of weights: so many blocks down and across, behind rows and columns (elements) of other tiles."""
-        e, dim, rows = self._e, self._matrix.dim, self._matrix.rows
+        e, dim, chunk = self._e, self._matrix.dim, self._matrix.chunk
         down, across = (column, depth) if self._layer.weights_transposed else (depth, column)
         before, beside = (wide, deep) if self._layer.weights_transposed else (deep, wide)
-        return e.add(start, e.mul(e.add(across, e.div(beside, dim)), rows), e.mul(down, dim), before)
+        return e.add(start, e.mul(e.add(down, e.div(before, dim)), chunk), e.mul(across, dim), beside)
+
+    def load_columns(self, block: Number, start: Number, offset: Number) -> None:
+        """Write the loads of what a block of columns of the product needs, unless an earlier block's have brought it."""
+        e, (down, across), wide = self._e, self._matrix.loads, self._matrix.wide
+        if self._layer.weights_transposed:
+            with e.when(e.compare("slt", block, down)), e.loop(across, hint="load") as n:
+                self.load(e.add(block, e.mul(n, down)), start, offset)
+            return
+        group = e.div(block, wide)
+        due = e.both(e.compare("eq", e.mod(block, wide), 0), e.compare("slt", group, across))
+        with e.when(due), e.loop(down, hint="load") as n:
+            self.load(e.add(e.mul(group, down), n), start, offset)
 
     def load(self, number: Number, start: Number, offset: Number) -> None:
-        """Write load `number` of all; `offset`: elements from the operand's address."""
+        """Write load `number` of all, those of the same columns one after the other; `offset`: elements from the operand's
+        address."""
         e, one = self._e, self._matrix
         down, across = e.mod(number, one.loads[0]), e.div(number, one.loads[0])
         width = one.wide * one.dim
@@ -110,7 +123,7 @@ class _Right:
         e.command(
             self._command,
             address=e.add(self._address, offset, e.mul(row, self._layer.weight.pitch), column),
-            local=e.add(start, e.mul(across, one.wide * one.rows), row),
+            local=e.add(start, e.mul(down, one.chunk), column),
             cols=width if one.columns % width == 0 else e.min(width, e.sub(one.columns, column)),
             rows=one.dim if one.rows % one.dim == 0 else e.min(one.dim, e.sub(one.rows, row)),
         )
@@ -152,16 +165,13 @@ class _Writer:
             right.configure(state)
         if not self.turns:
             self._configure_products(chain.first)
-        start = self._step(0)
-        for right, layer in zip(self.right, (chain.first, chain.second), strict=True):
-            with e.loop(right.loads, hint="load") as n:
-                right.load(n, right.start(0), self._tile_offset(layer, start))
-        self._load_left(start)
-        with e.loop(self.steps + 1, hint="step") as number:
+        begin = self._step(0)
+        self._load_left(begin)
+        self._first(begin, begins=True)
+        with e.loop(self.steps + 1, 1, hint="step") as number:
             with e.when(e.compare("slt", number, self.steps)):
                 self._first(self._step(number))
-            with e.when(e.compare("sgt", number, 0)):
-                self._second(self._step(e.sub(number, 1)))
+            self._second(self._step(e.sub(number, 1)))
 
     def _step(self, number: Number) -> _Step:
         e = self.e
@@ -280,9 +290,11 @@ class _Writer:
             c_stride=1,
         )
 
-    def _first(self, step: _Step) -> None:
-        """Sums of a tile, and its way to the scratchpad."""
+    def _first(self, step: _Step, *, begins: bool = False) -> None:
+        """Sums of a tile, and its way to the scratchpad. The very first tile's weights come while it is computed, those of the second
+        product with the next tile."""
         e, chain, dim = self.e, self.chain, self.dim
+        right, other = self.right
         self._at_once(0, step)
         if self.steps > self.tiles:
             after = self._step(e.add(step.number, 1))
@@ -299,10 +311,26 @@ class _Writer:
         weights = self.right[0].start(step.number if by_tile else step.group)
         beside = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
         beat = self._ahead(0, step, self.tile_blocks)
+        if begins:
+            right.load_columns(0, right.start(0), self._tile_offset(chain.first, step))
+        share = -(-other.loads // self.tile_blocks)
+
+        def begin_second(column: Number) -> None:
+            """A share of the loads of the second product's first weights."""
+            with e.when(e.compare("eq", step.number, 1)), e.loop(share, hint="load") as n:
+                number = e.add(e.mul(column, share), n)
+                with e.when(e.compare("slt", number, other.loads)):
+                    other.load(number, other.start(0), self._tile_offset(chain.second, self._step(0)))
+
         for columns, before, count in parts(self.schedule.columns, dim):
             with e.loop(count, hint="column") as n:
                 column = e.add(n, before)
                 beat(column)
+                if begins:
+                    offset = self._tile_offset(chain.first, step)
+                    right.load_columns(e.add(column, 1), right.start(0), offset)
+                else:
+                    begin_second(column)
                 for inner, above, deep in parts(chain.depth, dim):
                     for first, times in _first_apart(above, deep):
                         with e.loop(times, hint="depth") as d:
@@ -319,6 +347,13 @@ class _Writer:
                                 transposed=chain.first.weights_transposed,
                             )
         self._move(step, rows, sums)
+        if begins and not by_tile:  # what later tiles take
+            blocks = -(-chain.between // dim)
+            with e.loop(blocks, self.tile_blocks + 1, hint="column") as n:
+                right.load_columns(n, right.start(0), self._tile_offset(chain.first, step))
+        if begins and self.steps == 1:
+            with e.loop(other.loads, hint="load") as n:
+                other.load(n, other.start(0), self._tile_offset(chain.second, step))
 
     def _move(self, step: _Step, rows: Number, sums: Number) -> None:
         """A tile from the accumulator to the scratchpad."""
@@ -364,15 +399,16 @@ class _Writer:
         weights = self.right[1].start(step.number if by_tile else step.group)
         deep_before = 0 if by_tile else e.mul(step.tile, self.schedule.columns)
         fresh = e.compare("eq", step.tile, 0)
-        beat = self._ahead(1, step, self.column_blocks)
-        for columns, before, count in parts(chain.columns, dim):
-            with e.loop(count, hint="column") as n:
-                column = e.add(n, before)
-                beat(column)
-                for inner, above, deep in parts(self.schedule.columns, dim):
-                    for first, times in _first_apart(above, deep):
-                        with e.loop(times, hint="depth") as d:
-                            depth = e.add(d, first)
+        beat = self._ahead(1, step, self.tile_blocks)
+        # all columns of a block of depth before the next block: weights are taken in the order in which they are loaded
+        for inner, above, deep in parts(self.schedule.columns, dim):
+            for first, times in _first_apart(above, deep):
+                with e.loop(times, hint="depth") as d:
+                    depth = e.add(d, first)
+                    beat(depth)
+                    for columns, before, count in parts(chain.columns, dim):
+                        with e.loop(count, hint="column") as n:
+                            column = e.add(n, before)
                             self._passes(
                                 rows,
                                 self.right[1].block(weights, depth, column, deep_before, 0),

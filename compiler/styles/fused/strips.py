@@ -8,7 +8,7 @@ the convolution whose results it reads, so that these are there.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.config import Accelerator
@@ -80,6 +80,15 @@ class StripSchedule:
 
     rows: int
 
+    @property
+    def first(self) -> int:
+        """Rows of the first strip: half of the others, for which the array waits less at the beginning."""
+        return -(-self.rows // 2)
+
+    def strips(self, height: int) -> int:
+        """How many there are in so many rows of results."""
+        return 1 + -(-max(0, height - self.first) // self.rows)
+
     def __str__(self) -> str:
         return f"strips {self.rows}"
 
@@ -109,18 +118,19 @@ class Image:
 
     @property
     def pitch(self) -> int:
-        """Scratchpad rows of an image row."""
+        """Scratchpad rows of an image row's block of channels."""
         return self.left + self.width + self.right
-
-    @property
-    def block(self) -> int:
-        """Scratchpad rows from one block of channels to the next."""
-        return self.slots * self.pitch
 
     @property
     def blocks(self) -> int:
         """Of channels."""
         return -(-self.channels // self.dim)
+
+    @property
+    def slot(self) -> int:
+        """Scratchpad rows from one image row to the next: its blocks lie together, so that a load of new rows, of several blocks
+        at once, is never taken for one that overwrites rows in use (hazards are seen by first and last row)."""
+        return self.blocks * self.pitch
 
 
 @dataclass(frozen=True)
@@ -171,10 +181,10 @@ def weight_rows(layer: Layer, dim: int) -> int:
     return p.S * p.R * deep * -(-_channels(layer)[1] // dim)
 
 
-def rows_needed(chain: ConvolutionChain, strip: int, rows: int) -> list[int]:
+def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) -> list[int]:
     """Rows of every image, results last, that must be there when a strip of results is; of none before the first strip."""
     last = chain.layers[-1].problem.Q
-    found = [min(last, max(0, (strip + 1) * rows))]
+    found = [min(last, max(0, schedule.first + strip * schedule.rows))]
     for layer in reversed(chain.layers):
         p = layer.problem
         needed = (found[0] - 1) * p.stride_h + p.S - layer.padding[0] if found[0] else 0
@@ -187,35 +197,31 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
     dim, layers = accelerator.dim, chain.layers
     multiplies_by(accelerator)
     count = len(layers)
-    strips = -(-layers[-1].problem.Q // schedule.rows)
-    rounds = strips + count
+    rounds = schedule.strips(layers[-1].problem.Q) + count
     # rows there after each round; images are loaded a round ahead of the first convolution
     there = [
-        [rows_needed(chain, number - lag, schedule.rows)[lag] for lag in range(count + 1)]
+        [rows_needed(chain, number - lag, schedule)[lag] for lag in range(count + 1)]
         for number in range(rounds)
     ]
     before = [[0] * (count + 1), *there]
     most = [max(now[i] - then[i] for then, now in zip(before, there, strict=False)) for i in range(count + 1)]
-    at, images, weights = 0, [], []
+    weights = [0]
     for layer in layers:
-        weights.append(at)
-        at += weight_rows(layer, dim)
-    for i, layer in enumerate(layers):
-        p, left, right = layer.problem, *strip_image(layer)
-        # a row is kept until the next convolution has computed all rows that read it
-        kept = max(
-            now[i] - max(0, then[i + 1] * p.stride_h - layer.padding[0])
+        weights.append(weights[-1] + weight_rows(layer, dim))
+    # a row is kept until the next convolution has computed all rows that read it
+    kept = [
+        max(
+            now[i] - max(0, then[i + 1] * layer.problem.stride_h - layer.padding[0])
             for then, now in zip(before, there, strict=False)
         )
-        slots = 1 << max(0, (kept - 1).bit_length())  # so that the slot of a row is a few of its bits
-        pitch = left + layer.size[1] + right
-        below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > layer.size[0]
-        zeros = pitch if layer.padding[0] or below else 0
-        height, width = layer.size
-        channels = _channels(layer)[0]
-        image = Image(height, width, channels, left, right, slots, at + zeros, at, dim)
-        images.append(image)
-        at += zeros + image.block * image.blocks
+        for i, layer in enumerate(layers)
+    ]
+    # powers of two, so that the slot of a row is a few of its bits, where there is room
+    images, at = _place_images(
+        layers, [1 << max(0, (rows - 1).bit_length()) for rows in kept], weights[-1], dim
+    )
+    if at > accelerator.scratchpad_rows:
+        images, at = _place_images(layers, kept, weights[-1], dim)
     sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
     for what, used, available in (
         ("scratchpad", at, accelerator.scratchpad_rows),
@@ -230,11 +236,20 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         raise InfeasibleError(
             f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
         )
-    return StripMemory(tuple(images), tuple(weights), tuple(most), rounds, sums, copies, at, copies * sums)
+    return StripMemory(images, tuple(weights[:-1]), tuple(most), rounds, sums, copies, at, copies * sums)
 
 
-def passes_of(layer: Layer, dim: int) -> int:
-    """Blocks of weights that a row of results takes in all."""
-    p = layer.problem
-    deep = 1 if is_depthwise(layer) else math.ceil(p.C / dim)
-    return p.S * p.R * deep * math.ceil(_channels(layer)[1] / dim)
+def _place_images(
+    layers: Sequence[Layer], slots: Sequence[int], at: int, dim: int
+) -> tuple[tuple[Image, ...], int]:
+    """What convolutions read, in so many slots each from a scratchpad row on; and the row behind."""
+    images = []
+    for layer, count in zip(layers, slots, strict=True):
+        p, (left, right), (height, width) = layer.problem, strip_image(layer), layer.size
+        below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > height
+        zeros = left + width + right if layer.padding[0] or below else 0
+        images.append(
+            Image(height, width, _channels(layer)[0], left, right, max(1, count), at + zeros, at, dim)
+        )
+        at = images[-1].start + images[-1].slots * images[-1].slot
+    return tuple(images), at

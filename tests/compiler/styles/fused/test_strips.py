@@ -105,7 +105,7 @@ def random_chain(random: np.random.Generator) -> ConvolutionChain:
     images = int(random.integers(1, 3))
     size, channels = (int(random.integers(4, 12)), int(random.integers(4, 12))), int(random.integers(1, 11))
     layers: list[Layer] = []
-    for _ in range(int(random.integers(1, 4))):
+    for _ in range(int(random.integers(1, 5))):
         window = tuple(int(random.choice([1, 1, 2, 3])) for _ in range(2))
         stride = tuple(int(random.integers(1, 3)) for _ in range(2))
         padding = tuple(int(random.integers(0, one)) for one in window)
@@ -165,8 +165,11 @@ def test_rows_needed_are_those_that_windows_read() -> None:
         chain((9, 9), 4, (8, 1, 1, 0), (4, 3, 3, 1)),
     ):
         for rows in (1, 2, 3):
-            for strip in range(-1, -(-units.layers[-1].problem.Q // rows)):
-                needed = set(range(min(units.layers[-1].problem.Q, (strip + 1) * rows)))
+            height, half = units.layers[-1].problem.Q, (rows + 1) // 2  # the first strip is half of the others
+            strips = StripSchedule(rows).strips(height)
+            assert half + (strips - 1) * rows >= height > half + (strips - 2) * rows
+            for strip in range(-1, strips):
+                needed = set(range(min(height, max(0, half + strip * rows))))
                 counts = [len(needed)]
                 for one in reversed(units.layers):
                     p = one.problem
@@ -174,7 +177,7 @@ def test_rows_needed_are_those_that_windows_read() -> None:
                     top = max((y for y in reached if y < one.size[0]), default=-1)
                     counts.insert(0, max(0, top + 1))
                     needed = set(range(max(0, top + 1)))
-                assert rows_needed(units, strip, rows) == counts
+                assert rows_needed(units, strip, StripSchedule(rows)) == counts
 
 
 def test_chosen_strips_fit_and_move_less_than_layers_one_by_one() -> None:
