@@ -25,6 +25,7 @@ from compiler.styles.fused.strips import (
     StripSchedule,
     is_depthwise,
     place_strips,
+    rows_needed,
 )
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
@@ -107,24 +108,29 @@ class _Writer:
             block_stride=image.pitch if image.blocks > 1 else self.dim,
         )
         e.command("config_ld", state=2, stride=0, block_stride=self.dim)
-        for one in self.memory.images:
-            self._clear(one)
-        self._load_weights(0)
-        self._configure(0)
         self.there = [e.variable(0) for _ in range(len(chain.layers) + 1)]
         blocks = -(-first.K * first.groups // self.dim)
         self.share = -(-self.memory.most[0] // blocks)
         self.arriving = _Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
+        # what the first passes take comes first
+        self._load_weights(0)
+        for one in self.memory.images:
+            self._clear(one)
+        begin = rows_needed(chain, 0, self.schedule)[0]
+        self.arriving.start(0, 0, begin)
+        self.arriving.finish()
+        self.there[0].set(begin)
+        self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
             _Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
         ]
         self.turn = e.variable(0)
         with e.loop(first.N, hint="image") as number:
-            for cell in self.there:
-                cell.set(0)
             with e.loop(self.memory.rounds, hint="round") as at:
                 self._round(number, at)
+            for cell in self.there:
+                cell.set(0)
         for job in self.leaving:
             job.finish()
 
@@ -195,8 +201,8 @@ class _Writer:
             with e.when(e.compare("sle", past[i + 1], first[i + 1])):
                 self.leaving[i].finish()  # so that all is there which the next one reads
         self.arriving.finish()
-        for i in range(1, len(layers)):  # two rounds before it begins
-            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i - 1))):
+        for i in range(1, len(layers)):  # a round before it begins
+            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i))):
                 self._load_weights(i)
         for cell, end in zip(self.there, past, strict=True):
             cell.set(end)

@@ -19,8 +19,8 @@ __all__ = ["UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
 
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
-#: core writes, of a step that it begins, and of a step where strips are not all of the same rows.
-_STEP, _TURN, _STORE, _PASS, _STEP_HOST, _RAGGED = 60.0, 15.0, 48.0, 5.0, 145.0, 137.0
+#: core writes, of a step that it begins, and more of a step whose strips are higher than the array, and not all of the same rows.
+_STEP, _TURN, _STORE, _PASS, _STEP_HOST, _HIGH, _RAGGED = 32.0, 15.0, 48.0, 5.0, 145.0, 55.0, 137.0
 #: Part of the loads of further weights that nothing hides where there is one copy.
 _EXPOSED = 0.4
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
@@ -87,7 +87,7 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
         + max(0, wide_ends - accelerator.store_entries) * (rows * ends / wide_ends + _STORE) / tiles
     )
     turns = 2 * _TURN * (chain.first.weights_transposed != chain.second.weights_transposed)
-    beside = _STEP + turns + _RAGGED * (chain.rows % schedule.rows != 0)
+    beside = _STEP + turns + _HIGH * (chunks > 1) + _RAGGED * (chain.rows % schedule.rows != 0)
     step = max(array + beside, passes * _PASS + _STEP_HOST)
     units = steps if schedule.weights == "tile" and tiles > 1 else chain.groups
     right = chain.depth * chain.between + chain.between * chain.columns  # of a group
