@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from accel.config import Accelerator
 from accel.presets import load_accelerator
 from common.errors import BacoError, InfeasibleError
 from common.files import atomic_write, output_folder
-from compiler.layers.layer import Layer
 from compiler.network.calibrate import random_inputs
 from compiler.network.group_choice import GroupChoice, group_schedule
 from compiler.network.groups import Group, GroupSchedule
@@ -20,11 +20,13 @@ from compiler.network.program import compile_network, scheduler
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
 from compiler.network.row_code import RowCode
-from sim.network.run import run_network
+from sim.network.run import NetworkRun, run_network
 from workloads.builder import GraphBuilder
 from workloads.network import Network
 
 __all__ = ["CONVOLUTION_CHAINS", "PRODUCT_CHAINS", "chain_network", "chains", "chains_page"]
+
+_MACHINE = "gemmini-default"
 
 #: Batch, M, N, K, L of C[m, l] = A[m, k] B[k, l], E[m, n] = C[m, l] D[l, n].
 PRODUCT_CHAINS = {
@@ -54,3 +56,122 @@ def chain_network(name: str) -> Network:
     made = b.conv2d(image, one, window1, stride1, window1 // 2, name="first")
     b.conv2d(made, two, window2, stride2, window2 // 2, name="second")
     return b.build()
+
+
+def chains(
+    names: Sequence[str],
+    *,
+    machine: str = _MACHINE,
+    seeds: int = 1,
+    out: Path,
+    watch: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A row for each chain: cycles and bytes of main memory as measured, as one unit and one by one, and as predicted.
+
+    A chain that does not fit as one unit has `fused` None and the reason. Seeds change weights and inputs. Raises BacoError for a
+    result that is not what numpy's integers give, and what compiling and simulating raise.
+    """
+    folder, accelerator = output_folder(out), load_accelerator(machine)
+    rows = []
+    for name in names:
+        watch(name)
+        rows.append(_row(name, accelerator, seeds))
+        atomic_write(folder / "chains.json", json.dumps(rows, indent=1) + "\n")
+        atomic_write(folder / "chains.md", chains_page(rows))
+    return rows
+
+
+class _Always:
+    """A `compiler.network.groups.GroupScheduler` that takes whatever fits, and keeps what the compiler thinks of it."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self.accelerator, self.choice = accelerator, GroupChoice(accelerator, scheduler(accelerator))
+
+    def __call__(
+        self, names: tuple[str, ...], group: Group, between: RowCode | None
+    ) -> tuple[GroupSchedule, float] | None:
+        self.choice(names, group, between)
+        try:
+            return group_schedule(group, self.accelerator), float(len(names))
+        except InfeasibleError:
+            return None
+
+
+def _row(name: str, accelerator: Accelerator, seeds: int) -> dict[str, Any]:
+    network = chain_network(name)
+    alone: list[NetworkRun] = []
+    fused: list[NetworkRun] = []
+    always = _Always(accelerator)
+    for seed in range(seeds):
+        quantised = quantise(network, seed=seed)
+        data = quantise_inputs(quantised, random_inputs(network, seed + 1))
+        values = reference(quantised, data)
+        for groups, runs in ((None, alone), (always, fused)):
+            built = compile_network(quantised, accelerator, groups=groups, data=data, check=False)
+            run = run_network(built, values, "rtl")
+            if run.wrong:
+                raise BacoError(f"{name}: {run.wrong[0]}")
+            runs.append(run)
+    both = [one for one in always.choice.considered if len(one.names) == 2]
+    found = max(both, key=lambda one: one.schedule is not None)
+    return {
+        "chain": name,
+        "machine": accelerator.name,
+        "alone": _measured(alone),
+        "fused": _measured(fused) if found.schedule is not None else None,
+        "schedule": None if found.schedule is None else str(found.schedule),
+        "reason": found.reason,
+        "predicted": {"cycles": found.cycles, "bytes": found.bytes} if found.schedule is not None else None,
+    }
+
+
+def _measured(runs: Sequence[NetworkRun]) -> dict[str, Any]:
+    return {
+        "cycles": [one.result.cycles for one in runs],
+        "bytes": [
+            one.result.activity["dram_read_bytes"] + one.result.activity["dram_write_bytes"] for one in runs
+        ],
+    }
+
+
+def chains_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What was measured, and geometric means."""
+    lines = [
+        "# Two operators as one unit, and one by one",
+        "",
+        f"On {rows[0]['machine']}, measured on the RTL, every result equal to integers; {len(rows[0]['alone']['cycles'])} seeds, of which the"
+        " worst ratio of cycles is shown. Bytes are those of main memory.",
+        "",
+        "| chain | cycles, one by one | as one unit | ratio | predicted/measured | bytes, one by one | as one unit | fewer |"
+        " predicted/measured | the compiler |",
+        "|" + "---|" * 10,
+    ]
+    ratios: dict[str, list[float]] = {"products": [], "convolutions": []}
+    for row in rows:
+        alone, fused = row["alone"], row["fused"]
+        cells = [row["chain"], f"{statistics.median(alone['cycles']):,.0f}"]
+        if fused is None:
+            cells += [""] * 3 + [f"{alone['bytes'][0]:,}"] + [""] * 3 + [row["reason"]]
+        else:
+            ratio = max(b / a for a, b in zip(alone["cycles"], fused["cycles"], strict=True))
+            ratios["products" if row["chain"] in PRODUCT_CHAINS else "convolutions"].append(ratio)
+            cycles, moved = statistics.median(fused["cycles"]), fused["bytes"][0]
+            cells += [
+                f"{cycles:,.0f}",
+                f"**{ratio:.3f}**",
+                f"{row['predicted']['cycles'] / cycles:.3f}",
+                f"{alone['bytes'][0]:,}",
+                f"{moved:,}",
+                f"**{1 - moved / alone['bytes'][0]:.0%}**",
+                f"{row['predicted']['bytes'] / moved:.3f}",
+                row["reason"] or "takes it",
+            ]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines.append("")
+    for kind, found in ratios.items():
+        if found:
+            mean = math.exp(statistics.fmean(map(math.log, found)))
+            lines.append(
+                f"{len(found)} chains of {kind}: {mean:.3f} times the cycles (geometric mean), {max(found):.3f} at worst."
+            )
+    return "\n".join([*lines, ""])

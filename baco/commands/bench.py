@@ -266,6 +266,47 @@ def fusion(
         stdout().print(fusion_table(rows))
 
 
+@bench.command("chains")
+def chains(
+    chain: Annotated[
+        list[str] | None, typer.Option("--chain", help="Repeatable: G1 to G12, C1 to C8; by default all.")
+    ] = None,
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Weights and inputs of each.")] = 1,
+    out: Annotated[Path, typer.Option("--out", help="Folder for chains.md and chains.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Chains of two products or convolutions as one unit and one by one on the RTL: cycles and bytes, measured and predicted."""
+    from baco.display.console import print_json, stderr, stdout
+    from bench.chains import CONVOLUTION_CHAINS, PRODUCT_CHAINS, chains_page
+    from bench.chains import chains as run_chains
+
+    known = [*PRODUCT_CHAINS, *CONVOLUTION_CHAINS]
+    for name in chain or ():
+        if name not in known:
+            from common.errors import InputError, Location, did_you_mean
+
+            raise InputError(
+                f"there is no chain '{name}'", location=Location("--chain"), hint=did_you_mean(name, known)
+            )
+    console = stderr()
+    rows = run_chains(
+        chain or known,
+        machine=accelerator,
+        seeds=seeds,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(chains_page(rows), highlight=False, soft_wrap=True)
+
+
 @bench.command("trees")
 def trees(
     chain: Annotated[

@@ -21,6 +21,10 @@ from compiler.styles.fused.strips import ConvolutionChain, place_strips
 
 __all__ = ["Considered", "GroupChoice", "group_options", "group_schedule"]
 
+#: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved, and small layers are predicted up to
+#: 6% short one by one.
+_EVEN = 1.03
+
 
 def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     """The best schedule of a group. Raises InfeasibleError where none fits."""
@@ -99,7 +103,7 @@ class GroupChoice:
         )
         if one.schedule is None or one.reason:
             return None
-        return one.schedule, one.cycles_alone - one.cycles
+        return one.schedule, _EVEN * one.cycles_alone - one.cycles
 
     def _rated(self, names: tuple[str, ...], group: Group, between: RowCode | None) -> Considered:
         alone, moved = self._one_by_one(group, between)
@@ -110,7 +114,8 @@ class GroupChoice:
         code = GroupCode(group, found)
         cost = predict_group(code, self._accelerator)
         cycles, together = group_cost(code, self._accelerator).cycles, cost.read_bytes + cost.written_bytes
-        reason = "" if cycles < alone else "one by one they take fewer cycles"
+        even = cycles < _EVEN * alone and together < moved
+        reason = "" if cycles < alone or even else "one by one they take fewer cycles"
         return Considered(names, group, found, reason, cycles, together, alone, moved)
 
     def _one_by_one(self, group: Group, between: RowCode | None) -> tuple[float, float]:

@@ -26,6 +26,7 @@ from compiler.styles.fused.strips import (
     is_depthwise,
     place_strips,
     rows_needed,
+    weight_rows,
 )
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
@@ -89,6 +90,7 @@ class _Writer:
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
         self.turn: Cell | None = None
+        self.reads: tuple[Cell, Cell]
         #: Image rows that come in a round, and how many loads are issued at once.
         self.arriving: _Arriving | None = None
         self.share = 1
@@ -112,20 +114,25 @@ class _Writer:
         blocks = -(-first.K * first.groups // self.dim)
         self.share = -(-self.memory.most[0] // blocks)
         self.arriving = _Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
-        # what the first passes take comes first
-        self._load_weights(0)
         for one in self.memory.images:
             self._clear(one)
+        # of weights and pixels the smaller part comes first: the array follows the other one as it comes
         begin = rows_needed(chain, 0, self.schedule)[0]
+        few = weight_rows(chain.layers[0], self.dim) <= begin * image.slot
+        if few:
+            self._load_weights(0)
         self.arriving.start(0, 0, begin)
         self.arriving.finish()
         self.there[0].set(begin)
+        if not few:
+            self._load_weights(0)
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
             _Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
         ]
         self.turn = e.variable(0)
+        self.reads = e.variable(0), e.variable(0)
         with e.loop(first.N, hint="image") as number:
             with e.loop(self.memory.rounds, hint="round") as at:
                 self._round(number, at)
@@ -210,8 +217,9 @@ class _Writer:
     def _needed(self, strip: Number) -> list[Number]:
         """As `rows_needed`; a strip before the first needs nothing."""
         e, schedule = self.e, self.schedule
-        end = e.add(e.mul(strip, schedule.rows), schedule.first)
-        result = e.max(0, e.min(self.chain.layers[-1].problem.Q, end))
+        height = self.chain.layers[-1].problem.Q
+        end = e.add(e.mul(strip, schedule.rows), schedule.first(height))
+        result = e.max(0, e.min(height, end))
         found = [result]
         for layer in reversed(self.chain.layers):
             p = layer.problem
@@ -337,10 +345,14 @@ class _Writer:
                             half()
                     done += times
 
+    def _by_row(self, layer: Layer) -> bool:
+        """Whether moves go between the rows of a block of weights: a row of one pass gives the host core no time for more."""
+        return self.dim < layer.problem.P
+
     def _send_away(self, index: int, block: Number, beats: int) -> None:
-        """A share of what the block before has to move away, behind a row of passes of which there are `beats` for each row."""
-        e = self.e
-        rows = beats * self.memory.most[index + 1]
+        """A share of what the block before has to move away, behind passes of which there are `beats` for each row."""
+        e, layers = self.e, self.chain.layers
+        rows = beats * (self.memory.most[index + 1] if self._by_row(layers[index]) else 1)
 
         def step(which: int) -> None:
             self.leaving[which].step(-(-self.leaving[which].moves(self.memory.most[which + 1]) // rows))
@@ -368,19 +380,34 @@ class _Writer:
         """All rows through one block of weights, at one place of the window; `behind` writes what comes behind each row."""
         e, dim, p = self.e, self.dim, layer.problem
         (first, rows), (inner, columns), (s, r, block) = extent, size, window
+        # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
+        y, place = self.reads
         above = max(0, layer.padding[0] - s)
+        below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
+        begin = e.add(image.start, e.mul(block, image.pitch), r)
+        top = e.add(e.mul(first, p.stride_h), s - layer.padding[0])
+        y.set(top)
+        # whole turns around the ring, so that no row is negative
         around = -(-above // image.slots) * image.slots
-        outside = above > 0 or (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
+        place.set(e.add(begin, e.mul(e.mod(e.add(top, around), image.slots), image.slot)))
 
         def ends(q: Number) -> tuple[Number, Number]:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
-            y = e.add(e.mul(e.add(first, q), p.stride_h), s - layer.padding[0])
-            # whole turns around the ring, so that no row is negative
-            source = e.add(_row(e, image, e.add(y, around)), e.mul(block, image.pitch))
-            if outside:
-                within = e.both(e.compare("sge", y, 0), e.compare("slt", y, image.height))
-                source = e.select(within, source, image.zeros)
-            return e.add(source, r), e.add(sums, e.mul(q, p.P))
+            source: Number = place.get()
+            if above:
+                source = e.select(e.compare("sge", y.get(), 0), source, image.zeros + r)
+            if below:
+                source = e.select(e.compare("slt", y.get(), image.height), source, image.zeros + r)
+            return source, e.add(sums, e.mul(q, p.P))
+
+        def on() -> None:
+            """To the next row: additions alone, since the host core has as little time for a row as the array."""
+            y.set(e.add(y.get(), p.stride_h))
+            ring, step = image.slots * image.slot, p.stride_h % image.slots * image.slot
+            if step:
+                after = e.add(place.get(), step)
+                wraps = e.compare("sge", after, e.add(begin, ring))
+                place.set(e.select(wraps, e.sub(after, ring), after))
 
         # the few pixels that are over come first: a pass of few rows before new weights would wait for these
         over = p.P % dim
@@ -420,8 +447,9 @@ class _Writer:
         if behind is not None:
             behind()
         with e.loop(rows, 1, hint="row") as q:
+            on()
             rest(*ends(q), 0)
-            if behind is not None:
+            if behind is not None and self._by_row(layer):
                 behind()
 
 

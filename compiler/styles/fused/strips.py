@@ -26,6 +26,7 @@ __all__ = [
     "place_strips",
     "rows_needed",
     "strip_image",
+    "weight_rows",
 ]
 
 #: Blocks of channels whose sums are in the accumulator at most: one is made, one leaves, one begins.
@@ -80,14 +81,13 @@ class StripSchedule:
 
     rows: int
 
-    @property
-    def first(self) -> int:
-        """Rows of the first strip: half of the others, for which the array waits less at the beginning."""
-        return -(-self.rows // 2)
+    def first(self, height: int) -> int:
+        """Rows of the first strip, of `height` in all: half of the others, for which the array waits less at the beginning."""
+        return height if self.rows >= height else -(-self.rows // 2)
 
     def strips(self, height: int) -> int:
         """How many there are in so many rows of results."""
-        return 1 + -(-max(0, height - self.first) // self.rows)
+        return 1 + -(-(height - self.first(height)) // self.rows)
 
     def __str__(self) -> str:
         return f"strips {self.rows}"
@@ -184,7 +184,7 @@ def weight_rows(layer: Layer, dim: int) -> int:
 def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) -> list[int]:
     """Rows of every image, results last, that must be there when a strip of results is; of none before the first strip."""
     last = chain.layers[-1].problem.Q
-    found = [min(last, max(0, schedule.first + strip * schedule.rows))]
+    found = [min(last, max(0, schedule.first(last) + strip * schedule.rows))]
     for layer in reversed(chain.layers):
         p = layer.problem
         needed = (found[0] - 1) * p.stride_h + p.S - layer.padding[0] if found[0] else 0

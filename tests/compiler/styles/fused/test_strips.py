@@ -165,7 +165,8 @@ def test_rows_needed_are_those_that_windows_read() -> None:
         chain((9, 9), 4, (8, 1, 1, 0), (4, 3, 3, 1)),
     ):
         for rows in (1, 2, 3):
-            height, half = units.layers[-1].problem.Q, (rows + 1) // 2  # the first strip is half of the others
+            height = units.layers[-1].problem.Q
+            half = height if rows >= height else (rows + 1) // 2  # the first strip is half of the others
             strips = StripSchedule(rows).strips(height)
             assert half + (strips - 1) * rows >= height > half + (strips - 2) * rows
             for strip in range(-1, strips):
