@@ -29,7 +29,7 @@ from workloads.problem import Problem
 __all__ = ["RANKED", "ROWS", "Sample", "samples", "set_of_shape"]
 
 #: Rows of each random set.
-ROWS: dict[SetName, int] = {"train": 2200, "test": 1120, "packed": 300, "packed-test": 200, "ranking": 2400}
+ROWS: dict[SetName, int] = {"train": 2200, "test": 1120, "packed": 300, "packed-test": 200, "ranking": 2080}
 #: Cycles that a row is guessed to take: fewer to train on, since more of them are worth more.
 _CYCLES: dict[SetName, tuple[float, float]] = {
     "train": (10e3, 0.4e6), "test": (50e3, 1.2e6), "packed": (10e3, 0.3e6), "packed-test": (20e3, 0.5e6),
@@ -182,9 +182,7 @@ def _ranked(accelerators: Sequence[Accelerator], groups: int) -> Iterator[Sample
             if len(found) == RANKED:
                 break
         else:
-            raise InfeasibleError(
-                f"no group {group} of the set ranking can be drawn for {accelerator.name}"
-            )
+            raise InfeasibleError(f"no group {group} of the set ranking can be drawn for {accelerator.name}")
         for place, (layer, mapping, schedule, what) in enumerate(found):
             yield Sample(group * RANKED + place, accelerator, layer, mapping, schedule, what)
 
