@@ -166,7 +166,7 @@ def bench_search(
     for network, space in dict.fromkeys((key.network, key.space) for key in keys):
         setup_of(RunKey(network, space, MAIN, 0, 1))
     folder = output_folder(out)
-    runs = _run_all(keys, output_folder(folder, "runs"), jobs, progress)
+    runs = run_all(keys, output_folder(folder, "runs"), jobs, progress)
     result = compare([runs[key] for key in keys], str(folder))
     atomic_write(folder / "search.json", json.dumps(result.to_dict(), indent=2) + "\n")
     atomic_write(folder / "search.csv", _comparisons_csv(result))
@@ -176,9 +176,10 @@ def bench_search(
     return result
 
 
-def _run_all(
+def run_all(
     keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress | None
 ) -> dict[RunKey, SearchRun]:
+    """Run what is not in `folder` yet, `jobs` at a time; finished runs are kept there."""
     runs: dict[RunKey, SearchRun] = {}
 
     def note(run: SearchRun) -> None:

@@ -19,9 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bench.importance import EvenSearch
 from bench.paper.cache import Json, RecordCache
 from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
@@ -31,14 +29,12 @@ from explore._json import to_json
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model
-from explore.importance import ImportanceEstimator
 from explore.layers import layers_of_tasks
 from explore.measure.pool import measure_many
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.reference_machine import reference_machine, reference_space
 from explore.search.base import SearchSetup, make_searcher
-from explore.search.gradient import GradientSearch
 from explore.space import DesignSpace, load_space
 from explore.validate.baseline import baseline_design
 from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
@@ -70,22 +66,6 @@ class NetworkLayers:
     def model(self, name: CostModelName, space: DesignSpace) -> CostModel:
         """A cost model for the network's layers in a space."""
         return make_cost_model(name, self.layers, space)
-
-
-class _EvenEstimator(ImportanceEstimator):
-    """Every layer is as important as any other."""
-
-    def gradient(self) -> NDArray[np.float64]:
-        """The same for all."""
-        return np.full(len(self.counts), -1.0)
-
-
-class EvenSearch(GradientSearch):
-    """The main searcher without importance estimation."""
-
-    def _estimator(self) -> ImportanceEstimator:
-        found = super()._estimator()
-        return _EvenEstimator(found.counts, found.macs, found.family)
 
 
 def make_design(
