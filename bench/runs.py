@@ -113,7 +113,7 @@ def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
 Make = Callable[[str, SearchSetup], Searcher]
 
 
-def execute(key: RunKey, folder: Path, make: Make = make_searcher) -> SearchRun:
+def execute(key: RunKey, folder: Path, make: Make | None = None) -> SearchRun:
     """Run on one thread and save, unless a finished run is already there. Raises as the searcher does."""
     setup = setup_of(key)
     path = run_path(folder, key, setup)
@@ -123,7 +123,7 @@ def execute(key: RunKey, folder: Path, make: Make = make_searcher) -> SearchRun:
     torch.set_num_threads(1)
     try:
         begin = time.process_time()
-        searcher = make(key.searcher, setup)
+        searcher = (make or make_searcher)(key.searcher, setup)
         curve: list[tuple[int, float, float]] = []
         done, evaluations = False, 0
         while not done:

@@ -8,8 +8,11 @@
 | partition | gemmini-default | block sizes as this compiler chooses them (`compiler.choice.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
 | analytical | at most that area, searched | optimal by the reference model |
-| learned | likewise | searched with the instruction-aware model, effort spread evenly over layers |
+| instruction | likewise | searched with the instruction-aware model, effort spread evenly over layers |
 | importance | likewise | the same, effort given out by the importance estimator |
+
+The published stage `learned` has no counterpart: what ships learned nothing that a search uses by default. `instruction`
+stands where it does, without its name.
 
 Each is judged by the same cost model, whatever chose it.
 """
@@ -42,7 +45,9 @@ from explore.validate.result import ValidatedDesign
 from workloads.inputs.load import load_network
 from workloads.network import Task, Workload
 
-STAGES = ("default", "partition", "hardware", "analytical", "learned", "importance")
+STAGES = ("default", "partition", "hardware", "analytical", "instruction", "importance")
+#: Those that a seed decides on.
+SEARCHED_STAGES = ("instruction", "importance")
 #: Designs of the network table: Gemmini's machine and tiling, that machine with searched mappings, and everything.
 NETWORK_DESIGNS = ("gemmini-default", "gemmini-best", "baco")
 
@@ -90,7 +95,7 @@ def make_design(
         return _optimal(network, model)
     if what == "gemmini-best":
         return _searched(network, reference_space(space), model, samples, seed)
-    even = what == "learned"
+    even = what == "instruction"
     if not even and what not in ("importance", "baco"):
         raise ValueError(f"no design is called {what!r}")
     return _searched(network, equal_area(), model, samples, seed, even)

@@ -20,10 +20,12 @@ _SETUP = """Systems (each prediction: the reference model's energy laws and word
 
 * `eyeriss`, `nvdla-small`, `nvdla-large`: analytical machines (`accel/analytical/*.yaml` says what is assumed and left
   out), mappings searched for each operator within their dataflow; no bound on their area.
+* `eyeriss-random`, ...: the same machines, best of 5,000 random mappings of each operator, the published way to map them.
 * `gemmini-default`: 16x16, 256 KiB scratchpad, 64 KiB accumulator, with the tiling of Gemmini's C library.
-* `gemmini-random`: the same machine, best of 5,000 random mappings, the published way to map it.
+* `gemmini-random`: the same machine, mapped in that way.
 * `gemmini-best`: the same machine, optimal mappings (proven within 0.5%): what mappings alone give.
-* `baco`: hardware and mappings together, everything buildable, area at most that of gemmini-default.
+* `baco`: our search, hardware and mappings together, everything buildable, area at most that of gemmini-default.
+* `proof`: the optimum of that space by branch and bound (within 0.5%): what no search can beat, not a search.
 * `dosa-free`, `baco-free`: hardware and mappings together in the space of published searches (any side up to 128, whole
   KiB, no double buffering, no bound on the area): descent in DOSA's style, and our search.
 """
@@ -105,8 +107,8 @@ def _operators_why(rows: Sequence[OperatorRow]) -> str:
         "much slower than another nor spend much less energy, and ratios of 5 to 36 as published cannot come from this "
         "model.",
         "* The baselines' mappings are searched as hard as ours (within 5% of the optimum where that is known, mostly within 1%); "
-        "the published ones are the best of 5,000 random ones. What that is worth shows on Gemmini's own machine: "
-        "`gemmini-random` against `gemmini-best`.",
+        "the published ones are the best of 5,000 random ones. What that is worth shows in the rows `-random`, and on "
+        "Gemmini's own machine in `gemmini-random` against `gemmini-best`.",
         "* The publication does not say what BACO's own hardware was bounded by. Without a bound our ratios grow (`EDP / baco-free`), "
         "on those cases that were searched so.",
         "* Word energies follow one law of capacity for every machine; Accelergy's tables, which the publication used "
@@ -204,8 +206,9 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
         "Improvement of EDP over Gemmini's machine and tiling, parts added one after the other. Stages: `default`; "
         "`partition`, block sizes as the compiler chooses them, same machine; `hardware`, likewise on the best of the "
         "largest machines of the same area; `analytical`, hardware and mappings optimal by the reference model; "
-        "`learned`, searched with the instruction-aware model, effort spread evenly; `importance`, effort given out by "
-        "the importance estimator. Every stage of a table is judged by the same model (or the RTL), whatever chose it.",
+        "`instruction`, searched with the instruction-aware model, effort spread evenly; `importance`, effort given out by "
+        "the importance estimator. Searches are run with several budgets and seeds (geometric means; in brackets the worst "
+        "and the best seed). Every stage of a table is judged by the same model (or the RTL), whatever chose it.",
     ]
     for model in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == model]
@@ -214,6 +217,7 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
             + table(
                 [
                     "stage",
+                    "samples",
                     "accelerator",
                     "cycles",
                     "energy (µJ)",
@@ -224,28 +228,37 @@ def ablation_page(rows: Sequence[AblationRow], network: str) -> str:
                 (
                     [
                         row.stage,
+                        f"{row.samples:,}" if row.samples else "",
                         row.accelerator,
                         f"{row.cycles:,.0f}",
                         f"{row.energy_uj:,.0f}",
                         f"{row.edp:.4g}",
-                        f"{row.improvement:.2f}",
+                        f"{row.improvement:.2f}"
+                        + (f" ({row.worst:.2f}–{row.best:.2f})" if row.samples else ""),
                         _ratio(row.published),
                     ]
-                    for row in sorted(own, key=lambda row: STAGES.index(row.stage))
+                    for row in sorted(own, key=lambda row: (STAGES.index(row.stage), row.samples))
                 ),
             )
         )
     parts.append(
         "## How this compares, and why\n\n"
         "* The stages are this product's nearest to the published ones; the publication does not describe its own in "
-        "more than a sentence. In particular its learned model corrects the analytical one, where here the "
-        "instruction-aware model takes that place.\n"
+        "more than a sentence. Its stage `learned` (2.17) has no counterpart: no learned model is used by a search of ours "
+        "by default. `instruction` stands in its place.\n"
+        "* The compiler chooses block sizes by the same instruction-aware model that judges here. So `partition` and "
+        "`hardware` hold already what the published stages add by models, and a search with a small budget can end behind "
+        "`hardware`, whose block sizes the compiler tries one by one for every layer and machine.\n"
         "* Optimal by the reference model is not optimal by a model that knows instructions, nor on the RTL: where "
         "`analytical` falls behind `hardware` in a table, that is why.\n"
-        "* The searches of `learned` and `importance` have 2,000 samples; with a larger budget both end nearer to each "
-        "other, importance is a matter of getting there sooner."
+        "* Importance is a matter of getting there sooner: compare the rows with equal budgets. `baco bench importance` "
+        "has the same over several networks, with intervals."
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _with_interval(ratio: float | None, low: float | None, high: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f} ({low:.2f}–{high:.2f})"
 
 
 def efficiency_page(rows: Sequence[EfficiencyRow], networks: Sequence[str], seeds: int) -> str:
@@ -257,13 +270,14 @@ def efficiency_page(rows: Sequence[EfficiencyRow], networks: Sequence[str], seed
                 "# Search efficiency",
                 f"EDP after so many samples (design points) over the EDP that our search (`gradient`) ends with; geometric "
                 f"mean over {', '.join(map(markdown_text, networks))} and {seeds} seeds; space `reference`, reference model, all predicted. "
-                "A dash: some network has no design yet.",
+                "In brackets 95% intervals (seeds drawn anew within networks). A dash: some network has no design yet. `dosa` "
+                "counts three evaluations of every layer for a step, `dosa-published` one sample, as its publication does.",
                 table(
                     ["searcher", *(f"{at:,} samples" for at in points), "seconds a run"],
                     (
                         [
                             row.searcher,
-                            *("-" if r is None else f"{r:.2f}" for r in row.ratios),
+                            *map(_with_interval, row.ratios, row.low, row.high),
                             f"{row.seconds:.0f}",
                         ]
                         for row in rows

@@ -16,7 +16,7 @@ from bench.paper.cache import RecordCache
 from bench.paper.descent import PROTOCOL, run_descent
 from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from bench.paper.efficiency import SEEDS, run_efficiency
-from bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
+from bench.paper.networks import NETWORKS, Measuring, run_ablation, run_networks
 from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from bench.paper.systems import SAMPLES
 from bench.sets.dataset import read_dataset
@@ -157,7 +157,7 @@ def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,
-        samples=options.samples if options.quick else ABLATION_SAMPLES,
+        **({"samples": (60, _QUICK_SAMPLES), "seeds": 1} if options.quick else {}),
     )
     atomic_write(folder / "ablation.md", report.ablation_page(rows, network))
     atomic_write(folder / "ablation.png", charts.ablation_chart(rows))
