@@ -13,10 +13,18 @@ from typing import Any
 from bench.paper import charts, report
 from bench.paper.accuracy import predictions, score_table
 from bench.paper.cache import RecordCache
-from bench.paper.descent import PROTOCOL, run_descent
+from bench.paper.descent import CASES, PROTOCOL, run_descent
+from bench.paper.descent import SEEDS as DESCENT_SEEDS
 from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from bench.paper.efficiency import SEEDS, run_efficiency
-from bench.paper.networks import NETWORKS, Measuring, run_ablation, run_networks
+from bench.paper.networks import (
+    ABLATION_SAMPLES,
+    ABLATION_SEEDS,
+    NETWORKS,
+    Measuring,
+    run_ablation,
+    run_networks,
+)
 from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from bench.paper.systems import SAMPLES
 from bench.sets.dataset import read_dataset
@@ -157,7 +165,8 @@ def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,
-        **({"samples": (60, _QUICK_SAMPLES), "seeds": 1} if options.quick else {}),
+        samples=(60, _QUICK_SAMPLES) if options.quick else ABLATION_SAMPLES,
+        seeds=1 if options.quick else ABLATION_SEEDS,
     )
     atomic_write(folder / "ablation.md", report.ablation_page(rows, network))
     atomic_write(folder / "ablation.png", charts.ablation_chart(rows))
@@ -188,7 +197,8 @@ def _descent(folder: Path, kept: Path, options: PaperOptions, note: Note) -> lis
         samples=samples,
         jobs=options.jobs,
         note=note,
-        **({"seeds": 1, "cases": 1} if options.quick else {}),
+        seeds=1 if options.quick else DESCENT_SEEDS,
+        cases=1 if options.quick else CASES,
     )
     atomic_write(folder / "descent.md", report.descent_page(rows, samples))
     return _plain(rows)

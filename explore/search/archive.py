@@ -314,7 +314,8 @@ class Archive:
         """Energy (pJ) and latency (cycles) of the compulsory work of one run of every task on one hardware point, (tasks,)
         each (`explore.cost.bound.compulsory_costs`); what models charge beside that is not in it."""
         if point not in self._least:
-            accelerator = self.space.accelerator(*(int(size) for size in point))
+            dim, accumulator_kib, scratchpad_kib = (int(size) for size in point)
+            accelerator = self.space.accelerator(dim, accumulator_kib, scratchpad_kib)
             problems = [task.problem for task in self.tasks]
             self._least[point] = compulsory_costs(problems, accelerator, self.problems.packs.tolist())
         return self._least[point]
