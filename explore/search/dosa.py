@@ -53,6 +53,8 @@ _START_POINTS, _START_MAPPINGS = 5, 50
 _RATE = 0.02
 #: Weight of what is broken (a factor below 1, a constraint) against the logarithm of the objective.
 _PENALTY = 10.0
+#: Deviation of the logarithms of factors in roundings beside the nearest.
+_NEAR = 0.3
 #: A rounding that does not fit is tried again with inner factors raised to this power.
 _SHRINK = 0.9
 #: Relaxed factors of a mapping: rows, columns, 7 of level 1, 7 of level 2.
@@ -66,6 +68,8 @@ class DosaSearch(BaselineSearch):
     #: Evaluations a layer that a step counts (forward and gradient), and that a mapping does which is tried at a start
     #: or in a rounding.
     step_cost, try_cost = 3, 1
+    #: Roundings of every layer that are tried, the nearest one among them.
+    roundings = 32
 
     def __init__(self, setup: SearchSetup) -> None:
         super().__init__(setup)
@@ -84,7 +88,7 @@ class DosaSearch(BaselineSearch):
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:
         size = self.flow.size
         # What a rounding costs is kept back, so that no descent is in vain.
-        rounding = self.try_cost * PUBLISHED_ORDERS * size
+        rounding = self.try_cost * self.roundings * PUBLISHED_ORDERS * size
         affordable = (self._left() - rounding) // (self.step_cost * size) if size else 0
         if self.steps >= START_STEPS or affordable < 1:
             return self._start(rng)
@@ -95,7 +99,7 @@ class DosaSearch(BaselineSearch):
         self.steps += steps
         self.spent += self.step_cost * size * steps
         if steps == affordable or self.steps % ROUNDING_STEPS == 0 or self.steps == START_STEPS:
-            return self._round()
+            return self._round(rng)
         return []
 
     def _starts_at_once(self) -> int:
@@ -235,20 +239,30 @@ class DosaSearch(BaselineSearch):
 
     # -- rounding ----------------------------------------------------------------------------------------
 
-    def _round(self) -> list[Candidate]:
-        """Round to divisors, take the best loop order of every layer, report, and go on from there."""
+    def _round(self, rng: np.random.Generator) -> list[Candidate]:
+        """Round to divisors; of every layer take the best of some near roundings and of the loop orders that fits the
+        accelerator which the nearest ones need; report, and go on from there."""
         starts, n = self.flow.shape
-        genomes = np.concatenate([self._rounded(start) for start in range(starts)])
-        many = np.repeat(genomes, PUBLISHED_ORDERS, axis=0)
-        many[:, ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), starts * n)
-        m = self.evaluator.measure(np.repeat(np.tile(np.arange(n), starts), PUBLISHED_ORDERS), many)
+        ways = self.roundings * PUBLISHED_ORDERS
+        nearest = np.stack([self._rounded(start) for start in range(starts)])
+        rows = nearest.reshape(-1, WIDTH)
+        m = self.evaluator.measure(np.tile(np.arange(n), starts), rows).view(starts, n)
+        needs = (m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
+        point = self.evaluator.least(*needs)
+        tried = np.repeat(nearest[:, :, None], self.roundings, 2)
+        for start in range(starts):
+            near = np.repeat(self.x[start], self.roundings - 1, axis=0)
+            near = near + rng.normal(0.0, _NEAR, near.shape)
+            found = self._snap(start, near, int(point[start, 0]), self.roundings - 1)
+            tried[start, :, 1:] = found.reshape(n, self.roundings - 1, WIDTH)
+        many = np.repeat(tried.reshape(-1, WIDTH), PUBLISHED_ORDERS, axis=0)
+        many[:, ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), len(many) // PUBLISHED_ORDERS)
+        task = np.tile(np.repeat(np.arange(n), ways), starts)
         self.spent += self.try_cost * len(many)
-        # Loop orders over DRAM change no need, so that one accelerator a start serves to compare them.
-        v = m.view(starts, n * PUBLISHED_ORDERS)
-        needs = (v.side.max(1), v.accumulator_words.max(1), v.scratchpad.max(1))
-        point = np.repeat(self.evaluator.least(*needs), n * PUBLISHED_ORDERS, axis=0)
-        energy, latency = self.evaluator.costs(m, point)
-        return self._adopt_best(many, energy, latency, PUBLISHED_ORDERS)
+        energy, latency = self.evaluator.costs(
+            self.evaluator.measure(task, many), np.repeat(point, n * ways, axis=0)
+        )
+        return self._adopt_best(many, energy, latency, ways)
 
     def _rounded(self, start: int) -> Genomes:
         """Whole-number mappings (n, 25), spatial factors first, then inner to outer. If the accelerator that
@@ -273,13 +287,15 @@ class DosaSearch(BaselineSearch):
             genomes[broken] = self._snap(start, smaller, int(point[0, 0]))[broken]
         return genomes
 
-    def _snap(self, start: int, x: Floats, dim: int) -> Genomes:
-        """Factors rounded to the nearest divisor of what is left of the bound, array factors within `dim`."""
+    def _snap(self, start: int, x: Floats, dim: int, each: int = 1) -> Genomes:
+        """Factors rounded to the nearest divisor of what is left of the bound, array factors within `dim`; `each` rows of
+        every layer."""
         genomes = trivial(len(x))
-        genomes[:, FLOW], genomes[:, ORDER] = self.flow[start], self.order[start]
-        left = self.evaluator.problems.bounds.copy()
+        flow = np.repeat(self.flow[start], each)
+        genomes[:, FLOW], genomes[:, ORDER] = flow, np.repeat(self.order[start], each)
+        left = np.repeat(self.evaluator.problems.bounds, each, axis=0)
         index = np.arange(len(x))
-        for place, axis in ((ROWS, ROW_AXIS[self.flow[start]]), (COLUMNS, np.full(len(x), K_AXIS))):
+        for place, axis in ((ROWS, ROW_AXIS[flow]), (COLUMNS, np.full(len(x), K_AXIS))):
             genomes[:, place] = nearest_divisor(x[:, place - ROWS], left[index, axis], np.full(len(x), dim))
             left[index, axis] //= genomes[:, place]
         for block, columns in ((T1, slice(2, 9)), (T2, slice(9, 16))):
