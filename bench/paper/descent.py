@@ -26,7 +26,7 @@ from explore.search.dosa import START_STEPS, STARTS, PublishedDosaSearch
 PROTOCOL = STARTS * START_STEPS
 SPACE = "reference"
 SEEDS = 3
-#: Single operators of each kind, spread evenly over the list.
+#: Single operators of each kind, spread evenly over the list (which goes from small ones to large ones).
 CASES = 4
 OURS, NEAREST, PUBLISHED, COUNTED = "gradient", "dosa-nearest", "dosa-published", "dosa"
 _COLUMNS = ("R", "S", "P", "Q", "C", "K", "N")
@@ -122,7 +122,7 @@ def _operators(path: Path, cases: int) -> list[tuple[str, str]]:
     for kind in KINDS:
         own = [shape for shape in shapes if shape.kind == kind]
         for i in range(min(cases, len(own))):
-            shape: Shape = own[i * len(own) // cases]
+            shape: Shape = own[(2 * i + 1) * len(own) // (2 * cases)]
             name = f"{kind}-{i + 1}"
             rows.append([name, *(getattr(shape.problem, column) for column in _COLUMNS)])
             chosen.append((kind, f"{path}:{name}"))
