@@ -1,11 +1,11 @@
-"""Operators of a network that can run as one unit, whose inner tensors stay on chip: products with or without a softmax in
-between, and convolutions one behind the other."""
+"""Operators of a network that can run as one unit: products with or without a softmax in between, and convolutions one behind
+the other, whose inner tensors stay on chip; and products that read the same left operand, which comes once."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -13,13 +13,28 @@ from accel.config import Accelerator
 from common.errors import InputError
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer
-from compiler.network.graph import Convolution, IntegerOperator, MatMul, QuantisedNetwork, Softmax
+from compiler.layers.operands import Operands
+from compiler.network.graph import (
+    Convolution,
+    IntegerOperator,
+    MatMul,
+    QuantisedNetwork,
+    Softmax,
+    SumOfRows,
+)
 from compiler.network.layers import convolution_layer, is_image, matmul_layer
 from compiler.network.partition import best_partition
-from compiler.network.row_code import RowCode, load_table, table_rows
+from compiler.network.row_code import RowCode, begin_table, end_function, let_through, load_table, table_rows
 from compiler.network.views import View
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from compiler.styles.fused.convolutions import StripOperands, emit_strips
+from compiler.styles.fused.merged import (
+    MergedProducts,
+    MergedSchedule,
+    emit_merged,
+    merged_rows,
+    predict_merged,
+)
 from compiler.styles.fused.predict import UnitCost, predict_chain
 from compiler.styles.fused.predict_strips import predict_strips
 from compiler.styles.fused.products import ChainOperands, emit_chain
@@ -35,16 +50,18 @@ __all__ = [
     "best_groups",
     "convolution_group",
     "emit_group",
+    "fits_kind",
     "group_layers",
     "group_rows",
     "groups_of",
+    "merged_group",
     "predict_group",
     "product_calls",
     "with_scale",
 ]
 
-Group: TypeAlias = ProductChain | ConvolutionChain
-GroupSchedule: TypeAlias = ChainSchedule | StripSchedule
+Group: TypeAlias = ProductChain | ConvolutionChain | MergedProducts
+GroupSchedule: TypeAlias = ChainSchedule | StripSchedule | MergedSchedule
 #: How a group (named by its operators) is carried out as one unit, and what that saves against its operators one by one, in
 #: whatever unit; None: it is none. The code of its softmax goes along.
 GroupScheduler: TypeAlias = (
@@ -57,13 +74,16 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class GroupOperators:
-    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it.
+    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it, or none reads what
+    another one writes.
 
     Attributes:
-        operators: a product, perhaps a softmax, and a product; or convolutions.
+        operators: a product, perhaps a softmax, and a product; or convolutions; or products.
+        merged: products that all read the same left operand.
     """
 
     operators: tuple[IntegerOperator, ...]
+    merged: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,9 +91,14 @@ class GroupOperators:
         return tuple(one.name for one in self.operators)
 
     @property
-    def last(self) -> str:
-        """Name of the operator whose result the group writes."""
-        return self.operators[-1].name
+    def writes(self) -> tuple[IntegerOperator, ...]:
+        """The operators whose results the group writes."""
+        return self.operators if self.merged else self.operators[-1:]
+
+    @property
+    def turn(self) -> str:
+        """Name of the operator at whose turn the group is called: the first that writes a result, which others may read next."""
+        return self.writes[0].name
 
     @property
     def softmax(self) -> Softmax | None:
@@ -86,7 +111,9 @@ class GroupCode:
     """A function that computes a group.
 
     Its arguments are, of products: left operand, both right operands, output, table, numerator and shift of a softmax; of
-    convolutions: input, output, the weights of all, the biases of all (0 without); then the bits of all scales.
+    convolutions: input, output, the weights of all, the biases of all (0 without); of products of one left operand: that one,
+    the weights of all, the biases of all (0 without), the outputs of all, a table if any goes through it; then the bits of all
+    scales.
     """
 
     group: Group
@@ -138,7 +165,20 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
         else:
             continue
         taken |= {one.name for one in row}
-    return found
+    return found + [[one] for one in _merged(network, taken)]
+
+
+def _merged(network: QuantisedNetwork, taken: Container[str]) -> Iterator[GroupOperators]:
+    """Products with constants of the same left operand, those apart that are in other groups already."""
+    by_input: dict[View, list[IntegerOperator]] = {}
+    for op in network.operators:
+        if isinstance(op, MatMul) and not isinstance(op, SumOfRows) and op.name not in taken:
+            parameters = [op.right] if op.bias is None else [op.right, op.bias]
+            if op.left.value not in network.constants and all(
+                one.value in network.constants for one in parameters
+            ):
+                by_input.setdefault(op.left, []).append(op)
+    return (GroupOperators(tuple(row), merged=True) for row in by_input.values() if len(row) > 1)
 
 
 def _products(
@@ -196,7 +236,7 @@ def best_groups(
     }
     needs: list[set[int]] = [set() for _ in order]
     for one in candidates:
-        for before, name in itertools.pairwise(one.names):
+        for before, name in itertools.pairwise(() if one.merged else one.names):
             needs[order[name]].add(order[before])
     by_place = {frozenset(order[name] for name in one.names): one for one in candidates}
     chosen = best_partition(
@@ -239,14 +279,31 @@ def convolution_group(operators: GroupOperators) -> ConvolutionChain | None:
         return None
 
 
+def merged_group(products: Sequence[MatMul], tables: Sequence[bool]) -> MergedProducts | None:
+    """The unit of products of one left operand; None where an operand would have to be copied first."""
+    calls = [matmul_layer(one) for one in products]
+    found = [one.layer for one in calls if one is not None and len(one.offsets) == 1]
+    try:
+        return MergedProducts(tuple(found), tuple(tables)) if len(found) == len(products) else None
+    except InputError:
+        return None
+
+
+def fits_kind(group: Group, schedule: GroupSchedule) -> bool:
+    """Whether a schedule is one of such groups."""
+    if isinstance(group, ConvolutionChain):
+        return isinstance(schedule, StripSchedule)
+    return isinstance(schedule, MergedSchedule if isinstance(group, MergedProducts) else ChainSchedule)
+
+
 def group_layers(group: Group) -> tuple[Layer, ...]:
     """Layers of a group."""
-    return group.layers if isinstance(group, ConvolutionChain) else (group.first, group.second)
+    return (group.first, group.second) if isinstance(group, ProductChain) else group.layers
 
 
 def with_scale(group: _Found, scale: float) -> _Found:
     """The group with one scale for all layers: functions take the real ones as arguments."""
-    if isinstance(group, ConvolutionChain):
+    if isinstance(group, ConvolutionChain | MergedProducts):
         return replace(group, layers=tuple(replace(one, scale=scale) for one in group.layers))
     assert isinstance(group, ProductChain)
     return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
@@ -257,6 +314,9 @@ def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
         return predict_strips(code.group, code.schedule, accelerator)
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        return predict_merged(code.group, code.schedule, accelerator)
     assert isinstance(code.schedule, ChainSchedule)
     return predict_chain(code.group, code.schedule, accelerator)
 
@@ -267,6 +327,12 @@ def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:
         assert isinstance(code.schedule, StripSchedule)
         strips = place_strips(code.group, code.schedule, accelerator)
         return {"scratchpad_rows": strips.scratchpad_rows, "accumulator_rows": strips.accumulator_rows}
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        predict_merged(code.group, code.schedule, accelerator)
+        scratchpad, accumulator = merged_rows(code.group, code.schedule, accelerator)
+        kept = max(accumulator, table_rows(accelerator) * any(code.group.tables))
+        return {"scratchpad_rows": scratchpad, "accumulator_rows": kept}
     assert isinstance(code.schedule, ChainSchedule)
     used = place_chain(code.group, code.schedule, accelerator)
     kept = max(used.accumulator_rows, table_rows(accelerator) * code.group.softmax)
@@ -278,6 +344,9 @@ def emit_group(name: str, code: GroupCode, accelerator: Accelerator) -> Emitter:
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
         return _emit_convolutions(name, code.group, code.schedule, accelerator)
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        return _emit_merged(name, code.group, code.schedule, accelerator)
     assert isinstance(code.schedule, ChainSchedule)
     return _emit_products(name, code.group, code.schedule, accelerator)
 
@@ -307,4 +376,26 @@ def _emit_convolutions(
     weights, biases, scales = given[:count], given[count : 2 * count], given[2 * count :]
     operands = StripOperands(source, target, tuple(weights), tuple(biases), tuple(scales))
     emit_strips(e, chain, schedule, accelerator, operands)
+    return e
+
+
+def _emit_merged(
+    name: str, merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator
+) -> Emitter:
+    count = len(merged.layers)
+    arguments = [f"{kind}{n}" for kind in ("weights", "bias", "output") for n in range(1, count + 1)]
+    table = ["table"] if any(merged.tables) else []
+    e = Emitter(name, ["input", *arguments, *table, *(f"scale{n}" for n in range(1, count + 1))])
+    source, *given = e.arguments
+    operands = [
+        Operands(input=source, weight=weight, bias=bias, output=output)
+        for weight, bias, output in zip(
+            given[:count], given[count : 2 * count], given[2 * count : 3 * count], strict=True
+        )
+    ]
+    if table:
+        begin_table(e, accelerator, given[3 * count])
+    emit_merged(e, merged, schedule, accelerator, operands, given[-count:], lambda on: let_through(e, on))
+    if table:
+        end_function(e)
     return e
