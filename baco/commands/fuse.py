@@ -55,7 +55,8 @@ def fuse(
     """Show what is fused in a network's program, why, and what it saves; or search the tile tree of a chain of operators.
 
     Operators whose results nobody else reads may run as one unit that keeps these results on chip: attention's scores,
-    softmax and values, and convolutions one behind the other. Cycles and bytes of main memory are predictions, as one unit and
+    softmax and values, and convolutions one behind the other. Products of the same input (queries, keys and values) may run as
+    one unit that loads it once. Cycles and bytes of main memory are predictions, as one unit and
     one by one; `baco run --network ... --engine rtl`, with and without --no-fusion, measures them.
 
     With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
@@ -117,11 +118,14 @@ def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> N
 
 
 def _row(one: Considered, fused: bool) -> dict[str, Any]:
+    from compiler.styles.fused.merged import MergedProducts
+
     reason = one.reason or ("" if fused else "other groups of the same operators save more")
     known = one.schedule is not None
     return {
         "operators": list(one.names),
         "fused": fused,
+        "merged": isinstance(one.group, MergedProducts),
         "group": str(one.group),
         "schedule": str(one.schedule) if known else None,
         "reason": reason,
@@ -144,7 +148,7 @@ def _table(rows: list[dict[str, Any]]) -> Any:
     for row in rows:
         known = row["cycles"] is not None
         table.add_row(
-            Text(" > ".join(row["operators"])),
+            Text((" + " if row["merged"] else " > ").join(row["operators"])),
             f"{row['cycles']:,.0f}" if known else "",
             f"{row['cycles_alone']:,.0f}",
             f"{row['dram_bytes'] / 1024:,.0f}" if known else "",

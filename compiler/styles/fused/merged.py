@@ -137,15 +137,15 @@ def merged_rows(
         product_rows(Product(one.problem.P, one.problem.K, one.problem.C), schedule.runs, accelerator.dim)
         for one in merged.layers
     ]
-    return max(2 * (weights + inputs) for weights, inputs, _ in sizes), max(2 * results for *_, results in sizes)
+    return max(2 * (weights + inputs) for weights, inputs, _ in sizes), max(
+        2 * results for *_, results in sizes
+    )
 
 
 # ---------------------------------------------------------------- cost
 
 
-def predict_merged(
-    merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator
-) -> UnitCost:
+def predict_merged(merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator) -> UnitCost:
     """Of all products. Raises InfeasibleError for a schedule that does not fit."""
     trips = {trip.name: trip.count for trip in _check(merged, schedule, accelerator)}
     dim, product = accelerator.dim, merged.product
@@ -173,8 +173,8 @@ def predict_merged(
     loaded = taken if schedule.holds == "rows" else weights
     return UnitCost(
         cycles=cycles,
-        read_bytes=read,
-        written_bytes=written,
+        read_bytes=float(round(read)),
+        written_bytes=float(round(written)),
         macs=float(product.rows * product.depth * product.columns),
         stationary_words=taken,
         accumulator_words=results * 2 * depth + biased,
