@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.ir.emit import Emitter, Number
@@ -164,7 +162,7 @@ def predict_merged(merged: MergedProducts, schedule: MergedSchedule, accelerator
     each = [macro_cycles(one, schedule.runs, accelerator) for one in merged.layers]
     read = float(each[0].input_bytes) + sum(float(one.weight_bytes + one.addend_bytes) for one in each)
     written = sum(float(one.result_bytes) for one in each)
-    rows, _, depth = product.blocks(dim)
+    depth = product.blocks(dim)[2]
     across = sum(math.ceil(one.problem.K / dim) for one in merged.layers)
     results = float(product.rows * across * dim)
     biased = sum(float(product.rows * one.problem.K) for one in merged.layers if one.bias)
