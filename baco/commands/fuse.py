@@ -34,6 +34,14 @@ def fuse(
     every: Annotated[
         bool, typer.Option("--all", help="Show all that was looked at, with the reasons against it.")
     ] = False,
+    analysis: Annotated[
+        bool,
+        typer.Option(
+            "--analysis",
+            help="Of a network: what its operators depend on, what several of them read, and which could keep all between them on "
+            "chip. --all lists every operator.",
+        ),
+    ] = False,
     chain: Annotated[
         str | None,
         typer.Option(
@@ -59,6 +67,10 @@ def fuse(
     one unit that loads it once. Cycles and bytes of main memory are predictions, as one unit and
     one by one; `baco run --network ... --engine rtl`, with and without --no-fusion, measures them.
 
+    With --analysis, the limits of that: results that rely on one element of an operand or on many, operators that compute or move,
+    tensors that are read again, and the partition into subprograms that the scratchpad and the accumulator allow, each tensor of
+    main memory counted once. Analysis alone, too.
+
     With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
     operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
     """
@@ -82,6 +94,11 @@ def fuse(
     target = load_accelerator(accelerator)
     source: str | Path = network
     unit = prepare_network(NetworkRequest(source, target, layers=layers, compare=False))
+    if analysis:
+        from baco.cli.network_analysis import show_analysis
+
+        show_analysis(unit.network, target, every=every, json=json)
+        return
     schedule = scheduler(target)
     choice = GroupChoice(target, schedule)
     lowered = lower_network(unit.network, target, schedule, choice)

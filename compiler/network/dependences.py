@@ -149,8 +149,9 @@ class Dependences:
 
     @property
     def moved(self) -> int:
-        """Elements read, each once, and written."""
-        return self.operator.output.words + sum(_distinct(one.view) for one in self.operands)
+        """Elements read, each once, and written; indirectly, one for each result."""
+        words = self.operator.output.words
+        return words + sum(words if one.indirect else _distinct(one.view) for one in self.operands)
 
     @property
     def computes(self) -> bool:

@@ -121,10 +121,13 @@ class NetworkAnalysis:
             if found is None:
                 return True
             low = [
-                base + sum(factor * (size - 1) for factor, size in zip(row, view.shape, strict=True) if factor < 0)
+                base
+                + sum(factor * (size - 1) for factor, size in zip(row, view.shape, strict=True) if factor < 0)
                 for row, base in zip(found.matrix, found.offset, strict=True)
             ]
-            boxes.append([range(a, a + extent) for a, extent in zip(low, found.slice(view.shape), strict=True)])
+            boxes.append(
+                [range(a, a + extent) for a, extent in zip(low, found.slice(view.shape), strict=True)]
+            )
         return all(max(a.start, b.start) < min(a.stop, b.stop) for a, b in zip(*boxes, strict=True))
 
     # ---------------------------------------------------------------- reuse
@@ -189,7 +192,7 @@ class NetworkAnalysis:
                 members[joined] = []
             of[number] = joined
             members[joined].insert(0, number)
-        return [self._subprogram(members[one], accelerator) for one in self._in_order(of, members)]
+        return [self.subprogram(members[one], accelerator) for one in self._in_order(of, members)]
 
     def _after(self, of: dict[int, int], start: Iterable[int]) -> set[int]:
         """Subprograms that wait for some, directly or not."""
@@ -223,16 +226,15 @@ class NetworkAnalysis:
             order.append(min(ready, key=lambda one: members[one][0]))
         return order
 
-    def _subprogram(self, members: Sequence[int], accelerator: Accelerator) -> Subprogram:
+    def subprogram(self, members: Sequence[int], accelerator: Accelerator) -> Subprogram:
+        """Some operators, in order, as one."""
         need = self.need(members, accelerator)
         inside = set(members)
         outside = [
-            operand.view
+            self.operators[number].operator.output if operand.indirect else operand.view
             for number in members
             for operand in self.operators[number].operands
-            if not any(
-                edge.operand is operand and edge.writer in inside for edge in self._inputs[number]
-            )
+            if not any(edge.operand is operand and edge.writer in inside for edge in self._inputs[number])
         ]
         written = [
             self.operators[number].operator.output for number in members if self._leaves(number, inside)
@@ -247,9 +249,7 @@ class NetworkAnalysis:
 
     @staticmethod
     def _fits(need: tuple[int, int], accelerator: Accelerator) -> bool:
-        return (
-            need[0] <= accelerator.scratchpad_kib * 1024 and need[1] <= accelerator.accumulator_kib * 1024
-        )
+        return need[0] <= accelerator.scratchpad_kib * 1024 and need[1] <= accelerator.accumulator_kib * 1024
 
     def _leaves(self, number: int, inside: set[int]) -> bool:
         """Whether somebody outside reads an operator's results."""
@@ -264,14 +264,17 @@ class NetworkAnalysis:
         inside = set(members)
         blocks = self.blocks(members, accelerator.dim)
         last = {
-            number: max((edge.reader for edge in self._readers[number] if edge.reader in inside), default=number)
+            number: max(
+                (edge.reader for edge in self._readers[number] if edge.reader in inside), default=number
+            )
             for number in members
         }
         dim = accelerator.dim
         scratchpad = accumulator = 0
         for number in members:
             live = sum(
-                math.prod(blocks[one]) * itemsize(self.network.values[self.operators[one].operator.output.value])
+                math.prod(blocks[one])
+                * itemsize(self.network.values[self.operators[one].operator.output.value])
                 for one in members
                 if one <= number <= last[one] and last[one] > one
             )
@@ -293,10 +296,7 @@ class NetworkAnalysis:
             if not readers or self._leaves(number, inside):
                 wanted = list(_first_block(shape, dim, windows))
             for edge in readers:
-                wanted = [
-                    max(a, b)
-                    for a, b in zip(wanted, self._met(edge, found[edge.reader]), strict=True)
-                ]
+                wanted = [max(a, b) for a, b in zip(wanted, self._met(edge, found[edge.reader]), strict=True)]
             found[number] = tuple(min(a, size) for a, size in zip(wanted, shape, strict=True))
         return found
 

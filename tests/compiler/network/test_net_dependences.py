@@ -243,7 +243,9 @@ def test_what_computes_and_what_moves() -> None:
         assert product(r, k, c).computes == (k > 1 and r * k * c >= 2 * (r * k + k * c + r * c))
     s = Sketch(np.random.default_rng(0))
     found = {name: dependences(make(s)) for name, make in OPERATORS.items()}
-    assert [name for name in ("softmax", "normalisation", "reduction", "largest") if found[name].computes] == []
+    assert [
+        name for name in ("softmax", "normalisation", "reduction", "largest") if found[name].computes
+    ] == []
     # ten operations for two elements, and nothing that is reduced
     assert found["table"].operations == 10 * 12
     assert not found["table"].computes
@@ -315,7 +317,9 @@ def test_maps_of_1000_random_chains() -> None:
 
 def test_views_between_which_there_is_no_map() -> None:
     matrix = dense("v", (4, 6))
-    assert map_between(View("v", (24,), (1,)), matrix) is None  # rows one behind the other: a quotient and a remainder
+    assert (
+        map_between(View("v", (24,), (1,)), matrix) is None
+    )  # rows one behind the other: a quotient and a remainder
     assert map_between(View("v", (4, 6), (6, 1)), View("v", (2, 6), (6, 1))) is None  # more than was written
     assert map_between(View("v", (2, 2), (6, 1), 13), View("v", (2, 3), (6, 1), 12)) == IndexMap(
         ((1, 0), (0, 1)), (0, 1)
