@@ -145,9 +145,7 @@ def tile_transfers(root: Placed) -> list[tuple[Placed, Transfer]]:
     return found
 
 
-def _corrected(
-    rows: OnlineRows, moved: Sequence[tuple[Placed, Transfer]]
-) -> list[tuple[Placed, Transfer]]:
+def _corrected(rows: OnlineRows, moved: Sequence[tuple[Placed, Transfer]]) -> list[tuple[Placed, Transfer]]:
     """What an online softmax moves more: results of the product that are corrected and in the end divided, and words of rows: where
     they stay, to the multipliers and back, and wherever results leave that are not complete."""
     output, both = rows.output, rows.around
