@@ -137,10 +137,10 @@ def _held(placed: Placed, number: int, level: Level, online: Sequence[OnlineRows
         used = kept.copies * across * along
         rows = kept.copies * across * -(-along // level.row_words)
         total = total.beside(Held(used, rows, {kept.tensor: used}))
-        for one in online:
-            if kept.tensor == one.output.operand and any(placed is tile for tile in one.around):
-                words = kept.copies * one.state_words(placed) * level.element_words(one.output)
-                total = total.beside(Held(words, -(-words // level.row_words), {one.name: words}))
+        for rows_of in online:
+            if kept.tensor == rows_of.output.operand and any(placed is tile for tile in rows_of.around):
+                words = kept.copies * rows_of.state_words(placed) * level.element_words(rows_of.output)
+                total = total.beside(Held(words, -(-words // level.row_words), {rows_of.name: words}))
     return total
 
 

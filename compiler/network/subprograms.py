@@ -23,7 +23,7 @@ from compiler.network.graph import Convolution, MatMul, Normalisation, Quantised
 from compiler.network.steps import itemsize
 from compiler.network.views import View, dense
 
-__all__ = ["Edge", "NetworkAnalysis", "Reuse", "Subprogram"]
+__all__ = ["Edge", "NetworkAnalysis", "SharedReads", "Subprogram"]
 
 #: Copies of a block of the array's side by its side of what comes from or goes to main memory meanwhile.
 _COPIES = 2
@@ -44,7 +44,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Reuse:
+class SharedReads:
     """Elements that several operators read.
 
     Attributes:
@@ -144,7 +144,7 @@ class NetworkAnalysis:
         return found
 
     @cached_property
-    def reuse(self) -> list[Reuse]:
+    def reuse(self) -> list[SharedReads]:
         """Values with elements that several operators read, what saves most first."""
         reads: dict[str, list[tuple[int, View]]] = defaultdict(list)
         for number, one in enumerate(self.operators):
@@ -166,7 +166,7 @@ class NetworkAnalysis:
             )
             readers = sorted({number for pair in common for number, _ in pair})
             sizes = [self._nbytes(view) for number, view in views if number in readers]
-            found.append(Reuse(value, tuple(readers), kind, sum(sizes) - max(sizes)))
+            found.append(SharedReads(value, tuple(readers), kind, sum(sizes) - max(sizes)))
         return sorted(found, key=lambda one: -one.nbytes)
 
     # ---------------------------------------------------------------- subprograms
