@@ -18,6 +18,7 @@ from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import multiplies_by
+from compiler.styles.fused.strip_moves import Arriving, Leaving, block_columns, clear, load_weights, wide_load
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
@@ -30,9 +31,6 @@ from compiler.styles.fused.strips import (
 )
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
-
-#: Bytes a row that one load may bring, by Gemmini's C header.
-_LOAD_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -86,16 +84,16 @@ class _Writer:
         self.e, self.chain, self.schedule, self.operands = e, chain, schedule, operands
         self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_strips(chain, schedule, accelerator)
-        self.wide = max(1, min(_LOAD_BYTES, max(4 * self.dim, accelerator.dma_max_bytes)) // self.dim)
+        self.wide = wide_load(accelerator)
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
         self.turn: Cell | None = None
         self.reads: tuple[Cell, Cell]
         #: Image rows that come in a round, and how many loads are issued at once.
-        self.arriving: _Arriving | None = None
+        self.arriving: Arriving | None = None
         self.share = 1
         #: What each convolution still has to move away of its last block of results.
-        self.leaving: list[_Leaving] = []
+        self.leaving: list[Leaving] = []
 
     def write(self) -> None:
         """All of it."""
@@ -113,9 +111,9 @@ class _Writer:
         self.there = [e.variable(0) for _ in range(len(chain.layers) + 1)]
         blocks = -(-first.K * first.groups // self.dim)
         self.share = -(-self.memory.most[0] // blocks)
-        self.arriving = _Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
+        self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
-            self._clear(one)
+            clear(e, one, self.wide)
         # of weights and pixels the smaller part comes first: the array follows the other one as it comes
         begin = rows_needed(chain, 0, self.schedule)[0]
         few = weight_rows(chain.layers[0], self.dim) <= begin * image.slot
@@ -129,7 +127,7 @@ class _Writer:
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
-            _Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
+            Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
         ]
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
@@ -141,57 +139,9 @@ class _Writer:
         for job in self.leaving:
             job.finish()
 
-    # ---------------------------------------------------------------- loads
-
     def _load_weights(self, index: int) -> None:
-        """All weights of a convolution: blocks of columns one behind the other, in each all windows and channels."""
-        layer, start = self.chain.layers[index], self.memory.weights[index]
-        address = self.operands.weights[index]
-        e, p, dim = self.e, layer.problem, self.dim
-        if is_depthwise(layer):
-            rows = -(-p.groups // dim) * p.S * p.R * dim
-            pitch, columns, width = dim, dim, dim
-        else:
-            rows, pitch, columns, width = p.S * p.R * p.C, layer.weight.pitch, p.K, self.wide * dim
-        e.command("config_ld", state=1, stride=pitch, block_stride=rows)
-        for across, before, count in parts(columns, width):
-            with e.loop(count, hint="column") as n:
-                column = e.mul(e.add(n, before), width)
-                for high, above, times in parts(rows, MOST_ROWS):
-                    with e.loop(times, hint="row") as m:
-                        row = e.mul(e.add(m, above), MOST_ROWS)
-                        e.command(
-                            "mvin2",
-                            address=e.add(address, e.mul(row, pitch), column),
-                            local=e.add(start, e.mul(e.div(column, dim), rows), row),
-                            cols=across,
-                            rows=high,
-                        )
-
-    def _clear(self, image: Image) -> None:
-        """Zeros beside and above the rows of an image."""
-        e, dim, start = self.e, self.dim, image.start
-        e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
-
-        def clear(at: Number, rows: int, blocks: Number = 1) -> None:
-            e.command("mvin2", address=0, local=at, cols=e.mul(blocks, dim), rows=rows)
-
-        for rows, before, count in parts(start - image.zeros, MOST_ROWS):
-            with e.loop(count, hint="zero") as n:
-                clear(e.add(image.zeros, e.mul(e.add(n, before), MOST_ROWS)), rows)
-        if image.left:
-            clear(start, image.left)
-        # what is right of a block of an image row lies before what is left of the next
-        beside, blocks = image.left + image.right, image.slots * image.blocks - 1
-        if beside and blocks:
-            for together, before, count in parts(blocks, self.wide):
-                with e.loop(count, hint="zero") as n:
-                    block = e.mul(e.add(n, before), self.wide)
-                    clear(
-                        e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together
-                    )
-        if image.right:
-            clear(start + image.slots * image.slot - image.right, image.right)
+        address, start = self.operands.weights[index], self.memory.weights[index]
+        load_weights(self.e, self.chain.layers[index], self.dim, self.wide, address, start)
 
     # ---------------------------------------------------------------- rounds
 
@@ -290,7 +240,7 @@ class _Writer:
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
         address = e.add(self.operands.biases[index], e.mul(block, 4 * dim))
-        columns = _columns(e, layer, block, dim)
+        columns = block_columns(e, layer, block, dim)
         pixels = e.mul(rows, p.P)
         with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="bias") as n:
             row = e.mul(n, MOST_ROWS)
@@ -451,138 +401,3 @@ class _Writer:
             rest(*ends(q), 0)
             if behind is not None and self._by_row(layer):
                 behind()
-
-
-class _Arriving:
-    """Rows of the first image on their way to the scratchpad, whose loads can be issued a few at a time."""
-
-    def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
-        self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
-        self._left, self._row, self._from = (e.variable(0) for _ in range(3))
-
-    def start(self, number: Number, first: Number, rows: Number) -> None:
-        """Begin with so many rows of an image."""
-        e, image = self._e, self._image
-        self._left.set(rows)
-        self._row.set(first)
-        pixel = e.mul(e.add(e.mul(number, image.height), first), image.width)
-        self._from.set(e.add(self._address, e.mul(pixel, self._layer.input.pitch)))
-
-    def step(self, most: int) -> None:
-        """So many rows, if so many are left."""
-        for _ in range(most):
-            with self._e.when(self._e.compare("ne", self._left.get(), 0)):
-                self._move()
-
-    def finish(self) -> None:
-        """All rows that are left."""
-        with self._e.loop(self._left.get(), hint="row"):
-            self._move()
-
-    def _move(self) -> None:
-        e, image, pitch = self._e, self._image, self._layer.input.pitch
-        row, address = self._row.get(), self._from.get()
-        local = e.add(_row(e, image, row), image.left)
-        for columns, before, blocks in parts(image.channels, self._width):
-            with e.loop(blocks, hint="column") as n:
-                channel = e.mul(e.add(n, before), self._width)
-                place = e.add(local, e.mul(e.add(n, before), self._width // image.dim * image.pitch))
-                for pixels, left, runs in parts(image.width, MOST_ROWS):
-                    with e.loop(runs, hint="pixel") as m:
-                        x = e.mul(e.add(m, left), MOST_ROWS)
-                        e.command(
-                            "mvin",
-                            address=e.add(address, e.mul(x, pitch), channel),
-                            local=e.add(place, x),
-                            cols=columns,
-                            rows=pixels,
-                        )
-        self._row.set(e.add(row, 1))
-        self._from.set(e.add(address, image.width * pitch))
-        self._left.set(e.sub(self._left.get(), 1))
-
-
-class _Leaving:
-    """A block of a convolution's results on its way: image rows into the ring of the next convolution, or runs of pixels to main
-    memory. It keeps its place in variables, so that moves can be issued a few at a time."""
-
-    def __init__(self, e: Emitter, layer: Layer, image: Image | None, dim: int) -> None:
-        self._e, self._layer, self._image, self._dim = e, layer, image, dim
-        # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
-        self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
-
-    def moves(self, rows: int) -> int:
-        """How many there are for so many image rows."""
-        return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
-
-    def start(
-        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
-    ) -> None:
-        """Begin with the sums of `extent`: image, first row and rows."""
-        e, p, image = self._e, self._layer.problem, self._image
-        number, first, rows = extent
-        dim = self._dim
-        self._columns.set(_columns(e, self._layer, block, dim))
-        self._from.set(sums)
-        if image is not None:
-            self._left.set(rows)
-            self._row.set(first)
-            self._to.set(e.add(image.left, e.mul(block, image.pitch)))
-            return
-        self._left.set(e.mul(rows, p.P))
-        pixel = e.mul(e.add(e.mul(number, p.Q), first), p.P)
-        self._to.set(e.add(output, e.mul(pixel, self._layer.output.pitch), e.mul(block, dim)))
-
-    def step(self, most: int = 1) -> None:
-        """So many moves, if so many are left."""
-        e = self._e
-        for _ in range(most):
-            with e.when(e.compare("ne", self._left.get(), 0)):
-                self._move()
-
-    def finish(self) -> None:
-        """All moves that are left."""
-        left = self._left.get()
-        moves = left if self._image is not None else self._e.ceil_div(left, MOST_ROWS)
-        with self._e.loop(moves, hint="move"):
-            self._move()
-
-    def _move(self) -> None:
-        e, image, left = self._e, self._image, self._left.get()
-        start = self._from.get()
-        if image is not None:
-            row = self._row.get()
-            e.command(
-                "mvout_spad",
-                destination=e.add(_row(e, image, row), self._to.get()),
-                destination_stride=1,
-                local=e.local(start, accumulator=True),
-                cols=self._columns.get(),
-                rows=image.width,
-            )
-            self._row.set(e.add(row, 1))
-            self._from.set(e.add(start, image.width))
-            self._left.set(e.sub(left, 1))
-            return
-        rows, address = e.min(MOST_ROWS, left), self._to.get()
-        e.command(
-            "mvout",
-            address=address,
-            local=e.local(start, accumulator=True),
-            cols=self._columns.get(),
-            rows=rows,
-        )
-        self._to.set(e.add(address, MOST_ROWS * self._layer.output.pitch))
-        self._from.set(e.add(start, rows))
-        self._left.set(e.sub(left, rows))
-
-
-def _row(e: Emitter, image: Image, y: Number) -> Number:
-    """First scratchpad row of an image row in its slot."""
-    return e.add(image.start, e.mul(e.mod(y, image.slots), image.slot))
-
-
-def _columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:
-    """Results in a block of channels."""
-    results = layer.problem.K * layer.problem.groups
-    return dim if results % dim == 0 else e.min(dim, e.sub(results, e.mul(block, dim)))
