@@ -9,9 +9,11 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
+from compiler.network.addition import AdditionCode
 from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
 from compiler.network.lowered import Scheduler
-from compiler.network.prediction import group_cost, row_cost
+from compiler.network.nests import nest_of
+from compiler.network.prediction import addition_cost, group_cost, row_cost
 from compiler.network.row_code import RowCode, table_rows
 from compiler.network.steps import StepCost
 from compiler.styles.fused.chain import chain_rows
@@ -43,7 +45,7 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
             except InfeasibleError:
                 return  # larger ones take more
             cost = group_cost(GroupCode(group, strips), accelerator)
-            yield memory.scratchpad_rows, 2 * memory.sums, cost
+            yield memory.scratchpad_rows, group.least_copies * memory.sums, cost
         return
     for tiles in chain_schedules(group, accelerator):
         try:
@@ -131,7 +133,19 @@ class GroupChoice:
         for layer, one in zip(new, found, strict=True):
             self._alone[layer] = one.cycles.item(), one.bytes.item()
         cycles, moved = (sum(self._alone[one][part] for one in layers) for part in (0, 1))
+        added = group.addition if isinstance(group, ConvolutionChain) else None
+        if added is not None:
+            words = added.pixels_out * added.problem.groups
+            cycles += addition_cost(_addition(added), self._accelerator).cycles
+            moved += 3 * words
         if between is not None:
             cycles += row_cost(between, self._accelerator).cycles
             moved += 2 * group.first.problem.groups * group.first.problem.P * group.first.problem.K  # type: ignore[union-attr]
         return cycles, moved
+
+
+def _addition(added: Layer) -> AdditionCode:
+    """An addition to a chain's results by itself."""
+    pixels, channels, pitch = added.pixels_out, added.problem.groups, added.output.pitch
+    nest = nest_of((pixels, channels), ((channels, 1), (pitch, 1), (pitch, 1)))
+    return AdditionCode(nest, added.relu)

@@ -17,6 +17,7 @@ from accel.config import Accelerator
 from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
+from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strip_moves import Arriving, Leaving, block_columns, clear, load_weights, wide_load
 from compiler.styles.fused.strips import (
@@ -41,6 +42,7 @@ class StripOperands:
         input, output: images.
         weights, biases: by convolution; of those that convolve each channel by itself `diagonal_weights`, of those without bias 0.
         scales: likewise.
+        addition: of a chain with one.
     """
 
     input: Number
@@ -48,6 +50,7 @@ class StripOperands:
     weights: tuple[Number, ...]
     biases: tuple[Number, ...]
     scales: tuple[Number, ...]
+    addition: AdditionOperands | None = None
 
 
 def diagonal_weights(weights: np.ndarray, dim: int) -> np.ndarray:
@@ -94,6 +97,7 @@ class _Writer:
         self.share = 1
         #: What each convolution still has to move away of its last block of results.
         self.leaving: list[Leaving] = []
+        self.adding: Adding | None = None
 
     def write(self) -> None:
         """All of it."""
@@ -127,8 +131,13 @@ class _Writer:
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
-            Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
+            Leaving(e, layer, image, self.dim, inside=image is None and chain.addition is not None)
+            for layer, image in zip(chain.layers, images, strict=True)
         ]
+        if self.operands.addition is not None:
+            added, output = self.operands.addition, self.operands.output
+            self.adding = Adding(e, chain, self.memory, self.dim, added, output)
+            self.leaving.append(self.adding.leaving)
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
         with e.loop(first.N, hint="image") as number:
@@ -180,8 +189,29 @@ class _Writer:
 
     def _configure(self, index: int) -> None:
         """The stride in which a convolution reads pixels."""
-        stride = self.chain.layers[index].problem.stride_w
+        self._configure_stride(self.chain.layers[index].problem.stride_w)
+
+    def _configure_stride(self, stride: int) -> None:
         self.e.command("config_ex", dataflow=self.dataflow, a_stride=stride, c_stride=1)
+
+    def _configure_store(self, index: int) -> None:
+        """How results of a convolution leave."""
+        layer, last = self.chain.layers[index], index == len(self.chain.layers) - 1
+        self.e.command(
+            "config_st",
+            stride=layer.output.pitch if last and self.adding is None else 0,
+            activation=int(layer.relu),
+            acc_scale=self.operands.scales[index],
+        )
+
+    def _next_sums(self) -> Number:
+        """Accumulator rows for a block of results, in turn."""
+        e, memory, turn = self.e, self.memory, self.turn
+        assert turn is not None
+        sums = turn.get()
+        after = e.add(sums, memory.sums)
+        turn.set(e.select(e.compare("slt", after, memory.copies * memory.sums), after, 0))
+        return sums
 
     def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
         """Rows of results from row `first` on.
@@ -196,7 +226,8 @@ class _Writer:
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
         window = p.S * p.R * (dim if depthwise else p.C)
-        leaving = self.leaving[index]
+        leaving, extent = self.leaving[index], (number, first, rows)
+        adding = self.adding if index == len(self.chain.layers) - 1 else None
 
         def open_block(block: Number) -> None:
             """The biases of a block, to the sums whose turn it is."""
@@ -208,11 +239,7 @@ class _Writer:
         for columns, before, count in parts(results, dim):
             with e.loop(count, hint="channel") as n:
                 block = e.add(n, before)
-                sums = assigned.get()
-                after = e.add(sums, self.memory.sums)
-                assigned.set(
-                    e.select(e.compare("slt", after, self.memory.copies * self.memory.sums), after, 0)
-                )
+                sums = self._next_sums()
                 weights = e.add(self.memory.weights[index], e.mul(block, window))
 
                 def half(block: Number) -> None:
@@ -222,20 +249,45 @@ class _Writer:
                         for other in self.leaving:
                             if other is not leaving:
                                 other.finish()
-                        last = index == len(self.chain.layers) - 1
-                        e.command(
-                            "config_st",
-                            stride=layer.output.pitch if last else 0,
-                            activation=int(layer.relu),
-                            acc_scale=self.operands.scales[index],
-                        )
+                        self._configure_store(index)
+                    if adding is not None:
+                        with e.when(e.compare("sgt", block, 0)):
+                            with e.when(e.compare("sgt", block, 1)):
+                                self._send_sums(adding)
+                                self._configure_store(index)
+                            adding.load(extent, e.sub(block, 1), self._next_sums())
                     open_block(e.add(block, 1))
                     if index == 0:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
 
                 self._sum(index, layer, first, rows, weights, sums, block, columns, partial(half, block))
-                leaving.start(self.operands.output, (number, first, rows), sums, block)
+                if adding is None:
+                    leaving.start(self.operands.output, extent, sums, block)
+                else:
+                    with e.when(e.compare("sgt", block, 0)):
+                        self._add(adding, extent, e.sub(block, 1))
+                    leaving.start(adding.place(block), extent, sums, block)
+        if adding is not None:
+            last = -(-results // dim) - 1
+            adding.load(extent, last, self._next_sums())
+            leaving.finish()
+            self._send_sums(adding)
+            self._add(adding, extent, last)
+
+    def _send_sums(self, adding: Adding) -> None:
+        """What was added to leaves."""
+        adding.configure_store()
+        adding.leaving.finish()
+
+    def _add(self, adding: Adding, extent: tuple[Number, Number, Number], block: Number) -> None:
+        """The convolution's block before onto the image that is added to it."""
+        stride = self.chain.layers[-1].problem.stride_w
+        if stride > 1:
+            self._configure_stride(1)
+        adding.add(extent, block)
+        if stride > 1:
+            self._configure_stride(stride)
 
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
@@ -301,11 +353,11 @@ class _Writer:
 
     def _send_away(self, index: int, block: Number, beats: int) -> None:
         """A share of what the block before has to move away, behind passes of which there are `beats` for each row."""
-        e, layers = self.e, self.chain.layers
-        rows = beats * (self.memory.most[index + 1] if self._by_row(layers[index]) else 1)
+        e, layers, most = self.e, self.chain.layers, self.memory.most
+        rows = beats * (most[index + 1] if self._by_row(layers[index]) else 1)
 
         def step(which: int) -> None:
-            self.leaving[which].step(-(-self.leaving[which].moves(self.memory.most[which + 1]) // rows))
+            self.leaving[which].step(-(-self.leaving[which].moves(most[min(which + 1, len(layers))]) // rows))
 
         step(index)
         others = [which for which in range(len(self.leaving)) if which != index]

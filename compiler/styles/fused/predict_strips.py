@@ -41,7 +41,7 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
         for number in range(memory.rounds)
     ]
     before = [[0] * (len(layers) + 1), *there]
-    first = layers[0]
+    first, final, adds = layers[0], chain.stored, chain.addition is not None
     height, width = first.size
     channels = first.problem.C * first.problem.groups
     row = _cycles(accelerator, width, channels, first.input.pitch)  # to load one
@@ -70,30 +70,40 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
             loads = blocks * moves * layer.bias
             stores = blocks * (moves if last else rows)
             host += weights * rows * (passes * _PASS + _ROW) + (loads + stores) * _MOVE
-            move += blocks * rows * (p.P + (0.0 if last else _KEEP))
+            move += blocks * (rows * p.P + (0.0 if last and not adds else (moves if last else rows) * _KEEP))
             stationary += weights * dim * dim
             sums = blocks * rows * p.P * dim
             accumulated += sums * (2 * deep - 1 + 2 * layer.bias + 1)
             # pixels to the array for every block of weights, the weights, and results that stay
-            local += weights * rows * p.P * dim + weights * dim * dim + (0 if last else sums)
+            local += weights * rows * p.P * dim + weights * dim * dim + (0 if last and not adds else sums)
             macs += rows * _macs(layer, dim) / (p.N * p.Q)
             biases += moves * 4 * p.K * p.groups * layer.bias
+            if last and adds:  # another pass for every block, and its sums come and go
+                array += blocks * (max(dim, rows * p.P) + _RESULTS)
+                host += blocks * (math.ceil(rows * p.P / dim) * _PASS + 2 * moves * _MOVE)
+                move += blocks * rows * p.P
+                stationary += blocks * dim * dim
+                accumulated += 4 * sums
+                local += sums + blocks * dim * dim
+                load += _cycles(accelerator, blocks * rows * p.P, dim, final.output.pitch)
+                macs += rows * p.P * _macs(final, dim) / final.pixels_out
         cycles += max(array, host, move, load)
     pixels = float(first.problem.N * height * width)
     weight_bytes = float(sum(rows * columns for rows, columns, _ in stored))
     memory_cycles = pixels / width * row + biases * images / bytes_per_cycle(accelerator)
-    final = layers[-1]
     written = float(final.pixels_out * final.problem.K * final.problem.groups)
     memory_cycles += written / bytes_per_cycle(accelerator)
+    residual, ones = adds * written, adds * dim * dim
+    memory_cycles += residual / bytes_per_cycle(accelerator)
     image = memory.images[0]
     return UnitCost(
         cycles=max(images * cycles, memory_cycles) + _START * PROFILES[accelerator.timing].latency,
-        read_bytes=weight_bytes + pixels * channels + images * biases,
+        read_bytes=weight_bytes + pixels * channels + images * biases + residual + ones,
         written_bytes=written,
         macs=images * macs,
         stationary_words=images * stationary,
         accumulator_words=images * accumulated,
-        scratchpad_bytes=images * local + weight_bytes + pixels * image.blocks * dim,
+        scratchpad_bytes=images * local + weight_bytes + ones + pixels * image.blocks * dim,
         softmax_elements=0.0,
     )
 

@@ -4,17 +4,21 @@ Images between the convolutions are kept in the scratchpad as *rings* of rows: r
 number of slots, and no row is computed twice. All weights stay in the scratchpad. The unit goes through *rounds*; in each,
 every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
 the convolution whose results it reads, so that these are there.
+
+An image may be added to the last results. The array adds, too: the image comes to the accumulator as residuals do, and a block of
+the convolution's results, which has been to the scratchpad and is int8 there, is multiplied by the identity matrix onto it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import multiplies_by
+from workloads.problem import Problem
 
 __all__ = [
     "MOST_ROWS",
@@ -42,9 +46,12 @@ class ConvolutionChain:
     Attributes:
         layers: one or more, with int8 results and without residual, pooling and dilation, of one group or of one for each
             channel; each has the image that the one before makes, dense.
+        addition: what is done with the results of the last one, if anything: a layer that convolves every channel by itself with
+            one weight of 1, and adds a residual.
     """
 
     layers: tuple[Layer, ...]
+    addition: Layer | None = None
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -66,9 +73,30 @@ class ConvolutionChain:
             made = (before.problem.N, (before.problem.Q, before.problem.P), _channels(before)[1])
             if made != (layer.problem.N, layer.size, _channels(layer)[0]):
                 raise InputError("each convolution of a chain reads what the one before makes")
+        if self.addition is not None:
+            self._check_addition(self.addition)
+
+    def _check_addition(self, addition: Layer) -> None:
+        last, channels = self.layers[-1].problem, _channels(self.layers[-1])[1]
+        alone = Layer(Problem(P=last.P, Q=last.Q, C=1, K=1, N=last.N, groups=channels))
+        given = (addition.relu, addition.scale, addition.residual_scale, addition.output)
+        named = dict(zip(("relu", "scale", "residual_scale", "output"), given, strict=True))
+        if None in given or addition != replace(alone, **named):  # type: ignore[arg-type]
+            raise InputError("what is added to a chain's results is an int8 image of their size")
 
     def __str__(self) -> str:
-        return " > ".join(str(layer.problem) for layer in self.layers)
+        added = "" if self.addition is None else " + residual"
+        return " > ".join(str(layer.problem) for layer in self.layers) + added
+
+    @property
+    def stored(self) -> Layer:
+        """The one whose results go to main memory."""
+        return self.layers[-1] if self.addition is None else self.addition
+
+    @property
+    def least_copies(self) -> int:
+        """Blocks of channels whose sums are in the accumulator at least: one is made while one leaves, and one is added to."""
+        return 2 if self.addition is None else 3
 
 
 @dataclass(frozen=True)
@@ -142,6 +170,8 @@ class StripMemory:
         weights: first scratchpad rows, by convolution.
         most: rows that each convolution computes in a round, at most.
         rounds: how many there are for an image.
+        ones, between: with an addition, first scratchpad rows of the identity matrix, and of two blocks of the last
+            convolution's results of `between_rows` rows each.
         sums, copies: accumulator rows for the sums of a block of channels, and how many blocks there is room for.
         scratchpad_rows, accumulator_rows: used.
     """
@@ -150,6 +180,9 @@ class StripMemory:
     weights: tuple[int, ...]
     most: tuple[int, ...]
     rounds: int
+    ones: int
+    between: int
+    between_rows: int
     sums: int
     copies: int
     scratchpad_rows: int
@@ -208,6 +241,11 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
     weights = [0]
     for layer in layers:
         weights.append(weights[-1] + weight_rows(layer, dim))
+    adds = chain.addition is not None
+    if adds and not accelerator.features.mvin_scale:
+        raise InfeasibleError(f"{accelerator.name} cannot scale a residual")
+    between, between_rows = weights[-1] + dim * adds, most[-1] * layers[-1].problem.P * adds
+    begin = between + 2 * between_rows
     # a row is kept until the next convolution has computed all rows that read it
     kept = [
         max(
@@ -217,15 +255,13 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         for i, layer in enumerate(layers)
     ]
     # powers of two, so that the slot of a row is a few of its bits, where there is room
-    images, at = _place_images(
-        layers, [1 << max(0, (rows - 1).bit_length()) for rows in kept], weights[-1], dim
-    )
+    images, at = _place_images(layers, [1 << max(0, (rows - 1).bit_length()) for rows in kept], begin, dim)
     if at > accelerator.scratchpad_rows:
-        images, at = _place_images(layers, kept, weights[-1], dim)
+        images, at = _place_images(layers, kept, begin, dim)
     sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
     for what, used, available in (
         ("scratchpad", at, accelerator.scratchpad_rows),
-        ("accumulator", 2 * sums, accelerator.accumulator_rows),
+        ("accumulator", chain.least_copies * sums, accelerator.accumulator_rows),
     ):
         if used > available:
             raise InfeasibleError(
@@ -236,7 +272,19 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         raise InfeasibleError(
             f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
         )
-    return StripMemory(images, tuple(weights[:-1]), tuple(most), rounds, sums, copies, at, copies * sums)
+    return StripMemory(
+        images,
+        tuple(weights[:-1]),
+        tuple(most),
+        rounds,
+        weights[-1],
+        between,
+        between_rows,
+        sums,
+        copies,
+        at,
+        copies * sums,
+    )
 
 
 def _place_images(
