@@ -53,13 +53,14 @@ class Adding:
         self._operands, self._output = operands, output
         self._sums: Cell = e.variable(0)
         self.leaving = Leaving(e, self._layer, None, dim)
-        e.command("config_ld", state=1, stride=dim, block_stride=dim)
-        e.command("mvin2", address=operands.ones, local=memory.ones, cols=dim, rows=dim)
+        e.command("config_ld", state=2, stride=dim, block_stride=dim)
+        e.command("mvin3", address=operands.ones, local=memory.ones, cols=dim, rows=dim)
+        self._for_biases()
 
     def place(self, block: Number) -> Number:
         """Scratchpad row where a block of the convolution's results goes."""
         e, memory = self._e, self._memory
-        return e.add(memory.between, e.mul(e.mod(block, 2), memory.between_rows))
+        return e.add(memory.ones + self._dim, e.mul(e.mod(block, 2), memory.block))
 
     def configure_store(self) -> None:
         """Sums leave as they do here."""
@@ -88,7 +89,11 @@ class Adding:
                 cols=block_columns(e, self._layer, block, dim),
                 rows=e.min(MOST_ROWS, e.sub(pixels, row)),
             )
-        e.command("config_ld", state=2, stride=0, block_stride=dim)
+        self._for_biases()
+
+    def _for_biases(self) -> None:
+        """Loads to the accumulator are those of biases again."""
+        self._e.command("config_ld", state=2, stride=0, block_stride=self._dim)
 
     def add(self, extent: tuple[Number, Number, Number], block: Number) -> None:
         """A block of the convolution's results onto what `load` loaded; it then begins to leave."""

@@ -19,17 +19,9 @@ from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strip_moves import Arriving, Leaving, block_columns, clear, load_weights, wide_load
-from compiler.styles.fused.strips import (
-    MOST_ROWS,
-    ConvolutionChain,
-    Image,
-    StripSchedule,
-    is_depthwise,
-    place_strips,
-    rows_needed,
-    weight_rows,
-)
+from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
+from compiler.styles.fused.strip_placement import Image, is_depthwise, wide_load
+from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_needed
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
 
@@ -92,6 +84,8 @@ class _Writer:
         self.there: list[Cell] = []
         self.turn: Cell | None = None
         self.reads: tuple[Cell, Cell]
+        #: Where the sums of a pass go.
+        self.into: Cell
         #: Image rows that come in a round, and how many loads are issued at once.
         self.arriving: Arriving | None = None
         self.share = 1
@@ -118,16 +112,19 @@ class _Writer:
         self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
-        # of weights and pixels the smaller part comes first: the array follows the other one as it comes
+        # the array begins with the first rows of weights and all rows of pixels
         begin = rows_needed(chain, 0, self.schedule)[0]
-        few = weight_rows(chain.layers[0], self.dim) <= begin * image.slot
-        if few:
-            self._load_weights(0)
+        self.weights = [
+            ArrivingWeights(e, layer, place, address, self.dim)
+            for layer, place, address in zip(
+                chain.layers, self.memory.weights, self.operands.weights, strict=True
+            )
+        ]
+        self.weights[0].begin()
         self.arriving.start(0, 0, begin)
         self.arriving.finish()
         self.there[0].set(begin)
-        if not few:
-            self._load_weights(0)
+        self.weights[0].rest()
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
@@ -140,7 +137,14 @@ class _Writer:
             self.leaving.append(self.adding.leaving)
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
+        self.into = e.variable(0)
+        # of this strip of results and those before: the row behind it; rows of the next strip
+        self.ends = [e.variable(0) for _ in range(len(chain.layers) + 1)]
+        self.size = e.variable(0)
         with e.loop(first.N, hint="image") as number:
+            for cell in self.ends:
+                cell.set(0)
+            self.size.set(self.schedule.begin)
             with e.loop(self.memory.rounds, hint="round") as at:
                 self._round(number, at)
             for cell in self.there:
@@ -148,15 +152,16 @@ class _Writer:
         for job in self.leaving:
             job.finish()
 
-    def _load_weights(self, index: int) -> None:
-        address, start = self.operands.weights[index], self.memory.weights[index]
-        load_weights(self.e, self.chain.layers[index], self.dim, self.wide, address, start)
-
     # ---------------------------------------------------------------- rounds
 
     def _round(self, number: Number, at: Number) -> None:
         e, layers = self.e, self.chain.layers
-        past = [self._needed(e.sub(at, lag))[lag] for lag in range(len(layers) + 1)]
+        for later, cell in reversed(list(itertools.pairwise(self.ends))):
+            cell.set(later.get())
+        height, size = layers[-1].problem.Q, self.size.get()
+        self.ends[0].set(e.min(height, e.add(self.ends[0].get(), size)))
+        self.size.set(e.min(self.schedule.rows, e.mul(size, 2)))
+        past = [self._needed(cell.get(), lag) for lag, cell in enumerate(self.ends)]
         first = [cell.get() for cell in self.there]
         assert self.arriving is not None
         self.arriving.start(number, first[0], e.sub(past[0], first[0]))
@@ -168,23 +173,20 @@ class _Writer:
                 self.leaving[i].finish()  # so that all is there which the next one reads
         self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
-            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i))):
-                self._load_weights(i)
+            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i)), rarely=True):
+                self.weights[i].begin()
+                self.weights[i].rest()
         for cell, end in zip(self.there, past, strict=True):
             cell.set(end)
 
-    def _needed(self, strip: Number) -> list[Number]:
-        """As `rows_needed`; a strip before the first needs nothing."""
-        e, schedule = self.e, self.schedule
-        height = self.chain.layers[-1].problem.Q
-        end = e.add(e.mul(strip, schedule.rows), schedule.first(height))
-        result = e.max(0, e.min(height, end))
-        found = [result]
-        for layer in reversed(self.chain.layers):
+    def _needed(self, results: Number, index: int) -> Number:
+        """Rows of an image for so many rows of results, as `rows_needed`."""
+        e, found = self.e, results
+        for layer in reversed(self.chain.layers[index:]):
             p = layer.problem
-            needed = e.add(e.mul(e.sub(found[0], 1), p.stride_h), p.S - layer.padding[0])
-            some = e.compare("sgt", found[0], 0)
-            found.insert(0, e.select(some, e.max(0, e.min(layer.size[0], needed)), 0))
+            needed = e.add(e.mul(e.sub(found, 1), p.stride_h), p.S - layer.padding[0])
+            some = e.compare("sgt", found, 0)
+            found = e.select(some, e.max(0, e.min(layer.size[0], needed)), 0)
         return found
 
     def _configure(self, index: int) -> None:
@@ -220,14 +222,16 @@ class _Writer:
         since many at once would keep the passes behind them waiting.
         """
         e, dim, p = self.e, self.dim, layer.problem
-        depthwise, assigned = is_depthwise(layer), self.turn
+        assigned = self.turn
         assert assigned is not None
         results = p.K * p.groups
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
-        window = p.S * p.R * (dim if depthwise else p.C)
-        leaving, extent = self.leaving[index], (number, first, rows)
+        leaving, weights, extent = self.leaving[index], self.weights[index], (number, first, rows)
         adding = self.adding if index == len(self.chain.layers) - 1 else None
+        again = e.compare("slt", e.add(first, rows), p.Q)
+        if p.N > 1:
+            again = e.compare("slt", e.add(first, rows, e.mul(number, p.Q)), p.N * p.Q)
 
         def open_block(block: Number) -> None:
             """The biases of a block, to the sums whose turn it is."""
@@ -240,7 +244,7 @@ class _Writer:
             with e.loop(count, hint="channel") as n:
                 block = e.add(n, before)
                 sums = self._next_sums()
-                weights = e.add(self.memory.weights[index], e.mul(block, window))
+                weights.enter(block, again)
 
                 def half(block: Number) -> None:
                     """What was to leave has been sent; the next block's biases may come where it was."""
@@ -261,7 +265,7 @@ class _Writer:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
 
-                self._sum(index, layer, first, rows, weights, sums, block, columns, partial(half, block))
+                self._sum(index, layer, (first, rows), sums, block, columns, partial(half, block))
                 if adding is None:
                     leaving.start(self.operands.output, extent, sums, block)
                 else:
@@ -308,9 +312,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        first: Number,
-        rows: Number,
-        weights: Number,
+        extent: tuple[Number, Number],
         sums: Number,
         block: Number,
         columns: int,
@@ -320,32 +322,34 @@ class _Writer:
         e, dim, p, image = self.e, self.dim, layer.problem, self.memory.images[index]
         depthwise = is_depthwise(layer)
         deep = [(columns, 0, 1)] if depthwise else parts(p.C, dim)
-        middle = max(1, p.S * p.R * sum(times for _, _, times in deep) // 2)
-        done = 0  # blocks of weights
+        each = sum(times for _, _, times in deep)  # blocks of weights at one place of the window
+        middle = max(1, p.S * p.R * each // 2)
+        weights, start = self.weights[index], self.weights[index].block(block)
+        self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
         for s in range(p.S):
-            for r in range(p.R):
+            before = s * p.R * each
+            behind = partial(self._send_away, index, block, middle) if before < middle else None
+            with e.loop(p.R, hint="window") as r:
+                place = e.mul(e.add(r, s * p.R), dim if depthwise else p.C)
                 for inner, above, times in deep:
-                    ends = [end - done for end in sorted({1, middle}) if 0 < end - done < times]
-                    for start, end in itertools.pairwise([0, *ends, times]):
-                        with e.loop(end - start, hint="depth") as n:
-                            depth = e.add(n, start, above)
-                            place = e.mul(s * p.R + r, dim if depthwise else p.C)
-                            self._passes(
-                                layer,
-                                image,
-                                (first, rows),
-                                e.add(weights, place, 0 if depthwise else e.mul(depth, dim)),
-                                (inner, columns),
-                                (s, r, block if depthwise else depth),
-                                sums,
-                                accumulate=layer.bias or done + start > 0,
-                                behind=partial(self._send_away, index, block, middle)
-                                if done + end <= middle
-                                else None,
-                            )
-                        if done + end == middle:
-                            half()
-                    done += times
+                    with e.loop(times, hint="depth") as n:
+                        depth = e.add(n, above)
+                        self._passes(
+                            layer,
+                            image,
+                            extent,
+                            e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
+                            (inner, columns),
+                            (s, r, block if depthwise else depth),
+                            behind,
+                        )
+                        if not layer.bias:
+                            self.into.set(e.local(sums, accumulator=True, accumulate=True))
+                        if before < middle <= before + p.R * each:
+                            done = e.add(e.mul(r, each), depth, before + 1)
+                            with e.when(e.compare("eq", done, middle), rarely=True):
+                                half()
+            weights.step()
 
     def _by_row(self, layer: Layer) -> bool:
         """Whether moves go between the rows of a block of weights: a row of one pass gives the host core no time for more."""
@@ -373,10 +377,7 @@ class _Writer:
         extent: tuple[Number, Number],
         weights: Number,
         size: tuple[int, int],
-        window: tuple[int, int, Number],
-        sums: Number,
-        *,
-        accumulate: bool,
+        window: tuple[int, Number, Number],
         behind: Callable[[], None] | None,
     ) -> None:
         """All rows through one block of weights, at one place of the window; `behind` writes what comes behind each row."""
@@ -384,6 +385,7 @@ class _Writer:
         (first, rows), (inner, columns), (s, r, block) = extent, size, window
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
+        sums = self.into.get()
         above = max(0, layer.padding[0] - s)
         below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
         begin = e.add(image.start, e.mul(block, image.pitch), r)
@@ -397,9 +399,9 @@ class _Writer:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
             source: Number = place.get()
             if above:
-                source = e.select(e.compare("sge", y.get(), 0), source, image.zeros + r)
+                source = e.select(e.compare("sge", y.get(), 0), source, e.add(r, image.zeros))
             if below:
-                source = e.select(e.compare("slt", y.get(), image.height), source, image.zeros + r)
+                source = e.select(e.compare("slt", y.get(), image.height), source, e.add(r, image.zeros))
             return source, e.add(sums, e.mul(q, p.P))
 
         def on() -> None:
@@ -429,7 +431,7 @@ class _Writer:
                 bd=weights if new else GARBAGE,
                 bd_rows=inner if new else dim,
                 bd_cols=columns if new else dim,
-                c=e.local(target, accumulator=True, accumulate=accumulate),
+                c=target,
                 c_rows=pixels,
                 c_cols=columns,
             )

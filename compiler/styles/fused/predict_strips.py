@@ -13,13 +13,13 @@ from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.layers.layer import Layer
 from compiler.styles.fused.predict import UnitCost
+from compiler.styles.fused.strip_placement import is_depthwise
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
     StripSchedule,
-    is_depthwise,
     place_strips,
-    rows_needed,
+    rows_by_round,
 )
 
 __all__ = ["choose_strips", "predict_strips", "strip_schedules"]
@@ -36,10 +36,7 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     memory = place_strips(chain, schedule, accelerator)
     dim, layers = accelerator.dim, chain.layers
     images = layers[0].problem.N
-    there = [
-        [rows_needed(chain, number - lag, schedule)[lag] for lag in range(len(layers) + 1)]
-        for number in range(memory.rounds)
-    ]
+    there = rows_by_round(chain, schedule)
     before = [[0] * (len(layers) + 1), *there]
     first, final, adds = layers[0], chain.stored, chain.addition is not None
     height, width = first.size
@@ -63,7 +60,7 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
             weights = blocks * deep
             passes = math.ceil(p.P / dim)
             meets = (
-                dim // 2 if p.stride_w > 1 else 0
+                dim // 2 if p.stride_w > 1 and not memory.apart[i] else 0
             )  # pixels a stride apart lie in one bank, which weights are read from, too
             array += weights * (max(dim, rows * p.P) + meets) + blocks * _RESULTS + _BEGIN
             moves = math.ceil(rows * p.P / MOST_ROWS)

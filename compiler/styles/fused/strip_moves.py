@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from accel.config import Accelerator
-from compiler.ir.emit import Emitter, Number, parts
+from compiler.ir.emit import Cell, Condition, Emitter, Number, parts
 from compiler.layers.layer import Layer
-from compiler.styles.fused.strips import MOST_ROWS, Image, is_depthwise
+from compiler.styles.fused.strip_placement import Image, Weights, is_depthwise
+from compiler.styles.fused.strips import MOST_ROWS
 
-__all__ = ["Arriving", "Leaving", "block_columns", "clear", "load_weights", "wide_load"]
+__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear"]
 
-#: Bytes a row that one load may bring, by Gemmini's C header.
-_LOAD_BYTES = 64
-
-
-def wide_load(accelerator: Accelerator) -> int:
-    """Blocks of channels that one load may bring."""
-    return max(1, min(_LOAD_BYTES, max(4 * accelerator.dim, accelerator.dma_max_bytes)) // accelerator.dim)
-
-
-def load_weights(e: Emitter, layer: Layer, dim: int, wide: int, address: Number, start: int) -> None:
-    """All weights of a convolution: blocks of columns one behind the other, in each all windows and channels; from
-    address `address` to scratchpad row `start`, `wide` blocks at once."""
-    p = layer.problem
-    if is_depthwise(layer):
-        rows = -(-p.groups // dim) * p.S * p.R * dim
-        pitch, columns, width = dim, dim, dim
-    else:
-        rows, pitch, columns, width = p.S * p.R * p.C, layer.weight.pitch, p.K, wide * dim
-    e.command("config_ld", state=1, stride=pitch, block_stride=rows)
-    for across, before, count in parts(columns, width):
-        with e.loop(count, hint="column") as n:
-            column = e.mul(e.add(n, before), width)
-            for high, above, times in parts(rows, MOST_ROWS):
-                with e.loop(times, hint="row") as m:
-                    row = e.mul(e.add(m, above), MOST_ROWS)
-                    e.command(
-                        "mvin2",
-                        address=e.add(address, e.mul(row, pitch), column),
-                        local=e.add(start, e.mul(e.div(column, dim), rows), row),
-                        cols=across,
-                        rows=high,
-                    )
+#: Rows of a load of weights at most: few, since the first ones that are there are multiplied while others come.
+_WEIGHT_ROWS = 128
 
 
 def clear(e: Emitter, image: Image, wide: int) -> None:
@@ -114,6 +84,128 @@ class Arriving:
         self._row.set(e.add(row, 1))
         self._from.set(e.add(address, image.width * pitch))
         self._left.set(e.sub(self._left.get(), 1))
+
+
+class ArrivingWeights:
+    """Weights of a convolution on their way to the scratchpad: a group of blocks comes while the one before is in use.
+
+    Those that stay come in the first strip only; of streamed ones the first group comes for the next strip while the last one of a
+    strip is in use.
+    """
+
+    def __init__(self, e: Emitter, layer: Layer, place: Weights, address: Number, dim: int) -> None:
+        self._e, self._layer, self._place, self._address, self._dim = e, layer, place, address, dim
+        p = layer.problem
+        if is_depthwise(layer):  # diagonals lie one behind the other
+            self._rows, self._pitch, self._columns = place.wide * place.rows, dim, dim
+            self._all = place.blocks * place.rows
+        else:
+            self._rows, self._pitch, self._columns = place.rows, layer.weight.pitch, place.wide * dim
+            self._all = p.K
+        # rows that are left of the group, where they go and come from, its columns
+        self._left, self._to, self._from, self._wide = (e.variable(0) for _ in range(4))
+        # the group that comes next; of streamed ones where the group in use lies
+        self._next = e.variable(0)
+        self._used: Cell | None = e.variable(place.starts[1]) if place.streamed else None
+
+    @property
+    def share(self) -> int:
+        """Loads of a group for each row of windows of each of its blocks."""
+        return -(-self._loads // (self._place.wide * self._layer.problem.S))
+
+    @property
+    def _loads(self) -> int:
+        return -(-self._rows // _WEIGHT_ROWS)
+
+    def begin(self) -> None:
+        """The first load of the first group."""
+        self._start(0)
+        self._next.set(1)
+        self._move()
+
+    def rest(self) -> None:
+        """All loads of a group that are left."""
+        with self._e.loop(self._e.ceil_div(self._left.get(), _WEIGHT_ROWS), hint="weights"):
+            self._move()
+
+    def step(self) -> None:
+        """A few loads, if some are left."""
+        if self._place.groups > 1:
+            for _ in range(self.share):
+                with self._e.when(self._e.compare("sgt", self._left.get(), 0), rarely=True):
+                    self._move()
+
+    def enter(self, block: Number, again: Condition) -> None:
+        """Before a block of results is begun: its group is there, and the next one begins to come; `again`: whether there is a
+        strip behind this one."""
+        e, place = self._e, self._place
+        if place.groups == 1:
+            return
+        with e.when(e.compare("eq", e.mod(block, place.wide), 0)):
+            group = e.add(e.div(block, place.wide), 1)
+            if self._used is None:
+                with e.when(e.compare("eq", self._next.get(), group), rarely=True):
+                    self.rest()
+                    with e.when(e.compare("slt", group, place.groups)):
+                        self._start(group)
+                    self._next.set(e.add(group, 1))
+                return
+            self.rest()
+            self._used.set(self._other())
+            inside = e.compare("slt", group, place.groups)
+            with e.when(inside):
+                self._start(group)
+            with e.when(e.both(again, e.compare("sge", group, place.groups))):
+                self._start(0)
+
+    def block(self, block: Number) -> Number:
+        """First scratchpad row of a block of results' weights."""
+        e, place = self._e, self._place
+        if self._used is not None:
+            return e.add(self._used.get(), e.mul(e.mod(block, place.wide), place.rows))
+        return self._held(block, e.compare("slt", block, place.split * place.wide))
+
+    def _held(self, block: Number, before: Condition) -> Number:
+        e, place = self._e, self._place
+        one, two = place.starts
+        start = (
+            one
+            if place.split >= place.groups
+            else e.select(before, one, two - place.split * place.wide * place.rows)
+        )
+        return e.add(start, e.mul(block, place.rows))
+
+    def _other(self) -> Number:
+        """Where the streamed group that is not in use lies."""
+        assert self._used is not None
+        return self._e.sub(sum(self._place.starts), self._used.get())
+
+    def _start(self, group: Number) -> None:
+        e, place = self._e, self._place
+        e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
+        begin = e.mul(group, place.wide)
+        if self._used is not None:
+            self._to.set(self._other())
+        else:
+            self._to.set(self._held(begin, e.compare("slt", group, place.split)))
+        if is_depthwise(self._layer):
+            before = e.mul(begin, place.rows)
+            self._left.set(e.min(self._rows, e.sub(self._all, before)))
+            self._from.set(e.add(self._address, e.mul(before, self._pitch)))
+            self._wide.set(self._dim)
+        else:
+            before = e.mul(begin, self._dim)
+            self._left.set(self._rows)
+            self._from.set(e.add(self._address, before))
+            self._wide.set(e.min(self._columns, e.sub(self._all, before)))
+
+    def _move(self) -> None:
+        e, left, to, address = self._e, self._left.get(), self._to.get(), self._from.get()
+        rows = e.min(_WEIGHT_ROWS, left)
+        e.command("mvin2", address=address, local=to, cols=self._wide.get(), rows=rows)
+        self._left.set(e.sub(left, rows))
+        self._to.set(e.add(to, rows))
+        self._from.set(e.add(address, _WEIGHT_ROWS * self._pitch))
 
 
 class Leaving:

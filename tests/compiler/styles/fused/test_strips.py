@@ -19,13 +19,8 @@ from compiler.layers.reference import layer_result
 from compiler.styles.fused.adding import AdditionOperands
 from compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
 from compiler.styles.fused.predict_strips import choose_strips, predict_strips
-from compiler.styles.fused.strips import (
-    ConvolutionChain,
-    StripSchedule,
-    is_depthwise,
-    place_strips,
-    rows_needed,
-)
+from compiler.styles.fused.strip_placement import is_depthwise
+from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips, rows_needed
 from compiler.styles.fused.text import parse_group_schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem
@@ -154,11 +149,13 @@ def random_chain(random: np.random.Generator) -> ConvolutionChain:
 def test_random_chains_in_random_strips(seed: int) -> None:
     random = np.random.default_rng(seed)
     units = random_chain(random)
-    schedule = StripSchedule(int(random.integers(1, units.layers[-1].problem.Q + 1)))
+    rows = int(random.integers(1, units.layers[-1].problem.Q + 1))
+    streamed = tuple(i for i in range(len(units.layers)) if random.integers(3) == 0)
+    schedule = StripSchedule(rows, int(random.integers(1, rows + 1)), streamed)
     try:
         place_strips(units, schedule, SMALL)
     except InfeasibleError:
-        schedule = StripSchedule(1)
+        schedule = StripSchedule(1, 1, streamed)
     run(units, schedule, SMALL, seed=seed)
 
 
