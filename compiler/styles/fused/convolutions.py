@@ -239,6 +239,7 @@ class _Writer:
                 with e.when(e.compare("slt", e.mul(block, dim), results)):
                     self._load_bias(layer, index, rows, block, assigned.get())
 
+        weights.strip()
         open_block(0)
         for columns, before, count in parts(results, dim):
             with e.loop(count, hint="channel") as n:

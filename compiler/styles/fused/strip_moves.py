@@ -104,8 +104,8 @@ class ArrivingWeights:
             self._all = p.K
         # rows that are left of the group, where they go and come from, its columns
         self._left, self._to, self._from, self._wide = (e.variable(0) for _ in range(4))
-        # the group that comes next; of streamed ones where the group in use lies
-        self._next = e.variable(0)
+        # the block at whose beginning the next group begins to come; of streamed ones where the group in use lies
+        self._at = e.variable(0)
         self._used: Cell | None = e.variable(place.starts[1]) if place.streamed else None
 
     @property
@@ -120,7 +120,6 @@ class ArrivingWeights:
     def begin(self) -> None:
         """The first load of the first group."""
         self._start(0)
-        self._next.set(1)
         self._move()
 
     def rest(self) -> None:
@@ -135,44 +134,42 @@ class ArrivingWeights:
                 with self._e.when(self._e.compare("sgt", self._left.get(), 0), rarely=True):
                     self._move()
 
+    def strip(self) -> None:
+        """Before the first block of a strip."""
+        if self._place.streamed:
+            self._at.set(0)
+
     def enter(self, block: Number, again: Condition) -> None:
         """Before a block of results is begun: its group is there, and the next one begins to come; `again`: whether there is a
         strip behind this one."""
         e, place = self._e, self._place
         if place.groups == 1:
             return
-        with e.when(e.compare("eq", e.mod(block, place.wide), 0)):
-            group = e.add(e.div(block, place.wide), 1)
-            if self._used is None:
-                with e.when(e.compare("eq", self._next.get(), group), rarely=True):
-                    self.rest()
-                    with e.when(e.compare("slt", group, place.groups)):
-                        self._start(group)
-                    self._next.set(e.add(group, 1))
-                return
+        with e.when(e.compare("eq", self._at.get(), block), rarely=True):
             self.rest()
-            self._used.set(self._other())
-            inside = e.compare("slt", group, place.groups)
-            with e.when(inside):
-                self._start(group)
-            with e.when(e.both(again, e.compare("sge", group, place.groups))):
-                self._start(0)
+            behind = e.add(block, place.wide)
+            inside = e.compare("slt", behind, place.blocks)
+            if self._used is None:
+                with e.when(inside):
+                    self._start(behind)
+                self._at.set(e.select(inside, behind, -1))
+            else:
+                self._used.set(self._other())
+                self._at.set(behind)
+                with e.when(inside):
+                    self._start(behind)
+                with e.when(e.both(again, e.compare("sge", behind, place.blocks))):
+                    self._start(0)
 
     def block(self, block: Number) -> Number:
         """First scratchpad row of a block of results' weights."""
         e, place = self._e, self._place
         if self._used is not None:
             return e.add(self._used.get(), e.mul(e.mod(block, place.wide), place.rows))
-        return self._held(block, e.compare("slt", block, place.split * place.wide))
-
-    def _held(self, block: Number, before: Condition) -> Number:
-        e, place = self._e, self._place
-        one, two = place.starts
-        start = (
-            one
-            if place.split >= place.groups
-            else e.select(before, one, two - place.split * place.wide * place.rows)
-        )
+        start: Number = place.starts[0]
+        if place.split < place.groups:
+            edge = place.split * place.wide
+            start = e.select(e.compare("slt", block, edge), start, place.starts[1] - edge * place.rows)
         return e.add(start, e.mul(block, place.rows))
 
     def _other(self) -> Number:
@@ -180,21 +177,21 @@ class ArrivingWeights:
         assert self._used is not None
         return self._e.sub(sum(self._place.starts), self._used.get())
 
-    def _start(self, group: Number) -> None:
+    def _start(self, block: Number) -> None:
+        """The group that begins with a block."""
         e, place = self._e, self._place
         e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
-        begin = e.mul(group, place.wide)
         if self._used is not None:
             self._to.set(self._other())
         else:
-            self._to.set(self._held(begin, e.compare("slt", group, place.split)))
+            self._to.set(self.block(block))
         if is_depthwise(self._layer):
-            before = e.mul(begin, place.rows)
+            before = e.mul(block, place.rows)
             self._left.set(e.min(self._rows, e.sub(self._all, before)))
             self._from.set(e.add(self._address, e.mul(before, self._pitch)))
             self._wide.set(self._dim)
         else:
-            before = e.mul(begin, self._dim)
+            before = e.mul(block, self._dim)
             self._left.set(self._rows)
             self._from.set(e.add(self._address, before))
             self._wide.set(e.min(self._columns, e.sub(self._all, before)))
