@@ -1,16 +1,18 @@
 """An image that is added to the last results of a chain of convolutions, one block of channels behind the convolution.
 
-A block of the convolution's results goes to the scratchpad, where it is int8. In the meantime the image's part comes to the
-accumulator, scaled on its way; the array multiplies the block by the identity matrix onto it. What is in the accumulator then
-leaves as results of any other layer do.
+A block of the convolution's results goes to the scratchpad, where it is int8. The image comes there, too, scaled on its way, a
+few blocks at once, whose pixels are longer pieces of main memory. The array multiplies the former by the identity matrix and
+adds the latter; sums leave as results of any other layer do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.isa import GARBAGE
-from compiler.ir.emit import Cell, Emitter, Number
+from compiler.ir.emit import Emitter, Number
+from compiler.ir.emit import parts as divided
 from compiler.styles.fused.strip_moves import Leaving, block_columns
 from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripMemory
 
@@ -51,7 +53,6 @@ class Adding:
         assert chain.addition is not None
         self._e, self._layer, self._memory, self._dim = e, chain.addition, memory, dim
         self._operands, self._output = operands, output
-        self._sums: Cell = e.variable(0)
         self.leaving = Leaving(e, self._layer, None, dim)
         e.command("config_ld", state=2, stride=dim, block_stride=dim)
         e.command("mvin3", address=operands.ones, local=memory.ones, cols=dim, rows=dim)
@@ -71,53 +72,93 @@ class Adding:
             acc_scale=self._operands.scale,
         )
 
-    def load(self, extent: tuple[Number, Number, Number], block: Number, sums: Number) -> None:
-        """The image's part of a block, to accumulator rows; of `extent`: image, first row and rows."""
-        e, p, pitch, dim = self._e, self._layer.problem, self._layer.output.pitch, self._dim
+    def begin(self, extent: tuple[Number, Number, Number]) -> None:
+        """A strip begins: the first parts of the image come; of `extent`: image, first row and rows."""
+        self._load(extent, 0, range(self._early))
+
+    def ahead(self, extent: tuple[Number, Number, Number], block: Number) -> None:
+        """While the convolution makes a block: another part of the image comes, of blocks that are added to later."""
+        e, wide = self._e, self._memory.wide
+        with e.when(e.compare("eq", block, 0)):
+            self._load(extent, 0, range(self._early, wide))
+        with e.when(e.compare("sgt", block, 0)):
+            before = e.sub(block, 1)
+            self._load(extent, e.add(e.div(before, wide), 1), [e.mod(before, wide)])
+
+    @property
+    def _early(self) -> int:
+        return (self._memory.wide + 1) // 2
+
+    def _load(self, extent: tuple[Number, Number, Number], group: Number, parts: Sequence[Number]) -> None:
+        """Parts of the image's blocks of a group, if there is such a group: some pixels of all of its blocks."""
+        e, p, pitch, dim, memory = (
+            self._e,
+            self._layer.problem,
+            self._layer.output.pitch,
+            self._dim,
+            self._memory,
+        )
         number, first, rows = extent
-        self._sums.set(sums)
-        scale = self._operands.residual_scale
-        e.command("config_ld", state=2, stride=pitch, block_stride=dim, shrink=1, scale=scale)
+        wide, share = memory.wide * dim, -(-memory.block // memory.wide)
         pixel, pixels = e.mul(e.add(e.mul(number, p.Q), first), p.P), e.mul(rows, p.P)
-        address = e.add(self._operands.residual, e.mul(pixel, pitch), e.mul(block, dim))
-        with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="residual") as n:
-            row = e.mul(n, MOST_ROWS)
+        with e.when(e.compare("slt", e.mul(group, wide), p.groups)):
             e.command(
-                "mvin3",
-                address=e.add(address, e.mul(row, pitch)),
-                local=e.local(e.add(sums, row), accumulator=True),
-                cols=block_columns(e, self._layer, block, dim),
-                rows=e.min(MOST_ROWS, e.sub(pixels, row)),
+                "config_ld",
+                state=2,
+                stride=pitch,
+                block_stride=memory.block,
+                scale=self._operands.residual_scale,
             )
-        self._for_biases()
+            for part in parts:
+                for most, above, count in divided(share, MOST_ROWS):
+                    with e.loop(count, hint="residual") as n:
+                        row = e.add(e.mul(part, share), e.mul(e.add(n, above), MOST_ROWS))
+                        left = e.min(most, e.sub(pixels, row))
+                        with e.when(e.compare("sgt", left, 0)):
+                            at = e.add(e.mul(e.add(pixel, row), pitch), e.mul(group, wide))
+                            e.command(
+                                "mvin3",
+                                address=e.add(self._operands.residual, at),
+                                local=e.add(self._half(group), row),
+                                cols=e.min(wide, e.sub(p.groups, e.mul(group, wide))),
+                                rows=left,
+                            )
+            self._for_biases()
+
+    def _half(self, group: Number) -> Number:
+        """First scratchpad row of the image's blocks of a group."""
+        one, two = self._memory.residual
+        return self._e.select(self._e.compare("eq", self._e.mod(group, 2), 0), one, two)
 
     def _for_biases(self) -> None:
         """Loads to the accumulator are those of biases again."""
         self._e.command("config_ld", state=2, stride=0, block_stride=self._dim)
 
-    def add(self, extent: tuple[Number, Number, Number], block: Number) -> None:
-        """A block of the convolution's results onto what `load` loaded; it then begins to leave."""
-        e, dim = self._e, self._dim
+    def add(self, extent: tuple[Number, Number, Number], block: Number, sums: Number) -> None:
+        """The sums of a block of the convolution's results and the image's, which then begin to leave."""
+        e, dim, memory = self._e, self._dim, self._memory
         columns, pixels = block_columns(e, self._layer, block, dim), e.mul(extent[2], self._layer.problem.P)
-        source, sums = self.place(block), self._sums.get()
+        source, wide = self.place(block), memory.wide
+        residual = e.add(self._half(e.div(block, wide)), e.mul(e.mod(block, wide), memory.block))
 
         def one(n: Number, *, new: bool) -> None:
-            rows = e.min(dim, e.sub(pixels, e.mul(n, dim)))
+            at = e.mul(n, dim)
+            rows = e.min(dim, e.sub(pixels, at))
             e.command(
                 "preload",
-                bd=self._memory.ones if new else GARBAGE,
+                bd=memory.ones if new else GARBAGE,
                 bd_rows=columns if new else dim,
                 bd_cols=columns if new else dim,
-                c=e.local(e.add(sums, e.mul(n, dim)), accumulator=True, accumulate=True),
+                c=e.local(e.add(sums, at), accumulator=True),
                 c_rows=rows,
                 c_cols=columns,
             )
             e.command(
                 "compute_preloaded" if new else "compute_accumulated",
-                a=e.add(source, e.mul(n, dim)),
+                a=e.add(source, at),
                 a_rows=rows,
                 a_cols=columns,
-                bd=GARBAGE,
+                bd=e.add(residual, at),
                 bd_rows=rows,
                 bd_cols=columns,
             )

@@ -83,6 +83,7 @@ class _Writer:
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
         self.turn: Cell | None = None
+        self.added: Cell
         self.reads: tuple[Cell, Cell]
         #: Where the sums of a pass go.
         self.into: Cell
@@ -135,7 +136,7 @@ class _Writer:
             added, output = self.operands.addition, self.operands.output
             self.adding = Adding(e, chain, self.memory, self.dim, added, output)
             self.leaving.append(self.adding.leaving)
-        self.turn = e.variable(0)
+        self.turn, self.added = e.variable(0), e.variable(0)
         self.reads = e.variable(0), e.variable(0)
         self.into = e.variable(0)
         # of this strip of results and those before: the row behind it; rows of the next strip
@@ -241,6 +242,8 @@ class _Writer:
 
         weights.strip()
         open_block(0)
+        if adding is not None:
+            adding.begin(extent)
         for columns, before, count in parts(results, dim):
             with e.loop(count, hint="channel") as n:
                 block = e.add(n, before)
@@ -260,8 +263,10 @@ class _Writer:
                             with e.when(e.compare("sgt", block, 1)):
                                 self._send_sums(adding)
                                 self._configure_store(index)
-                            adding.load(extent, e.sub(block, 1), self._next_sums())
+                            self.added.set(self._next_sums())
                     open_block(e.add(block, 1))
+                    if adding is not None:
+                        adding.ahead(extent, block)
                     if index == 0:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
@@ -275,7 +280,7 @@ class _Writer:
                     leaving.start(adding.place(block), extent, sums, block)
         if adding is not None:
             last = -(-results // dim) - 1
-            adding.load(extent, last, self._next_sums())
+            self.added.set(self._next_sums())
             leaving.finish()
             self._send_sums(adding)
             self._add(adding, extent, last)
@@ -290,7 +295,7 @@ class _Writer:
         stride = self.chain.layers[-1].problem.stride_w
         if stride > 1:
             self._configure_stride(1)
-        adding.add(extent, block)
+        adding.add(extent, block, self.added.get())
         if stride > 1:
             self._configure_stride(stride)
 

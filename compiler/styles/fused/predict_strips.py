@@ -77,12 +77,12 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
             biases += moves * 4 * p.K * p.groups * layer.bias
             if last and adds:  # another pass for every block, and its sums come and go
                 array += blocks * (max(dim, rows * p.P) + _RESULTS)
-                host += blocks * (math.ceil(rows * p.P / dim) * _PASS + 2 * moves * _MOVE)
+                host += blocks * (math.ceil(rows * p.P / dim) * _PASS + (1 + moves) * _MOVE)
                 move += blocks * rows * p.P
                 stationary += blocks * dim * dim
-                accumulated += 4 * sums
-                local += sums + blocks * dim * dim
-                load += _cycles(accelerator, blocks * rows * p.P, dim, final.output.pitch)
+                accumulated += 2 * sums
+                local += 3 * sums + blocks * dim * dim
+                load += _cycles(accelerator, rows * p.P, blocks * dim, final.output.pitch)
                 macs += rows * p.P * _macs(final, dim) / final.pixels_out
         cycles += max(array, host, move, load)
     pixels = float(first.problem.N * height * width)

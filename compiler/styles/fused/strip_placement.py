@@ -111,14 +111,14 @@ class Placed:
 
     Attributes:
         images, weights: as in `StripMemory`.
-        extra: first row of those asked for beside.
+        extra: first rows of those asked for beside.
         rows: of the scratchpad, to the last one used.
         apart: whether the array reads pixels and weights from different banks.
     """
 
     images: tuple[Image, ...]
     weights: tuple[Weights, ...]
-    extra: int
+    extra: tuple[int, int, int]
     rows: int
     apart: tuple[bool, ...]
 
@@ -182,9 +182,10 @@ def place_scratchpad(
     slots: Sequence[int],
     streamed: Sequence[bool],
     accelerator: Accelerator,
-    extra: int,
+    extra: tuple[int, int],
 ) -> Placed:
-    """Where everything lies, and `extra` rows beside, in a scratchpad of `least_rows` and these or more.
+    """Where everything lies, and `extra` rows beside, the latter number of them twice, in a scratchpad of `least_rows` and these or
+    more. The array reads the former and the latter at once: they lie in different banks if there is room.
 
     Pixels a stride apart lie in one bank, in which they would meet the weights: of convolutions with strides these lie in other
     banks if there is room. Rings have a power of two of slots if there is room, so that a row's slot is a few of its bits.
@@ -238,9 +239,9 @@ def _attempt(
     streamed: Sequence[bool],
     apart: Sequence[bool],
     accelerator: Accelerator,
-    extra: int,
+    extra: tuple[int, int],
 ) -> Placed | None:
-    """Images of so many slots, weights, and so many rows beside; of some convolutions in different banks. None where there is no room."""
+    """Images of so many slots, weights, and rows beside; of some convolutions in different banks. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
     weights: dict[int, Weights] = {}
@@ -256,7 +257,7 @@ def _attempt(
             if found is None:
                 return None
             weights[i] = found
-    beside = room.take(extra) if extra else 0
+    beside = _place_beside(room, extra)
     if beside is None:
         return None
     for i, layer in enumerate(layers):
@@ -271,9 +272,26 @@ def _attempt(
         tuple(images[i] for i in range(len(layers))),
         tuple(weights[i] for i in range(len(layers))),
         beside,
-        max([*ends, *(end for _, end in parts), beside + extra]),
+        max([*ends, *(end for _, end in parts), beside[0] + extra[0], max(beside[1:]) + extra[1]]),
         tuple(apart),
     )
+
+
+def _place_beside(room: _Room, extra: tuple[int, int]) -> tuple[int, int, int] | None:
+    """First rows of so many, and twice of so many, rather in different banks."""
+    if not any(extra):
+        return 0, 0, 0
+    left = list(room.free)
+    for one, other in ((0, 1), (1, 0), (None, None)):
+        first, second, third = (
+            room.take(extra[0], one),
+            room.take(extra[1], other),
+            room.take(extra[1], other),
+        )
+        if first is not None and second is not None and third is not None:
+            return first, second, third
+        room.free = left
+    return None
 
 
 def _place_weights(

@@ -5,8 +5,7 @@ number of slots, and no row is computed twice. All weights stay in the scratchpa
 every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
 the convolution whose results it reads, so that these are there.
 
-An image may be added to the last results. The array adds, too: the image comes to the accumulator as residuals do, and a block of
-the convolution's results, which has been to the scratchpad and is int8 there, is multiplied by the identity matrix onto it.
+An image may be added to the last results (`compiler.styles.fused.adding`).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from compiler.styles.fused.strip_placement import (
     is_depthwise,
     least_rows,
     place_scratchpad,
+    wide_load,
 )
 from workloads.problem import Problem
 
@@ -141,8 +141,9 @@ class StripMemory:
         weights: by convolution.
         most: rows that each convolution computes in a round, at most.
         rounds: how many there are for an image.
-        ones, block: with an addition, first scratchpad row of the identity matrix, behind which two blocks of the last
-            convolution's results lie, and rows of such a block at most.
+        ones, block, residual, wide: with an addition, first scratchpad row of the identity matrix, behind which two blocks of the
+            last convolution's results lie; rows of such a block at most; first rows of the image's blocks of a group, in turn; and
+            blocks of a group.
         sums, copies: accumulator rows for the sums of a block of channels, and how many blocks there is room for.
         scratchpad_rows, accumulator_rows: used, to the last one.
         least_rows: of a scratchpad in which there is room for all of it.
@@ -155,6 +156,8 @@ class StripMemory:
     rounds: int
     ones: int
     block: int
+    residual: tuple[int, int]
+    wide: int
     sums: int
     copies: int
     scratchpad_rows: int
@@ -205,12 +208,14 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         )
         for i, layer in enumerate(layers)
     ]
-    if chain.addition is not None and not accelerator.features.mvin_scale:
-        raise InfeasibleError(f"{accelerator.name} cannot scale a residual")
-    block = most[-1] * layers[-1].problem.P
-    extra = 0 if chain.addition is None else accelerator.dim + 2 * block
+    block, wide, extra = most[-1] * layers[-1].problem.P, wide_load(accelerator), (0, 0)
+    if chain.addition is not None:
+        if not (accelerator.features.mvin_scale and accelerator.features.preload_d):
+            raise InfeasibleError(f"{accelerator.name} cannot add scaled results in the array")
+        wide = min(wide, -(-chain.addition.problem.groups // accelerator.dim))
+        extra = accelerator.dim + 2 * block, wide * block
     streamed = [i in schedule.streamed for i in range(len(layers))]
-    least = least_rows(layers, kept, streamed, accelerator) + extra
+    least = least_rows(layers, kept, streamed, accelerator) + extra[0] + 2 * extra[1]
     sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
     for what, used, available in (
         ("scratchpad", least, accelerator.scratchpad_rows),
@@ -227,5 +232,5 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         )
     placed = place_scratchpad(layers, kept, streamed, accelerator, extra)
     return StripMemory(
-        placed.images, placed.weights, tuple(most), len(there), placed.extra, block, sums, copies, placed.rows, copies * sums, least, placed.apart
+        placed.images, placed.weights, tuple(most), len(there), placed.extra[0], block, placed.extra[1:], wide, sums, copies, placed.rows, copies * sums, least, placed.apart
     )  # fmt: skip
