@@ -35,11 +35,7 @@ class AdditionOperands:
 
 
 class Adding:
-    """The addition of one chain's code.
-
-    Attributes:
-        leaving: what is still to be moved away of the last block of sums.
-    """
+    """The addition of one chain's code."""
 
     def __init__(
         self,
@@ -53,7 +49,7 @@ class Adding:
         assert chain.addition is not None
         self._e, self._layer, self._memory, self._dim = e, chain.addition, memory, dim
         self._operands, self._output = operands, output
-        self.leaving = Leaving(e, self._layer, None, dim)
+        self._leaving = Leaving(e, self._layer, None, dim)
         e.command("config_ld", state=2, stride=dim, block_stride=dim)
         e.command("mvin3", address=operands.ones, local=memory.ones, cols=dim, rows=dim)
         self._for_biases()
@@ -62,15 +58,6 @@ class Adding:
         """Scratchpad row where a block of the convolution's results goes."""
         e, memory = self._e, self._memory
         return e.add(memory.ones + self._dim, e.mul(e.mod(block, 2), memory.block))
-
-    def configure_store(self) -> None:
-        """Sums leave as they do here."""
-        self._e.command(
-            "config_st",
-            stride=self._layer.output.pitch,
-            activation=int(self._layer.relu),
-            acc_scale=self._operands.scale,
-        )
 
     def begin(self, extent: tuple[Number, Number, Number]) -> None:
         """A strip begins: the first parts of the image come; of `extent`: image, first row and rows."""
@@ -135,15 +122,13 @@ class Adding:
         self._e.command("config_ld", state=2, stride=0, block_stride=self._dim)
 
     def add(self, extent: tuple[Number, Number, Number], block: Number, sums: Number) -> None:
-        """The sums of a block of the convolution's results and the image's, which then begin to leave."""
+        """The sums of a block of the convolution's results and the image's, which then leave; the store unit is set up for that."""
         e, dim, memory = self._e, self._dim, self._memory
         columns, pixels = block_columns(e, self._layer, block, dim), e.mul(extent[2], self._layer.problem.P)
         source, wide = self.place(block), memory.wide
         residual = e.add(self._half(e.div(block, wide)), e.mul(e.mod(block, wide), memory.block))
 
-        def one(n: Number, *, new: bool) -> None:
-            at = e.mul(n, dim)
-            rows = e.min(dim, e.sub(pixels, at))
+        def one(at: Number, rows: Number, *, new: bool) -> None:
             e.command(
                 "preload",
                 bd=memory.ones if new else GARBAGE,
@@ -163,7 +148,17 @@ class Adding:
                 bd_cols=columns,
             )
 
-        one(0, new=True)
-        with e.loop(e.ceil_div(pixels, dim), 1, hint="pixel") as n:
-            one(n, new=False)
-        self.leaving.start(self._output, extent, sums, block)
+        # pixels that are over come first: all other passes are alike
+        over = e.mod(pixels, dim) if self._layer.problem.P % dim else 0
+        first = e.select(e.compare("eq", over, 0), dim, over)
+        one(0, first, new=True)
+        with e.loop(e.div(e.sub(pixels, first), dim), hint="pixel") as n:
+            one(e.add(first, e.mul(n, dim)), dim, new=False)
+        e.command(
+            "config_st",
+            stride=self._layer.output.pitch,
+            activation=int(self._layer.relu),
+            acc_scale=self._operands.scale,
+        )
+        self._leaving.start(self._output, extent, sums, block)
+        self._leaving.finish()

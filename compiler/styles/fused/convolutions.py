@@ -135,7 +135,6 @@ class _Writer:
         if self.operands.addition is not None:
             added, output = self.operands.addition, self.operands.output
             self.adding = Adding(e, chain, self.memory, self.dim, added, output)
-            self.leaving.append(self.adding.leaving)
         self.turn, self.added = e.variable(0), e.variable(0)
         self.reads = e.variable(0), e.variable(0)
         self.into = e.variable(0)
@@ -260,9 +259,6 @@ class _Writer:
                         self._configure_store(index)
                     if adding is not None:
                         with e.when(e.compare("sgt", block, 0)):
-                            with e.when(e.compare("sgt", block, 1)):
-                                self._send_sums(adding)
-                                self._configure_store(index)
                             self.added.set(self._next_sums())
                     open_block(e.add(block, 1))
                     if adding is not None:
@@ -277,18 +273,13 @@ class _Writer:
                 else:
                     with e.when(e.compare("sgt", block, 0)):
                         self._add(adding, extent, e.sub(block, 1))
+                        self._configure_store(index)
                     leaving.start(adding.place(block), extent, sums, block)
         if adding is not None:
             last = -(-results // dim) - 1
             self.added.set(self._next_sums())
             leaving.finish()
-            self._send_sums(adding)
             self._add(adding, extent, last)
-
-    def _send_sums(self, adding: Adding) -> None:
-        """What was added to leaves."""
-        adding.configure_store()
-        adding.leaving.finish()
 
     def _add(self, adding: Adding, extent: tuple[Number, Number, Number], block: Number) -> None:
         """The convolution's block before onto the image that is added to it."""
@@ -367,7 +358,7 @@ class _Writer:
         rows = beats * (most[index + 1] if self._by_row(layers[index]) else 1)
 
         def step(which: int) -> None:
-            self.leaving[which].step(-(-self.leaving[which].moves(most[min(which + 1, len(layers))]) // rows))
+            self.leaving[which].step(-(-self.leaving[which].moves(most[which + 1]) // rows))
 
         step(index)
         others = [which for which in range(len(self.leaving)) if which != index]
