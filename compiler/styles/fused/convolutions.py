@@ -83,7 +83,6 @@ class _Writer:
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
         self.turn: Cell | None = None
-        self.added: Cell
         self.reads: tuple[Cell, Cell]
         #: Where the sums of a pass go.
         self.into: Cell
@@ -135,7 +134,7 @@ class _Writer:
         if self.operands.addition is not None:
             added, output = self.operands.addition, self.operands.output
             self.adding = Adding(e, chain, self.memory, self.dim, added, output)
-        self.turn, self.added = e.variable(0), e.variable(0)
+        self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
         self.into = e.variable(0)
         # of this strip of results and those before: the row behind it; rows of the next strip
@@ -206,14 +205,11 @@ class _Writer:
             acc_scale=self.operands.scales[index],
         )
 
-    def _next_sums(self) -> Number:
-        """Accumulator rows for a block of results, in turn."""
-        e, memory, turn = self.e, self.memory, self.turn
-        assert turn is not None
-        sums = turn.get()
-        after = e.add(sums, memory.sums)
-        turn.set(e.select(e.compare("slt", after, memory.copies * memory.sums), after, 0))
-        return sums
+    def _later(self, sums: Number, turns: int) -> Number:
+        """Accumulator rows of a block of results so many blocks later."""
+        e, memory = self.e, self.memory
+        after, rows = e.add(sums, turns * memory.sums), memory.copies * memory.sums
+        return e.select(e.compare("slt", after, rows), after, e.sub(after, rows))
 
     def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
         """Rows of results from row `first` on.
@@ -237,7 +233,22 @@ class _Writer:
             """The biases of a block, to the sums whose turn it is."""
             if layer.bias:
                 with e.when(e.compare("slt", e.mul(block, dim), results)):
-                    self._load_bias(layer, index, rows, block, assigned.get())
+                    sums = assigned.get() if adding is None else in_turn(block, *spots[:2])
+                    self._load_bias(layer, index, rows, block, sums)
+
+        def in_turn(block: Number, one: Number, other: Number) -> Number:
+            return e.select(e.compare("eq", e.mod(block, 2), 0), one, other)
+
+        # with an addition, two are for the convolution, the others for the sums with the image
+        spots = [self._later(assigned.get(), n) for n in range(self.memory.copies * (adding is not None))]
+
+        def add(block: Number) -> None:
+            assert adding is not None
+            if p.stride_w > 1:
+                self._configure_stride(1)
+            adding.add(extent, block, in_turn(block, spots[2], spots[-1]))
+            if p.stride_w > 1:
+                self._configure_stride(p.stride_w)
 
         weights.strip()
         open_block(0)
@@ -246,7 +257,11 @@ class _Writer:
         for columns, before, count in parts(results, dim):
             with e.loop(count, hint="channel") as n:
                 block = e.add(n, before)
-                sums = self._next_sums()
+                sums: Number = assigned.get()
+                if adding is None:
+                    assigned.set(self._later(sums, 1))
+                else:
+                    sums = in_turn(block, *spots[:2])
                 weights.enter(block, again)
 
                 def half(block: Number) -> None:
@@ -257,9 +272,6 @@ class _Writer:
                             if other is not leaving:
                                 other.finish()
                         self._configure_store(index)
-                    if adding is not None:
-                        with e.when(e.compare("sgt", block, 0)):
-                            self.added.set(self._next_sums())
                     open_block(e.add(block, 1))
                     if adding is not None:
                         adding.ahead(extent, block)
@@ -271,24 +283,15 @@ class _Writer:
                 if adding is None:
                     leaving.start(self.operands.output, extent, sums, block)
                 else:
-                    with e.when(e.compare("sgt", block, 0)):
-                        self._add(adding, extent, e.sub(block, 1))
-                        self._configure_store(index)
                     leaving.start(adding.place(block), extent, sums, block)
+                    leaving.finish()
+                    with e.when(e.compare("sgt", block, 0)):
+                        add(e.sub(block, 1))
+                        self._configure_store(index)
         if adding is not None:
-            last = -(-results // dim) - 1
-            self.added.set(self._next_sums())
-            leaving.finish()
-            self._add(adding, extent, last)
-
-    def _add(self, adding: Adding, extent: tuple[Number, Number, Number], block: Number) -> None:
-        """The convolution's block before onto the image that is added to it."""
-        stride = self.chain.layers[-1].problem.stride_w
-        if stride > 1:
-            self._configure_stride(1)
-        adding.add(extent, block, self.added.get())
-        if stride > 1:
-            self._configure_stride(stride)
+            blocks = -(-results // dim)
+            add(blocks - 1)
+            assigned.set(spots[blocks % 2])
 
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
@@ -360,7 +363,8 @@ class _Writer:
         def step(which: int) -> None:
             self.leaving[which].step(-(-self.leaving[which].moves(most[which + 1]) // rows))
 
-        step(index)
+        if self.adding is None or index < len(layers) - 1:
+            step(index)
         others = [which for which in range(len(self.leaving)) if which != index]
         if others:
             with e.when(e.compare("eq", block, 0), rarely=True):
