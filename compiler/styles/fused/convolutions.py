@@ -19,14 +19,10 @@ from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
-from compiler.styles.fused.strip_placement import Image, is_depthwise, wide_load
+from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
 from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_needed
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
-
-
-#: Blocks of weights at one place of a window, up to which places are written one by one.
-_FEW = 2
 
 
 @dataclass(frozen=True)
@@ -279,8 +275,7 @@ class _Writer:
         middle = max(1, p.S * p.R * each // 2)
         weights, start = self.weights[index], self.weights[index].block(block)
         self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
-        # places of a window in a row are a loop where there is enough to do at each: code that runs for the first time is slow
-        places = [(0, p.R)] if each > _FEW else [(r, 1) for r in range(p.R)]
+        places = [(r, 1) for r in range(p.R)] if is_unrolled(layer, dim) else [(0, p.R)]
         for s in range(p.S):
             for left, count in places:
                 before = (s * p.R + left) * each
