@@ -43,9 +43,9 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
             try:
                 memory = place_strips(group, strips, accelerator)
             except InfeasibleError:
-                return  # larger ones take more
+                continue
             cost = group_cost(GroupCode(group, strips), accelerator)
-            yield memory.scratchpad_rows, group.least_copies * memory.sums, cost
+            yield memory.least_rows, group.least_copies * memory.sums, cost
         return
     for tiles in chain_schedules(group, accelerator):
         try:

@@ -20,7 +20,7 @@ from compiler.layers.layer import Layer
 from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
-from compiler.styles.fused.strip_placement import Image, is_depthwise, wide_load
+from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
 from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_needed
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
@@ -326,30 +326,39 @@ class _Writer:
         middle = max(1, p.S * p.R * each // 2)
         weights, start = self.weights[index], self.weights[index].block(block)
         self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
+        places = [(r, 1) for r in range(p.R)] if is_unrolled(layer, dim) else [(0, p.R)]
         for s in range(p.S):
-            before = s * p.R * each
-            behind = partial(self._send_away, index, block, middle) if before < middle else None
-            with e.loop(p.R, hint="window") as r:
-                place = e.mul(e.add(r, s * p.R), dim if depthwise else p.C)
-                for inner, above, times in deep:
-                    with e.loop(times, hint="depth") as n:
-                        depth = e.add(n, above)
-                        self._passes(
-                            layer,
-                            image,
-                            extent,
-                            e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
-                            (inner, columns),
-                            (s, r, block if depthwise else depth),
-                            behind,
-                        )
-                        if not layer.bias:
-                            self.into.set(e.local(sums, accumulator=True, accumulate=True))
-                        if before < middle <= before + p.R * each:
-                            done = e.add(e.mul(r, each), depth, before + 1)
-                            with e.when(e.compare("eq", done, middle), rarely=True):
+            for left, count in places:
+                before = (s * p.R + left) * each
+                behind = partial(self._send_away, index, block, middle)
+                with e.loop(left + count, left, hint="window") as r:
+                    place = e.mul(e.add(r, s * p.R), dim if depthwise else p.C)
+                    for inner, above, times in deep:
+                        known = (
+                            middle - before - above if count == 1 else 0
+                        )  # those until the middle, at one place
+                        ends = [0, known, times] if 0 < known < times else [0, times]
+                        for low, high in itertools.pairwise(ends):
+                            with e.loop(high - low, hint="depth") as n:
+                                depth = e.add(n, low, above)
+                                self._passes(
+                                    layer,
+                                    image,
+                                    extent,
+                                    e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
+                                    (inner, columns),
+                                    (s, r, block if depthwise else depth),
+                                    behind if before + above + low < middle else None,
+                                )
+                                if not layer.bias:
+                                    self.into.set(e.local(sums, accumulator=True, accumulate=True))
+                                if count > 1 and before < middle <= before + count * each:
+                                    done = e.add(e.mul(e.sub(r, left), each), depth, before + 1)
+                                    with e.when(e.compare("eq", done, middle), rarely=True):
+                                        half()
+                            if count == 1 and before + above + high == middle:
                                 half()
-            weights.step()
+            weights.step(s)
 
     def _by_row(self, layer: Layer) -> bool:
         """Whether moves go between the rows of a block of weights: a row of one pass gives the host core no time for more."""

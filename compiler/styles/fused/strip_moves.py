@@ -109,11 +109,6 @@ class ArrivingWeights:
         self._used: Cell | None = e.variable(place.starts[1]) if place.streamed else None
 
     @property
-    def share(self) -> int:
-        """Loads of a group for each row of windows of each of its blocks."""
-        return -(-self._loads // (self._place.wide * self._layer.problem.S))
-
-    @property
     def _loads(self) -> int:
         return -(-self._rows // _WEIGHT_ROWS)
 
@@ -127,10 +122,11 @@ class ArrivingWeights:
         with self._e.loop(self._e.ceil_div(self._left.get(), _WEIGHT_ROWS), hint="weights"):
             self._move()
 
-    def step(self) -> None:
-        """A few loads, if some are left."""
-        if self._place.groups > 1:
-            for _ in range(self.share):
+    def step(self, row: int) -> None:
+        """A few loads behind the passes of a row of the window, if some are left; of weights that stay behind the last row."""
+        rows = self._layer.problem.S
+        if self._place.groups > 1 and (self._place.streamed or row == rows - 1):
+            for _ in range(-(-self._loads // (self._place.wide * (rows if self._place.streamed else 1)))):
                 with self._e.when(self._e.compare("sgt", self._left.get(), 0), rarely=True):
                     self._move()
 

@@ -14,6 +14,7 @@ __all__ = [
     "Weights",
     "channels",
     "is_depthwise",
+    "is_unrolled",
     "least_rows",
     "place_scratchpad",
     "strip_image",
@@ -22,6 +23,8 @@ __all__ = [
 
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
+#: Blocks of weights at one place of a window, up to which places are written one by one.
+_FEW = 2
 #: Banks from which on quarters of the scratchpad lie in two groups of banks in turn (`accel/rtl/baco_scratchpad.v`).
 _GROUPED_BANKS = 4
 
@@ -132,6 +135,13 @@ def is_depthwise(layer: Layer) -> bool:
     """Whether every channel is convolved by itself."""
     p = layer.problem
     return p.groups > 1 and p.C == p.K == 1
+
+
+def is_unrolled(layer: Layer, dim: int) -> bool:
+    """Whether the places of a window are written one by one, which takes the host core less time. Where there is much to do at each
+    they are a loop: code that runs for the first time is slow."""
+    p = layer.problem
+    return p.R == 1 or is_depthwise(layer) or -(-p.C // dim) <= _FEW
 
 
 def channels(layer: Layer) -> tuple[int, int]:

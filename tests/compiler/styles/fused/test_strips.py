@@ -116,7 +116,7 @@ def run(
     outputs, simulation = run_program(build_program(e.finish(), "chain", buffers, accelerator), engine=engine)
     np.testing.assert_array_equal(outputs["output"], result)
     assert result.std() > 2  # not all saturated, or zero
-    return dict(simulation.activity)
+    return dict(simulation.activity) | {"cycles": int(simulation.cycles or 0)}
 
 
 def random_chain(random: np.random.Generator) -> ConvolutionChain:
