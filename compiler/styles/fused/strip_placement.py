@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -204,13 +205,17 @@ def place_scratchpad(
     total = accelerator.scratchpad_rows
     grouped = accelerator.scratchpad_banks >= _GROUPED_BANKS and total & (total - 1) == 0
     strided = [layer.problem.stride_w > 1 for layer in layers]
-    for together in (strided, [False] * len(layers)) if grouped and any(strided) else (strided,):
-        for counts in (powers, slots):
-            found = _attempt(
-                layers, counts, streamed, together if grouped else [False] * len(layers), accelerator, extra
-            )
-            if found is not None:
-                return found
+    anywhere, widest = [False] * len(layers), wide_load(accelerator)
+    choices = itertools.product(
+        (strided, anywhere) if grouped and any(strided) else (anywhere,),
+        (powers, slots),
+        (0, 1, None) if grouped and any(extra) else (None,),
+        sorted({widest, max(1, widest // 2)}, reverse=True),
+    )
+    for apart, counts, banks, wide in choices:
+        found = _attempt(layers, counts, streamed, apart, accelerator, extra, banks, wide)
+        if found is not None:
+            return found
     raise AssertionError("the scratchpad has least_rows")
 
 
@@ -250,8 +255,11 @@ def _attempt(
     apart: Sequence[bool],
     accelerator: Accelerator,
     extra: tuple[int, int],
+    banks: int | None,
+    wide: int,
 ) -> Placed | None:
-    """Images of so many slots, weights, and rows beside; of some convolutions in different banks. None where there is no room."""
+    """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
+    group of banks; of some convolutions in different banks. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
     weights: dict[int, Weights] = {}
@@ -263,16 +271,16 @@ def _attempt(
             return None
         images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
         if apart[i]:
-            found = _place_weights(layers[i], streamed[i], room, 0, accelerator)
+            found = _place_weights(layers[i], streamed[i], room, 0, accelerator, wide)
             if found is None:
                 return None
             weights[i] = found
-    beside = _place_beside(room, extra)
+    beside = _place_beside(room, extra, banks)
     if beside is None:
         return None
     for i, layer in enumerate(layers):
         if i not in weights:
-            found = _place_weights(layer, streamed[i], room, None, accelerator)
+            found = _place_weights(layer, streamed[i], room, None, accelerator, wide)
             if found is None:
                 return None
             weights[i] = found
@@ -287,31 +295,25 @@ def _attempt(
     )
 
 
-def _place_beside(room: _Room, extra: tuple[int, int]) -> tuple[int, int, int] | None:
-    """First rows of so many, and twice of so many, rather in different banks."""
+def _place_beside(room: _Room, extra: tuple[int, int], banks: int | None) -> tuple[int, int, int] | None:
+    """First rows of so many in one group of banks, and twice of so many in the other; or anywhere."""
     if not any(extra):
         return 0, 0, 0
-    left = list(room.free)
-    for one, other in ((0, 1), (1, 0), (None, None)):
-        first, second, third = (
-            room.take(extra[0], one),
-            room.take(extra[1], other),
-            room.take(extra[1], other),
-        )
-        if first is not None and second is not None and third is not None:
-            return first, second, third
-        room.free = left
-    return None
+    other = None if banks is None else 1 - banks
+    first, second, third = room.take(extra[0], banks), room.take(extra[1], other), room.take(extra[1], other)
+    if first is None or second is None or third is None:
+        return None
+    return first, second, third
 
 
 def _place_weights(
-    layer: Layer, streamed: bool, room: _Room, group: int | None, accelerator: Accelerator
+    layer: Layer, streamed: bool, room: _Room, group: int | None, accelerator: Accelerator, most: int
 ) -> Weights | None:
     """Weights of a convolution, in few parts and in wide groups rather than in others."""
     rows, blocks = _weights(layer, accelerator.dim)
     widest = wide_load(accelerator)
     if streamed and blocks > 2 * max(1, widest // 2):
-        for wide in [one for one in (widest, max(1, widest // 2)) if blocks > 2 * one]:
+        for wide in [one for one in (most, max(1, widest // 2)) if blocks > 2 * one]:
             left = list(room.free)
             one, two = room.take(wide * rows, group), room.take(wide * rows, group)
             if one is not None and two is not None:
