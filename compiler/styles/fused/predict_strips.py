@@ -107,7 +107,7 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             rows = now[i + 1] - then[i + 1]
             if not rows:
                 continue
-            turns.append(_turn(layer, rows, dim, memory.apart[i], keeps=i < len(layers) - 1))
+            turns.append(_turn(layer, rows, dim, memory.together[i], keeps=i < len(layers) - 1))
             if memory.weights[i].streamed:
                 moved += weights[i]
             elif number == i:  # all but the first group come while the convolution computes its first rows
@@ -123,11 +123,11 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     return StripWork(tuple(rounds), len(layers), before, behind)
 
 
-def _turn(layer: Layer, rows: int, dim: int, apart: bool, *, keeps: bool) -> Turn:
+def _turn(layer: Layer, rows: int, dim: int, together: float, *, keeps: bool) -> Turn:
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
-    meets = dim // 2 if p.stride_w > 1 and not apart else 0
+    meets = dim / 2 * together if p.stride_w > 1 else 0.0
     runs = math.ceil(rows * p.P / MOST_ROWS)
     below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > layer.size[0]
     return Turn(
