@@ -40,7 +40,7 @@ from workloads.problem import Problem
 __all__ = ["fit", "machine", "measure", "random_chain", "sample"]
 
 #: Multiplications of a chain at most, in cycles of the array.
-_MOST_CYCLES = 120_000
+_MOST_CYCLES = 80_000
 SIDES = (8, 16, 32)
 #: One of so many runs is not fitted to; part of the runs in the strips that the compiler chooses.
 _HELD_OUT, _BEST = 4, 0.4
@@ -176,12 +176,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(str(default)))
     parser.add_argument("--runs", type=Path, help="a file of runs, which are kept and added to")
     parser.add_argument("--more", type=int, default=0, help="chains to run beside those of --runs")
+    parser.add_argument("--first", type=int, default=0, help="number of the first chain")
     options = parser.parse_args(arguments)
     runs: list[dict[str, Any]] = []
     try:
         if options.runs is not None and options.runs.exists():
             runs = json.loads(options.runs.read_text("utf-8"))
-        begin = max((one["seed"] for one in runs), default=-1) + 1
+        begin = max((one["seed"] for one in runs), default=options.first - 1) + 1
         for seed in range(begin, begin + options.more):
             side, chain, fitting = sample(seed)
             random = np.random.default_rng(seed)

@@ -348,6 +348,7 @@ class _Writer:
                                     e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
                                     (inner, columns),
                                     (s, r, block if depthwise else depth),
+                                    middle,
                                     behind if before + above + low < middle else None,
                                 )
                                 if not layer.bias:
@@ -360,17 +361,20 @@ class _Writer:
                                 half()
             weights.step(s)
 
-    def _by_row(self, layer: Layer) -> bool:
-        """Whether moves go between the rows of a block of weights: a row of one pass gives the host core no time for more."""
-        return self.dim < layer.problem.P
+    def _by_row(self, layer: Layer, beats: int) -> bool:
+        """Whether moves go between the rows of a block of weights, where the first row of each of `beats` is not enough; a row of one
+        pass gives the host core no time for more."""
+        most = max(job.moves(rows) for job, rows in zip(self.leaving, self.memory.most[1:], strict=True))
+        return self.dim < layer.problem.P and beats < most
 
     def _send_away(self, index: int, block: Number, beats: int) -> None:
         """A share of what the block before has to move away, behind passes of which there are `beats` for each row."""
-        e, layers, most = self.e, self.chain.layers, self.memory.most
-        rows = beats * (most[index + 1] if self._by_row(layers[index]) else 1)
+        e, layers = self.e, self.chain.layers
+        rows = beats * (self.memory.most[index + 1] if self._by_row(layers[index], beats) else 1)
 
         def step(which: int) -> None:
-            self.leaving[which].step(-(-self.leaving[which].moves(most[which + 1]) // rows))
+            moves = self.leaving[which].moves(self.memory.most[which + 1])
+            self.leaving[which].step(-(-moves // rows), rarely=2 * moves < rows)
 
         if self.adding is None or index < len(layers) - 1:
             step(index)
@@ -388,14 +392,16 @@ class _Writer:
         weights: Number,
         size: tuple[int, int],
         window: tuple[int, Number, Number],
+        beats: int,
         behind: Callable[[], None] | None,
     ) -> None:
-        """All rows through one block of weights, at one place of the window; `behind` writes what comes behind each row."""
+        """All rows through one block of weights, at one place of the window; `behind` writes what comes
+        behind the first row, or behind each if blocks of weights are few (`beats`)."""
         e, dim, p = self.e, self.dim, layer.problem
         (first, rows), (inner, columns), (s, r, block) = extent, size, window
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
-        sums = self.into.get()
+        sums, by_row = self.into.get(), self._by_row(layer, beats)
         above = max(0, layer.padding[0] - s)
         below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
         begin = e.add(image.start, e.mul(block, image.pitch), r)
@@ -463,5 +469,5 @@ class _Writer:
         with e.loop(rows, 1, hint="row") as q:
             on()
             rest(*ends(q), 0)
-            if behind is not None and self._by_row(layer):
+            if behind is not None and by_row:
                 behind()

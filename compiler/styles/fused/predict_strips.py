@@ -27,6 +27,8 @@ from compiler.styles.fused.strips import (
 
 __all__ = ["choose_strips", "predict_strips", "strip_schedules", "strip_work"]
 
+#: Main memory that reads for an addition and writes its sums at the same time takes so many times as long, measured on our RTL.
+_MIXED = 1.2
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
 _ALIKE = 1.003
 #: Weights that are more than such a part of a chain's may be streamed; all heights of strips up to so many rows are looked at; of so
@@ -115,15 +117,12 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             runs = math.ceil(rows * layer.problem.P / MOST_ROWS)
             adds = chain.addition if i == len(layers) - 1 else None
             kept = rows if i < len(layers) - 1 else runs if adds is not None else 0
-            turns.append(_turn(layer, rows, dim, memory.apart[i], kept))
+            turns.append(_turn(layer, rows, dim, memory.together[i], kept))
             if adds is not None:
-                turns.append(_turn(adds, rows, dim, True, 0))
-                wide = memory.wide * dim
-                moved += (
-                    _cycles(accelerator, rows * last.P, wide, adds.output.pitch)
-                    * turns[-1].blocks
-                    * dim
-                    / wide
+                turns.append(_turn(adds, rows, dim, 0.0, 0))
+                groups_of_blocks = turns[-1].blocks / memory.wide
+                moved += groups_of_blocks * _cycles(
+                    accelerator, rows * last.P, memory.wide * dim, adds.output.pitch
                 )
             if memory.weights[i].streamed:
                 moved += weights[i]
@@ -132,7 +131,7 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             if number == i - 1:
                 moved += weights[i] / groups[i] / images
         moved += (now[-1] - then[-1]) * last.P * last.K * last.groups / bytes_per_cycle(accelerator)
-        rounds.append(Round(tuple(turns), moved))
+        rounds.append(Round(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
     before = there[0][0] * row + weights[0] / groups[0] / images
     ends = schedule.ends(last.Q)
     strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
@@ -140,12 +139,12 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     return StripWork(tuple(rounds), len(layers), before, behind)
 
 
-def _turn(layer: Layer, rows: int, dim: int, apart: bool, kept: int) -> Turn:
+def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int) -> Turn:
     """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results."""
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
-    meets = dim // 2 if p.stride_w > 1 and not apart else 0
+    meets = dim / 2 * together if p.stride_w > 1 else 0.0
     runs = math.ceil(rows * p.P / MOST_ROWS)
     adds = layer.residual_scale is not None  # pixels of all rows lie together
     below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > layer.size[0]

@@ -238,11 +238,11 @@ class Leaving:
         pixel = e.mul(e.add(e.mul(number, p.Q), first), p.P)
         self._to.set(e.add(output, e.mul(pixel, self._layer.output.pitch), e.mul(block, dim)))
 
-    def step(self, most: int = 1) -> None:
-        """So many moves, if so many are left."""
+    def step(self, most: int = 1, *, rarely: bool = False) -> None:
+        """So many moves, if so many are left, be it `rarely`."""
         e = self._e
         for _ in range(most):
-            with e.when(e.compare("ne", self._left.get(), 0)):
+            with e.when(e.compare("ne", self._left.get(), 0), rarely=rarely):
                 self._move()
 
     def finish(self) -> None:

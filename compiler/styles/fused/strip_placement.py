@@ -26,6 +26,8 @@ __all__ = [
 _LOAD_BYTES = 64
 #: Blocks of weights at one place of a window, up to which places are written one by one.
 _FEW = 2
+#: Part of the pixels by which another place has to be better.
+_LESS = 0.1
 #: Banks from which on quarters of the scratchpad lie in two groups of banks in turn (`accel/rtl/baco_scratchpad.v`).
 _GROUPED_BANKS = 4
 
@@ -117,14 +119,14 @@ class Placed:
         images, weights: as in `StripMemory`.
         extra: first rows of those asked for beside.
         rows: of the scratchpad, to the last one used.
-        apart: whether the array reads pixels and weights from different banks.
+        together: part of the pixels and weights that lie in the same banks.
     """
 
     images: tuple[Image, ...]
     weights: tuple[Weights, ...]
     extra: tuple[int, int, int]
     rows: int
-    apart: tuple[bool, ...]
+    together: tuple[float, ...]
 
 
 def wide_load(accelerator: Accelerator) -> int:
@@ -176,6 +178,17 @@ def _size(image: Image) -> int:
     return image.start - image.zeros + image.slots * image.slot
 
 
+def _end(image: Image) -> int:
+    """The scratchpad row behind its last slot."""
+    return image.start + image.slots * image.slot
+
+
+def _grouped(accelerator: Accelerator) -> bool:
+    """Whether quarters of the scratchpad lie in different banks."""
+    rows = accelerator.scratchpad_rows
+    return accelerator.scratchpad_banks >= _GROUPED_BANKS and rows & (rows - 1) == 0
+
+
 def least_rows(
     layers: Sequence[Layer], slots: Sequence[int], streamed: Sequence[bool], accelerator: Accelerator
 ) -> int:
@@ -202,21 +215,22 @@ def place_scratchpad(
     banks if there is room. Rings have a power of two of slots if there is room, so that a row's slot is a few of its bits.
     """
     powers = [1 << max(0, (rows - 1).bit_length()) for rows in slots]
-    total = accelerator.scratchpad_rows
-    grouped = accelerator.scratchpad_banks >= _GROUPED_BANKS and total & (total - 1) == 0
-    strided = [layer.problem.stride_w > 1 for layer in layers]
-    anywhere, widest = [False] * len(layers), wide_load(accelerator)
-    choices = itertools.product(
-        (strided, anywhere) if grouped and any(strided) else (anywhere,),
-        (powers, slots),
-        (0, 1, None) if grouped and any(extra) else (None,),
-        sorted({widest, max(1, widest // 2)}, reverse=True),
-    )
-    for apart, counts, banks, wide in choices:
-        found = _attempt(layers, counts, streamed, apart, accelerator, extra, banks, wide)
-        if found is not None:
-            return found
-    raise AssertionError("the scratchpad has least_rows")
+    plain, widest = [False] * len(layers), wide_load(accelerator)
+    strided = [_grouped(accelerator) and layer.problem.stride_w > 1 for layer in layers]
+    ways = ((strided, False), (strided, True), (plain, False)) if any(strided) else ((plain, False),)
+    beside = (0, 1, None) if _grouped(accelerator) and any(extra) else (None,)
+    for wide in sorted({widest, max(1, widest // 2)}, reverse=True):
+        best: tuple[float, Placed] | None = None
+        for counts, banks, (apart, spill) in itertools.product((powers, slots), beside, ways):
+            found = _attempt(layers, counts, streamed, apart, spill, accelerator, extra, banks, wide)
+            if found is None:
+                continue
+            meet = sum(part for part, one in zip(found.together, strided, strict=True) if one)
+            if best is None or meet < best[0] - _LESS:
+                best = meet, found
+        if best is not None:
+            return best[1]
+    raise AssertionError("in the last attempt everything lies one behind the other")
 
 
 class _Room:
@@ -242,6 +256,23 @@ class _Room:
                 return start
         return None
 
+    def take_over(self, rows: int, group: int) -> int | None:
+        """First of so many rows that lie together, of which as many as possible are in a quarter of the group."""
+        for quarter in (group, group + 2):
+            for start in (quarter * self._quarter, (quarter + 1) * self._quarter - rows):
+                if any(a <= start and start + rows <= b for a, b in self.free):
+                    self.remove(start, rows)
+                    return start
+        return None
+
+    def shares(self, parts: Sequence[tuple[int, int]]) -> tuple[float, float]:
+        """Parts of rows, from and to, in both groups of banks."""
+        inside = [0, 0]
+        for a, b in parts:
+            for n in range(4):
+                inside[n % 2] += max(0, min(b, (n + 1) * self._quarter) - max(a, n * self._quarter))
+        return inside[0] / max(1, sum(inside)), inside[1] / max(1, sum(inside))
+
     def remove(self, start: int, rows: int) -> None:
         """Rows that are taken."""
         left = [(a, min(b, start)) for a, b in self.free] + [(max(a, start + rows), b) for a, b in self.free]
@@ -253,13 +284,15 @@ def _attempt(
     slots: Sequence[int],
     streamed: Sequence[bool],
     apart: Sequence[bool],
+    spill: bool,
     accelerator: Accelerator,
     extra: tuple[int, int],
     banks: int | None,
     wide: int,
 ) -> Placed | None:
     """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
-    group of banks; of some convolutions in different banks. None where there is no room."""
+    group of banks; of some convolutions in different banks, but for the part of an image that a quarter of the scratchpad does not
+    hold if it may `spill`. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
     weights: dict[int, Weights] = {}
@@ -267,6 +300,8 @@ def _attempt(
     for i in sorted(range(len(layers)), key=lambda i: (not apart[i], i)):
         one = _image(layers[i], slots[i], dim)
         start = room.take(_size(one), 1 if apart[i] else None)
+        if start is None and spill:
+            start = room.take_over(_size(one), 1)
         if start is None:
             return None
         images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
@@ -284,14 +319,18 @@ def _attempt(
             if found is None:
                 return None
             weights[i] = found
-    ends = [one.start + one.slots * one.slot for one in images.values()]
+    ends = [_end(one) for one in images.values()]
+    together = []
+    for i in range(len(layers)):
+        pixels, kernel = room.shares([(images[i].start, _end(images[i]))]), room.shares(weights[i].parts)
+        together.append(pixels[0] * kernel[0] + pixels[1] * kernel[1])
     parts = [part for one in weights.values() for part in one.parts]
     return Placed(
         tuple(images[i] for i in range(len(layers))),
         tuple(weights[i] for i in range(len(layers))),
         beside,
         max([*ends, *(end for _, end in parts), beside[0] + extra[0], max(beside[1:]) + extra[1]]),
-        tuple(apart),
+        tuple(together) if _grouped(accelerator) else (1.0,) * len(layers),
     )
 
 

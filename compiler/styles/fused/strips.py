@@ -147,7 +147,7 @@ class StripMemory:
         sums, copies: accumulator rows for the sums of a block of channels, and how many blocks there is room for.
         scratchpad_rows, accumulator_rows: used, to the last one.
         least_rows: of a scratchpad in which there is room for all of it.
-        apart: by convolution, whether the array reads its pixels and its weights from different banks.
+        together: by convolution, part of its pixels and weights that lie in the same banks.
     """
 
     images: tuple[Image, ...]
@@ -163,7 +163,7 @@ class StripMemory:
     scratchpad_rows: int
     accumulator_rows: int
     least_rows: int
-    apart: tuple[bool, ...]
+    together: tuple[float, ...]
 
 
 def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) -> list[int]:
@@ -232,5 +232,5 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         )
     placed = place_scratchpad(layers, kept, streamed, accelerator, extra)
     return StripMemory(
-        placed.images, placed.weights, tuple(most), len(there), placed.extra[0], block, placed.extra[1:], wide, sums, copies, placed.rows, copies * sums, least, placed.apart
+        placed.images, placed.weights, tuple(most), len(there), placed.extra[0], block, placed.extra[1:], wide, sums, copies, placed.rows, copies * sums, least, placed.together
     )  # fmt: skip
