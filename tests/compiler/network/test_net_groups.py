@@ -10,16 +10,25 @@ import pytest
 
 from compiler.network.graph import Addition, Convolution, IntegerOperator, MatMul, Softmax
 from compiler.network.group_choice import GroupChoice, group_schedule
-from compiler.network.groups import Group, GroupOperators, GroupSchedule, best_groups, groups_of
+from compiler.network.groups import (
+    Group,
+    GroupOperators,
+    GroupSchedule,
+    best_groups,
+    convolution_group,
+    groups_of,
+)
 from compiler.network.plan import Plan
 from compiler.network.prediction import predict_steps
 from compiler.network.program import compile_network, scheduler
+from compiler.network.quantise import sketch as quantise_sketch
 from compiler.network.reference import reference
 from compiler.network.row_code import RowCode
 from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View
 from compiler.styles.fused.chain import ProductChain
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from workloads.inputs.load import load_network
 
 UNITS4 = DIM4.replace(
     name="small-transformer", scratchpad_kib=16, accumulator_kib=16, features={"row_functions": True}
@@ -200,6 +209,18 @@ def test_a_bottleneck_with_its_residual_is_one_unit(engine: str) -> None:
     options = {"data": s.inputs(), "check_layers": True, "reference": reference(s.network(), s.inputs())}
     again = compile_network(s.network(), UNITS4, schedule=plan, groups=plan.group, **options)
     assert again.program.elf == program.program.elf
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("resnet50:image=64", 16), ("mobilenet_v2:image=64", 10)])
+def test_residual_blocks_of_networks_are_groups(name: str, blocks: int) -> None:
+    network = quantise_sketch(load_network(name))
+    additions = {op.name for op in network.operators if isinstance(op, Addition)}
+    longest: dict[str, int] = {}
+    for one in (one for row in groups_of(network) for one in row if one.last in additions):
+        assert convolution_group(one) is not None
+        longest[one.last] = max(longest.get(one.last, 0), len(one.names))
+    assert len(longest) == len(additions) == blocks
+    assert set(longest.values()) == {4}  # three convolutions and the addition
 
 
 def test_an_addition_belongs_to_one_of_its_operands_at_most() -> None:
