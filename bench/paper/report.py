@@ -190,8 +190,8 @@ def _networks_why(rows: Sequence[NetworkRow]) -> str:
                 )
     lines += [
         "* Ratios to `dosa-free` are within the space of published searches, all others at no more area than "
-        "gemmini-default's. Our descent in DOSA's style has 5,000 samples and no learned model; with DOSA's own budget, six "
-        "times that, it comes to 1.6 to 2.0 times our EDP on ResNet-50 (README).",
+        "gemmini-default's. Our descent in DOSA's style has 5,000 samples and no learned model; the part `descent` has it at "
+        "DOSA's own protocol.",
         "* The instruction-aware rows and the measured ones charge what the reference model does not see: whole blocks "
         "of the array, requests of memory, the host's pace. Where they are close to each other and far from the "
         "reference rows, believe them.",

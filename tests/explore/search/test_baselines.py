@@ -207,7 +207,8 @@ def test_descent_lowers_the_relaxed_objective_and_gradients_are_right() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_dosa_style_descent_is_no_straw_man(seed: int) -> None:
-    """The artifact reached 1.28e11 µJ·cycles; ours must at its own protocol, a step one sample and what starts try free."""
+    """The artifact reached 1.28e11 µJ·cycles; ours must at its own protocol, a step one sample and what starts and roundings
+    try free, and does better as it rounds better."""
     if not LAYERS.exists():
         pytest.skip("needs the published layers in ../shared/data")
     tasks = load_network(f"{LAYERS}:resnet50").tasks
@@ -222,4 +223,4 @@ def test_dosa_style_descent_is_no_straw_man(seed: int) -> None:
         best = min([best, *(candidate.cost.edp for candidate in result.candidates)])
     assert result.evaluations == budget
     assert searcher.starts == STARTS
-    assert best <= 1.28e11
+    assert best <= 0.9e11
