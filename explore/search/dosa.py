@@ -53,8 +53,8 @@ _START_POINTS, _START_MAPPINGS = 5, 50
 _RATE = 0.02
 #: Weight of what is broken (a factor below 1, a constraint) against the logarithm of the objective.
 _PENALTY = 10.0
-#: Deviation of the logarithms of factors in roundings beside the nearest.
-_NEAR = 0.3
+#: How far, at most, the logarithms of factors are moved for roundings beside the nearest.
+_NEAR = 0.5
 #: A rounding that does not fit is tried again with inner factors raised to this power.
 _SHRINK = 0.9
 #: Relaxed factors of a mapping: rows, columns, 7 of level 1, 7 of level 2.
@@ -252,7 +252,7 @@ class DosaSearch(BaselineSearch):
         tried = np.repeat(nearest[:, :, None], self.roundings, 2)
         for start in range(starts):
             near = np.repeat(self.x[start], self.roundings - 1, axis=0)
-            near = near + rng.normal(0.0, _NEAR, near.shape)
+            near = near + _NEAR * (2 * rng.random(near.shape) - 1)
             found = self._snap(start, near, int(point[start, 0]), self.roundings - 1)
             tried[start, :, 1:] = found.reshape(n, self.roundings - 1, WIDTH)
         many = np.repeat(tried.reshape(-1, WIDTH), PUBLISHED_ORDERS, axis=0)
