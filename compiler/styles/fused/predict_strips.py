@@ -13,6 +13,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from compiler.ir.emit import parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.predict import UnitCost
 from compiler.styles.fused.strip_cycles import Round, StripWork, Turn, strip_costs, strip_cycles
@@ -107,9 +108,10 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             rows = now[i + 1] - then[i + 1]
             if not rows:
                 continue
-            turns.append(_turn(layer, rows, dim, memory.together[i], keeps=i < len(layers) - 1))
-            if memory.weights[i].streamed:
-                moved += weights[i]
+            streamed = weights[i] if memory.weights[i].streamed else 0.0
+            turns.append(_turn(layer, rows, dim, memory.together[i], streamed, keeps=i < len(layers) - 1))
+            if streamed:
+                moved += streamed
             elif number == i:  # all but the first group come while the convolution computes its first rows
                 moved += weights[i] * (1 - 1 / groups[i]) / images
             if number == i - 1:
@@ -120,10 +122,11 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     ends = schedule.ends(last.Q)
     strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
     behind = strip * last.P * min(dim, last.K * last.groups) / bytes_per_cycle(accelerator)
-    return StripWork(tuple(rounds), len(layers), before, behind)
+    copies = sum(_copies(layer, dim) for layer in layers)
+    return StripWork(tuple(rounds), len(layers), copies, before, behind)
 
 
-def _turn(layer: Layer, rows: int, dim: int, together: float, *, keeps: bool) -> Turn:
+def _turn(layer: Layer, rows: int, dim: int, together: float, streamed: float, *, keeps: bool) -> Turn:
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
@@ -141,7 +144,15 @@ def _turn(layer: Layer, rows: int, dim: int, together: float, *, keeps: bool) ->
         moves=runs * layer.bias + (rows if keeps else runs),
         kept=blocks * rows if keeps else 0,
         pixels=blocks * rows * p.P,
+        streamed=streamed,
     )
+
+
+def _copies(layer: Layer, dim: int) -> int:
+    """How often the code of passes through a block of weights is there."""
+    p = layer.problem
+    kinds = len(parts(p.K * p.groups, dim)) * (1 if is_depthwise(layer) else len(parts(p.C, dim)))
+    return p.S * (p.R if is_unrolled(layer, dim) else 1) * kinds
 
 
 def _weight_cycles(layer: Layer, place: Weights, accelerator: Accelerator) -> float:
