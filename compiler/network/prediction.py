@@ -34,7 +34,15 @@ from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
 
-__all__ = ["INSTRUCTION_PJ", "group_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
+__all__ = [
+    "INSTRUCTION_PJ",
+    "addition_cost",
+    "group_cost",
+    "host_energy_pj",
+    "predict_step",
+    "predict_steps",
+    "row_cost",
+]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
@@ -82,7 +90,7 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
     if step.function in lowered.groups:
         return group_cost(lowered.groups[step.function], accelerator)
     if step.function in lowered.additions:
-        return _addition(lowered.additions[step.function], accelerator)
+        return addition_cost(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
     if step.function in lowered.rows:
@@ -132,7 +140,7 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
     )
 
 
-def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
+def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     """Two loads and a store; see `compiler.network.addition` for the tiles.
 
     Each sum is a product with the identity and an addend: a multiplication in every row of the array, a stationary word,

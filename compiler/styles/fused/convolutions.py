@@ -17,6 +17,7 @@ from accel.config import Accelerator
 from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
+from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
 from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
@@ -33,6 +34,7 @@ class StripOperands:
         input, output: images.
         weights, biases: by convolution; of those that convolve each channel by itself `diagonal_weights`, of those without bias 0.
         scales: likewise.
+        addition: of a chain with one.
     """
 
     input: Number
@@ -40,6 +42,7 @@ class StripOperands:
     weights: tuple[Number, ...]
     biases: tuple[Number, ...]
     scales: tuple[Number, ...]
+    addition: AdditionOperands | None = None
 
 
 def diagonal_weights(weights: np.ndarray, dim: int) -> np.ndarray:
@@ -88,6 +91,7 @@ class _Writer:
         self.share = 1
         #: What each convolution still has to move away of its last block of results.
         self.leaving: list[Leaving] = []
+        self.adding: Adding | None = None
 
     def write(self) -> None:
         """All of it."""
@@ -124,8 +128,12 @@ class _Writer:
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
-            Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
+            Leaving(e, layer, image, self.dim, inside=image is None and chain.addition is not None)
+            for layer, image in zip(chain.layers, images, strict=True)
         ]
+        if self.operands.addition is not None:
+            added, output = self.operands.addition, self.operands.output
+            self.adding = Adding(e, chain, self.memory, self.dim, added, output)
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
         self.into = e.variable(0)
@@ -182,8 +190,26 @@ class _Writer:
 
     def _configure(self, index: int) -> None:
         """The stride in which a convolution reads pixels."""
-        stride = self.chain.layers[index].problem.stride_w
+        self._configure_stride(self.chain.layers[index].problem.stride_w)
+
+    def _configure_stride(self, stride: int) -> None:
         self.e.command("config_ex", dataflow=self.dataflow, a_stride=stride, c_stride=1)
+
+    def _configure_store(self, index: int) -> None:
+        """How results of a convolution leave."""
+        layer, last = self.chain.layers[index], index == len(self.chain.layers) - 1
+        self.e.command(
+            "config_st",
+            stride=layer.output.pitch if last and self.adding is None else 0,
+            activation=int(layer.relu),
+            acc_scale=self.operands.scales[index],
+        )
+
+    def _later(self, sums: Number, turns: int) -> Number:
+        """Accumulator rows of a block of results so many blocks later."""
+        e, memory = self.e, self.memory
+        after, rows = e.add(sums, turns * memory.sums), memory.copies * memory.sums
+        return e.select(e.compare("slt", after, rows), after, e.sub(after, rows))
 
     def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
         """Rows of results from row `first` on.
@@ -197,7 +223,8 @@ class _Writer:
         results = p.K * p.groups
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
-        leaving, weights = self.leaving[index], self.weights[index]
+        leaving, weights, extent = self.leaving[index], self.weights[index], (number, first, rows)
+        adding = self.adding if index == len(self.chain.layers) - 1 else None
         again = e.compare("slt", e.add(first, rows), p.Q)
         if p.N > 1:
             again = e.compare("slt", e.add(first, rows, e.mul(number, p.Q)), p.N * p.Q)
@@ -206,18 +233,35 @@ class _Writer:
             """The biases of a block, to the sums whose turn it is."""
             if layer.bias:
                 with e.when(e.compare("slt", e.mul(block, dim), results)):
-                    self._load_bias(layer, index, rows, block, assigned.get())
+                    sums = assigned.get() if adding is None else in_turn(block, *spots[:2])
+                    self._load_bias(layer, index, rows, block, sums)
+
+        def in_turn(block: Number, one: Number, other: Number) -> Number:
+            return e.select(e.compare("eq", e.mod(block, 2), 0), one, other)
+
+        # with an addition, two are for the convolution, the others for the sums with the image
+        spots = [self._later(assigned.get(), n) for n in range(self.memory.copies * (adding is not None))]
+
+        def add(block: Number) -> None:
+            assert adding is not None
+            if p.stride_w > 1:
+                self._configure_stride(1)
+            adding.add(extent, block, in_turn(block, spots[2], spots[-1]))
+            if p.stride_w > 1:
+                self._configure_stride(p.stride_w)
 
         weights.strip()
         open_block(0)
+        if adding is not None:
+            adding.begin(extent)
         for columns, before, count in parts(results, dim):
             with e.loop(count, hint="channel") as n:
                 block = e.add(n, before)
-                sums = assigned.get()
-                after = e.add(sums, self.memory.sums)
-                assigned.set(
-                    e.select(e.compare("slt", after, self.memory.copies * self.memory.sums), after, 0)
-                )
+                sums: Number = assigned.get()
+                if adding is None:
+                    assigned.set(self._later(sums, 1))
+                else:
+                    sums = in_turn(block, *spots[:2])
                 weights.enter(block, again)
 
                 def half(block: Number) -> None:
@@ -227,20 +271,27 @@ class _Writer:
                         for other in self.leaving:
                             if other is not leaving:
                                 other.finish()
-                        last = index == len(self.chain.layers) - 1
-                        e.command(
-                            "config_st",
-                            stride=layer.output.pitch if last else 0,
-                            activation=int(layer.relu),
-                            acc_scale=self.operands.scales[index],
-                        )
+                        self._configure_store(index)
                     open_block(e.add(block, 1))
+                    if adding is not None:
+                        adding.ahead(extent, block)
                     if index == 0:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
 
                 self._sum(index, layer, (first, rows), sums, block, columns, partial(half, block))
-                leaving.start(self.operands.output, (number, first, rows), sums, block)
+                if adding is None:
+                    leaving.start(self.operands.output, extent, sums, block)
+                else:
+                    leaving.start(adding.place(block), extent, sums, block)
+                    leaving.finish()
+                    with e.when(e.compare("sgt", block, 0)):
+                        add(e.sub(block, 1))
+                        self._configure_store(index)
+        if adding is not None:
+            blocks = -(-results // dim)
+            add(blocks - 1)
+            assigned.set(spots[blocks % 2])
 
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
@@ -325,7 +376,8 @@ class _Writer:
             moves = self.leaving[which].moves(self.memory.most[which + 1])
             self.leaving[which].step(-(-moves // rows), rarely=2 * moves < rows)
 
-        step(index)
+        if self.adding is None or index < len(layers) - 1:
+            step(index)
         others = [which for which in range(len(self.leaving)) if which != index]
         if others:
             with e.when(e.compare("eq", block, 0), rarely=True):

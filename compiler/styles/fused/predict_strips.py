@@ -28,6 +28,8 @@ from compiler.styles.fused.strips import (
 
 __all__ = ["choose_strips", "predict_strips", "strip_schedules", "strip_work"]
 
+#: Main memory that reads for an addition and writes its sums at the same time takes so many times as long, measured on our RTL.
+_MIXED = 1.2
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
 _ALIKE = 1.003
 #: Weights that are more than such a part of a chain's may be streamed; all heights of strips up to so many rows are looked at; of so
@@ -44,7 +46,7 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     images = layers[0].problem.N
     there = rows_by_round(chain, schedule)
     before = [[0] * (len(layers) + 1), *there]
-    first = layers[0]
+    first, final, adds = layers[0], chain.stored, chain.addition is not None
     height, width = first.size
     channels = first.problem.C * first.problem.groups
     macs = stationary = accumulated = local = 0.0
@@ -62,9 +64,14 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
             sums = blocks * rows * p.P * dim
             accumulated += sums * (2 * deep - 1 + 2 * layer.bias + 1)
             # pixels to the array for every block of weights, the weights, and results that stay
-            local += weights * rows * p.P * dim + weights * dim * dim + (0 if i == len(layers) - 1 else sums)
+            local += weights * rows * p.P * dim + weights * dim * dim + sums * (adds or i < len(layers) - 1)
             macs += rows * _macs(layer, dim) / (p.N * p.Q)
             biases += math.ceil(rows * p.P / MOST_ROWS) * 4 * p.K * p.groups * layer.bias
+            if adds and i == len(layers) - 1:  # a pass of the identity matrix, to which the residual comes
+                stationary += blocks * dim * dim
+                accumulated += 2 * sums
+                local += 3 * sums + blocks * dim * dim
+                macs += rows * p.P * _macs(final, dim) / final.pixels_out
     for i, layer in enumerate(layers):
         if memory.weights[
             i
@@ -73,18 +80,18 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
             deep_rows, columns, _ = _stored(layer, dim)
             weight_bytes += (turns * images - 1) * deep_rows * columns
     pixels = float(first.problem.N * height * width)
-    final = layers[-1]
     written = float(final.pixels_out * final.problem.K * final.problem.groups)
+    residual, ones = adds * written, adds * dim * dim
     image = memory.images[0]
     cycles = strip_cycles(strip_work(chain, schedule, accelerator), strip_costs())
     return UnitCost(
         cycles=images * cycles + _START * PROFILES[accelerator.timing].latency,
-        read_bytes=weight_bytes + pixels * channels + images * biases,
+        read_bytes=weight_bytes + pixels * channels + images * biases + residual + ones,
         written_bytes=written,
         macs=images * macs,
         stationary_words=images * stationary,
         accumulator_words=images * accumulated,
-        scratchpad_bytes=images * local + weight_bytes + pixels * image.blocks * dim,
+        scratchpad_bytes=images * local + weight_bytes + ones + pixels * image.blocks * dim,
         softmax_elements=0.0,
     )
 
@@ -108,8 +115,17 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             rows = now[i + 1] - then[i + 1]
             if not rows:
                 continue
+            runs = math.ceil(rows * layer.problem.P / MOST_ROWS)
+            adds = chain.addition if i == len(layers) - 1 else None
+            kept = rows if i < len(layers) - 1 else runs if adds is not None else 0
             streamed = weights[i] if memory.weights[i].streamed else 0.0
-            turns.append(_turn(layer, rows, dim, memory.together[i], streamed, keeps=i < len(layers) - 1))
+            turns.append(_turn(layer, rows, dim, memory.together[i], kept, streamed))
+            if adds is not None:
+                turns.append(_turn(adds, rows, dim, 0.0, 0, 0.0))
+                groups_of_blocks = turns[-1].blocks / memory.wide
+                moved += groups_of_blocks * _cycles(
+                    accelerator, rows * last.P, memory.wide * dim, adds.output.pitch
+                )
             if streamed:
                 moved += streamed
             elif number == i:  # all but the first group come while the convolution computes its first rows
@@ -117,7 +133,7 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             if number == i - 1:
                 moved += weights[i] / groups[i] / images
         moved += (now[-1] - then[-1]) * last.P * last.K * last.groups / bytes_per_cycle(accelerator)
-        rounds.append(Round(tuple(turns), moved))
+        rounds.append(Round(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
     before = there[0][0] * row + weights[0] / groups[0] / images
     ends = schedule.ends(last.Q)
     strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
@@ -126,23 +142,26 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     return StripWork(tuple(rounds), len(layers), copies, before, behind)
 
 
-def _turn(layer: Layer, rows: int, dim: int, together: float, streamed: float, *, keeps: bool) -> Turn:
+def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int, streamed: float) -> Turn:
+    """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results; `streamed`: cycles of main
+    memory for weights that come again."""
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
     meets = dim / 2 * together if p.stride_w > 1 else 0.0
     runs = math.ceil(rows * p.P / MOST_ROWS)
+    adds = layer.residual_scale is not None  # pixels of all rows lie together
     below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > layer.size[0]
     return Turn(
         blocks=blocks,
         deep=deep,
         array=max(dim, rows * p.P) + meets,
-        rows=rows,
-        passes=rows * math.ceil(p.P / dim),
+        rows=1 if adds else rows,
+        passes=math.ceil(rows * p.P / dim) if adds else rows * math.ceil(p.P / dim),
         unrolled=is_unrolled(layer, dim),
         padded=bool(layer.padding[0]) or below,
-        moves=runs * layer.bias + (rows if keeps else runs),
-        kept=blocks * rows if keeps else 0,
+        moves=runs * layer.bias + adds + (kept or runs),
+        kept=blocks * kept,
         pixels=blocks * rows * p.P,
         streamed=streamed,
     )

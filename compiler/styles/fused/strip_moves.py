@@ -203,10 +203,12 @@ class ArrivingWeights:
 
 class Leaving:
     """A block of a convolution's results on its way: image rows into the ring of the next convolution, or runs of pixels to main
-    memory. It keeps its place in variables, so that moves can be issued a few at a time."""
+    memory, or (`inside`) to scratchpad rows. It keeps its place in variables, so that moves can be issued a few at a time."""
 
-    def __init__(self, e: Emitter, layer: Layer, image: Image | None, dim: int) -> None:
-        self._e, self._layer, self._image, self._dim = e, layer, image, dim
+    def __init__(
+        self, e: Emitter, layer: Layer, image: Image | None, dim: int, *, inside: bool = False
+    ) -> None:
+        self._e, self._layer, self._image, self._dim, self._inside = e, layer, image, dim, inside
         # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
         self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
 
@@ -217,7 +219,8 @@ class Leaving:
     def start(
         self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
     ) -> None:
-        """Begin with the sums of `extent`: image, first row and rows."""
+        """Begin with the sums of `extent`: image, first row and rows. The output is where all results go, or (`inside`) this
+        block's."""
         e, p, image = self._e, self._layer.problem, self._image
         number, first, rows = extent
         dim = self._dim
@@ -229,6 +232,9 @@ class Leaving:
             self._to.set(e.add(image.left, e.mul(block, image.pitch)))
             return
         self._left.set(e.mul(rows, p.P))
+        if self._inside:
+            self._to.set(output)
+            return
         pixel = e.mul(e.add(e.mul(number, p.Q), first), p.P)
         self._to.set(e.add(output, e.mul(pixel, self._layer.output.pitch), e.mul(block, dim)))
 
@@ -263,15 +269,13 @@ class Leaving:
             self._from.set(e.add(start, image.width))
             self._left.set(e.sub(left, 1))
             return
-        rows, address = e.min(MOST_ROWS, left), self._to.get()
-        e.command(
-            "mvout",
-            address=address,
-            local=e.local(start, accumulator=True),
-            cols=self._columns.get(),
-            rows=rows,
-        )
-        self._to.set(e.add(address, MOST_ROWS * self._layer.output.pitch))
+        rows, target = e.min(MOST_ROWS, left), self._to.get()
+        moved = {"local": e.local(start, accumulator=True), "cols": self._columns.get(), "rows": rows}
+        if self._inside:
+            e.command("mvout_spad", destination=target, destination_stride=1, **moved)
+        else:
+            e.command("mvout", address=target, **moved)
+        self._to.set(e.add(target, MOST_ROWS * (1 if self._inside else self._layer.output.pitch)))
         self._from.set(e.add(start, rows))
         self._left.set(e.sub(left, rows))
 

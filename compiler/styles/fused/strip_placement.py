@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -116,12 +117,14 @@ class Placed:
 
     Attributes:
         images, weights: as in `StripMemory`.
+        extra: first rows of those asked for beside.
         rows: of the scratchpad, to the last one used.
         together: part of the pixels and weights that lie in the same banks.
     """
 
     images: tuple[Image, ...]
     weights: tuple[Weights, ...]
+    extra: tuple[int, int, int]
     rows: int
     together: tuple[float, ...]
 
@@ -199,28 +202,35 @@ def least_rows(
 
 
 def place_scratchpad(
-    layers: Sequence[Layer], slots: Sequence[int], streamed: Sequence[bool], accelerator: Accelerator
+    layers: Sequence[Layer],
+    slots: Sequence[int],
+    streamed: Sequence[bool],
+    accelerator: Accelerator,
+    extra: tuple[int, int],
 ) -> Placed:
-    """Where everything lies, in a scratchpad of `least_rows` or more.
+    """Where everything lies, and `extra` rows beside, the latter number of them twice, in a scratchpad of `least_rows` and these or
+    more. The array reads the former and the latter at once: they lie in different banks if there is room.
 
     Pixels a stride apart lie in one bank, in which they would meet the weights: of convolutions with strides these lie in other
     banks if there is room. Rings have a power of two of slots if there is room, so that a row's slot is a few of its bits.
     """
     powers = [1 << max(0, (rows - 1).bit_length()) for rows in slots]
-    plain = [False] * len(layers)
+    plain, widest = [False] * len(layers), wide_load(accelerator)
     strided = [_grouped(accelerator) and layer.problem.stride_w > 1 for layer in layers]
-    best: tuple[float, Placed] | None = None
     ways = ((strided, False), (strided, True), (plain, False)) if any(strided) else ((plain, False),)
-    for counts in (powers, slots):
-        for apart, spill in ways:
-            found = _attempt(layers, counts, streamed, apart, spill, accelerator)
+    beside = (0, 1, None) if _grouped(accelerator) and any(extra) else (None,)
+    for wide in sorted({widest, max(1, widest // 2)}, reverse=True):
+        best: tuple[float, Placed] | None = None
+        for counts, banks, (apart, spill) in itertools.product((powers, slots), beside, ways):
+            found = _attempt(layers, counts, streamed, apart, spill, accelerator, extra, banks, wide)
             if found is None:
                 continue
             meet = sum(part for part, one in zip(found.together, strided, strict=True) if one)
             if best is None or meet < best[0] - _LESS:
                 best = meet, found
-    assert best is not None  # in the last attempt everything lies one behind the other
-    return best[1]
+        if best is not None:
+            return best[1]
+    raise AssertionError("in the last attempt everything lies one behind the other")
 
 
 class _Room:
@@ -276,9 +286,13 @@ def _attempt(
     apart: Sequence[bool],
     spill: bool,
     accelerator: Accelerator,
+    extra: tuple[int, int],
+    banks: int | None,
+    wide: int,
 ) -> Placed | None:
-    """Images of so many slots, and weights; of some convolutions in different banks, but for the part of an image that a quarter of
-    the scratchpad does not hold if it may `spill`. None where there is no room."""
+    """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
+    group of banks; of some convolutions in different banks, but for the part of an image that a quarter of the scratchpad does not
+    hold if it may `spill`. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
     weights: dict[int, Weights] = {}
@@ -292,13 +306,16 @@ def _attempt(
             return None
         images[i] = replace(one, start=start + one.start - one.zeros, zeros=start)
         if apart[i]:
-            found = _place_weights(layers[i], streamed[i], room, 0, accelerator)
+            found = _place_weights(layers[i], streamed[i], room, 0, accelerator, wide)
             if found is None:
                 return None
             weights[i] = found
+    beside = _place_beside(room, extra, banks)
+    if beside is None:
+        return None
     for i, layer in enumerate(layers):
         if i not in weights:
-            found = _place_weights(layer, streamed[i], room, None, accelerator)
+            found = _place_weights(layer, streamed[i], room, None, accelerator, wide)
             if found is None:
                 return None
             weights[i] = found
@@ -311,19 +328,31 @@ def _attempt(
     return Placed(
         tuple(images[i] for i in range(len(layers))),
         tuple(weights[i] for i in range(len(layers))),
-        max([*ends, *(end for _, end in parts)]),
+        beside,
+        max([*ends, *(end for _, end in parts), beside[0] + extra[0], max(beside[1:]) + extra[1]]),
         tuple(together) if _grouped(accelerator) else (1.0,) * len(layers),
     )
 
 
+def _place_beside(room: _Room, extra: tuple[int, int], banks: int | None) -> tuple[int, int, int] | None:
+    """First rows of so many in one group of banks, and twice of so many in the other; or anywhere."""
+    if not any(extra):
+        return 0, 0, 0
+    other = None if banks is None else 1 - banks
+    first, second, third = room.take(extra[0], banks), room.take(extra[1], other), room.take(extra[1], other)
+    if first is None or second is None or third is None:
+        return None
+    return first, second, third
+
+
 def _place_weights(
-    layer: Layer, streamed: bool, room: _Room, group: int | None, accelerator: Accelerator
+    layer: Layer, streamed: bool, room: _Room, group: int | None, accelerator: Accelerator, most: int
 ) -> Weights | None:
     """Weights of a convolution, in few parts and in wide groups rather than in others."""
     rows, blocks = _weights(layer, accelerator.dim)
     widest = wide_load(accelerator)
     if streamed and blocks > 2 * max(1, widest // 2):
-        for wide in [one for one in (widest, max(1, widest // 2)) if blocks > 2 * one]:
+        for wide in [one for one in (most, max(1, widest // 2)) if blocks > 2 * one]:
             left = list(room.free)
             one, two = room.take(wide * rows, group), room.take(wide * rows, group)
             if one is not None and two is not None:

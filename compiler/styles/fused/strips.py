@@ -4,11 +4,13 @@ Images between the convolutions are kept in the scratchpad as *rings* of rows: r
 number of slots, and no row is computed twice. All weights stay in the scratchpad. The unit goes through *rounds*; in each,
 every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
 the convolution whose results it reads, so that these are there.
+
+An image may be added to the last results (`compiler.styles.fused.adding`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
@@ -21,7 +23,9 @@ from compiler.styles.fused.strip_placement import (
     is_depthwise,
     least_rows,
     place_scratchpad,
+    wide_load,
 )
+from workloads.problem import Problem
 
 __all__ = [
     "MOST_ROWS",
@@ -46,9 +50,12 @@ class ConvolutionChain:
     Attributes:
         layers: one or more, with int8 results and without residual, pooling and dilation, of one group or of one for each
             channel; each has the image that the one before makes, dense.
+        addition: what is done with the results of the last one, if anything: a layer that convolves every channel by itself with
+            one weight of 1, and adds a residual.
     """
 
     layers: tuple[Layer, ...]
+    addition: Layer | None = None
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -70,9 +77,30 @@ class ConvolutionChain:
             made = (before.problem.N, (before.problem.Q, before.problem.P), channels(before)[1])
             if made != (layer.problem.N, layer.size, channels(layer)[0]):
                 raise InputError("each convolution of a chain reads what the one before makes")
+        if self.addition is not None:
+            self._check_addition(self.addition)
+
+    def _check_addition(self, addition: Layer) -> None:
+        last, made = self.layers[-1].problem, channels(self.layers[-1])[1]
+        alone = Layer(Problem(P=last.P, Q=last.Q, C=1, K=1, N=last.N, groups=made))
+        given = (addition.relu, addition.scale, addition.residual_scale, addition.output)
+        named = dict(zip(("relu", "scale", "residual_scale", "output"), given, strict=True))
+        if None in given or addition != replace(alone, **named):  # type: ignore[arg-type]
+            raise InputError("what is added to a chain's results is an int8 image of their size")
 
     def __str__(self) -> str:
-        return " > ".join(str(layer.problem) for layer in self.layers)
+        added = "" if self.addition is None else " + residual"
+        return " > ".join(str(layer.problem) for layer in self.layers) + added
+
+    @property
+    def stored(self) -> Layer:
+        """The one whose results go to main memory."""
+        return self.layers[-1] if self.addition is None else self.addition
+
+    @property
+    def least_copies(self) -> int:
+        """Blocks of channels whose sums are in the accumulator at least: one is made while one leaves, and one is added to."""
+        return 2 if self.addition is None else 3
 
 
 @dataclass(frozen=True)
@@ -113,6 +141,9 @@ class StripMemory:
         weights: by convolution.
         most: rows that each convolution computes in a round, at most.
         rounds: how many there are for an image.
+        ones, block, residual, wide: with an addition, first scratchpad row of the identity matrix, behind which two blocks of the
+            last convolution's results lie; rows of such a block at most; first rows of the image's blocks of a group, in turn; and
+            blocks of a group.
         sums, copies: accumulator rows for the sums of a block of channels, and how many blocks there is room for.
         scratchpad_rows, accumulator_rows: used, to the last one.
         least_rows: of a scratchpad in which there is room for all of it.
@@ -123,6 +154,10 @@ class StripMemory:
     weights: tuple[Weights, ...]
     most: tuple[int, ...]
     rounds: int
+    ones: int
+    block: int
+    residual: tuple[int, int]
+    wide: int
     sums: int
     copies: int
     scratchpad_rows: int
@@ -173,12 +208,18 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         )
         for i, layer in enumerate(layers)
     ]
+    block, wide, extra = most[-1] * layers[-1].problem.P, wide_load(accelerator), (0, 0)
+    if chain.addition is not None:
+        if not (accelerator.features.mvin_scale and accelerator.features.preload_d):
+            raise InfeasibleError(f"{accelerator.name} cannot add scaled results in the array")
+        wide = min(wide, -(-chain.addition.problem.groups // accelerator.dim))
+        extra = accelerator.dim + 2 * block, wide * block
     streamed = [i in schedule.streamed for i in range(len(layers))]
-    least = least_rows(layers, kept, streamed, accelerator)
+    least = least_rows(layers, kept, streamed, accelerator) + extra[0] + 2 * extra[1]
     sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
     for what, used, available in (
         ("scratchpad", least, accelerator.scratchpad_rows),
-        ("accumulator", 2 * sums, accelerator.accumulator_rows),
+        ("accumulator", chain.least_copies * sums, accelerator.accumulator_rows),
     ):
         if used > available:
             raise InfeasibleError(
@@ -189,7 +230,7 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         raise InfeasibleError(
             f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
         )
-    placed = place_scratchpad(layers, kept, streamed, accelerator)
+    placed = place_scratchpad(layers, kept, streamed, accelerator, extra)
     return StripMemory(
-        placed.images, placed.weights, tuple(most), len(there), sums, copies, placed.rows, copies * sums, least, placed.together
+        placed.images, placed.weights, tuple(most), len(there), placed.extra[0], block, placed.extra[1:], wide, sums, copies, placed.rows, copies * sums, least, placed.together
     )  # fmt: skip

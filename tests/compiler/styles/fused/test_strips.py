@@ -16,6 +16,7 @@ from compiler.codegen.program import build_program
 from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer, Layout
 from compiler.layers.reference import layer_result
+from compiler.styles.fused.adding import AdditionOperands
 from compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
 from compiler.styles.fused.predict_strips import choose_strips, predict_strips
 from compiler.styles.fused.strip_placement import is_depthwise
@@ -58,6 +59,13 @@ def chain(
     return ConvolutionChain(tuple(layers))
 
 
+def with_addition(units: ConvolutionChain, *, scale: float = 0.5, relu: bool = True) -> ConvolutionChain:
+    """An image is added to the results."""
+    p = units.layers[-1].problem
+    alone = Problem(P=p.P, Q=p.Q, C=1, K=1, N=p.N, groups=p.K * p.groups)
+    return replace(units, addition=Layer(alone, residual_scale=scale, scale=0.75, relu=relu))
+
+
 def run(
     units: ConvolutionChain,
     schedule: StripSchedule,
@@ -80,14 +88,29 @@ def run(
         if is_depthwise(one):
             weights = diagonal_weights(weights.reshape(p.S, p.R, p.groups), accelerator.dim).reshape(-1)
         given.append((weights, bias))
+    residual = np.empty(0, np.int8)
+    if units.addition is not None:
+        residual = random.integers(-128, 128, units.addition.residual_extent, dtype=np.int8)
+        weights = np.ones(units.addition.weight_extent, np.int8)
+        tensors = {"input": result, "weight": weights, "residual": residual}
+        result = layer_result(units.addition, tensors)
     buffers.append(Buffer("output", result.shape, "int8", "output"))
     for number, (weights, bias) in enumerate(given):
         buffers.append(Buffer(f"weights{number}", weights.shape, "int8", "constant", weights))
         buffers.append(Buffer(f"bias{number}", bias.shape, "int32", "constant", bias))
+    if units.addition is not None:
+        ones = np.eye(accelerator.dim, dtype=np.int8)
+        buffers.append(Buffer("residual", residual.shape, "int8", "input", residual))
+        buffers.append(Buffer("ones", ones.shape, "int8", "constant", ones))
     e = Emitter("chain", [one.name for one in buffers])
     source, target, *others = e.arguments
     scales = tuple(float32_bits(one.scale or 0.0) for one in units.layers)
-    operands = StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales)
+    addition = None
+    if units.addition is not None:
+        *others, added, unit = others
+        bits = [float32_bits(one or 0.0) for one in (units.addition.residual_scale, units.addition.scale)]
+        addition = AdditionOperands(added, unit, *bits)
+    operands = StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales, addition)
     emit_strips(e, units, schedule, accelerator, operands)
     e.fence()
     outputs, simulation = run_program(build_program(e.finish(), "chain", buffers, accelerator), engine=engine)
@@ -114,7 +137,12 @@ def random_chain(random: np.random.Generator) -> ConvolutionChain:
         )  # fmt: skip
         layers.append(one)
         size, channels = (one.problem.Q, one.problem.P), outputs or channels
-    return ConvolutionChain(tuple(layers)) if layers else random_chain(random)
+    if not layers:
+        return random_chain(random)
+    units = ConvolutionChain(tuple(layers))
+    if random.integers(2):
+        return units
+    return with_addition(units, scale=float(random.normal()), relu=bool(random.integers(2)))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -138,6 +166,9 @@ def test_random_chains_in_random_strips(seed: int) -> None:
         (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 2, 1), (40, 1, 1, 0)), 1),
         (chain((12, 20), 24, (40, 3, 1, 1), (24, 3, 2, 0), images=2), 2),
         (chain((7, 7), 40, (0, 3, 1, 1)), 7),
+        (with_addition(chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 1, 1), (24, 1, 1, 0))), 3),
+        (with_addition(chain((14, 14), 40, (16, 1, 1, 0), (16, 3, 1, 1), (64, 1, 1, 0), images=2)), 2),
+        (with_addition(chain((15, 20), 24, (40, 3, 2, 1))), 3),
     ],
 )
 def test_chains_in_hardware_with_the_bytes_and_accesses_predicted(units: ConvolutionChain, rows: int) -> None:
