@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
@@ -42,7 +42,9 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
     """Of every schedule of a group that fits: rows that it needs of scratchpad and accumulator, and its cost on whatever
     accelerator of the side holds these."""
     if isinstance(group, ConvolutionChain):
-        for strips in strip_schedules(group):
+        schedules = list(strip_schedules(group))
+        # `choose_strips` looks at other beginnings of the best; here any may be
+        for strips in [*schedules, *(replace(one, begin=one.rows) for one in schedules if one.rows > 1)]:
             try:
                 memory = place_strips(group, strips, accelerator)
             except InfeasibleError:

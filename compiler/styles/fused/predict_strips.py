@@ -13,6 +13,7 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
+from compiler.ir.emit import parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.predict import UnitCost
 from compiler.styles.fused.strip_cycles import Round, StripWork, Turn, strip_costs, strip_cycles
@@ -117,15 +118,16 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             runs = math.ceil(rows * layer.problem.P / MOST_ROWS)
             adds = chain.addition if i == len(layers) - 1 else None
             kept = rows if i < len(layers) - 1 else runs if adds is not None else 0
-            turns.append(_turn(layer, rows, dim, memory.together[i], kept))
+            streamed = weights[i] if memory.weights[i].streamed else 0.0
+            turns.append(_turn(layer, rows, dim, memory.together[i], kept, streamed))
             if adds is not None:
-                turns.append(_turn(adds, rows, dim, 0.0, 0))
+                turns.append(_turn(adds, rows, dim, 0.0, 0, 0.0))
                 groups_of_blocks = turns[-1].blocks / memory.wide
                 moved += groups_of_blocks * _cycles(
                     accelerator, rows * last.P, memory.wide * dim, adds.output.pitch
                 )
-            if memory.weights[i].streamed:
-                moved += weights[i]
+            if streamed:
+                moved += streamed
             elif number == i:  # all but the first group come while the convolution computes its first rows
                 moved += weights[i] * (1 - 1 / groups[i]) / images
             if number == i - 1:
@@ -136,11 +138,13 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     ends = schedule.ends(last.Q)
     strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
     behind = strip * last.P * min(dim, last.K * last.groups) / bytes_per_cycle(accelerator)
-    return StripWork(tuple(rounds), len(layers), before, behind)
+    copies = sum(_copies(layer, dim) for layer in layers)
+    return StripWork(tuple(rounds), len(layers), copies, before, behind)
 
 
-def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int) -> Turn:
-    """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results."""
+def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int, streamed: float) -> Turn:
+    """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results; `streamed`: cycles of main
+    memory for weights that come again."""
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
@@ -159,7 +163,15 @@ def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int) -> Turn
         moves=runs * layer.bias + adds + (kept or runs),
         kept=blocks * kept,
         pixels=blocks * rows * p.P,
+        streamed=streamed,
     )
+
+
+def _copies(layer: Layer, dim: int) -> int:
+    """How often the code of passes through a block of weights is there."""
+    p = layer.problem
+    kinds = len(parts(p.K * p.groups, dim)) * (1 if is_depthwise(layer) else len(parts(p.C, dim)))
+    return p.S * (p.R if is_unrolled(layer, dim) else 1) * kinds
 
 
 def _weight_cycles(layer: Layer, place: Weights, accelerator: Accelerator) -> float:

@@ -7,7 +7,7 @@ image. It runs a few passes ahead of the array, so over a block of results the s
 
     blocks * max(deep * a + results, deep * h + block + moves * move) + begin
 
-cycles. A round takes as long as its turns, or as what main memory moves in it, or as the moves between accumulator and scratchpad.
+cycles, or as long as weights take that come again. A round takes as long as its turns, or as what main memory moves in it, or as the moves between accumulator and scratchpad.
 Before the first round come the loads that it needs, and code that runs for the first time waits for main memory.
 
 The constants are in `strip_costs.json`, fitted by `python -m bench.fit.strips`.
@@ -39,6 +39,7 @@ class Turn:
         moves: commands that bring biases and move results away, for each block of results.
         kept: rows of results that go to the scratchpad, of all blocks.
         pixels: of these.
+        streamed: cycles of main memory for weights that come again.
     """
 
     blocks: int
@@ -51,6 +52,7 @@ class Turn:
     moves: int
     kept: int
     pixels: int
+    streamed: float
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,15 @@ class StripWork:
     Attributes:
         rounds: in order.
         convolutions: how many there are.
+        copies: how often the code of passes through a block of weights is there: for every place of a window, and for blocks of
+            fewer channels.
         before: cycles of loads before the first pass.
         behind: cycles of main memory behind the last pass.
     """
 
     rounds: tuple[Round, ...]
     convolutions: int
+    copies: int
     before: float
     behind: float
 
@@ -87,7 +92,8 @@ def strip_costs() -> Mapping[str, float]:
 
 def strip_cycles(work: StripWork, costs: Mapping[str, float]) -> float:
     """From the first command to the last result."""
-    total = costs["start"] + costs["first"] * work.convolutions + work.before + work.behind
+    total = costs["start"] + costs["first"] * work.convolutions + costs["copy"] * work.copies
+    total += work.before + work.behind
     return total + sum(_round_cycles(one, costs) for one in work.rounds)
 
 
@@ -104,5 +110,5 @@ def _turns_cycles(turns: Sequence[Turn], costs: Mapping[str, float]) -> float:
         host = each + turn.rows * row + turn.passes * costs["pass"]
         beside = costs["block"] + turn.moves * costs["move"]
         block = max(turn.deep * turn.array + costs["results"], turn.deep * host + beside)
-        total += turn.blocks * block + costs["begin"]
+        total += max(turn.blocks * block, turn.streamed) + costs["begin"]
     return total

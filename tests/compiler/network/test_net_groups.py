@@ -312,9 +312,9 @@ def test_residual_blocks_of_networks_are_groups(name: str, blocks: int) -> None:
     network = quantise_sketch(load_network(name))
     additions = {op.name for op in network.operators if isinstance(op, Addition)}
     longest: dict[str, int] = {}
-    for one in (one for row in groups_of(network) for one in row if one.last in additions):
+    for one in (one for row in groups_of(network) for one in row if one.turn in additions):
         assert convolution_group(one) is not None
-        longest[one.last] = max(longest.get(one.last, 0), len(one.names))
+        longest[one.turn] = max(longest.get(one.turn, 0), len(one.names))
     assert len(longest) == len(additions) == blocks
     assert set(longest.values()) == {4}  # three convolutions and the addition
 
@@ -331,7 +331,7 @@ def test_an_addition_belongs_to_one_of_its_operands_at_most() -> None:
     left = beside.transposed((0, 3, 1, 2))
     s.operators.append(replace(addition, name="operator 4", left=left, left_scale=1.0))
     (row,) = groups_of(s.network())
-    ends = {one.names[:-1] for one in row if one.last == "operator 4"}
+    ends = {one.names[:-1] for one in row if one.turn == "operator 4"}
     main = tuple(f"operator {n}" for n in range(3))
     assert ends == {main, main[1:], main[2:], ("operator 3",)}
     program = check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
@@ -342,14 +342,14 @@ def test_what_is_not_added_as_it_is_ends_a_group() -> None:
     for change in ({"right_scale": 0.5}, {"right_scale": -1.0}):
         s = bottleneck(sketch(), residual=True)
         s.operators[-1] = replace(s.operators[-1], **change)
-        assert all(one.last != "operator 3" for row in groups_of(s.network()) for one in row)
+        assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
     s = bottleneck(sketch(), residual=True)
     addition = s.operators[-1]
     assert isinstance(addition, Addition)
     row = s.value((6,), "constant")  # one pixel for all
     alike = replace(row, shape=addition.left.shape, strides=(0, 1, 0, 0))
     s.operators[-1] = replace(addition, left=alike)
-    assert all(one.last != "operator 3" for row in groups_of(s.network()) for one in row)
+    assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
     check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
 
 
