@@ -40,6 +40,7 @@ class Turn:
         kept: rows of results that go to the scratchpad, of all blocks.
         pixels: of these.
         streamed: cycles of main memory for weights that come again.
+        lead: likewise for the first weights, while only the turns before this one of the round go on.
     """
 
     blocks: int
@@ -53,6 +54,7 @@ class Turn:
     kept: int
     pixels: int
     streamed: float
+    lead: float
 
 
 @dataclass(frozen=True)
@@ -110,5 +112,6 @@ def _turns_cycles(turns: Sequence[Turn], costs: Mapping[str, float]) -> float:
         host = each + turn.rows * row + turn.passes * costs["pass"]
         beside = costs["block"] + turn.moves * costs["move"]
         block = max(turn.deep * turn.array + costs["results"], turn.deep * host + beside)
+        total = max(total, turn.lead)
         total += max(turn.blocks * block, turn.streamed) + costs["begin"]
     return total
