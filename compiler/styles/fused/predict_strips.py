@@ -16,8 +16,8 @@ from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.ir.emit import parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.predict import UnitCost
-from compiler.styles.fused.strip_cycles import Round, StripWork, Turn, strip_costs, strip_cycles
-from compiler.styles.fused.strip_placement import Weights, is_depthwise, is_unrolled
+from compiler.styles.fused.strip_cycles import StripRound, StripWork, Turn, strip_costs, strip_cycles
+from compiler.styles.fused.strip_placement import StripWeights, is_depthwise, is_unrolled
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
@@ -134,7 +134,7 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             elif number == i:  # all but the first group come while the convolution computes its first rows
                 moved += weights[i] / images
         moved += (now[-1] - then[-1]) * last.P * last.K * last.groups / bytes_per_cycle(accelerator)
-        rounds.append(Round(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
+        rounds.append(StripRound(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
     before = there[0][0] * row + weights[0] / groups[0] / images
     ends = schedule.ends(last.Q)
     strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
@@ -178,7 +178,7 @@ def _copies(layer: Layer, dim: int) -> int:
     return p.S * (p.R if is_unrolled(layer, dim) else 1) * kinds
 
 
-def _weight_cycles(layer: Layer, place: Weights, accelerator: Accelerator) -> float:
+def _weight_cycles(layer: Layer, place: StripWeights, accelerator: Accelerator) -> float:
     """To load all weights of a convolution, in groups of blocks."""
     rows, columns, pitch = _stored(layer, accelerator.dim)
     wide = columns if is_depthwise(layer) else min(columns, place.wide * accelerator.dim)

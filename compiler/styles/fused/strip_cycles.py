@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-__all__ = ["COSTS_FILE", "Round", "StripWork", "Turn", "strip_costs", "strip_cycles"]
+__all__ = ["COSTS_FILE", "StripRound", "StripWork", "Turn", "strip_costs", "strip_cycles"]
 
 COSTS_FILE = "strip_costs.json"
 
@@ -58,7 +58,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Round:
+class StripRound:
     """What happens in a round: turns, and cycles of main memory."""
 
     turns: tuple[Turn, ...]
@@ -78,7 +78,7 @@ class StripWork:
         behind: cycles of main memory behind the last pass.
     """
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[StripRound, ...]
     convolutions: int
     copies: int
     before: float
@@ -99,7 +99,7 @@ def strip_cycles(work: StripWork, costs: Mapping[str, float]) -> float:
     return total + sum(_round_cycles(one, costs) for one in work.rounds)
 
 
-def _round_cycles(one: Round, costs: Mapping[str, float]) -> float:
+def _round_cycles(one: StripRound, costs: Mapping[str, float]) -> float:
     store = sum(turn.pixels + costs["keep"] * turn.kept for turn in one.turns)
     return max(_turns_cycles(one.turns, costs), one.memory, store)
 
