@@ -17,6 +17,7 @@ from compiler.network.prediction import addition_cost, group_cost, row_cost
 from compiler.network.row_code import RowCode, table_rows
 from compiler.network.steps import StepCost
 from compiler.styles.fused.chain import chain_rows
+from compiler.styles.fused.merged import MergedProducts, choose_merged, merged_rows, merged_schedules
 from compiler.styles.fused.predict import chain_schedules, choose_chain
 from compiler.styles.fused.predict_strips import choose_strips, strip_schedules
 from compiler.styles.fused.strips import ConvolutionChain, place_strips
@@ -32,6 +33,8 @@ def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     """The best schedule of a group. Raises InfeasibleError where none fits."""
     if isinstance(group, ConvolutionChain):
         return choose_strips(group, accelerator)
+    if isinstance(group, MergedProducts):
+        return choose_merged(group, accelerator)
     return choose_chain(group, accelerator)
 
 
@@ -48,6 +51,15 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
                 continue
             cost = group_cost(GroupCode(group, strips), accelerator)
             yield memory.least_rows, group.least_copies * memory.sums, cost
+        return
+    if isinstance(group, MergedProducts):
+        for runs in merged_schedules(group, accelerator.dim):
+            try:
+                cost = group_cost(GroupCode(group, runs), accelerator)
+            except InfeasibleError:
+                continue
+            scratchpad, accumulator = merged_rows(group, runs, accelerator)
+            yield scratchpad, max(accumulator, table_rows(accelerator) * any(group.tables)), cost
         return
     for tiles in chain_schedules(group, accelerator):
         try:

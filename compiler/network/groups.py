@@ -1,11 +1,12 @@
-"""Operators of a network that can run as one unit, whose inner tensors stay on chip: products with or without a softmax in
-between, and convolutions one behind the other, to whose last result something may be added."""
+"""Operators of a network that can run as one unit: products with or without a softmax in between, and convolutions one behind
+the other, to whose last result something may be added, whose inner tensors stay on chip; and products that read the same left
+operand, which comes once."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import TypeAlias, TypeVar
@@ -14,14 +15,30 @@ from accel.config import Accelerator
 from common.errors import InputError
 from compiler.ir.emit import Emitter, Number
 from compiler.layers.layer import Layer, Layout
-from compiler.network.graph import Addition, Convolution, IntegerOperator, MatMul, QuantisedNetwork, Softmax
+from compiler.layers.operands import Operands
+from compiler.network.graph import (
+    Addition,
+    Convolution,
+    IntegerOperator,
+    MatMul,
+    QuantisedNetwork,
+    Softmax,
+    SumOfRows,
+)
 from compiler.network.layers import convolution_layer, is_image, matmul_layer, pixel_pitch
 from compiler.network.partition import best_partition
-from compiler.network.row_code import RowCode, load_table, table_rows
+from compiler.network.row_code import RowCode, begin_table, end_function, let_through, load_table, table_rows
 from compiler.network.views import View
 from compiler.styles.fused.adding import AdditionOperands
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from compiler.styles.fused.convolutions import StripOperands, emit_strips
+from compiler.styles.fused.merged import (
+    MergedProducts,
+    MergedSchedule,
+    emit_merged,
+    merged_rows,
+    predict_merged,
+)
 from compiler.styles.fused.predict import UnitCost, predict_chain
 from compiler.styles.fused.predict_strips import predict_strips
 from compiler.styles.fused.products import ChainOperands, emit_chain
@@ -39,16 +56,18 @@ __all__ = [
     "best_groups",
     "convolution_group",
     "emit_group",
+    "fits_kind",
     "group_layers",
     "group_rows",
     "groups_of",
+    "merged_group",
     "predict_group",
     "product_calls",
     "with_scale",
 ]
 
-Group: TypeAlias = ProductChain | ConvolutionChain
-GroupSchedule: TypeAlias = ChainSchedule | StripSchedule
+Group: TypeAlias = ProductChain | ConvolutionChain | MergedProducts
+GroupSchedule: TypeAlias = ChainSchedule | StripSchedule | MergedSchedule
 #: How a group (named by its operators) is carried out as one unit, and what that saves against its operators one by one, in
 #: whatever unit; None: it is none. The code of its softmax goes along.
 GroupScheduler: TypeAlias = (
@@ -61,14 +80,16 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class GroupOperators:
-    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it, and an addition something
-    else, too.
+    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it (an addition something else,
+    too), or none reads what another one writes.
 
     Attributes:
-        operators: a product, perhaps a softmax, and a product; or convolutions, and perhaps an addition.
+        operators: a product, perhaps a softmax, and a product; or convolutions, and perhaps an addition; or products.
+        merged: products that all read the same left operand.
     """
 
     operators: tuple[IntegerOperator, ...]
+    merged: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,9 +97,14 @@ class GroupOperators:
         return tuple(one.name for one in self.operators)
 
     @property
-    def last(self) -> str:
-        """Name of the operator whose result the group writes."""
-        return self.operators[-1].name
+    def writes(self) -> tuple[IntegerOperator, ...]:
+        """The operators whose results the group writes."""
+        return self.operators if self.merged else self.operators[-1:]
+
+    @property
+    def turn(self) -> str:
+        """Name of the operator at whose turn the group is called: the first that writes a result, which others may read next."""
+        return self.writes[0].name
 
     @property
     def softmax(self) -> Softmax | None:
@@ -91,8 +117,10 @@ class GroupCode:
     """A function that computes a group.
 
     Its arguments are, of products: left operand, both right operands, output, table, numerator and shift of a softmax; of
-    convolutions: input, output, the weights of all, the biases of all (0 without); then the bits of all scales. With an addition, the
-    other operand, the identity matrix, and the bits of that operand's and the sum's scale follow.
+    convolutions: input, output, the weights of all, the biases of all (0 without); of products of one left operand: that one,
+    the weights of all, the biases of all (0 without), the outputs of all, a table if any goes through it; then the bits of all
+    scales. With an addition to convolutions, the other operand, the identity matrix, and the bits of that operand's and the
+    sum's scale follow.
     """
 
     group: Group
@@ -151,7 +179,20 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
             ending[row[-1].name] = segments
         if segments:
             found.append(segments)
-    return found
+    return found + [[one] for one in _merged(network, taken)]
+
+
+def _merged(network: QuantisedNetwork, taken: Container[str]) -> Iterator[GroupOperators]:
+    """Products with constants of the same left operand, those apart that are in other groups already."""
+    by_input: dict[View, list[IntegerOperator]] = {}
+    for op in network.operators:
+        if isinstance(op, MatMul) and not isinstance(op, SumOfRows) and op.name not in taken:
+            parameters = [op.right] if op.bias is None else [op.right, op.bias]
+            if op.left.value not in network.constants and all(
+                one.value in network.constants for one in parameters
+            ):
+                by_input.setdefault(op.left, []).append(op)
+    return (GroupOperators(tuple(row), merged=True) for row in by_input.values() if len(row) > 1)
 
 
 def _products(
@@ -224,7 +265,7 @@ def best_groups(
     """Of the candidates in a row of operators those that share none and gain most together, in order."""
     behind: dict[str, list[str]] = {name: [] for one in candidates for name in one.names}
     for one in candidates:
-        for before, name in itertools.pairwise(one.names):
+        for before, name in itertools.pairwise(() if one.merged else one.names):
             behind[name].append(before)
     order = {name: at for at, name in enumerate(TopologicalSorter(behind).static_order())}
     needs = [{order[before] for before in behind[name]} for name in order]
@@ -270,6 +311,23 @@ def convolution_group(operators: GroupOperators) -> ConvolutionChain | None:
         return None
 
 
+def merged_group(products: Sequence[MatMul], tables: Sequence[bool]) -> MergedProducts | None:
+    """The unit of products of one left operand; None where an operand would have to be copied first."""
+    calls = [matmul_layer(one) for one in products]
+    found = [one.layer for one in calls if one is not None and len(one.offsets) == 1]
+    try:
+        return MergedProducts(tuple(found), tuple(tables)) if len(found) == len(products) else None
+    except InputError:
+        return None
+
+
+def fits_kind(group: Group, schedule: GroupSchedule) -> bool:
+    """Whether a schedule is one of such groups."""
+    if isinstance(group, ConvolutionChain):
+        return isinstance(schedule, StripSchedule)
+    return isinstance(schedule, MergedSchedule if isinstance(group, MergedProducts) else ChainSchedule)
+
+
 def _addition_layer(last: Convolution, op: IntegerOperator) -> Layer | None:
     """An addition to a convolution's result as a chain has it."""
     found = added_to(last, op) if isinstance(op, Addition) else None
@@ -291,11 +349,13 @@ def _addition_layer(last: Convolution, op: IntegerOperator) -> Layer | None:
 
 def group_layers(group: Group) -> tuple[Layer, ...]:
     """Layers of a group."""
-    return group.layers if isinstance(group, ConvolutionChain) else (group.first, group.second)
+    return (group.first, group.second) if isinstance(group, ProductChain) else group.layers
 
 
 def with_scale(group: _Found, scale: float) -> _Found:
     """The group with one scale for all layers: functions take the real ones as arguments."""
+    if isinstance(group, MergedProducts):
+        return replace(group, layers=tuple(replace(one, scale=scale) for one in group.layers))
     if isinstance(group, ConvolutionChain):
         addition = group.addition
         if addition is not None:
@@ -311,6 +371,9 @@ def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
         return predict_strips(code.group, code.schedule, accelerator)
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        return predict_merged(code.group, code.schedule, accelerator)
     assert isinstance(code.schedule, ChainSchedule)
     return predict_chain(code.group, code.schedule, accelerator)
 
@@ -321,6 +384,12 @@ def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:
         assert isinstance(code.schedule, StripSchedule)
         strips = place_strips(code.group, code.schedule, accelerator)
         return {"scratchpad_rows": strips.scratchpad_rows, "accumulator_rows": strips.accumulator_rows}
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        predict_merged(code.group, code.schedule, accelerator)
+        scratchpad, accumulator = merged_rows(code.group, code.schedule, accelerator)
+        kept = max(accumulator, table_rows(accelerator) * any(code.group.tables))
+        return {"scratchpad_rows": scratchpad, "accumulator_rows": kept}
     assert isinstance(code.schedule, ChainSchedule)
     used = place_chain(code.group, code.schedule, accelerator)
     kept = max(used.accumulator_rows, table_rows(accelerator) * code.group.softmax)
@@ -332,6 +401,9 @@ def emit_group(name: str, code: GroupCode, accelerator: Accelerator) -> Emitter:
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
         return _emit_convolutions(name, code.group, code.schedule, accelerator)
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        return _emit_merged(name, code.group, code.schedule, accelerator)
     assert isinstance(code.schedule, ChainSchedule)
     return _emit_products(name, code.group, code.schedule, accelerator)
 
@@ -363,4 +435,26 @@ def _emit_convolutions(
     weights, biases, scales = (given[n * count : (n + 1) * count] for n in range(3))
     operands = StripOperands(source, target, tuple(weights), tuple(biases), tuple(scales), addition)
     emit_strips(e, chain, schedule, accelerator, operands)
+    return e
+
+
+def _emit_merged(
+    name: str, merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator
+) -> Emitter:
+    count = len(merged.layers)
+    arguments = [f"{kind}{n}" for kind in ("weights", "bias", "output") for n in range(1, count + 1)]
+    table = ["table"] if any(merged.tables) else []
+    e = Emitter(name, ["input", *arguments, *table, *(f"scale{n}" for n in range(1, count + 1))])
+    source, *given = e.arguments
+    operands = [
+        Operands(input=source, weight=weight, bias=bias, output=output)
+        for weight, bias, output in zip(
+            given[:count], given[count : 2 * count], given[2 * count : 3 * count], strict=True
+        )
+    ]
+    if table:
+        begin_table(e, accelerator, given[3 * count])
+    emit_merged(e, merged, schedule, accelerator, operands, given[-count:], lambda on: let_through(e, on))
+    if table:
+        end_function(e)
     return e

@@ -33,6 +33,7 @@ from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
+from compiler.styles.fused.merged import MergedProducts
 
 __all__ = [
     "INSTRUCTION_PJ",
@@ -115,8 +116,10 @@ def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
-    softmax = isinstance(code.group, ProductChain) and code.group.softmax
-    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * softmax
+    table_loaded = (isinstance(code.group, ProductChain) and code.group.softmax) or (
+        isinstance(code.group, MergedProducts) and any(code.group.tables)
+    )
+    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * table_loaded
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
 
 

@@ -3,6 +3,7 @@
 chain 16x512 weights of a group copies 2,1,2
 strips 4 from 1
 strips 4 from 1 streaming 1,3
+merged 4,6,48 holds rows
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Literal
 
 from common.errors import InputError
 from compiler.styles.fused.chain import ChainSchedule
+from compiler.styles.fused.merged import MergedSchedule
 from compiler.styles.fused.strips import StripSchedule
 
 __all__ = ["parse_group_schedule"]
@@ -22,13 +24,17 @@ _CHAIN = re.compile(
 _STRIPS = re.compile(
     r"strips ([1-9]\d{0,8})(?: from ([1-9]\d{0,8}))?(?: streaming ([1-9]\d{0,3}(?:,[1-9]\d{0,3}){0,15}))?"
 )
+_MERGED = re.compile(r"merged ([1-9]\d{0,8}),([1-9]\d{0,8}),([1-9]\d{0,8}) holds (rows|columns)")
 
 
-def parse_group_schedule(text: str) -> ChainSchedule | StripSchedule:
+def parse_group_schedule(text: str) -> ChainSchedule | StripSchedule | MergedSchedule:
     """What `str` of a schedule is. Raises InputError."""
     if strips := _STRIPS.fullmatch(text):
         streamed = sorted({int(one) - 1 for one in (strips[3] or "").split(",") if one})
         return StripSchedule(int(strips[1]), int(strips[2] or 1), tuple(streamed))
+    if merged := _MERGED.fullmatch(text):
+        holds: Literal["rows", "columns"] = "rows" if merged[4] == "rows" else "columns"
+        return MergedSchedule(int(merged[1]), int(merged[2]), int(merged[3]), holds)
     found = _CHAIN.fullmatch(text)
     if found is None:
         raise InputError(
