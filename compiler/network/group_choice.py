@@ -26,7 +26,7 @@ __all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "grou
 
 #: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved, and small layers are predicted up to
 #: 6% short one by one.
-_EVEN = 1.03
+_EVEN = 1.01
 
 
 def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:

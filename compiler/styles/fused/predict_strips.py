@@ -16,8 +16,8 @@ from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.ir.emit import parts
 from compiler.layers.layer import Layer
 from compiler.styles.fused.predict import UnitCost
-from compiler.styles.fused.strip_cycles import Round, StripWork, Turn, strip_costs, strip_cycles
-from compiler.styles.fused.strip_placement import Weights, is_depthwise, is_unrolled
+from compiler.styles.fused.strip_cycles import StripRound, StripWork, Turn, strip_costs, strip_cycles
+from compiler.styles.fused.strip_placement import StripWeights, is_depthwise, is_unrolled
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
@@ -32,6 +32,8 @@ __all__ = ["choose_strips", "predict_strips", "strip_schedules", "strip_work"]
 _MIXED = 1.2
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
 _ALIKE = 1.003
+#: Part of the cycles of the best strips with weights that stay, which those with weights that come again have to be below.
+_GAIN = 0.97
 #: Weights that are more than such a part of a chain's may be streamed; all heights of strips up to so many rows are looked at; of so
 #: many of the best, other beginnings.
 _LARGE, _EVERY, _LOOKED_AT = 8, 12, 4
@@ -119,9 +121,10 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             adds = chain.addition if i == len(layers) - 1 else None
             kept = rows if i < len(layers) - 1 else runs if adds is not None else 0
             streamed = weights[i] if memory.weights[i].streamed else 0.0
-            turns.append(_turn(layer, rows, dim, memory.together[i], kept, streamed))
+            lead = weights[i] / groups[i] / images if number == i > 0 else 0.0
+            turns.append(_turn(layer, rows, dim, memory.together[i], kept, streamed, lead))
             if adds is not None:
-                turns.append(_turn(adds, rows, dim, 0.0, 0, 0.0))
+                turns.append(_turn(adds, rows, dim, 0.0, 0, 0.0, 0.0))
                 groups_of_blocks = turns[-1].blocks / memory.wide
                 moved += groups_of_blocks * _cycles(
                     accelerator, rows * last.P, memory.wide * dim, adds.output.pitch
@@ -129,11 +132,9 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             if streamed:
                 moved += streamed
             elif number == i:  # all but the first group come while the convolution computes its first rows
-                moved += weights[i] * (1 - 1 / groups[i]) / images
-            if number == i - 1:
-                moved += weights[i] / groups[i] / images
+                moved += weights[i] / images
         moved += (now[-1] - then[-1]) * last.P * last.K * last.groups / bytes_per_cycle(accelerator)
-        rounds.append(Round(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
+        rounds.append(StripRound(tuple(turns), moved * (1 if chain.addition is None else _MIXED)))
     before = there[0][0] * row + weights[0] / groups[0] / images
     ends = schedule.ends(last.Q)
     strip = ends[-1] - (ends[-2] if len(ends) > 1 else 0)
@@ -142,9 +143,11 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     return StripWork(tuple(rounds), len(layers), copies, before, behind)
 
 
-def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int, streamed: float) -> Turn:
-    """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results; `streamed`: cycles of main
-    memory for weights that come again."""
+def _turn(
+    layer: Layer, rows: int, dim: int, together: float, kept: int, streamed: float, lead: float
+) -> Turn:
+    """A convolution, or an addition, of which `kept` moves go to the scratchpad for each block of results; `streamed` and `lead`: cycles of main
+    memory as in `Turn`."""
     p = layer.problem
     blocks, deep = _blocks(layer, dim)
     # pixels a stride apart lie in one bank, which weights are read from, too
@@ -164,6 +167,7 @@ def _turn(layer: Layer, rows: int, dim: int, together: float, kept: int, streame
         kept=blocks * kept,
         pixels=blocks * rows * p.P,
         streamed=streamed,
+        lead=lead,
     )
 
 
@@ -174,7 +178,7 @@ def _copies(layer: Layer, dim: int) -> int:
     return p.S * (p.R if is_unrolled(layer, dim) else 1) * kinds
 
 
-def _weight_cycles(layer: Layer, place: Weights, accelerator: Accelerator) -> float:
+def _weight_cycles(layer: Layer, place: StripWeights, accelerator: Accelerator) -> float:
     """To load all weights of a convolution, in groups of blocks."""
     rows, columns, pitch = _stored(layer, accelerator.dim)
     wide = columns if is_depthwise(layer) else min(columns, place.wide * accelerator.dim)
@@ -240,6 +244,9 @@ def choose_strips(chain: ConvolutionChain, accelerator: Accelerator) -> StripSch
         look(schedule)
     if not rated:
         raise InfeasibleError(f"no strips of the chain fit: {reason}")
+    # weights that come again cost energy: they have to save cycles
+    held = min((cycles for cycles, _, one in rated if not one.streamed), default=math.inf)
+    rated = [one for one in rated if not one[2].streamed or one[0] < _GAIN * held]
     for _, _, schedule in sorted(rated, key=lambda one: one[0])[:_LOOKED_AT]:
         for begin in (2, 4, schedule.rows):
             if 1 < begin <= schedule.rows:

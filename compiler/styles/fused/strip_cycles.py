@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-__all__ = ["COSTS_FILE", "Round", "StripWork", "Turn", "strip_costs", "strip_cycles"]
+__all__ = ["COSTS_FILE", "StripRound", "StripWork", "Turn", "strip_costs", "strip_cycles"]
 
 COSTS_FILE = "strip_costs.json"
 
@@ -40,6 +40,7 @@ class Turn:
         kept: rows of results that go to the scratchpad, of all blocks.
         pixels: of these.
         streamed: cycles of main memory for weights that come again.
+        lead: likewise for the first weights, while only the turns before this one of the round go on.
     """
 
     blocks: int
@@ -53,10 +54,11 @@ class Turn:
     kept: int
     pixels: int
     streamed: float
+    lead: float
 
 
 @dataclass(frozen=True)
-class Round:
+class StripRound:
     """What happens in a round: turns, and cycles of main memory."""
 
     turns: tuple[Turn, ...]
@@ -76,7 +78,7 @@ class StripWork:
         behind: cycles of main memory behind the last pass.
     """
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[StripRound, ...]
     convolutions: int
     copies: int
     before: float
@@ -97,7 +99,7 @@ def strip_cycles(work: StripWork, costs: Mapping[str, float]) -> float:
     return total + sum(_round_cycles(one, costs) for one in work.rounds)
 
 
-def _round_cycles(one: Round, costs: Mapping[str, float]) -> float:
+def _round_cycles(one: StripRound, costs: Mapping[str, float]) -> float:
     store = sum(turn.pixels + costs["keep"] * turn.kept for turn in one.turns)
     return max(_turns_cycles(one.turns, costs), one.memory, store)
 
@@ -110,5 +112,6 @@ def _turns_cycles(turns: Sequence[Turn], costs: Mapping[str, float]) -> float:
         host = each + turn.rows * row + turn.passes * costs["pass"]
         beside = costs["block"] + turn.moves * costs["move"]
         block = max(turn.deep * turn.array + costs["results"], turn.deep * host + beside)
+        total = max(total, turn.lead)
         total += max(turn.blocks * block, turn.streamed) + costs["begin"]
     return total

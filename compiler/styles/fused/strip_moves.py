@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.ir.emit import Cell, Condition, Emitter, Number, parts
 from compiler.layers.layer import Layer
-from compiler.styles.fused.strip_placement import Image, Weights, is_depthwise
+from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
 from compiler.styles.fused.strips import MOST_ROWS
 
 __all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear"]
@@ -93,7 +93,7 @@ class ArrivingWeights:
     strip is in use.
     """
 
-    def __init__(self, e: Emitter, layer: Layer, place: Weights, address: Number, dim: int) -> None:
+    def __init__(self, e: Emitter, layer: Layer, place: StripWeights, address: Number, dim: int) -> None:
         self._e, self._layer, self._place, self._address, self._dim = e, layer, place, address, dim
         p = layer.problem
         if is_depthwise(layer):  # diagonals lie one behind the other

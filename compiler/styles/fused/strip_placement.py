@@ -11,8 +11,8 @@ from compiler.layers.layer import Layer
 
 __all__ = [
     "Image",
-    "Placed",
-    "Weights",
+    "StripPlacement",
+    "StripWeights",
     "channels",
     "is_depthwise",
     "is_unrolled",
@@ -73,7 +73,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Weights:
+class StripWeights:
     """A convolution's weights in the scratchpad: blocks of results one behind the other, in parts of which each holds whole groups
     of blocks, those that one load brings.
 
@@ -112,7 +112,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Placed:
+class StripPlacement:
     """Where images and weights lie, by convolution.
 
     Attributes:
@@ -123,7 +123,7 @@ class Placed:
     """
 
     images: tuple[Image, ...]
-    weights: tuple[Weights, ...]
+    weights: tuple[StripWeights, ...]
     extra: tuple[int, int, int]
     rows: int
     together: tuple[float, ...]
@@ -207,7 +207,7 @@ def place_scratchpad(
     streamed: Sequence[bool],
     accelerator: Accelerator,
     extra: tuple[int, int],
-) -> Placed:
+) -> StripPlacement:
     """Where everything lies, and `extra` rows beside, the latter number of them twice, in a scratchpad of `least_rows` and these or
     more. The array reads the former and the latter at once: they lie in different banks if there is room.
 
@@ -220,7 +220,7 @@ def place_scratchpad(
     ways = ((strided, False), (strided, True), (plain, False)) if any(strided) else ((plain, False),)
     beside = (0, 1, None) if _grouped(accelerator) and any(extra) else (None,)
     for wide in sorted({widest, max(1, widest // 2)}, reverse=True):
-        best: tuple[float, Placed] | None = None
+        best: tuple[float, StripPlacement] | None = None
         for counts, banks, (apart, spill) in itertools.product((powers, slots), beside, ways):
             found = _attempt(layers, counts, streamed, apart, spill, accelerator, extra, banks, wide)
             if found is None:
@@ -289,13 +289,13 @@ def _attempt(
     extra: tuple[int, int],
     banks: int | None,
     wide: int,
-) -> Placed | None:
+) -> StripPlacement | None:
     """Images of so many slots, weights, in groups of at most so many blocks if they are streamed, and rows beside, the former in one
     group of banks; of some convolutions in different banks, but for the part of an image that a quarter of the scratchpad does not
     hold if it may `spill`. None where there is no room."""
     dim, room = accelerator.dim, _Room(accelerator.scratchpad_rows)
     images: dict[int, Image] = {}
-    weights: dict[int, Weights] = {}
+    weights: dict[int, StripWeights] = {}
     # what must lie in certain banks first, then what must lie together
     for i in sorted(range(len(layers)), key=lambda i: (not apart[i], i)):
         one = _image(layers[i], slots[i], dim)
@@ -325,7 +325,7 @@ def _attempt(
         pixels, kernel = room.shares([(images[i].start, _end(images[i]))]), room.shares(weights[i].parts)
         together.append(pixels[0] * kernel[0] + pixels[1] * kernel[1])
     parts = [part for one in weights.values() for part in one.parts]
-    return Placed(
+    return StripPlacement(
         tuple(images[i] for i in range(len(layers))),
         tuple(weights[i] for i in range(len(layers))),
         beside,
@@ -347,8 +347,8 @@ def _place_beside(room: _Room, extra: tuple[int, int], banks: int | None) -> tup
 
 def _place_weights(
     layer: Layer, streamed: bool, room: _Room, group: int | None, accelerator: Accelerator, most: int
-) -> Weights | None:
-    """Weights of a convolution, in few parts and in wide groups rather than in others."""
+) -> StripWeights | None:
+    """StripWeights of a convolution, in few parts and in wide groups rather than in others."""
     rows, blocks = _weights(layer, accelerator.dim)
     widest = wide_load(accelerator)
     if streamed and blocks > 2 * max(1, widest // 2):
@@ -356,12 +356,12 @@ def _place_weights(
             left = list(room.free)
             one, two = room.take(wide * rows, group), room.take(wide * rows, group)
             if one is not None and two is not None:
-                return Weights(rows, blocks, wide, (one, two), 1, True)
+                return StripWeights(rows, blocks, wide, (one, two), 1, True)
             room.free = left
         return None
     start = room.take(blocks * rows, group)
     if start is not None:
-        return Weights(rows, blocks, min(widest, blocks), (start, start), -(-blocks // widest), False)
+        return StripWeights(rows, blocks, min(widest, blocks), (start, start), -(-blocks // widest), False)
     wide = min(widest, blocks)
     while wide:
         *_, (second, stop), (first, end) = [(0, 0), (0, 0), *room.pieces(group)]
@@ -370,6 +370,6 @@ def _place_weights(
         if split and rest <= stop - second:
             room.remove(first, split * wide * rows)
             room.remove(second, rest)
-            return Weights(rows, blocks, wide, (first, second), split, False)
+            return StripWeights(rows, blocks, wide, (first, second), split, False)
         wide //= 2
     return None

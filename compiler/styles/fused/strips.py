@@ -18,7 +18,7 @@ from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import multiplies_by
 from compiler.styles.fused.strip_placement import (
     Image,
-    Weights,
+    StripWeights,
     channels,
     is_depthwise,
     least_rows,
@@ -151,7 +151,7 @@ class StripMemory:
     """
 
     images: tuple[Image, ...]
-    weights: tuple[Weights, ...]
+    weights: tuple[StripWeights, ...]
     most: tuple[int, ...]
     rounds: int
     ones: int
