@@ -1,4 +1,4 @@
-"""What contractions are, in numpy integers: elements that iterations touch, and whole results, by their definition."""
+"""What contractions compute, in numpy integers, by their definition."""
 
 from __future__ import annotations
 
@@ -7,28 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from compiler.mapping.contraction import Access, Contraction, iteration_grid
+from compiler.mapping.contraction import Contraction, iteration_grid
 
-__all__ = ["contraction_sums", "elements_at"]
-
-
-def elements_at(tensor: np.ndarray, access: Access, extents: Mapping[str, int], order: Sequence[str]) -> np.ndarray:
-    """The elements that iterations touch: [extents of the iterations of `order`]; 0 outside the tensor.
-
-    All other iterations that the access depends on must have an extent of 1.
-    """
-    chosen = {name: extents[name] for name in order}
-    chosen |= {name: extents[name] for name in access.variables if name not in chosen}
-    grid = iteration_grid(chosen)
-    shape = tuple(chosen.values())
-    inside = np.ones(shape, bool)
-    clipped = []
-    for index, extent in zip(access.indices, tensor.shape, strict=True):
-        at = index.evaluate(grid)
-        inside &= (at >= 0) & (at < extent)
-        clipped.append(np.clip(at, 0, extent - 1))
-    found = np.where(inside, tensor[tuple(np.broadcast_to(at, shape) for at in clipped)], 0)
-    return found.astype(tensor.dtype).reshape([extents[name] for name in order])
+__all__ = ["contraction_sums"]
 
 
 def contraction_sums(contraction: Contraction, tensors: Mapping[str, np.ndarray], shape: Sequence[int]) -> np.ndarray:
