@@ -321,9 +321,18 @@ class _Writer:
             begin += sum(factor * at[name] for name, factor in index.items() if name in at)
             starts[1 + side], padding[side] = max(begin, 0), max(-begin, 0)
         shape = [size - start for size, start in zip(view.shape, starts, strict=True)]
+        if shape[0] == 1:  # no more than it reads, so that calls are alike
+            shape[1] = min(shape[1], self._reach(high) - padding[0])
+            if shape[1] == 1:
+                shape[2] = min(shape[2], self._reach(wide) - padding[1])
         if min(shape) < 1:
             raise InfeasibleError("a window lies outside its image")
         return view.sliced(starts, shape, (1, 1, 1, 1)), (padding[0], padding[1])
+
+    def _reach(self, axis: _Axis) -> int:
+        """From the first element of the first window to the last one of the last."""
+        rows, taps = self._size(axis.rows), self._size(axis.taps)
+        return (rows - 1) * self._factor(axis, axis.rows) + (taps - 1) * self._factor(axis, axis.taps) + 1
 
     def _factor(self, axis: _Axis, names: tuple[str, ...]) -> int:
         if axis.place is None or not names:
