@@ -102,7 +102,7 @@ KINDS: Mapping[str, Kind] = {
             "T2D",
             "transposed 2-D convolution, stride 2",
             "O[n,p*2+r,q*2+s,k] += I[n,p,q,c] * W[r,s,c,k]",
-            {"n": 1, "p": 12, "q": 12, "k": 32, "c": 64, "r": 4, "s": 4},
+            {"n": 1, "p": 8, "q": 8, "k": 64, "c": 256, "r": 4, "s": 4},
             7,
             7,
             _TRAINED,

@@ -18,11 +18,12 @@ from compiler.abstraction.intrinsic import gemmini
 from compiler.abstraction.matching import Matching, matching_of, matchings
 from compiler.layers.layer import Layer
 from compiler.network.contraction_code import contraction_network
-from compiler.network.graph import QuantisedNetwork
+from compiler.network.graph import Fill, Map, QuantisedNetwork
 from compiler.network.lowered import Scheduler
 from compiler.network.lowering import lower_network
 from compiler.network.prediction import predict_steps
 from compiler.network.program import scheduler
+from compiler.network.row_code import plan_table
 from compiler.network.tensor_program import TensorProgram
 from compiler.schedules.schedule import Schedule
 
@@ -30,6 +31,8 @@ __all__ = ["ContractionChoice", "choose_matching", "model_cycles", "predicted_ma
 
 #: Matchings that are predicted as whole programs, at most.
 _MOST_PREDICTED = 48
+#: In which the host copies an element, at least.
+_HOST_CYCLES = 2.0
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,17 @@ def choose_matching(
     schedule = _remembered(scheduler(accelerator))
     if matching is not None:
         return predicted_matching(program, matching_of(matching, contraction, intrinsic), accelerator, schedule)
-    found = [(model_cycles(one, accelerator), one) for one in matchings(contraction, intrinsic)]
+    found: list[tuple[float, Matching]] = []
+    reason = "it has no matching"
+    for one in matchings(contraction, intrinsic):
+        try:
+            copies = _copy_cycles(contraction_network(program, one), accelerator)
+        except InfeasibleError as error:
+            reason = error.message
+            continue
+        found.append((model_cycles(one, accelerator) + copies, one))
     best: ContractionChoice | None = None
-    tried, reason = 0, "it has no matching"
+    tried = 0
     for least, one in sorted(found, key=lambda pair: pair[0]):
         if best is not None and (least >= best.cycles or tried >= _MOST_PREDICTED):
             break
@@ -101,6 +112,18 @@ def model_cycles(matching: Matching, accelerator: Accelerator) -> float:
     ]
     written = results / math.prod(_outer_of(matching, -1, summed))
     return calls * max(float(inside), sum(read) / bandwidth, written / bandwidth)
+
+
+def _copy_cycles(network: QuantisedNetwork, accelerator: Accelerator) -> float:
+    """At least, of copies: every element moves twice, or passes through the host."""
+    cycles = 0.0
+    for op in network.operators:
+        if isinstance(op, Map):
+            moved = not isinstance(plan_table(op, accelerator), str)
+            cycles += op.output.words * (2 / accelerator.dram_bytes_per_cycle if moved else _HOST_CYCLES)
+        elif isinstance(op, Fill):
+            cycles += op.output.words
+    return cycles
 
 
 def _outer_of(matching: Matching, place: int, summed: set[str]) -> Sequence[int]:

@@ -135,14 +135,18 @@ class _Roles:
         rows, columns = (str(index) for index in inner.output.indices)
         (depth,) = inner.reduction
         summed = set(matching.contraction.reduction)
+        fused = matching.fused[depth]
+        added = {name for index in left.coefficients if len(index) > 1 for name in index}
+        # windows alone, of an image of one channel: neighbours are taps, of which several fit on the array's depth
+        windows = fused if set(fused) <= added else ()
         return cls(
             left,
             right,
             output,
             matching.fused[rows],
             matching.fused[columns],
-            matching.fused[depth],
-            tuple(name for name in matching.outer if name in summed),
+            () if windows else fused,
+            (*(name for name in matching.outer if name in summed), *windows),
             tuple(name for name in matching.outer if name not in summed),
         )
 
