@@ -59,8 +59,9 @@ def _gathered_at(contraction: Contraction, slow: str, fast: str, factor: int) ->
             extents |= {tap: taps, phase: min(factor, extent)}
         else:
             extents[name] = extent
-    new_fast = variable(tap) * factor + variable(phase)
-    inside = {slow: variable(slow) - variable(tap), fast: new_fast}
+    # taps run backwards, so that windows slide forwards
+    new_fast = variable(tap) * -factor + (taps - 1) * factor + variable(phase)
+    inside = {slow: variable(slow) + variable(tap) - (taps - 1), fast: new_fast}
     outside = {slow: variable(slow), fast: variable(phase)}
     return replace(
         contraction,
@@ -71,10 +72,11 @@ def _gathered_at(contraction: Contraction, slow: str, fast: str, factor: int) ->
 
 
 def rising(contraction: Contraction) -> Contraction:
-    """With every summed iteration that an index subtracts running backwards, so that it is added."""
+    """With every summed iteration running backwards that the first index which adds it to others subtracts."""
     for name in contraction.reduction:
-        factors = [index[name] for access in contraction.inputs for index in access.coefficients if name in index]
-        if min(factors) < 0 and -min(factors) >= max(factors):
+        indices = [index for access in contraction.inputs for index in access.coefficients if name in index]
+        window = next((index for index in indices if len(index) > 1), indices[0])
+        if window[name] < 0:
             backwards = {name: variable(name) * -1 + (contraction.extents[name] - 1)}
             contraction = replace(
                 contraction, inputs=tuple(_substituted(access, backwards) for access in contraction.inputs)
