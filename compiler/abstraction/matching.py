@@ -253,7 +253,7 @@ def accepts(matching: Matching) -> bool:
     x = access_matrix(matching.contraction, swapped=matching.swapped)
     z = access_matrix(matching.intrinsic.compute)
     inside = y.any(axis=0)
-    missing = np.array([not (x.T == column).all(axis=1).any() for column in z.T])
+    missing = np.array([not (column == x.T).all(axis=1).any() for column in z.T])
     kept = y.any(axis=1) | ~missing
     made = (z[:, kept].astype(int) @ y[kept].astype(int)) > 0
     back = (x.astype(int) @ y[kept].T.astype(int)) > 0

@@ -40,7 +40,9 @@ def parse_contraction(text: str, extents: Mapping[str, int], name: str = "") -> 
         raise InputError(f"'{text}' multiplies {len(inputs)} tensors", hint="two at most")
     used = {one for access in (output, *inputs) for one in access.variables}
     for iteration in sorted(used - set(extents)):
-        raise InputError(f"nothing says how often '{iteration}' of '{text}' runs", hint=f"give {iteration}=...")
+        raise InputError(
+            f"nothing says how often '{iteration}' of '{text}' runs", hint=f"give {iteration}=..."
+        )
     for iteration in extents:
         if iteration not in used:
             raise InputError(f"'{text}' has no iteration '{iteration}'")
@@ -62,7 +64,9 @@ def tensor_shapes(
     for tensor in given:
         contraction.access(tensor)
     for access in contraction.accesses:
-        reach = tuple(index_range(access, place, contraction.extents)[1] + 1 for place in range(len(access.indices)))
+        reach = tuple(
+            index_range(access, place, contraction.extents)[1] + 1 for place in range(len(access.indices))
+        )
         shape = tuple(int(extent) for extent in given.get(access.operand, shapes.get(access.operand, reach)))
         if len(shape) != len(reach) or min(shape, default=1) < 1:
             raise InputError(
@@ -83,7 +87,7 @@ def tensor_shapes(
 def index_range(access: Access, place: int, extents: Mapping[str, int]) -> tuple[int, int]:
     """Smallest and largest index in a dimension of a tensor."""
     index = access.indices[place]
-    ends = {name: 0 for name in extents}
+    ends = dict.fromkeys(extents, 0)
     low = high = int(index.evaluate(ends))
     for name, factor in access.coefficients[place].items():
         step = factor * (extents[name] - 1)
@@ -124,7 +128,9 @@ def _index(text: str, whole: str) -> Expression:
     for sign, term in zip(signs[::2], signs[1::2], strict=True):
         one = _TERM.fullmatch(term)
         if one is None:
-            raise InputError(f"'{term or text.strip()}' in '{whole}' is no index", hint="write it like 'q*2 + s - 1'")
+            raise InputError(
+                f"'{term or text.strip()}' in '{whole}' is no index", hint="write it like 'q*2 + s - 1'"
+            )
         number, behind, name, factor = one.groups()
         sense = -1 if sign == "-" else 1
         if name is not None or behind is not None:

@@ -12,7 +12,9 @@ from compiler.mapping.contraction import Contraction, iteration_grid
 __all__ = ["contraction_sums"]
 
 
-def contraction_sums(contraction: Contraction, tensors: Mapping[str, np.ndarray], shape: Sequence[int]) -> np.ndarray:
+def contraction_sums(
+    contraction: Contraction, tensors: Mapping[str, np.ndarray], shape: Sequence[int]
+) -> np.ndarray:
     """int64 sums of a contraction (products or sums) into an output of a shape, iteration by iteration."""
     result = np.zeros(tuple(shape), np.int64)
     wide = {name: tensor.astype(np.int64) for name, tensor in tensors.items()}

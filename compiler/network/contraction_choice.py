@@ -59,7 +59,9 @@ def choose_matching(
     contraction, intrinsic = program.products, gemmini(accelerator.dim)
     schedule = _remembered(scheduler(accelerator))
     if matching is not None:
-        return predicted_matching(program, matching_of(matching, contraction, intrinsic), accelerator, schedule)
+        return predicted_matching(
+            program, matching_of(matching, contraction, intrinsic), accelerator, schedule
+        )
     found: list[tuple[float, Matching]] = []
     reason = "it has no matching"
     for one in matchings(contraction, intrinsic):
@@ -107,8 +109,7 @@ def model_cycles(matching: Matching, accelerator: Accelerator) -> float:
     results, *operands = moved
     bandwidth = accelerator.dram_bytes_per_cycle
     read = [
-        elements / math.prod(_outer_of(matching, place, summed))
-        for place, elements in enumerate(operands)
+        elements / math.prod(_outer_of(matching, place, summed)) for place, elements in enumerate(operands)
     ]
     written = results / math.prod(_outer_of(matching, -1, summed))
     return calls * max(float(inside), sum(read) / bandwidth, written / bandwidth)

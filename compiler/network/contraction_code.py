@@ -19,8 +19,16 @@ from common.errors import InfeasibleError
 from compiler.abstraction.matching import Matching
 from compiler.mapping.contraction import Access
 from compiler.mapping.contraction_text import index_range
-from compiler.mapping.expression import as_sum, variable
-from compiler.network.graph import Convolution, Fill, IntegerOperator, IntegerTensor, Map, MatMul, QuantisedNetwork
+from compiler.mapping.expression import as_sum
+from compiler.network.graph import (
+    Convolution,
+    Fill,
+    IntegerOperator,
+    IntegerTensor,
+    Map,
+    MatMul,
+    QuantisedNetwork,
+)
 from compiler.network.layers import is_image, matrix_pitch
 from compiler.network.tensor_program import TensorProgram
 from compiler.network.views import View, dense
@@ -67,13 +75,16 @@ class _Stored:
     def step(self, name: str) -> int:
         """Elements from one number of an iteration to the next."""
         return sum(
-            index.get(name, 0) * stride for index, stride in zip(self.access.coefficients, self.strides, strict=True)
+            index.get(name, 0) * stride
+            for index, stride in zip(self.access.coefficients, self.strides, strict=True)
         )
 
     def start(self, without: Sequence[int] = ()) -> int:
         """Where the first iteration is, but for some dimensions."""
         constants = [as_sum(index).constant for index in self.access.indices]
-        return sum(c * s for at, (c, s) in enumerate(zip(constants, self.strides, strict=True)) if at not in without)
+        return sum(
+            c * s for at, (c, s) in enumerate(zip(constants, self.strides, strict=True)) if at not in without
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,12 @@ def _kept_windows(program: TensorProgram, matching: Matching) -> Iterator[tuple[
         taps = [name for name in index if name in roles.taps]
         rows = [name for name in index if name in roles.rows]
         rest = set(index) - {*taps, *rows}
-        if len(taps) == 1 and len(rows) <= 1 and rest <= set(roles.calls) and all(index[n] > 0 for n in taps + rows):
+        if (
+            len(taps) == 1
+            and len(rows) <= 1
+            and rest <= set(roles.calls)
+            and all(index[n] > 0 for n in taps + rows)
+        ):
             possible.append(place)
     for count in range(min(len(possible), 2), -1, -1):
         yield from itertools.combinations(possible, count)
@@ -159,11 +175,14 @@ class _Writer:
         self._extents = matching.contraction.extents
         roles = _Roles.of(matching)
         self._values = {
-            name: IntegerTensor(name, shape, role=program.role(name)) for name, shape in program.shapes.items()
+            name: IntegerTensor(name, shape, role=program.role(name))
+            for name, shape in program.shapes.items()
         }
         self._data = dict(program.constants)
         self._operators: list[IntegerOperator] = []
-        self._left, self._right = (_Stored(one, one.operand, program.shapes[one.operand]) for one in (roles.left, roles.right))
+        self._left, self._right = (
+            _Stored(one, one.operand, program.shapes[one.operand]) for one in (roles.left, roles.right)
+        )
         self._kept = kept
         self._roles = roles
         self._output = self._whole_output()
@@ -188,7 +207,11 @@ class _Writer:
             self._values,
             tuple(self._operators),
             self._data,
-            {name: dense(name, shape) for name, shape in program.shapes.items() if program.role(name) == "input"},
+            {
+                name: dense(name, shape)
+                for name, shape in program.shapes.items()
+                if program.role(name) == "input"
+            },
             {output: dense(output, program.shapes[output])},
         )
 
@@ -208,7 +231,9 @@ class _Writer:
         right = self._arranged(self._right, calls, (self._depth, self._columns), either_fits)
         output, behind = self._target(calls, (self._rows, self._columns), rows_fit)
         program = self._program
-        self._emit(MatMul(program.name, (program.name,), output, left, right, None, program.relu, program.scale))
+        self._emit(
+            MatMul(program.name, (program.name,), output, left, right, None, program.relu, program.scale)
+        )
         self._emit_all(behind)
 
     # ---------------------------------------------------------------- convolutions
@@ -224,7 +249,9 @@ class _Writer:
         taps = (high.taps, wide.taps)
         weight = self._arranged(self._right, calls, (*taps, self._depth, (*group, *self._columns)), _is_block)
         output, behind = self._target(
-            calls, (images, high.rows, wide.rows, (*group, *self._columns)), lambda view: is_image(_last(view, 4))
+            calls,
+            (images, high.rows, wide.rows, (*group, *self._columns)),
+            lambda view: is_image(_last(view, 4)),
         )
         program = self._program
         for number, numbers in enumerate(itertools.product(*(range(self._extents[name]) for name in calls))):
@@ -272,7 +299,9 @@ class _Writer:
         (window,) = windows
         if loose:
             return _Axis(taps=loose), window, others
-        if others and all(abs(self._left.step(name)) < self._left.strides[window.place or 0] for name in others):
+        if others and all(
+            abs(self._left.step(name)) < self._left.strides[window.place or 0] for name in others
+        ):
             return window, _Axis(rows=others), ()
         return _Axis(), window, others
 
@@ -293,7 +322,12 @@ class _Writer:
         return ()
 
     def _image(
-        self, calls: tuple[str, ...], images: tuple[str, ...], high: _Axis, wide: _Axis, depth: tuple[str, ...]
+        self,
+        calls: tuple[str, ...],
+        images: tuple[str, ...],
+        high: _Axis,
+        wide: _Axis,
+        depth: tuple[str, ...],
     ) -> View:
         """[outer iterations, images, height, width, depth] of the streamed operand, windows as they are stored."""
         left = self._left
@@ -308,13 +342,18 @@ class _Writer:
                 names = (*part.rows, *part.taps) if isinstance(part, _Axis) else part
                 parts.append((self._shape(names), tuple(left.step(name) for name in names)))
         lead = ([self._extents[n] if n in own else 1 for n in calls], [left.step(n) for n in calls])
-        return self._in_parts(left.value, left.start(places), lead, parts, lambda view: is_image(_last(view, 4)))
+        return self._in_parts(
+            left.value, left.start(places), lead, parts, lambda view: is_image(_last(view, 4))
+        )
 
     def _window(self, image: View, at: Mapping[str, int]) -> tuple[View, tuple[int, int]]:
         """The image of one call, [N, H, W, C] from the first element on that it reads, and zeros in front of it."""
         lead = len(image.shape) - 4
         # what has a number of its own in the copy is chosen by it, the rest by where windows begin
-        view = _at(image, [number if size > 1 else 0 for number, size in zip(at.values(), image.shape[:lead], strict=True)])
+        view = _at(
+            image,
+            [number if size > 1 else 0 for number, size in zip(at.values(), image.shape[:lead], strict=True)],
+        )
         starts, padding = [0, 0, 0, 0], [0, 0]
         high, wide, _ = self._axes()
         for side, axis in enumerate((high, wide)):
@@ -372,7 +411,9 @@ class _Writer:
         view = _joined(value, offset, lead, parts)
         if view is not None and fits(view):
             return view
-        shape, strides = (tuple(itertools.chain(one, *(part[at] for part in parts))) for at, one in enumerate(lead))
+        shape, strides = (
+            tuple(itertools.chain(one, *(part[at] for part in parts))) for at, one in enumerate(lead)
+        )
         copy = self._copied(View(value, shape, strides, offset))
         found = copy.reshaped((*lead[0], *(math.prod(part[0]) for part in parts)))
         assert found is not None, "a dense block takes any shape"
@@ -385,7 +426,9 @@ class _Writer:
             self._add_constant(name, np.ascontiguousarray(view.read(self._data[view.value])))
             return dense(name, view.shape)
         self._values[name] = IntegerTensor(name, view.shape)
-        self._emit(Map(f"{self._program.name}.{name}", (self._program.name,), dense(name, view.shape), view, None))
+        self._emit(
+            Map(f"{self._program.name}.{name}", (self._program.name,), dense(name, view.shape), view, None)
+        )
         return dense(name, view.shape)
 
     def _inside(self, tensor: _Stored, kept: Sequence[int] = ()) -> _Stored:
@@ -464,7 +507,9 @@ class _Writer:
         view = _joined(output.value, output.start(), lead, parts)
         if view is not None and fits(view):
             return view, []
-        shape, strides = (tuple(itertools.chain(one, *(part[at] for part in parts))) for at, one in enumerate(lead))
+        shape, strides = (
+            tuple(itertools.chain(one, *(part[at] for part in parts))) for at, one in enumerate(lead)
+        )
         name = f"{output.value}.products"
         self._values[name] = IntegerTensor(name, shape)
         copy = Map(

@@ -52,7 +52,9 @@ class TensorProgram:
             raise InputError(f"{c} reads what it writes")
         for name in c.reduction:
             if c.body == "products" and any(name not in access.variables for access in c.inputs):
-                raise InputError(f"{c} sums up '{name}' of one tensor alone", hint="multiply it by a tensor of ones")
+                raise InputError(
+                    f"{c} sums up '{name}' of one tensor alone", hint="multiply it by a tensor of ones"
+                )
         for name in c.extents:
             if not any(name in access.variables for access in c.inputs):
                 raise InputError(f"no tensor on the right of {c} has '{name}'")
