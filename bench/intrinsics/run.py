@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,30 @@ from compiler.network.contraction_choice import (
     model_cycles,
     predicted_matching,
 )
+from compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
 from compiler.network.program import compile_network, scheduler
 from compiler.network.reference import reference
 from compiler.network.tensor_program import TensorProgram
+from compiler.network.views import View
 from sim.network.run import run_network
 
-__all__ = ["kinds_table", "kinds_text", "least_cycles", "measured", "program_of", "ranking"]
+__all__ = [
+    "joined",
+    "kinds_table",
+    "kinds_text",
+    "least_cycles",
+    "measured",
+    "measured_together",
+    "program_of",
+    "ranking",
+]
 
 MACHINE = "gemmini-transformer"
 Say = Callable[[str], None]
 #: Small layers whose matchings are all measured: their extents, by kind.
 RANKED: Sequence[tuple[str, Mapping[str, int]]] = (
-    ("C2D", {"n": 2, "p": 7, "q": 7, "k": 16, "c": 16}),
-    ("C2D", {"n": 2, "p": 8, "q": 8, "k": 16, "c": 3}),
-    ("C2D", {"n": 4, "p": 4, "q": 4, "k": 32, "c": 32}),
+    ("C2D", {"n": 2, "p": 4, "q": 4, "k": 16, "c": 16}),
+    ("C2D", {"n": 2, "p": 4, "q": 4, "k": 16, "c": 3}),
     ("C1D", {"n": 2, "p": 32, "k": 32, "c": 16}),
     ("DEP", {"n": 1, "c": 16, "p": 8, "q": 8, "k": 1}),
 )
@@ -76,6 +87,58 @@ def measured(
     if run.wrong or run.result.exit_code != 0:
         raise ArithmeticError(f"{program.contraction} by '{choice.matching}' is wrong")
     return sum(one.cycles for one in run.steps)
+
+
+def joined(networks: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
+    """Networks of the same inputs as one, names of operators and of all other values with the network's number in front."""
+    inputs = networks[0].inputs
+    values: dict[str, IntegerTensor] = {}
+    constants: dict[str, np.ndarray] = {}
+    outputs: dict[str, View] = {}
+    operators: list[IntegerOperator] = []
+
+    def renamed(number: int, name: str) -> str:
+        return name if name in inputs else f"{number}.{name}"
+
+    for number, network in enumerate(networks):
+        for name, value in network.values.items():
+            values[renamed(number, name)] = replace(value, name=renamed(number, name))
+        constants |= {renamed(number, name): array for name, array in network.constants.items()}
+        for name, view in network.outputs.items():
+            outputs[renamed(number, name)] = replace(view, value=renamed(number, view.value))
+        for op in network.operators:
+            views = {
+                one.name: replace(view, value=renamed(number, view.value))
+                for one in fields(op)
+                if isinstance(view := getattr(op, one.name), View)
+            }
+            operators.append(replace(op, name=f"{number}.{op.name}", **views))  # type: ignore[arg-type]
+    return QuantisedNetwork("joined", values, tuple(operators), constants, inputs, outputs)
+
+
+def measured_together(
+    program: TensorProgram,
+    choices: Sequence[ContractionChoice],
+    accelerator: Accelerator,
+    engine: str = "rtl",
+) -> list[int]:
+    """Cycles of the steps of every choice, all in one program. Raises ArithmeticError as `measured`."""
+    network = joined([one.network for one in choices])
+    random = np.random.default_rng(2)
+    data = {
+        view.value: random.integers(-128, 128, view.shape, dtype=np.int8) for view in network.inputs.values()
+    }
+    expected = reference(network, data)
+    for name in network.outputs:
+        expected[name] = program.result(data)
+    built = compile_network(network, accelerator, data=data, reference=expected, check=True)
+    run = run_network(built, expected, engine)
+    if run.wrong or run.result.exit_code != 0:
+        raise ArithmeticError(f"{program.contraction} is wrong: {'; '.join(map(str, run.wrong))}")
+    cycles = [0] * len(choices)
+    for step, one in zip(built.lowered.steps, run.steps, strict=True):
+        cycles[int(step.operator.partition(".")[0])] += one.cycles
+    return cycles
 
 
 def least_cycles(program: TensorProgram, accelerator: Accelerator) -> float:
@@ -135,19 +198,22 @@ def ranking(accelerator: Accelerator, most: int = 49, say: Say = lambda _: None)
     for name, sizes in RANKED:
         program = program_of(KINDS[name], sizes)
         schedule = scheduler(accelerator)
-        found = []
-        for one in itertools.islice(matchings(program.products, gemmini(accelerator.dim), swaps=(False,)), most):
+        choices = []
+        for one in itertools.islice(
+            matchings(program.products, gemmini(accelerator.dim), swaps=(False,)), most
+        ):
             try:
-                choice = predicted_matching(program, one, accelerator, schedule)
+                choices.append(predicted_matching(program, one, accelerator, schedule))
             except InfeasibleError:
                 continue
-            found.append((choice.cycles, model_cycles(one, accelerator), measured(program, choice, accelerator)))
-        predicted, model, cycles = (list(column) for column in zip(*found, strict=True))
+        predicted = [one.cycles for one in choices]
+        model = [model_cycles(one.matching, accelerator) for one in choices]
+        cycles = measured_together(program, choices, accelerator)
         rows.append(
             {
                 "kind": name,
                 "sizes": dict(sizes),
-                "matchings": len(found),
+                "matchings": len(choices),
                 "pairs": _pairs(predicted, cycles),
                 "recall": _recall(predicted, cycles),
                 "model_pairs": _pairs(model, cycles),
@@ -219,9 +285,9 @@ def main() -> None:
     parser.add_argument("--kinds-only", action="store_true", help="leave out the ranking of matchings")
     given = parser.parse_args()
     accelerator = load_accelerator(given.accelerator)
+    folder = output_folder(given.out)
     rows = kinds_table(accelerator, print)
     ranked = [] if given.kinds_only else ranking(accelerator, say=print)
-    folder = output_folder(given.out)
     result = {"accelerator": accelerator.name, "kinds": rows, "ranking": ranked}
     atomic_write(folder / "intrinsics.json", json.dumps(result, indent=1) + "\n")
     atomic_write(folder / "intrinsics.md", kinds_text(rows, ranked, accelerator.name))
