@@ -10,6 +10,7 @@ import typer
 
 from baco.cli.checked import CommandGroup, seed_option
 from baco.cli.compile_options import Accelerator, Timing
+from baco.cli.engine_options import EngineOptions, JobOptions, WorkerOptions
 from baco.commands.bench_paper import paper
 from baco.commands.root import show_help_if_alone
 
@@ -46,6 +47,7 @@ bench.command("paper")(paper)
 
 @bench.command("search")
 def search(
+    engine: JobOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,10 +69,6 @@ def search(
     out: Annotated[Path, typer.Option("--out", help="Folder for curves, tables and figures.")] = Path(
         "baco-bench"
     ),
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", min=1, max=1024, help="Runs at the same time, a process of one thread each."),
-    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Best EDP against samples and against seconds, for each searcher, at an equal budget.
@@ -87,7 +85,7 @@ def search(
         samples=samples,
         seeds=range(seeds),
         out=out,
-        jobs=jobs,
+        engine=engine.chosen,
         progress=lambda line: stderr().print(line),
     )
     if json:
@@ -342,6 +340,7 @@ def trees(
 
 @bench.command("measurements")
 def measurements(
+    where: EngineOptions,
     which: Annotated[str, typer.Option("--set", help="micro, train or test.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for SET.csv.gz and accelerators.yaml.")] = Path(
         "baco-measurements"
@@ -373,7 +372,7 @@ def measurements(
         name,
         rows=rows,
         out=out,
-        workers=workers,
+        engine=where.engine(workers),
         store=store,
         say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
@@ -449,6 +448,7 @@ def latency(
 
 @bench.command("loop")
 def loop(
+    engine: WorkerOptions,
     network: Annotated[
         list[str] | None,
         typer.Option("--network", "-n", help="Repeatable; by default the four networks of the comparison."),
@@ -461,12 +461,6 @@ def loop(
         float | None, typer.Option("--area-limit", metavar="MM2", help="Largest area in mm².")
     ] = 1.3197,
     seed: Annotated[int, seed_option("Of the searches.")] = 0,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", min=1, max=1024, help="Simulations side by side; by default one a processor."
-        ),
-    ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for measured-loop.md and measured-loop.json.")
     ] = Path("results"),
@@ -491,7 +485,7 @@ def loop(
         seed=seed,
         out=out,
         work=work,
-        workers=workers,
+        engine=engine.chosen,
         watch=lambda _: MeasuredDisplay(budget),
         say=lambda line: console.print(line),
     )

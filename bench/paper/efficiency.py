@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.search import bench_search
 from common.table import read_rows, read_table_text
+from explore.executors.engine import HERE, Engine
 
 #: Searchers of the published figure; the first is ours.
 SEARCHERS = ("gradient", "dosa", "random", "bayesian")
@@ -41,7 +42,7 @@ def run_efficiency(
     *,
     samples: int = SAMPLES,
     seeds: int = SEEDS,
-    jobs: int = 1,
+    engine: Engine = HERE,
     note: Note = lambda _: None,
 ) -> list[EfficiencyRow]:
     """Run every searcher with the same budget on every network; runs are kept in `out`."""
@@ -52,7 +53,7 @@ def run_efficiency(
         samples,
         range(seeds),
         out,
-        jobs,
+        engine,
         lambda line: note(f"efficiency: {line}"),
     )
     curves = read_curves(out / "curves.csv")
