@@ -244,9 +244,18 @@ def fusion(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for fusion.md and .json, studies and finished runs.")
     ] = Path("baco-bench"),
+    area: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--area",
+            metavar="MM2",
+            min=0.01,
+            help="Limit; repeatable; by default the area of gemmini-default.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Searches with groups of operators and without, in the area of gemmini-default: their best designs on the RTL.
+    """Searches with groups of operators and without, within the same area: their best designs on the RTL.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
@@ -256,7 +265,12 @@ def fusion(
     from bench.fusion import fusion as run_fusion
 
     rows = run_fusion(
-        network or FUSION_NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display()
+        network or FUSION_NETWORKS,
+        samples=samples,
+        seeds=seeds,
+        out=out,
+        areas=area or (),
+        progress=make_display(),
     )
     if json:
         print_json(rows)
