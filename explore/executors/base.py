@@ -239,6 +239,10 @@ class Agenda(Generic[TaskT, ValueT]):
         """Another run is at that task: its result is looked for in a moment."""
         self._elsewhere.append((time.monotonic() + _ASK_AGAIN, given))
 
+    def put_back(self, all_given: Iterable[Given[TaskT]]) -> None:
+        """Tasks that nobody has begun are due again."""
+        self._again.extend(all_given)
+
     def died(self, given: Given[TaskT], *, killed: bool, how: str) -> None:
         """A worker died at a task: it is due again, first of all. Raises BacoError where that has happened too often."""
         given.kills += killed
