@@ -334,7 +334,9 @@ def _relay_logs() -> None:
 
 
 def _tell(said: dict[str, Any]) -> None:
-    if str(said.get("pid")).isdigit():  # others are Ray's own, and tell of workers that died, as this file does
+    if str(
+        said.get("pid")
+    ).isdigit():  # others are Ray's own, and tell of workers that died, as this file does
         for line in said.get("lines", ()):
             sys.stderr.write(f"{said.get('ip')}:{said.get('pid')}: {one_line(str(line))}\n")
 
