@@ -94,6 +94,40 @@ def search(
         stdout().print(result.text())
 
 
+@bench.command("executors")
+def executors(
+    executor: Annotated[
+        list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
+    ] = None,
+    tasks: Annotated[
+        int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
+    ] = 10_000,
+    kills: Annotated[
+        int, typer.Option("--kills", min=0, max=10_000, help="Of workers and drivers, for each executor.")
+    ] = 50,
+    many: Annotated[
+        int, typer.Option("--many", min=1, max=1024, help="Workers that sleep: a simulated cluster.")
+    ] = 64,
+    out: Annotated[Path, typer.Option("--out", help="Folder for executors.md and executors.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
+    from baco.display.console import stderr
+    from bench.executors import EXECUTORS, bench_executors, executors_page
+    from explore.executors.engine import Engine
+
+    chosen = executor or list(EXECUTORS)
+    for name in chosen:
+        Engine(name)  # raises for others
+    console = stderr()
+    result = bench_executors(
+        out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)
+    )
+    _show(result, executors_page, json)
+
+
 @bench.command("optimality")
 def optimality(
     network: Annotated[
