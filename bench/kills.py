@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -122,7 +122,7 @@ class _TellingExecutor:
     def run(self, tasks: Iterable[Any], shelf: Shelf[Any] | None = None) -> Iterator[Finished[Any, Any]]:
         with closing(self._inner.run((_Told(one, self._log) for one in tasks), shelf)) as found:  # type: ignore[type-var]
             for one in found:
-                yield replace(one, task=one.task.task)
+                yield Finished(one.index, one.task.task, one.value, one.worker, one.seconds)
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,11 @@ class _Runs:
     def start(self) -> None:
         """Another driver."""
         call = [sys.executable, "-m", "bench.kills", str(self.study), str(self.log), self.executor]
-        with python_children():
+        with python_children(), open(self.log.with_name("errors"), "wb") as said:
             self.driver = subprocess.Popen(
                 [*call, str(_WORKERS)],
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=said,
                 cwd=Path(__file__).resolve().parents[1],
             )
 
@@ -265,7 +265,8 @@ class _Runs:
             self.start()
         assert self.driver is not None
         if self.driver.wait() != 0:
-            raise BacoError(f"a validation with --executor {self.executor} failed")
+            said = self.log.with_name("errors").read_text("utf-8", errors="replace").splitlines()
+            raise BacoError(f"a validation with --executor {self.executor} failed", details=said[-20:])
         self.check()
 
 
@@ -287,8 +288,11 @@ def _workers_of(driver: int) -> list[int]:
             pid = parents[pid]
         return pid == driver
 
-    workers = ("from multiprocessing.spawn", "ray::")
-    return [pid for pid, command in commands.items() if any(w in command for w in workers) and below(pid)]
+    def works(command: str) -> bool:
+        # without its agents a machine of Ray ends: that is not a worker that dies
+        return "multiprocessing.spawn" in command or (command.startswith("ray::") and "Agent" not in command)
+
+    return [pid for pid, command in commands.items() if works(command) and below(pid)]
 
 
 def kill_runs(folder: Path, executor: str, kills: int, *, seed: int = 0) -> KillResult:
