@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,16 @@ from common.files import atomic_write, read_input_text
 from common.locks import Claims
 from common.provenance import stable_hash
 from explore._json import to_json
-from explore.executors.base import Need
+from explore.candidate import CostModelName
+from explore.cost.model import make_cost_model
+from explore.executors.base import Need, gather
+from explore.executors.engine import HERE
+from explore.layers import layers_of_tasks
 from explore.objective import Objective
-from explore.search.base import SearchSetup, make_searcher
+from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.space import load_space
 from workloads.inputs.load import load_network
+from workloads.network import Workload
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class RunKey:
     searcher: str
     seed: int
     samples: int
+    model: CostModelName = "reference"
 
     @property
     def label(self) -> str:
@@ -46,7 +53,7 @@ class SearchRun:
 
     Attributes:
         tasks: problem-mapping evaluations in one sample.
-        evaluations, seconds: spent in all.
+        evaluations, seconds: spent in all; seconds are processor time, which other programs do not lengthen.
         curve: (evaluations, seconds, EDP in µJ·cycles) of every improvement; seconds at the end of its batch.
     """
 
@@ -82,14 +89,23 @@ def setup_of(key: RunKey) -> SearchSetup:
     if not tasks:
         raise InputError(f"the network '{key.network}' has no operator that the accelerator could run")
     space = load_space(key.space).without_units()  # only programs have a use for them
-    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed)
+    model = None
+    if key.model != "reference":
+        layers = layers_of_tasks(tasks, Workload.of([load_network(key.network)]))
+        model = make_cost_model(key.model, layers, space)
+    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed, model)
+
+
+#: Makes the searcher that a key names.
+Make = Callable[[str, SearchSetup], Searcher]
 
 
 @dataclass(frozen=True)
 class RunTask:
-    """A run as a task, on one thread (see `explore.executors.base.Task`)."""
+    """A run as a task, on one thread (see `explore.executors.base.Task`); `make` makes its searcher."""
 
     wanted: RunKey
+    make: Make | None = None
 
     @property
     def name(self) -> str:
@@ -108,6 +124,8 @@ class RunTask:
             "space": setup.space.space_hash,
         }
         names = [Path(key.network).name, Path(key.space).name, key.searcher, str(key.seed)]
+        if key.model != "reference":
+            names.insert(2, key.model)
         slug = "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", name)[-40:] for name in names)
         return f"{slug}_{stable_hash(content)}.json"
 
@@ -122,21 +140,28 @@ class RunTask:
         before = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            begin = time.perf_counter()
-            searcher = make_searcher(self.wanted.searcher, setup)
+            begin = time.process_time()
+            searcher = (self.make or make_searcher)(self.wanted.searcher, setup)
             curve: list[tuple[int, float, float]] = []
             done, evaluations = False, 0
             while not done:
                 result = searcher.step()
-                clock = time.perf_counter() - begin
+                clock = time.process_time() - begin
                 done, evaluations = result.done, result.evaluations
                 for candidate in sorted(result.candidates, key=lambda c: c.samples):
                     if not curve or candidate.objective < curve[-1][2]:
                         curve.append((candidate.samples, clock, candidate.objective))
-            seconds = time.perf_counter() - begin
+            seconds = time.process_time() - begin
         finally:
             torch.set_num_threads(before)
         return SearchRun(self.wanted, len(setup.tasks), evaluations, seconds, tuple(curve))
+
+
+def execute(key: RunKey, folder: Path, make: Make | None = None) -> SearchRun:
+    """Run in this process and keep it in `folder`, unless it is there. Raises as `RunTask.run`."""
+    with HERE.executor() as executor:
+        (run,) = gather(executor, [RunTask(key, make)], RunShelf(folder))
+    return run
 
 
 class RunShelf:

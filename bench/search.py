@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.curves import figure
-from bench.runs import RunKey, RunShelf, RunTask, SearchRun, setup_of
+from bench.runs import Make, RunKey, RunShelf, RunTask, SearchRun, setup_of
 from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.table import csv_text
@@ -163,7 +163,7 @@ def bench_search(
     for network, space in dict.fromkeys((key.network, key.space) for key in keys):
         setup_of(RunKey(network, space, MAIN, 0, 1))
     folder = output_folder(out)
-    runs = _run_all(keys, output_folder(folder, "runs"), engine, progress)
+    runs = run_all(keys, output_folder(folder, "runs"), engine, progress)
     result = compare([runs[key] for key in keys], str(folder))
     atomic_write(folder / "search.json", json.dumps(result.to_dict(), indent=2) + "\n")
     atomic_write(folder / "search.csv", _comparisons_csv(result))
@@ -173,9 +173,15 @@ def bench_search(
     return result
 
 
-def _run_all(
-    keys: Sequence[RunKey], folder: Path, engine: Engine, progress: Progress | None
+def run_all(
+    keys: Sequence[RunKey],
+    folder: Path,
+    engine: Engine,
+    progress: Progress | None,
+    make: Make | None = None,
 ) -> dict[RunKey, SearchRun]:
+    """Run what is not in `folder` yet; finished runs are kept there. `make` as of `bench.runs.RunTask`."""
+
     def note(finished: int, total: int, one: Finished[RunTask, SearchRun]) -> None:
         if progress is not None:
             run = one.value
@@ -183,7 +189,7 @@ def _run_all(
             progress(f"{finished}/{total} {run.key.label}: {edp}, {run.seconds:.1f} s")
 
     with engine.executor() as executor:
-        runs = gather(executor, [RunTask(key) for key in keys], RunShelf(folder), note)
+        runs = gather(executor, [RunTask(key, make) for key in keys], RunShelf(folder), note)
     return dict(zip(keys, runs, strict=True))
 
 
