@@ -17,7 +17,7 @@ from common.files import atomic_write, output_folder
 from common.scratch import scratch_folder
 from explore.candidate import Candidate
 from explore.executors.base import Executor, gather
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.objective import Objective
 from explore.space import load_space
 from explore.studies.engine import run_exploration
@@ -62,11 +62,11 @@ def bench_executors(
     rows = []
     for name in executors:
         note(f"{name}: {tasks:,} tasks of {1000 * _SHORT_SECONDS:g} ms")
-        row: dict[str, Any] = {"executor": name, "short": short_tasks(Engine(name, _WORKERS), tasks)}
+        row: dict[str, Any] = {"executor": name, "short": short_tasks(ExecutorChoice(name, _WORKERS), tasks)}
         note(f"{name}: {many} workers that sleep")
         row["many"] = many_workers(name, many)
         note(f"{name}: {_SEARCHES} searches, compared with those of one process")
-        row["same_searches"] = same_searches(Engine(name, _WORKERS))
+        row["same_searches"] = same_searches(ExecutorChoice(name, _WORKERS))
         if kills:
             note(f"{name}: {kills} kills")
             with scratch_folder() as scratch:
@@ -100,7 +100,7 @@ def _warm(executor: Executor, workers: int) -> None:
     gather(executor, [Sleep(number, 1.0) for number in range(2 * workers)])
 
 
-def short_tasks(engine: Engine, count: int) -> dict[str, float]:
+def short_tasks(engine: ExecutorChoice, count: int) -> dict[str, float]:
     """The share of the workers' time that goes into short tasks; `nominal` counts what tasks sleep, not what sleeping takes."""
     with engine.executor() as executor:
         workers = executor.workers
@@ -121,7 +121,7 @@ def many_workers(name: str, workers: int) -> dict[str, float]:
     tasks = [Sleep(number, _LONG_SECONDS) for number in range(workers * _LONG_TASKS_A_WORKER)]
     cluster = _cluster(workers) if name == "ray" else None
     try:
-        with Engine(name, workers, cluster.address if cluster else None).executor() as executor:
+        with ExecutorChoice(name, workers, cluster.address if cluster else None).executor() as executor:
             _warm(executor, workers)
             seconds, _ = _timed(executor, tasks)
     finally:
@@ -142,11 +142,11 @@ def _cluster(workers: int) -> Any:
     return made
 
 
-def same_searches(engine: Engine) -> bool:
+def same_searches(engine: ExecutorChoice) -> bool:
     """Whether searches by an executor find what they find in one process, bit for bit, whoever ends first."""
     keys = [RunKey("deepbench_face", "gemmini", "gradient", seed, _SAMPLES) for seed in range(_SEARCHES)]
 
-    def found(one: Engine) -> list[tuple[int, list[tuple[int, float]]]]:
+    def found(one: ExecutorChoice) -> list[tuple[int, list[tuple[int, float]]]]:
         with one.executor() as executor:
             runs: list[SearchRun] = gather(executor, [RunTask(key) for key in keys])
         return [(run.evaluations, [(spent, edp) for spent, _, edp in run.curve]) for run in runs]

@@ -24,8 +24,8 @@ from typing import Any
 from accel.presets import load_accelerator
 from common.errors import BacoError
 from common.processes import python_children
-from explore.executors.base import Executor, Finished, Need, Shelf, Task
-from explore.executors.engine import Engine
+from explore.executors.base import Executor, Finished, Need, Shelf, WorkItem
+from explore.executors.engine import ExecutorChoice
 from explore.measure.job import Measurable
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore
@@ -75,7 +75,7 @@ class KillResult:
 class _Told:
     """A task that tells when it begins and ends."""
 
-    task: Task[Any]
+    task: WorkItem[Any]
     log: Path
 
     @property
@@ -126,7 +126,7 @@ class _TellingExecutor:
 
 
 @dataclass(frozen=True)
-class _TellingEngine(Engine):
+class _TellingEngine(ExecutorChoice):
     log: Path = Path()
 
     def executor(self) -> AbstractContextManager[Executor]:

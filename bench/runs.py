@@ -102,7 +102,7 @@ Make = Callable[[str, SearchSetup], Searcher]
 
 @dataclass(frozen=True)
 class RunTask:
-    """A run as a task, on one thread (see `explore.executors.base.Task`); `make` makes its searcher."""
+    """A run as a task, on one thread (see `explore.executors.base.WorkItem`); `make` makes its searcher."""
 
     wanted: RunKey
     make: Make | None = None

@@ -17,7 +17,7 @@ from common.files import atomic_write, output_folder
 from common.table import csv_text
 from common.text import one_line
 from explore.executors.base import Finished, gather
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.search.base import SEARCHERS
 
 #: The networks of the published comparison.
@@ -126,7 +126,7 @@ def bench_search(
     samples: int = 5000,
     seeds: Iterable[int] = range(5),
     out: str | Path = "baco-bench",
-    engine: Engine = HERE,
+    engine: ExecutorChoice = HERE,
     progress: Progress | None = None,
 ) -> SearchBench:
     """Run every searcher on every network in every space with every seed, and compare.
@@ -176,7 +176,7 @@ def bench_search(
 def run_all(
     keys: Sequence[RunKey],
     folder: Path,
-    engine: Engine,
+    engine: ExecutorChoice,
     progress: Progress | None,
     make: Make | None = None,
 ) -> dict[RunKey, SearchRun]:

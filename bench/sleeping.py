@@ -12,7 +12,7 @@ __all__ = ["Sleep"]
 
 @dataclass(frozen=True)
 class Sleep:
-    """See `explore.executors.base.Task`."""
+    """See `explore.executors.base.WorkItem`."""
 
     number: int
     seconds: float

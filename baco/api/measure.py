@@ -60,13 +60,13 @@ def validate(
     """
     from baco.display.console import chosen_display
     from baco.display.validation import make_display
-    from explore.executors.engine import Engine
+    from explore.executors.engine import ExecutorChoice
     from explore.validate.run import ValidationOptions
     from explore.validate.session import validate_file
 
     result = study if isinstance(study, Result) else Result(study)
     options = ValidationOptions(
-        best, spread, Engine(executor, workers, address), cycle_limit, time_limit, fusion
+        best, spread, ExecutorChoice(executor, workers, address), cycle_limit, time_limit, fusion
     )
     display = chosen_display(progress, make_display)
     outcome = validate_file(result.path, options, baseline=baseline, progress=display)
@@ -100,11 +100,11 @@ def measure(
     """
     from baco.display.console import chosen_display
     from baco.display.measured import MeasuredDisplay
-    from explore.executors.engine import Engine
+    from explore.executors.engine import ExecutorChoice
     from explore.measured.session import measure_study
 
     result = study if isinstance(study, Result) else Result(study)
     watch = chosen_display(progress, lambda: MeasuredDisplay(cycles))
-    found = measure_study(result.path, cycles, engine=Engine(executor, workers, address), watch=watch)
+    found = measure_study(result.path, cycles, engine=ExecutorChoice(executor, workers, address), watch=watch)
     result.reload()
     return found

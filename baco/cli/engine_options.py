@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from explore.executors.engine import Engine
+    from explore.executors.engine import ExecutorChoice
 
 __all__ = ["EngineOptions", "JobOptions", "WorkerOptions"]
 
@@ -38,11 +38,11 @@ class EngineOptions:
         ),
     ] = None
 
-    def engine(self, workers: int | None) -> Engine:
+    def engine(self, workers: int | None) -> ExecutorChoice:
         """Raises InputError for what does not go together."""
-        from explore.executors.engine import Engine
+        from explore.executors.engine import ExecutorChoice
 
-        return Engine(self.executor, workers, self.address)
+        return ExecutorChoice(self.executor, workers, self.address)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class WorkerOptions(EngineOptions):
     ] = None
 
     @property
-    def chosen(self) -> Engine:
+    def chosen(self) -> ExecutorChoice:
         """Raises InputError for what does not go together."""
         return self.engine(self.workers)
 
@@ -83,7 +83,7 @@ class JobOptions(EngineOptions):
     ] = 1
 
     @property
-    def chosen(self) -> Engine:
+    def chosen(self) -> ExecutorChoice:
         """Raises InputError for what does not go together. A single local task at a time runs in this process."""
         from explore.executors.engine import HERE
 

@@ -116,11 +116,11 @@ def executors(
     """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
     from baco.display.console import stderr
     from bench.executors import EXECUTORS, bench_executors, executors_page
-    from explore.executors.engine import Engine
+    from explore.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
     for name in chosen:
-        Engine(name)  # raises for others
+        ExecutorChoice(name)  # raises for others
     console = stderr()
     result = bench_executors(
         out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)

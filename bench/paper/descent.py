@@ -19,7 +19,7 @@ from bench.runs import RunKey, SearchRun
 from bench.search import geometric_mean, run_all
 from common.files import atomic_write, output_folder
 from common.table import csv_text
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.search.dosa import START_STEPS, STARTS, PublishedDosaSearch
 
@@ -84,7 +84,7 @@ def run_descent(
     samples: int = PROTOCOL,
     seeds: int = SEEDS,
     cases: int = CASES,
-    engine: Engine = HERE,
+    engine: ExecutorChoice = HERE,
     note: Note = lambda _: None,
 ) -> list[DescentRow]:
     """Every network and some operators of each kind with all four searchers; finished runs are kept in `out`.

@@ -33,7 +33,7 @@ from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model
 from explore.executors.base import gather
-from explore.executors.engine import Engine
+from explore.executors.engine import ExecutorChoice
 from explore.layers import layers_of_tasks
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
@@ -207,7 +207,7 @@ def measured(
     design: Design,
     tasks: Sequence[Task],
     store: MeasurementStore,
-    engine: Engine,
+    engine: ExecutorChoice,
     note: Note = lambda _: None,
 ) -> ValidatedDesign:
     """A design with every layer measured on the RTL; what the store has is not measured again."""

@@ -29,7 +29,7 @@ from bench.paper.systems import (
 from bench.search import geometric_mean
 from common.errors import BacoError, InputError, Location
 from explore.candidate import CostModelName
-from explore.executors.engine import Engine
+from explore.executors.engine import ExecutorChoice
 from explore.measure.store import MeasurementStore
 from explore.studies.study import FILE_NAME, Study
 from explore.validate.compare import best_measured
@@ -57,7 +57,7 @@ class Measuring:
     """
 
     store: Path
-    engine: Engine
+    engine: ExecutorChoice
     networks: tuple[str, ...]
 
 

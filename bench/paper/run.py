@@ -32,7 +32,7 @@ from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 
 PARTS = ("operators", "networks", "descent", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.
@@ -65,7 +65,7 @@ class PaperOptions:
     dataset: str = "test"
     per_kind: int | None = None
     free_cases: int = FREE_CASES
-    engine: Engine = HERE
+    engine: ExecutorChoice = HERE
     measure: tuple[str, ...] = ()
     studies: tuple[Path, ...] = ()
 

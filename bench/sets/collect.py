@@ -11,7 +11,7 @@ from bench.sets.sets import ROWS, Sample, samples
 from common.cache import own_folder
 from common.files import output_folder
 from explore.executors.base import Finished, gather
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore
@@ -35,7 +35,7 @@ def collect(
     *,
     rows: int | None = None,
     out: Path,
-    engine: Engine = HERE,
+    engine: ExecutorChoice = HERE,
     store: Path | None = None,
     say: Callable[[str], None] | None = None,
 ) -> list[MeasuredRow]:

@@ -27,7 +27,7 @@ __all__ = [
     "Need",
     "Progress",
     "Shelf",
-    "Task",
+    "WorkItem",
     "gather",
     "this_worker",
 ]
@@ -44,7 +44,7 @@ ValueT = TypeVar("ValueT")
 ValueT_co = TypeVar("ValueT_co", covariant=True)
 
 
-class Task(Protocol[ValueT_co]):
+class WorkItem(Protocol[ValueT_co]):
     """Something to compute. Tasks and what they give travel between processes, so they can be pickled.
 
     Attributes:
@@ -66,7 +66,7 @@ class Task(Protocol[ValueT_co]):
     def run(self) -> ValueT_co: ...
 
 
-TaskT = TypeVar("TaskT", bound=Task[Any])
+TaskT = TypeVar("TaskT", bound=WorkItem[Any])
 
 
 class Shelf(Protocol[ValueT]):
@@ -162,7 +162,7 @@ def this_worker() -> str:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[ValueT]):
+class WorkOutcome(Generic[ValueT]):
     """What a worker says of a task that it has finished; see `Finished`."""
 
     value: ValueT
@@ -180,7 +180,7 @@ class Given(Generic[TaskT]):
     crashes: int = 0
     kills: int = 0
 
-    def finished(self, outcome: Outcome[ValueT]) -> Finished[TaskT, ValueT]:
+    def finished(self, outcome: WorkOutcome[ValueT]) -> Finished[TaskT, ValueT]:
         """With what came of it."""
         return Finished(self.index, self.task, outcome.value, outcome.worker, outcome.seconds)
 
@@ -255,7 +255,7 @@ class Agenda(Generic[TaskT, ValueT]):
         self._again.append(given)
 
 
-def check_worker(task: Task[Any], key: str) -> None:
+def check_worker(task: WorkItem[Any], key: str) -> None:
     """Raises BacoError where this process cannot run a task, or would give it another result than is asked for."""
     for need in task.needs:
         _check_need(need)
@@ -282,13 +282,13 @@ def _check_need(need: Need) -> None:
             )
 
 
-def carry_out(given: Given[Any], shelf: Shelf[ValueT] | None) -> Outcome[ValueT] | None:
+def carry_out(given: Given[Any], shelf: Shelf[ValueT] | None) -> WorkOutcome[ValueT] | None:
     """Run a task in this process and keep what it gives; None where another process is at it."""
     task, key = given.task, given.key
     begun = time.monotonic()
     check_worker(task, key)
     if shelf is None:
-        return Outcome(task.run(), this_worker(), time.monotonic() - begun)
+        return WorkOutcome(task.run(), this_worker(), time.monotonic() - begun)
     if not shelf.claim(key):
         return None
     try:
@@ -297,4 +297,4 @@ def carry_out(given: Given[Any], shelf: Shelf[ValueT] | None) -> Outcome[ValueT]
             value = shelf.put(key, task.run())
     finally:
         shelf.release(key)
-    return Outcome(value, this_worker(), time.monotonic() - begun)
+    return WorkOutcome(value, this_worker(), time.monotonic() - begun)

@@ -9,13 +9,13 @@ from common.errors import InputError, did_you_mean
 from explore.executors.base import Executor
 from explore.executors.local import LocalExecutor
 
-__all__ = ["ENGINES", "HERE", "LOCAL", "Engine"]
+__all__ = ["ENGINES", "HERE", "LOCAL", "ExecutorChoice"]
 
 ENGINES = ("local", "ray", "here")
 
 
 @dataclass(frozen=True)
-class Engine:
+class ExecutorChoice:
     """How many tasks run side by side, and where.
 
     Attributes:
@@ -46,6 +46,6 @@ class Engine:
 
 
 #: As many local processes as there are processors.
-LOCAL = Engine()
+LOCAL = ExecutorChoice()
 #: One task after the other, in this process.
-HERE = Engine("here")
+HERE = ExecutorChoice("here")

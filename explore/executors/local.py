@@ -20,7 +20,7 @@ from typing import Any
 
 from common.errors import BacoError, StorageError
 from common.processes import python_children
-from explore.executors.base import Agenda, Finished, Given, Outcome, Shelf, TaskT, ValueT, carry_out
+from explore.executors.base import Agenda, Finished, Given, Shelf, TaskT, ValueT, WorkOutcome, carry_out
 
 __all__ = ["LocalExecutor"]
 
@@ -103,7 +103,7 @@ class LocalExecutor:
         given = worker.given
         assert given is not None
         try:
-            answer: Outcome[ValueT] | BacoError | None = worker.pipe.recv()
+            answer: WorkOutcome[ValueT] | BacoError | None = worker.pipe.recv()
         except (EOFError, ConnectionError):
             self._crew.remove(worker)
             worker.pipe.close()
@@ -215,7 +215,7 @@ def _serve(pipe: Connection) -> None:
             return
 
 
-def _answer(given: Given[Any], shelf: Shelf[Any] | None) -> Outcome[Any] | BacoError | None:
+def _answer(given: Given[Any], shelf: Shelf[Any] | None) -> WorkOutcome[Any] | BacoError | None:
     try:
         return carry_out(given, shelf)
     except BacoError as error:

@@ -32,10 +32,10 @@ from explore.executors.base import (
     Finished,
     Given,
     Need,
-    Outcome,
     Shelf,
     TaskT,
     ValueT,
+    WorkOutcome,
     carry_out,
 )
 
@@ -55,7 +55,7 @@ _LITTLE = 0.001
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 #: Of a task: None where another process is at it.
-_Answer = Outcome[Any] | BacoError | None
+_Answer = WorkOutcome[Any] | BacoError | None
 
 
 _Chunk = list[Given[Any]]

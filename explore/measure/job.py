@@ -8,7 +8,7 @@ from typing import Protocol
 from accel.config import Accelerator
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import Schedule
-from explore.executors.base import Need, Task
+from explore.executors.base import Need, WorkItem
 from explore.measure.layer import measure_layer
 from explore.measure.measurement import Measurement
 from explore.measure.store import measurement_key
@@ -20,7 +20,7 @@ __all__ = ["MEASURING_NEEDS", "Measurable", "MeasurementJob"]
 MEASURING_NEEDS: tuple[Need, ...] = ("compiler",)
 
 
-class Measurable(Task[Measurement], Protocol):
+class Measurable(WorkItem[Measurement], Protocol):
     """Something to measure.
 
     Attributes:

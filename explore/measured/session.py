@@ -17,7 +17,7 @@ from explore.candidate import Candidate, Cost
 from explore.constraints import network_costs
 from explore.cost.model import make_cost_model
 from explore.executors.base import Finished, gather
-from explore.executors.engine import LOCAL, Engine
+from explore.executors.engine import LOCAL, ExecutorChoice
 from explore.layers import layers_of_tasks
 from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
@@ -87,7 +87,7 @@ def measure_study(
     path: Path,
     budget: float,
     *,
-    engine: Engine = LOCAL,
+    engine: ExecutorChoice = LOCAL,
     machines: int = _MACHINES,
     watch: Watch | None = None,
 ) -> MeasuredOutcome:

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 from common.errors import InfeasibleError, InputError, Location
 from explore._json import to_json
 from explore.executors.base import Finished, gather
-from explore.executors.engine import LOCAL, Engine
+from explore.executors.engine import LOCAL, ExecutorChoice
 from explore.measure.job import Measurable
 from explore.measure.measurement import Measurement
 from explore.measure.store import MeasurementStore
@@ -65,7 +65,7 @@ class ValidationOptions:
 
     best: int = 5
     spread: int = DEFAULT_SPREAD
-    engine: Engine = LOCAL
+    engine: ExecutorChoice = LOCAL
     cycle_limit: float | None = None
     time_limit: float | None = None
     fusion: bool = True

@@ -10,7 +10,7 @@ import pytest
 import bench.executors as bench
 from bench.executors import bench_executors, many_workers, same_searches, short_tasks
 from bench.kills import KillResult, kill_runs
-from explore.executors.engine import Engine
+from explore.executors.engine import ExecutorChoice
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed (pip install 'baco[ray]')"
@@ -57,6 +57,6 @@ def test_what_is_measured_is_on_the_page(tmp_path: Path, monkeypatch: pytest.Mon
 @needs_ray
 @pytest.mark.timeout(1800)
 def test_ray_finds_what_one_process_finds_and_runs_on_simulated_machines() -> None:
-    assert same_searches(Engine("ray", 2))
-    assert short_tasks(Engine("ray", 2), 200)["share"] > 0
+    assert same_searches(ExecutorChoice("ray", 2))
+    assert short_tasks(ExecutorChoice("ray", 2), 200)["share"] > 0
     assert many_workers("ray", 8)["workers"] == 8

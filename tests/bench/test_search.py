@@ -14,7 +14,7 @@ from bench.runs import RunKey, RunTask, SearchRun
 from bench.search import bench_search, compare, geometric_mean, log_points
 from common.errors import InputError
 from compiler.mapping.batch import AXES
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 from workloads.inputs.load import load_network
 
 LAYERS = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
@@ -109,7 +109,7 @@ def test_finished_runs_are_kept(
         "spaces": ["gemmini"],
         "samples": 60,
         "out": out,
-        "engine": Engine(workers=jobs) if jobs > 1 else HERE,
+        "engine": ExecutorChoice(workers=jobs) if jobs > 1 else HERE,
     }
     searchers = ["gradient", "random", "two-loop"]
     first = bench_search(searchers=searchers, seeds=[0, 1], progress=lines.append, **options)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from common.errors import BacoError
-from explore.executors.engine import Engine
+from explore.executors.engine import ExecutorChoice
 from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
 from explore.studies import study as study_module
@@ -39,7 +39,7 @@ def main() -> int:
     study, log, workers = sys.argv[1:]
     try:
         outcome = validate_file(
-            Path(study), ValidationOptions(2, 0, Engine(workers=int(workers))), progress=Log(log)
+            Path(study), ValidationOptions(2, 0, ExecutorChoice(workers=int(workers))), progress=Log(log)
         )
     except BacoError as error:
         print(error)

@@ -15,7 +15,7 @@ import torch
 
 from common.errors import BacoError, InputError
 from explore.executors.base import Executor, gather
-from explore.executors.engine import HERE, Engine
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.executors.local import LocalExecutor
 from tests.explore.executors.executor_tasks import FolderShelf, Square
 
@@ -28,7 +28,7 @@ needs_ray = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def ray_executor() -> Iterator[Executor]:
     """Of a cluster that is started here; it takes seconds, so that all tests of this file share it."""
-    with Engine("ray", 2).executor() as executor:
+    with ExecutorChoice("ray", 2).executor() as executor:
         yield executor
 
 
@@ -37,7 +37,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     if request.param == "ray":
         yield request.getfixturevalue("ray_executor")
         return
-    with (HERE if request.param == "here" else Engine(workers=2)).executor() as made:
+    with (HERE if request.param == "here" else ExecutorChoice(workers=2)).executor() as made:
         yield made
 
 
@@ -140,12 +140,12 @@ def test_two_runs_do_not_do_the_same(executor: Executor, tmp_path: Path) -> None
     script = (
         "from pathlib import Path\n"
         "from explore.executors.base import gather\n"
-        "from explore.executors.engine import Engine\n"
+        "from explore.executors.engine import ExecutorChoice\n"
         "from tests.explore.executors.executor_tasks import FolderShelf, Square\n"
         "if __name__ == '__main__':\n"
         f"    folder = Path({str(tmp_path)!r})\n"
         "    tasks = [Square(n, 0.1, folder / 'log') for n in range(20)]\n"
-        "    with Engine('local', 2).executor() as two:\n"
+        "    with ExecutorChoice('local', 2).executor() as two:\n"
         "        print(sum(one['square'] for one in gather(two, tasks, FolderShelf(folder / 'shelf'))))\n"
     )
     (tmp_path / "other.py").write_text(script)
@@ -178,7 +178,7 @@ def test_a_run_that_is_given_up_gives_its_claims_back(executor: Executor, tmp_pa
 def test_engines_that_do_not_exist() -> None:
     for wrong in ({"name": "rays"}, {"workers": 0}, {"address": "auto"}):
         with pytest.raises(InputError):
-            Engine(**wrong)  # type: ignore[arg-type]
+            ExecutorChoice(**wrong)  # type: ignore[arg-type]
 
 
 @needs_ray
@@ -186,9 +186,9 @@ def test_an_address_where_no_cluster_is(tmp_path: Path) -> None:
     # in a process of its own: this one may be connected to a cluster
     code = (
         "from explore.executors.base import gather\n"
-        "from explore.executors.engine import Engine\n"
+        "from explore.executors.engine import ExecutorChoice\n"
         "from tests.explore.executors.executor_tasks import Square\n"
-        "with Engine('ray', 1, '127.0.0.1:1').executor() as one:\n    gather(one, [Square(1)])\n"
+        "with ExecutorChoice('ray', 1, '127.0.0.1:1').executor() as one:\n    gather(one, [Square(1)])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
