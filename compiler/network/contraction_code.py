@@ -175,13 +175,13 @@ class _Writer:
         self._extents = matching.contraction.extents
         roles = _Roles.of(matching)
         self._values = {
-            name: IntegerTensor(name, shape, role=program.role(name))
+            name: IntegerTensor(name, tuple(shape), role=program.role(name))
             for name, shape in program.shapes.items()
         }
         self._data = dict(program.constants)
         self._operators: list[IntegerOperator] = []
         self._left, self._right = (
-            _Stored(one, one.operand, program.shapes[one.operand]) for one in (roles.left, roles.right)
+            _Stored(one, one.operand, tuple(program.shapes[one.operand])) for one in (roles.left, roles.right)
         )
         self._kept = kept
         self._roles = roles
@@ -479,7 +479,7 @@ class _Writer:
     def _whole_output(self) -> _Stored:
         """The output; where iterations reach beyond it, a larger one, of which it is cut."""
         access = self._roles.output
-        shape = self._program.shapes[access.operand]
+        shape = tuple(self._program.shapes[access.operand])
         reach = tuple(index_range(access, place, self._extents)[1] + 1 for place in range(len(shape)))
         if all(one <= extent for one, extent in zip(reach, shape, strict=True)):
             return _Stored(access, access.operand, shape)
