@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.profile import PROFILES
@@ -44,9 +42,9 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     first = layers[0]
     height, width = first.size
     channels = first.problem.C * first.problem.groups
-    row = _cycles(accelerator, width, channels, first.input.pitch)  # to load one
+    row = read_cycles(accelerator, width, channels, first.input.pitch)  # to load one
     stored = [_stored(layer, dim) for layer in layers]
-    weights_come = [_cycles(accelerator, rows, columns, pitch) for rows, columns, pitch in stored]
+    weights_come = [read_cycles(accelerator, rows, columns, pitch) for rows, columns, pitch in stored]
     cycles = macs = stationary = accumulated = local = 0.0
     biases = 0.0
     for number, (then, now) in enumerate(zip(before, there, strict=False)):
@@ -120,10 +118,6 @@ def _macs(layer: Layer, dim: int) -> int:
         return p.macs
     full, rest = divmod(p.groups, dim)
     return layer.pixels_out * p.S * p.R * (full * dim * dim + rest * rest)
-
-
-def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
-    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
 
 
 def strip_schedules(chain: ConvolutionChain) -> Iterator[StripSchedule]:
