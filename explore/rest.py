@@ -309,6 +309,23 @@ class RestBySettings(RestOfPrograms):
             return super().operators_of(network, accelerator)
         return self.at(there).operators_of(network, accelerator)
 
+    def record(self, accelerator: Accelerator) -> tuple[str, Json]:
+        """What is kept in a study of the programs on accelerators with the settings of one of its designs: a name and plain values."""
+        choice = self.space.choice_of(accelerator)
+        return ",".join(map(str, choice)), self.at(self.space.at(choice)).to_json()
+
+    @classmethod
+    def kept(
+        cls, base: RestOfPrograms, space: DesignSpace, records: Mapping[str, Json]
+    ) -> RestBySettings:
+        """From what was kept (`record`), by name."""
+        known = {
+            tuple(int(n) for n in name.split(",")): RestOfPrograms.from_json(one)
+            for name, one in records.items()
+        }
+        parts = base.weights, base.operators, base.reasons, base.with_units
+        return cls(*parts, space=space, find=None, known=known)
+
     def without_units(self) -> RestBySettings:
         """What is known of accelerators without row functions."""
         find = self.find

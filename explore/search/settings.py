@@ -54,7 +54,8 @@ class SettingsSearch:
         choice: settings that the search is at; `inner` searches there.
         due: evaluations at which the next descent begins.
         place: of a descent that is going on, with its value; None between two.
-        open: neighbours of it that are not looked at yet; the first of them are next.
+        open: moves from there that are to be tried yet, in order: which of `moves`, and which way.
+        improved: whether one of those before was an improvement.
     """
 
     def __init__(self, setup: SearchSetup, kind: type[GradientSearch]) -> None:
@@ -65,8 +66,15 @@ class SettingsSearch:
         self.due = _FIRST * len(setup.tasks)
         self.place: Choice | None = None
         self.value = np.inf
-        self.open: list[Choice] = []
+        self.open: list[tuple[int, int]] = []
         self.improved = False
+        names = [name for name, _ in setup.space.settings]
+        #: Steps along all settings: one by one, and some together; those that matter most come first.
+        self.moves = [
+            tuple(move.get(name, 0) for name in names)
+            for move in (*_TOGETHER, *({name: 1} for name in names))
+            if set(move) <= set(names)
+        ]
         self.best = np.inf
 
     def _at(self, choice: Choice) -> SearchSetup:
@@ -85,7 +93,7 @@ class SettingsSearch:
         inner = self.inner
         if self.place is None and self.due <= inner.spent and inner.elites[0]:
             self.place, self.value = self.choice, self._value(inner.elites[0][0].value, self.choice)
-            self.open, self.improved = self._neighbours(self.place), False
+            self._sweep()
         if self.place is not None:
             return self._descend()
         found = inner.step()
@@ -102,22 +110,33 @@ class SettingsSearch:
 
     # -- descent -----------------------------------------------------------------------------------------
 
+    def _sweep(self) -> None:
+        """All moves are open again."""
+        self.open, self.improved = [(n, way) for n in range(len(self.moves)) for way in (1, -1)], False
+
     def _descend(self) -> BatchResult:
         assert self.place is not None
         inner = self.inner
         task, rows = self._leaders()
-        affordable = int(max(0, inner._room()) // max(1, len(rows)))
-        part = self.open[: min(_AT_ONCE, affordable)]
-        for choice in part:
-            value = self._value_at(choice, task, rows)
-            inner.spent += len(rows)
+        tried = 0
+        while tried < _AT_ONCE and self.open and inner._room() >= len(rows):
+            (move, way), *others = self.open
+            there = tuple(n + way * step for n, step in zip(self.place, self.moves[move], strict=True))
+            lengths = (len(values) for _, values in self.setup.space.settings)
+            value = np.inf
+            if all(0 <= n < length for n, length in zip(there, lengths, strict=True)):
+                value = self._value_at(there, task, rows)
+                inner.spent += len(rows)
+                tried += 1
             if value < self.value - _BETTER:
-                # the axes that follow begin here, and those before have another turn
-                self.place, self.value, self.improved = choice, value, True
-                self.open = self._neighbours(choice)
-                break
-            self.open = self.open[1:]
-        if not part or not self.open:
+                # the same again, and not back
+                self.place, self.value, self.improved = there, value, True
+                self.open = [(move, way), *(one for one in others if one != (move, -way))]
+            else:
+                self.open = others
+            if not self.open and self.improved:
+                self._sweep()
+        if not self.open or inner._room() < len(rows):
             self._arrive()
         done = inner._left() < 1
         return BatchResult([], inner.spent, "settings", done, {})
@@ -175,20 +194,6 @@ class SettingsSearch:
             return value
         return value + self.inner.focuses[0].latency * float(portable.log(1e3 / clock))
 
-    def _neighbours(self, choice: Choice) -> list[Choice]:
-        """Settings a step away along every axis, and along some together."""
-        names = [name for name, _ in self.setup.space.settings]
-        lengths = [len(values) for _, values in self.setup.space.settings]
-        moves = [{name: 1} for name in names] + [dict(one) for one in _TOGETHER if set(one) <= set(names)]
-        moves.sort(key=lambda one: "memory_gb_s" not in one)
-        found: list[Choice] = []
-        for move in moves:
-            for way in (1, -1):
-                there = tuple(n + way * move.get(name, 0) for n, name in zip(choice, names, strict=True))
-                if all(0 <= n < length for n, length in zip(there, lengths, strict=True)) and there not in found:
-                    found.append(there)
-        return found
-
     # -- resuming ----------------------------------------------------------------------------------------
 
     def state(self) -> State:
@@ -210,7 +215,7 @@ class SettingsSearch:
         numbers = json.loads(bytes(state["settings"]).decode())
         self.choice, self.due, self.improved = tuple(numbers["choice"]), numbers["due"], numbers["improved"]
         self.place = None if numbers["place"] is None else tuple(numbers["place"])
-        self.open = [tuple(one) for one in numbers["open"]]
+        self.open = [(move, way) for move, way in numbers["open"]]
         self.value = np.inf if numbers["value"] is None else numbers["value"]
         self.best = np.inf if numbers["best"] is None else numbers["best"]
         self.inner = self.kind(self._at(self.choice))
