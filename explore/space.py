@@ -473,6 +473,13 @@ def _check_settings(space: DesignSpace, file: SpaceFile) -> None:
                 location=place,
                 hint="leave them out",
             )
+        if name == "accumulator_banks" and values[0] < 2:
+            raise InputError(
+                "settings.accumulator_banks cannot be 1: predicted cycles leave out what a single bank holds up (up to a"
+                " quarter of a layer's)",
+                location=place,
+                hint="give 2 or more, or fix it for all accelerators",
+            )
         for value in values:
             try:
                 own: dict[str, Any] = {field: float(value) if name in ("clock_mhz", "memory_gb_s") else value}

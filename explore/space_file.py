@@ -94,7 +94,9 @@ class Settings(BaseModel):
     execute_queue: Values | SearchRange | None = _setting("Commands queued before the execute controller.")
     store_queue: Values | SearchRange | None = _setting("Commands queued before the store controller.")
     scratchpad_banks: Values | SearchRange | None = _setting("Scratchpad banks.")
-    accumulator_banks: Values | SearchRange | None = _setting("Accumulator banks.")
+    accumulator_banks: Values | SearchRange | None = _setting(
+        "Accumulator banks, at least 2: the model of cycles does not know what a single one holds up."
+    )
     memory_gb_s: Values | SearchRange | None = _setting(
         "Bandwidth of main memory, GB/s; memory_mm2_per_gb_s and energy.memory_mw_per_gb_s say what it costs."
     )
