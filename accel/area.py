@@ -245,7 +245,9 @@ def _prices() -> dict[str, float]:
 
 def _logic_mm2(configuration: Configuration, reference: Configuration, dim: Any) -> Any:
     """What the logic of a configuration costs more than that of another, mm2, with the shape of `dim`."""
-    one, other = (_Structure(*(getattr(of, name) for name in _STRUCTURAL)) for of in (configuration, reference))
+    one, other = (
+        _Structure(*(getattr(of, name) for name in _STRUCTURAL)) for of in (configuration, reference)
+    )
     if one == other:
         return 0.0
     if isinstance(dim, int | float):

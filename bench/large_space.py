@@ -57,7 +57,9 @@ class LargeRun:
 
     def at(self, samples: int) -> float:
         """The best objective after so many samples."""
-        return min((value for spent, _, value in self.curve if spent <= samples * self.tasks), default=math.inf)
+        return min(
+            (value for spent, _, value in self.curve if spent <= samples * self.tasks), default=math.inf
+        )
 
 
 def setup_of(network: str, seed: int) -> SearchSetup:
@@ -111,7 +113,8 @@ def ratio(one: dict[tuple[str, int], float], other: dict[tuple[str, int], float]
         if key in other and math.isfinite(value) and math.isfinite(other[key])
     ]
     means = [
-        np.mean([log for name, log in pairs if name == network]) for network in dict.fromkeys(n for n, _ in pairs)
+        np.mean([log for name, log in pairs if name == network])
+        for network in dict.fromkeys(n for n, _ in pairs)
     ]
     if len(means) < 2:
         return None
@@ -126,7 +129,10 @@ def summary(runs: Sequence[LargeRun], samples: int, seconds: float, main: str) -
     for name in dict.fromkeys(run.searcher for run in runs):
         if name == main:
             continue
-        for what, of in (("samples", lambda run: run.at(samples)), ("seconds", lambda run: run.after(seconds))):
+        for what, of in (
+            ("samples", lambda run: run.at(samples)),
+            ("seconds", lambda run: run.after(seconds)),
+        ):
             values = [
                 {(run.network, run.seed): of(run) for run in runs if run.searcher == searcher}
                 for searcher in (main, name)

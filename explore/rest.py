@@ -315,9 +315,7 @@ class RestBySettings(RestOfPrograms):
         return ",".join(map(str, choice)), self.at(self.space.at(choice)).to_json()
 
     @classmethod
-    def kept(
-        cls, base: RestOfPrograms, space: DesignSpace, records: Mapping[str, Json]
-    ) -> RestBySettings:
+    def kept(cls, base: RestOfPrograms, space: DesignSpace, records: Mapping[str, Json]) -> RestBySettings:
         """From what was kept (`record`), by name."""
         known = {
             tuple(int(n) for n in name.split(",")): RestOfPrograms.from_json(one)

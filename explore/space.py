@@ -127,9 +127,7 @@ class DesignSpace:
         """
         if not self.settings:
             return self
-        values: dict[str, Any] = {
-            name: of[n] for (name, of), n in zip(self.settings, choice, strict=True)
-        }
+        values: dict[str, Any] = {name: of[n] for (name, of), n in zip(self.settings, choice, strict=True)}
         base, clock = self.base, float(values.pop("clock_mhz", self.base.clock_mhz))
         gb_s = float(values.pop("memory_gb_s", base.memory_gb_s))
         if clock != base.clock_mhz:
@@ -487,7 +485,9 @@ def _check_settings(space: DesignSpace, file: SpaceFile) -> None:
                     own["dma_max_bytes"] = max(space.base.dma_max_bytes, value // 8)
                 space.base.replace(**own)
             except InputError as error:
-                raise InputError(f"settings.{name} cannot be {value}: {error.message}", location=place) from None
+                raise InputError(
+                    f"settings.{name} cannot be {value}: {error.message}", location=place
+                ) from None
 
 
 def _check_base(space: DesignSpace) -> None:

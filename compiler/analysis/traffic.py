@@ -416,7 +416,9 @@ def read_cycles(accelerator: Accelerator, rows: float, columns: float, pitch: in
     return _read_cycles(MachineRates.of(accelerator), float(rows), float(columns), float(pitch))
 
 
-@functools.lru_cache(maxsize=65_536)  # a search asks for the same rows on many accelerators that differ in sizes
+@functools.lru_cache(
+    maxsize=65_536
+)  # a search asks for the same rows on many accelerators that differ in sizes
 def _read_cycles(machine: MachineRates, rows: float, columns: float, pitch: float) -> float:
     width = np.array([columns])
     return float(load_rows(NUMPY, machine, np.array([rows]), width, pitch, shift=np.ceil(width)).port[0])

@@ -61,16 +61,16 @@ def rest_by_settings(workload: Workload, space: DesignSpace) -> RestBySettings:
 
         return replace(
             base,
-            operators={name: plain(name) for name in base.operators} if False in space.units else base.operators,
+            operators={name: plain(name) for name in base.operators}
+            if False in space.units
+            else base.operators,
             with_units={
                 name: {side: tuple(sized(one, name, side) for one in ones) for side, ones in of.items()}
                 for name, of in base.with_units.items()
             },
         )
 
-    return RestBySettings(
-        base.weights, base.operators, base.reasons, base.with_units, space=space, find=find
-    )
+    return RestBySettings(base.weights, base.operators, base.reasons, base.with_units, space=space, find=find)
 
 
 class _Programs:
@@ -102,7 +102,9 @@ class _Programs:
                 )
         return self._predicted[asked]
 
-    def _lowering(self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator) -> LoweredNetwork:
+    def _lowering(
+        self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
+    ) -> LoweredNetwork:
         key = (name, part, *_code_key(machine))
         if key not in self._lowered:
             self._lowered[key] = lower_network(network, machine, no_schedule)

@@ -22,8 +22,9 @@ from explore.search.archive import Archive
 from explore.search.base import BatchResult, Searcher, SearchSetup, State
 from explore.search.baseline import BaselineSearch
 from explore.search.gradient import GradientSearch
+from explore.search.local import LocalSearch
 from explore.search.selector import Selector
-from explore.space import Choice, DesignSpace
+from explore.space import Choice
 
 __all__ = ["SettingsSearch", "over_settings"]
 
@@ -83,9 +84,7 @@ class SettingsSearch:
             if len(self._setups) > 200:
                 self._setups.clear()
             space = self.setup.space.at(choice)
-            self._setups[choice] = replace(
-                self.setup, space=space, model=self.setup.cost_model.at(space)
-            )
+            self._setups[choice] = replace(self.setup, space=space, model=self.setup.cost_model.at(space))
         return self._setups[choice]
 
     def step(self) -> BatchResult:
@@ -225,6 +224,7 @@ class SettingsSearch:
 def over_settings(kind: type[Searcher], setup: SearchSetup) -> Searcher:
     """A searcher of a class, in a space with settings. Raises InputError for one that knows none."""
     if issubclass(kind, GradientSearch):
-        return SettingsSearch(setup, kind)
+        # descent is worth nothing here (docs/how-good-is-the-search.md)
+        return SettingsSearch(setup, LocalSearch)
     assert issubclass(kind, BaselineSearch)
     return kind(setup)

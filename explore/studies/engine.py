@@ -250,7 +250,9 @@ def run_exploration(
     fusion = fusion and rest is not None and space.base.timing == "baco"
     if fusion and space.settings:
         fusion = False
-        note("operators run one by one while settings are searched; explore with the best ones fixed to fuse some")
+        note(
+            "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
+        )
     record = describe_setup(workload, space, objective, searcher, seed, model_name, rest, fusion=fusion)
     path = output_folder(out) / FILE_NAME
     study = _study_to_resume(path, record, workload.tasks, resume, note)

@@ -205,7 +205,11 @@ class ValidatedDesign:
         area = self.design.accelerator.area_mm2
         cycles, pj = self.design.rest
         return Estimate(
-            Cost(latency[0] + cycles, energy[0] + pj, area, clock_mhz=self.design.compared_clock), latency[2], latency[1], energy[1])
+            Cost(latency[0] + cycles, energy[0] + pj, area, clock_mhz=self.design.compared_clock),
+            latency[2],
+            latency[1],
+            energy[1],
+        )
 
 
 def _estimate(
