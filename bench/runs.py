@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,14 @@ from common.errors import InputError, Location
 from common.files import atomic_write, read_input_text
 from common.provenance import stable_hash
 from explore._json import to_json
+from explore.candidate import CostModelName
+from explore.cost.model import make_cost_model
+from explore.layers import layers_of_tasks
 from explore.objective import Objective
-from explore.search.base import SearchSetup, make_searcher
+from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.space import load_space
 from workloads.inputs.load import load_network
+from workloads.network import Workload
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class RunKey:
     searcher: str
     seed: int
     samples: int
+    model: CostModelName = "reference"
 
     @property
     def label(self) -> str:
@@ -44,7 +50,7 @@ class SearchRun:
 
     Attributes:
         tasks: problem-mapping evaluations in one sample.
-        evaluations, seconds: spent in all.
+        evaluations, seconds: spent in all; seconds are processor time, which other programs do not lengthen.
         curve: (evaluations, seconds, EDP in µJ·cycles) of every improvement; seconds at the end of its batch.
     """
 
@@ -80,7 +86,11 @@ def setup_of(key: RunKey) -> SearchSetup:
     if not tasks:
         raise InputError(f"the network '{key.network}' has no operator that the accelerator could run")
     space = load_space(key.space).without_units()  # only programs have a use for them
-    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed)
+    model = None
+    if key.model != "reference":
+        layers = layers_of_tasks(tasks, Workload.of([load_network(key.network)]))
+        model = make_cost_model(key.model, layers, space)
+    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed, model)
 
 
 def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
@@ -93,11 +103,17 @@ def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
         "space": setup.space.space_hash,
     }
     names = [Path(key.network).name, Path(key.space).name, key.searcher, str(key.seed)]
+    if key.model != "reference":
+        names.insert(2, key.model)
     slug = "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", name)[-40:] for name in names)
     return folder / f"{slug}_{stable_hash(content)}.json"
 
 
-def execute(key: RunKey, folder: Path) -> SearchRun:
+#: Makes the searcher that a key names.
+Make = Callable[[str, SearchSetup], Searcher]
+
+
+def execute(key: RunKey, folder: Path, make: Make | None = None) -> SearchRun:
     """Run on one thread and save, unless a finished run is already there. Raises as the searcher does."""
     setup = setup_of(key)
     path = run_path(folder, key, setup)
@@ -106,18 +122,18 @@ def execute(key: RunKey, folder: Path) -> SearchRun:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        begin = time.perf_counter()
-        searcher = make_searcher(key.searcher, setup)
+        begin = time.process_time()
+        searcher = (make or make_searcher)(key.searcher, setup)
         curve: list[tuple[int, float, float]] = []
         done, evaluations = False, 0
         while not done:
             result = searcher.step()
-            clock = time.perf_counter() - begin
+            clock = time.process_time() - begin
             done, evaluations = result.done, result.evaluations
             for candidate in sorted(result.candidates, key=lambda c: c.samples):
                 if not curve or candidate.objective < curve[-1][2]:
                     curve.append((candidate.samples, clock, candidate.objective))
-        run = SearchRun(key, len(setup.tasks), evaluations, time.perf_counter() - begin, tuple(curve))
+        run = SearchRun(key, len(setup.tasks), evaluations, time.process_time() - begin, tuple(curve))
     finally:
         torch.set_num_threads(before)
     record = {**vars(run), "key": vars(key)}

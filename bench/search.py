@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.curves import figure
-from bench.runs import RunKey, SearchRun, execute, setup_of
+from bench.runs import Make, RunKey, SearchRun, execute, setup_of
 from common.errors import BacoError, InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from common.processes import python_children
@@ -166,7 +166,7 @@ def bench_search(
     for network, space in dict.fromkeys((key.network, key.space) for key in keys):
         setup_of(RunKey(network, space, MAIN, 0, 1))
     folder = output_folder(out)
-    runs = _run_all(keys, output_folder(folder, "runs"), jobs, progress)
+    runs = run_all(keys, output_folder(folder, "runs"), jobs, progress)
     result = compare([runs[key] for key in keys], str(folder))
     atomic_write(folder / "search.json", json.dumps(result.to_dict(), indent=2) + "\n")
     atomic_write(folder / "search.csv", _comparisons_csv(result))
@@ -176,9 +176,10 @@ def bench_search(
     return result
 
 
-def _run_all(
-    keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress | None
+def run_all(
+    keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress | None, make: Make | None = None
 ) -> dict[RunKey, SearchRun]:
+    """Run what is not in `folder` yet, `jobs` at a time; finished runs are kept there. `make` as of `bench.runs.execute`."""
     runs: dict[RunKey, SearchRun] = {}
 
     def note(run: SearchRun) -> None:
@@ -189,7 +190,7 @@ def _run_all(
 
     if jobs == 1:
         for key in keys:
-            note(execute(key, folder))
+            note(execute(key, folder, make))
         return runs
     # Not forked: a fork copies the locks of PyTorch's threads.
     context = multiprocessing.get_context("spawn")
@@ -197,7 +198,7 @@ def _run_all(
         python_children(),
         ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_parent) as pool,
     ):
-        pending = [pool.submit(execute, key, folder) for key in keys]
+        pending = [pool.submit(execute, key, folder, make) for key in keys]
         try:
             for future in as_completed(pending):
                 note(future.result())

@@ -96,6 +96,49 @@ def search(
         stdout().print(result.text())
 
 
+@bench.command("importance")
+def importance(
+    network: Annotated[
+        list[str] | None,
+        typer.Option("--network", "-n", help="Repeatable; by default four with 20 different layers or more."),
+    ] = None,
+    cost_model: Annotated[
+        list[str] | None,
+        typer.Option("--cost-model", help="reference, instruction; repeatable; both by default."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each run in design points.")
+    ] = 500,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Runs of each, with seeds 0, 1, ...")
+    ] = 8,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for importance.md and .json, and finished runs.")
+    ] = Path("baco-bench"),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """The main searcher with effort by importance against the same with even effort, at shares of an equal budget.
+
+    Finished runs are kept in the output folder: an interrupted benchmark goes on where it was.
+    """
+    from baco.display.console import print_json, stderr, stdout
+    from bench.importance import MODELS, bench_importance, importance_page, to_json
+
+    console = stderr()
+    rows = bench_importance(
+        network,
+        tuple(cost_model or MODELS),
+        samples,
+        range(seeds),
+        out,
+        lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(to_json(rows))
+    else:
+        stdout().print(importance_page(rows, samples), highlight=False, soft_wrap=True)
+
+
 @bench.command("optimality")
 def optimality(
     network: Annotated[
@@ -246,9 +289,18 @@ def fusion(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for fusion.md and .json, studies and finished runs.")
     ] = Path("baco-bench"),
+    area: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--area",
+            metavar="MM2",
+            min=0.01,
+            help="Limit; repeatable; by default the area of gemmini-default.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Searches with groups of operators and without, in the area of gemmini-default: their best designs on the RTL.
+    """Searches with groups of operators and without, within the same area: their best designs on the RTL.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
@@ -258,7 +310,12 @@ def fusion(
     from bench.fusion import fusion as run_fusion
 
     rows = run_fusion(
-        network or FUSION_NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display()
+        network or FUSION_NETWORKS,
+        samples=samples,
+        seeds=seeds,
+        out=out,
+        areas=area or (),
+        progress=make_display(),
     )
     if json:
         print_json(rows)

@@ -12,7 +12,8 @@ def paper(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", help="operators, networks, ablation, efficiency, accuracy; repeatable; all by default."
+            "--only",
+            help="operators, networks, descent, ablation, efficiency, accuracy; repeatable; all by default.",
         ),
     ] = None,
     quick: Annotated[
@@ -21,7 +22,9 @@ def paper(
     network: Annotated[
         list[str] | None,
         typer.Option(
-            "--network", "-n", help="Of the network and efficiency parts; by default the published six."
+            "--network",
+            "-n",
+            help="Of the network, descent and efficiency parts; the published six by default.",
         ),
     ] = None,
     cost_model: Annotated[
@@ -65,7 +68,7 @@ def paper(
     ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Single operators, networks, ablation, search efficiency and accuracy, beside the published figures.
+    """Single operators, networks, DOSA at its own protocol, ablation, search efficiency and accuracy, beside the published.
 
     Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
     run goes on where it was.

@@ -13,9 +13,18 @@ from typing import Any
 from bench.paper import charts, report
 from bench.paper.accuracy import predictions, score_table
 from bench.paper.cache import RecordCache
+from bench.paper.descent import CASES, PROTOCOL, run_descent
+from bench.paper.descent import SEEDS as DESCENT_SEEDS
 from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from bench.paper.efficiency import SEEDS, run_efficiency
-from bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
+from bench.paper.networks import (
+    ABLATION_SAMPLES,
+    ABLATION_SEEDS,
+    NETWORKS,
+    Measuring,
+    run_ablation,
+    run_networks,
+)
 from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from bench.paper.systems import SAMPLES
 from bench.sets.dataset import read_dataset
@@ -24,7 +33,7 @@ from common.files import atomic_write, output_folder
 from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
 
-PARTS = ("operators", "networks", "ablation", "efficiency", "accuracy")
+PARTS = ("operators", "networks", "descent", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.
 _QUICK_SAMPLES, _QUICK_NETWORKS = 300, ("deepbench_face", "bert_base")
 
@@ -38,7 +47,7 @@ class PaperOptions:
     Attributes:
         parts: of `PARTS`.
         quick: few shapes, few networks, few samples: minutes instead of hours.
-        networks: of the network and efficiency parts; by default the published ones.
+        networks: of the network, descent and efficiency parts; by default the published ones.
         models: what predicts latencies of networks.
         dataset: measured set of the accuracy part, by name or file.
         per_kind: shapes of each kind of operator at most; by default all that the published table counts.
@@ -156,7 +165,8 @@ def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,
-        samples=options.samples if options.quick else ABLATION_SAMPLES,
+        samples=(60, _QUICK_SAMPLES) if options.quick else ABLATION_SAMPLES,
+        seeds=1 if options.quick else ABLATION_SEEDS,
     )
     atomic_write(folder / "ablation.md", report.ablation_page(rows, network))
     atomic_write(folder / "ablation.png", charts.ablation_chart(rows))
@@ -179,6 +189,21 @@ def _efficiency(folder: Path, kept: Path, options: PaperOptions, note: Note) -> 
     return _plain(rows)
 
 
+def _descent(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    samples = _QUICK_SAMPLES if options.quick else PROTOCOL
+    rows = run_descent(
+        output_folder(kept, "descent"),
+        options.chosen_networks,
+        samples=samples,
+        jobs=options.jobs,
+        note=note,
+        seeds=1 if options.quick else DESCENT_SEEDS,
+        cases=1 if options.quick else CASES,
+    )
+    atomic_write(folder / "descent.md", report.descent_page(rows, samples))
+    return _plain(rows)
+
+
 def _accuracy(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
     data = read_dataset(options.dataset)
     predicted = predictions(data, note)
@@ -193,6 +218,7 @@ _RUN: dict[str, Callable[[Path, Path, PaperOptions, Note], list[dict[str, Any]]]
     "operators": _operators,
     "networks": _networks,
     "ablation": _ablation,
+    "descent": _descent,
     "efficiency": _efficiency,
     "accuracy": _accuracy,
 }

@@ -31,8 +31,16 @@ from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
+from compiler.styles.fused.merged import MergedProducts
 
-__all__ = ["group_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
+__all__ = [
+    "addition_cost",
+    "group_cost",
+    "host_energy_pj",
+    "predict_step",
+    "predict_steps",
+    "row_cost",
+]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
@@ -78,7 +86,7 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
     if step.function in lowered.groups:
         return group_cost(lowered.groups[step.function], accelerator)
     if step.function in lowered.additions:
-        return _addition(lowered.additions[step.function], accelerator)
+        return addition_cost(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
     if step.function in lowered.rows:
@@ -99,8 +107,10 @@ def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
-    softmax = isinstance(code.group, ProductChain) and code.group.softmax
-    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * softmax
+    table_loaded = (isinstance(code.group, ProductChain) and code.group.softmax) or (
+        isinstance(code.group, MergedProducts) and any(code.group.tables)
+    )
+    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * table_loaded
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
 
 
@@ -124,7 +134,7 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
     )
 
 
-def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
+def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     """Two loads and a store; see `compiler.network.addition` for the tiles.
 
     Each sum is a product with the identity and an addend: a multiplication in every row of the array, a stationary word,

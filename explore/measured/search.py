@@ -27,6 +27,7 @@ from common.portable import Floats
 from compiler.mapping.nest import Mapping
 from explore.candidate import Cost, Source
 from explore.combine import chain
+from explore.cost.bound import compulsory_costs
 from explore.cost.learned.selection import MeasurementChoice, select
 from explore.importance import ImportanceEstimator
 from explore.measure.measurement import Measurement
@@ -174,9 +175,7 @@ class MeasuredSearch:
         self._cycles, self._energy = Belief(), Belief()
         self._programs: dict[str, PredictionSubject] = {}
         self._beliefs: dict[str, Expected] = {}
-        macs = np.array([float(task.problem.macs) for task in tasks])
-        family = np.array([task.problem.R * task.problem.S for task in tasks], dtype=np.int64)
-        self._importance = [ImportanceEstimator(self._counts(one), macs, family) for one in machines]
+        self._importance = [ImportanceEstimator(self._counts(one)) for one in machines]
 
     # -- the loop ----------------------------------------------------------------------------------------
 
@@ -232,18 +231,19 @@ class MeasuredSearch:
         contenders = self._contenders()
         if not contenders:  # what there was of some layer went wrong
             fresh = sum(machine.widen([_UNITS] * len(self.tasks)) for machine in self.machines)
+        problems = [task.problem for task in self.tasks]
         for design in contenders:
             estimator = self._importance[design.place]
-            for layer, one in enumerate(design.chosen):
-                at = self._believed(one)
-                before = estimator.energy[layer] * estimator.latency[layer]
-                improved = bool(at.energy_pj * at.cycles < before * 0.9999)
-                estimator.update(layer, at.energy_pj, at.cycles, improved)
-            units = _UNITS * len(self.tasks)
-            shares = estimator.shares(units)
+            believed = [self._believed(one) for one in design.chosen]
+            estimator.observe(
+                np.array([at.energy_pj for at in believed]),
+                np.array([at.cycles for at in believed]),
+                *compulsory_costs(problems, self.machines[design.place].accelerator),
+            )
+            shares = estimator.shares(_UNITS * len(self.tasks))
             if not shares.any():
-                estimator.revive()
-                shares = estimator.shares(units)
+                shares = np.full(len(self.tasks), _UNITS)
+            estimator.charge(shares)
             fresh += self.machines[design.place].widen(shares.tolist())
         if fresh:
             self._beliefs.clear()

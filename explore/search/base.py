@@ -117,6 +117,11 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
         "DosaSearch",
         "plain gradient descent in the style of DOSA (published baseline)",
     ),
+    "dosa-published": (
+        "explore.search.dosa",
+        "PublishedDosaSearch",
+        "the same, a gradient step of all layers counted as one sample, as published",
+    ),
 }
 
 

@@ -32,11 +32,13 @@ class Gene:
         level: of the memory through which it gets that one's results; main memory: they are no group.
         relation: to that one, in a group.
         innermost: the dimension whose loop is innermost around a group that ends here.
+        online: of a softmax that the next operator of its group reads: its rows may come in blocks (`compiler.mapping.rows`).
     """
 
     level: int
     relation: Relation
     innermost: str
+    online: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class TreeStructure:
                     gene = replace(gene, level=self.top, relation=_RELATIONS[0])
                 if n < group[-1]:
                     gene = replace(gene, innermost=next(iter(self.operators[n].extents)))
+                else:
+                    gene = replace(gene, online=False)
                 genes[n] = gene
         return replace(self, genes=tuple(genes))
 
@@ -102,13 +106,30 @@ class TreeStructure:
         """Level of the memory that a group's operators share; of a single one, the innermost on chip."""
         return max((self.genes[n].level for n in group[1:]), default=1)
 
+    def whole(self, group: range) -> set[str]:
+        """Dimensions of the last operator of a group that no loop around it cuts: those given, and rows of a softmax that does
+        not run online."""
+        found = set(self.fixed)
+        for n in group if len(group) > 1 else ():
+            row = set(self.operators[n].output.indices[-1].variables)
+            if self.operators[n].body != "softmax" or self.genes[n].online:
+                continue
+            for reader in group[n - group[0] + 1 :]:
+                access = self.operators[reader].access(self.operators[reader - 1].output.operand)
+                made = self.operators[reader - 1].output
+                along = zip(made.indices, access.indices, strict=True)
+                row = {name for index, read in along if row & set(index.variables) for name in read.variables}
+            found |= row
+        return found
+
     def choices(self) -> list[Choice]:
         """Open sizes, those further out first."""
         found = []
         for number, group in enumerate(self.groups):
             last, meeting = group[-1], self.meeting(group)
+            whole = self.whole(group)
             for level in range(self.top, meeting, -1):
-                dims = [dim for dim in self.operators[last].extents if dim not in self.fixed]
+                dims = [dim for dim in self.operators[last].extents if dim not in whole]
                 found += [Choice(number, last, dim, level, True) for dim in dims if self._room(level) > 1]
                 found += [Choice(number, last, dim, level, False) for dim in dims]
             for owner in group:
@@ -271,6 +292,7 @@ class TreeStructure:
             (Residency(operator.output.operand),),
             tuple(loop for loop in temporal if loop.dim in sums),
             operator=operator.name,
+            online=self.genes[n].online,
         )
         outer = tuple(loop for loop in temporal if loop.dim not in sums)
         inside = Tile(1, own if meeting > 1 else (), (*outer, *spatial), (core,))
@@ -300,11 +322,13 @@ def genes(operator: Contraction, place: int, machine: Machine) -> list[Gene]:
     """All genes of the operator at a place of a chain."""
     top = len(machine.levels) - 1
     relations = _RELATIONS if machine.arrays > 1 else _RELATIONS[:1]
+    rows = (False, True) if operator.body == "softmax" and machine.running_softmax else (False,)
     return [
-        Gene(level, relation, innermost)
+        Gene(level, relation, innermost, online)
         for level in range(top if place == 0 else 1, top + 1)
         for relation in (relations if level < top else _RELATIONS[:1])
         for innermost in operator.extents
+        for online in rows
     ]
 
 

@@ -13,7 +13,7 @@ from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
+__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
 
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
@@ -22,7 +22,7 @@ _STEP, _TURN, _STORE, _PASS, _STEP_HOST, _HIGH, _RAGGED = 32.0, 15.0, 48.0, 5.0,
 #: Part of the loads of further weights that nothing hides where there is one copy.
 _EXPOSED = 0.4
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
-_ALIKE = 1.01
+ALIKE = 1.01
 #: Passes of a store over the blocks of its rows, and cycles of the unit of quotients for a row.
 _SOFTMAX_PASSES, _SOFTMAX_ROW = 3, 18
 #: Strips of fewer rows than a fourth of the array's side are not looked at: most of the array would idle.
@@ -182,5 +182,5 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule
     if not found:
         raise InfeasibleError(f"no tiles of the chain fit: {reason}")
     fastest = min(cost.cycles for cost, _ in found)
-    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= _ALIKE * fastest]
+    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= ALIKE * fastest]
     return min(alike, key=lambda one: (one[0].read_bytes, one[0].cycles))[1]
