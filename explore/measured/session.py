@@ -151,6 +151,7 @@ def measure_study(
                 prior=learned_prior(),
                 allowed=_allowed(study.tasks, space, study.rest),
                 rest=study.rest,
+                clocks=space.clocks,
                 watch=told,
             )
             best: MeasuredDesign | None = None

@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.profile import PROFILES
@@ -105,7 +103,7 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
     images = layers[0].problem.N
     there = rows_by_round(chain, schedule)
     first = layers[0]
-    row = _cycles(accelerator, first.size[1], first.problem.C * first.problem.groups, first.input.pitch)
+    row = read_cycles(accelerator, first.size[1], first.problem.C * first.problem.groups, first.input.pitch)
     weights = [_weight_cycles(layer, memory.weights[i], accelerator) for i, layer in enumerate(layers)]
     groups = [one.groups for one in memory.weights]
     last = layers[-1].problem
@@ -126,7 +124,7 @@ def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Ac
             if adds is not None:
                 turns.append(_turn(adds, rows, dim, 0.0, 0, 0.0, 0.0))
                 groups_of_blocks = turns[-1].blocks / memory.wide
-                moved += groups_of_blocks * _cycles(
+                moved += groups_of_blocks * read_cycles(
                     accelerator, rows * last.P, memory.wide * dim, adds.output.pitch
                 )
             if streamed:
@@ -182,7 +180,7 @@ def _weight_cycles(layer: Layer, place: StripWeights, accelerator: Accelerator) 
     """To load all weights of a convolution, in groups of blocks."""
     rows, columns, pitch = _stored(layer, accelerator.dim)
     wide = columns if is_depthwise(layer) else min(columns, place.wide * accelerator.dim)
-    return _cycles(accelerator, rows, wide, pitch) * columns / wide
+    return read_cycles(accelerator, rows, wide, pitch) * columns / wide
 
 
 def _blocks(layer: Layer, dim: int) -> tuple[int, int]:
@@ -207,10 +205,6 @@ def _macs(layer: Layer, dim: int) -> int:
         return p.macs
     full, rest = divmod(p.groups, dim)
     return layer.pixels_out * p.S * p.R * (full * dim * dim + rest * rest)
-
-
-def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
-    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
 
 
 def strip_schedules(chain: ConvolutionChain) -> Iterator[StripSchedule]:
