@@ -73,7 +73,7 @@ TABLE_ENTRIES, TABLE_BITS = 256, 16
 #: Fields of a configuration that decide its structure.
 _STRUCTURAL = tuple(name for name, value in vars(Configuration).items() if isinstance(value, property))
 #: They alone: what is equal in these has the same logic.
-_Structure: Any = namedtuple("_Structure", _STRUCTURAL)  # type: ignore[misc]  # noqa: PYI024
+_Structure: Any = namedtuple("_Structure", _STRUCTURAL)  # type: ignore[misc]
 #: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
 _PERIPHERY_WORDS = 64
 
