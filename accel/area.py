@@ -73,7 +73,7 @@ TABLE_ENTRIES, TABLE_BITS = 256, 16
 #: Fields of a configuration that decide its structure.
 _STRUCTURAL = tuple(name for name, value in vars(Configuration).items() if isinstance(value, property))
 #: They alone: what is equal in these has the same logic.
-_Structure: Any = namedtuple("_Structure", _STRUCTURAL)
+_Structure: Any = namedtuple("_Structure", _STRUCTURAL)  # type: ignore[misc]
 #: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
 _PERIPHERY_WORDS = 64
 
@@ -259,12 +259,12 @@ def _logic_mm2(configuration: Configuration, reference: Configuration, dim: Any)
 
 
 @lru_cache(maxsize=65_536)
-def _logic_of(configuration: Configuration, reference: Configuration, side: float) -> float:
+def _logic_of(configuration: Any, reference: Any, side: float) -> float:
     """`_logic_mm2` of one side."""
     return float(_difference(configuration, reference, side))
 
 
-def _difference(configuration: Configuration, reference: Configuration, dim: Any) -> Any:
+def _difference(configuration: Any, reference: Any, dim: Any) -> Any:
     one, other = terms(configuration, dim), terms(reference, dim)
     return sum(price * (one[name] - other[name]) for name, price in _prices().items())
 

@@ -101,9 +101,11 @@ class EnergyTable(BaseModel):
         0.0, ge=0, description="pJ of clock of each mm2 and cycle, busy or idle (likewise 0 in Table 6.3)"
     )
     memory_mw_per_gb_s: float = Field(
-        0.0, ge=0, description="mW of the memory interface for each GB/s, busy or idle (likewise 0)"
+        0.0, ge=0, description="mW of the memory interface for each GB/s, busy or idle (0 in Table 6.3)"
     )
-    instruction_pj: float = Field(INSTRUCTION_PJ, ge=0, description="pJ of an instruction of the host core")
+    instruction_pj: float = Field(
+        INSTRUCTION_PJ, ge=0, description="pJ of an instruction of the host core (not in Table 6.3)"
+    )
 
     @model_serializer(mode="wrap")
     def _without_additions(self, handler: SerializerFunctionWrapHandler) -> dict[str, float]:

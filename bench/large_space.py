@@ -12,7 +12,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -129,10 +129,11 @@ def summary(runs: Sequence[LargeRun], samples: int, seconds: float, main: str) -
     for name in dict.fromkeys(run.searcher for run in runs):
         if name == main:
             continue
-        for what, of in (
-            ("samples", lambda run: run.at(samples)),
-            ("seconds", lambda run: run.after(seconds)),
-        ):
+        budgets: dict[str, Callable[[LargeRun], float]] = {
+            "samples": lambda run: run.at(samples),
+            "seconds": lambda run: run.after(seconds),
+        }
+        for what, of in budgets.items():
             values = [
                 {(run.network, run.seed): of(run) for run in runs if run.searcher == searcher}
                 for searcher in (main, name)

@@ -10,6 +10,7 @@ search goes on there with all mappings that it knew. Every mapping that is predi
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -98,9 +99,9 @@ class SettingsSearch:
         found = inner.step()
         return replace(found, candidates=self._kept(found.candidates))
 
-    def _kept(self, candidates: list[Candidate] | object) -> list[Candidate]:
+    def _kept(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What is best of all settings, and what may be on the front."""
-        found = list(candidates)  # type: ignore[call-overload]
+        found = list(candidates)
         least = min((one.objective for one in found), default=np.inf)
         if len(found) == 1 and least >= self.best:
             return []  # best with these settings only
