@@ -8,7 +8,6 @@ dimension or its instances. Where a start ends, sizes are rounded one after the 
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -95,9 +94,7 @@ def _value(one: SizedTree) -> tuple[float, float]:
     return float(one.cost.cycles), float(one.cost.energy_pj)
 
 
-def _starts(
-    structure: TreeStructure, order: list[Choice], starts: int, drawn: random.Random
-) -> Tensor:
+def _starts(structure: TreeStructure, order: list[Choice], starts: int, drawn: random.Random) -> Tensor:
     """Logarithms of random sizes, (choices, starts)."""
     rows = []
     for _ in range(starts):
@@ -135,9 +132,9 @@ def _relaxed_value(structure: TreeStructure, logs: Mapping[Choice, Tensor]) -> T
             over = over + _beyond(one.words, level.words)  # blocks padded to rows are found out when rounded
         for tensor, room in (level.parts or {}).items():
             over = over + _beyond(one.parts.get(tensor, 0), room)
-    for group, level in {(one.group, one.level) for one in made if one.spatial}:
-        used = [f for one, f in made.items() if one.spatial and (one.group, one.level) == (group, level)]
-        over = over + _beyond(product(used), structure.room(level))
+    for group, number in dict.fromkeys((one.group, one.level) for one in made if one.spatial):
+        used = [f for one, f in made.items() if one.spatial and (one.group, one.level) == (group, number)]
+        over = over + _beyond(product(used), structure.room(number))
     values = tensors.log(cost.cycles) + _PENALTY * over
     return tensors.total(values)
 
@@ -145,5 +142,5 @@ def _relaxed_value(structure: TreeStructure, logs: Mapping[Choice, Tensor]) -> T
 def _beyond(used: Any, room: float) -> Any:
     """Logarithm of how many times more is used than there is room for; 0 where it fits."""
     if not isinstance(used, Tensor):
-        return max(0.0, math.log(used / room)) if used > 0 else 0.0
+        return max(0.0, float(portable.log(used / room))) if used > 0 else 0.0
     return torch.clamp(tensors.log(torch.clamp(used, min=1e-9)) - float(portable.log(room)), min=0.0)

@@ -136,9 +136,7 @@ class TreeStructure:
             for owner in group:
                 for level in range(meeting, 1, -1):
                     dims = list(self.operators[owner].extents)
-                    found += [
-                        Choice(number, owner, dim, level, True) for dim in dims if self.room(level) > 1
-                    ]
+                    found += [Choice(number, owner, dim, level, True) for dim in dims if self.room(level) > 1]
                     found += [Choice(number, owner, dim, level, False) for dim in dims]
         return found
 
@@ -210,7 +208,9 @@ class TreeStructure:
 
     def tree(self, made: Mapping[Choice, int]) -> Tile:
         """The tree of all sizes."""
-        return self._tree(made, lambda dim, factor, spatial: Loop(dim, factor, spatial) if factor > 1 else None)
+        return self._tree(
+            made, lambda dim, factor, spatial: Loop(dim, factor, spatial) if factor > 1 else None
+        )
 
     def relaxed(self, made: Mapping[Choice, Any]) -> tuple[Tile, list[Any]]:
         """A tree with every loop that any sizes make, and their factors where sizes are arrays or tensors, and no whole numbers;
