@@ -132,9 +132,9 @@ def _relaxed_value(structure: TreeStructure, logs: Mapping[Choice, Tensor]) -> T
             over = over + _beyond(one.words, level.words)  # blocks padded to rows are found out when rounded
         for tensor, room in (level.parts or {}).items():
             over = over + _beyond(one.parts.get(tensor, 0), room)
-    for group, number in dict.fromkeys((one.group, one.level) for one in made if one.spatial):
-        used = [f for one, f in made.items() if one.spatial and (one.group, one.level) == (group, number)]
-        over = over + _beyond(product(used), structure.room(number))
+    for group, place in dict.fromkeys((one.group, one.level) for one in made if one.spatial):
+        used = [f for one, f in made.items() if one.spatial and (one.group, one.level) == (group, place)]
+        over = over + _beyond(product(used), structure.room(place))
     values = tensors.log(cost.cycles) + _PENALTY * over
     return tensors.total(values)
 
