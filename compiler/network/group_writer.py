@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from accel.isa import float32_bits
-from compiler.network.graph import Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
+from compiler.network.addition import identity
+from compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
 from compiler.network.groups import (
     Group,
     GroupCalls,
     GroupCode,
     GroupOperators,
     GroupScheduler,
+    added_to,
     best_groups,
     convolution_group,
     groups_of,
@@ -202,6 +204,14 @@ class GroupWriter(StepWriter):
         biases = [None if op.bias is None else self._constant(op.bias) for op in ops]
         constants = [*weights, *(view for view in biases if view is not None)]
         source, target = ops[0].input, ops[-1].output
+        added, bits = list[View](), list[int]()
+        addition = one.operators[-1]
+        if isinstance(addition, Addition):
+            found = added_to(ops[-1], addition)
+            assert found is not None
+            residual, target, residual_scale = found
+            ones = self._add_constant(f"identity{self.accelerator.dim}", identity(self.accelerator.dim))
+            added, bits = [residual, ones], [float32_bits(residual_scale), float32_bits(addition.scale)]
         self._step(
             name,
             [
@@ -210,8 +220,10 @@ class GroupWriter(StepWriter):
                 *(self._pointer(view) for view in weights),
                 *(0 if view is None else self._pointer(view) for view in biases),
                 *(float32_bits(op.scale) for op in ops),
+                *(self._pointer(view) for view in added),
+                *bits,
             ],
-            [self._region(view) for view in (source, *constants)],
+            [self._region(view) for view in (source, *constants, *added)],
             [self._region(target)],
             accelerator=True,
             host=False,

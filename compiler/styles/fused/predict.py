@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.profile import PROFILES
@@ -94,13 +92,13 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     times = strips if units == steps else 1
     replaced = chain.groups * times * _right_cycles(chain, accelerator)
     memory = replaced
-    memory += _cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
+    memory += read_cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
     written = float(chain.groups * chain.rows * chain.columns)
     memory += written / bytes_per_cycle(accelerator)
     # the first strip and the first columns of weights; from then on the array works on what has come
     weights_begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
-    lead = _cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
-    lead += _cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
+    lead = read_cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
+    lead += read_cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
     begin = max(lead, weights_begin - (2 * first + second / 2))
     body = max(steps * step, memory - begin)
     if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
@@ -145,12 +143,8 @@ def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> float:
     for layer in (chain.first, chain.second):
         shape = (layer.problem.C, layer.problem.K)
         rows, columns = shape[::-1] if layer.weights_transposed else shape
-        total += _cycles(accelerator, rows, columns, layer.weight.pitch)
+        total += read_cycles(accelerator, rows, columns, layer.weight.pitch)
     return total
-
-
-def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
-    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
 
 
 def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[ChainSchedule]:

@@ -9,12 +9,29 @@ import numpy as np
 import pytest
 
 from compiler.network.arithmetic import FixedPoint
-from compiler.network.graph import Convolution, IntegerOperator, Map, MatMul, Multiplication, Softmax
+from compiler.network.graph import (
+    Addition,
+    Convolution,
+    IntegerOperator,
+    Map,
+    MatMul,
+    Multiplication,
+    Softmax,
+)
 from compiler.network.group_choice import GroupChoice, group_schedule
-from compiler.network.groups import Group, GroupOperators, GroupSchedule, best_groups, groups_of
+from compiler.network.groups import (
+    Group,
+    GroupOperators,
+    GroupSchedule,
+    best_groups,
+    convolution_group,
+    groups_of,
+)
 from compiler.network.plan import Plan
 from compiler.network.prediction import predict_steps
 from compiler.network.program import compile_network, scheduler
+from compiler.network.quantise import sketch as quantise_sketch
+from compiler.network.reference import reference
 from compiler.network.row_code import RowCode
 from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View
@@ -152,15 +169,18 @@ def test_a_group_pays_where_it_is_predicted_to() -> None:
     assert GroupChoice(large, scheduler(large))(names, group, between) is None
 
 
-def bottleneck(s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wide: int = 20) -> Sketch:
-    """A convolution of one pixel, one of every channel by itself, and one of one pixel."""
-    image = s.value((1, size, size, channels))
+def bottleneck(
+    s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wide: int = 20, *, residual: bool = False
+) -> Sketch:
+    """A convolution of one pixel, one of every channel by itself, and one of one pixel; perhaps with the input added."""
+    image = given = s.value((1, size, size, channels))
     depth, extent = channels, size
     for number, (window, outputs, groups, step) in enumerate(
         ((1, wide, 1, 1), (3, wide, wide, stride), (1, channels, 1, 1))
     ):
         after = (extent + 2 * (window // 2) - window) // step + 1
-        target = s.value((1, after, after, outputs), "output" if number == 2 else "intermediate")
+        ends = number == 2 and not residual
+        target = s.value((1, after, after, outputs), "output" if ends else "intermediate")
         weight = s.value((window, window, depth // groups, outputs), "constant")
         bias = s.value((outputs,), "constant", s.random.integers(-999, 999, outputs, dtype=np.int32))
         s.add(
@@ -168,6 +188,10 @@ def bottleneck(s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wid
             padding=(window // 2, window // 2), size=(after, after), groups=groups, relu=number < 2, scale=0.004, pool=None,
         )  # fmt: skip
         image, depth, extent = target, outputs, after
+    if residual:  # in the network's order of dimensions
+        output = s.value(image.shape, "output")
+        left, right, total = (one.transposed((0, 3, 1, 2)) for one in (given, image, output))
+        s.add(Addition, total, left=left, right=right, left_scale=0.6, right_scale=1.0, scale=0.8, relu=True)
     return s
 
 
@@ -267,6 +291,66 @@ def test_queries_keys_and_values_of_networks_are_found(name: str, found: list[tu
     ][:1]
     merged = [one.names for row in groups_of(part) for one in row if one.merged]
     assert merged[:1] == found
+
+
+@pytest.mark.parametrize("engine", ["functional", "rtl"])
+def test_a_bottleneck_with_its_residual_is_one_unit(engine: str) -> None:
+    s = bottleneck(sketch(), residual=True)
+    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    names = tuple(f"operator {n}" for n in range(4))
+    assert program.lowered.units == {names: "group_0"}
+    assert not program.lowered.additions
+    assert program.memory.nbytes == 0
+    plan = Plan.of("sketch", UNITS4, 0, program.lowered)
+    options = {"data": s.inputs(), "check_layers": True, "reference": reference(s.network(), s.inputs())}
+    again = compile_network(s.network(), UNITS4, schedule=plan, groups=plan.group, **options)
+    assert again.program.elf == program.program.elf
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("resnet50:image=64", 16), ("mobilenet_v2:image=64", 10)])
+def test_residual_blocks_of_networks_are_groups(name: str, blocks: int) -> None:
+    network = quantise_sketch(load_network(name))
+    additions = {op.name for op in network.operators if isinstance(op, Addition)}
+    longest: dict[str, int] = {}
+    for one in (one for row in groups_of(network) for one in row if one.turn in additions):
+        assert convolution_group(one) is not None
+        longest[one.turn] = max(longest.get(one.turn, 0), len(one.names))
+    assert len(longest) == len(additions) == blocks
+    assert set(longest.values()) == {4}  # three convolutions and the addition
+
+
+def test_an_addition_belongs_to_one_of_its_operands_at_most() -> None:
+    """A projection beside a bottleneck: either may be one unit with the addition, not both."""
+    s = bottleneck(sketch(), residual=True)
+    image, addition = s.operators[0], s.operators.pop()
+    assert isinstance(image, Convolution)
+    assert isinstance(addition, Addition)
+    beside = s.value((1, 9, 9, 6), "intermediate")
+    weight = s.value((1, 1, 6, 6), "constant")
+    s.operators.append(replace(image, name="operator 3", output=beside, weight=weight, bias=None))
+    left = beside.transposed((0, 3, 1, 2))
+    s.operators.append(replace(addition, name="operator 4", left=left, left_scale=1.0))
+    (row,) = groups_of(s.network())
+    ends = {one.names[:-1] for one in row if one.turn == "operator 4"}
+    main = tuple(f"operator {n}" for n in range(3))
+    assert ends == {main, main[1:], main[2:], ("operator 3",)}
+    program = check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
+    assert list(program.lowered.units) == [main, ("operator 3", "operator 4")]  # all five
+
+
+def test_what_is_not_added_as_it_is_ends_a_group() -> None:
+    for change in ({"right_scale": 0.5}, {"right_scale": -1.0}):
+        s = bottleneck(sketch(), residual=True)
+        s.operators[-1] = replace(s.operators[-1], **change)
+        assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
+    s = bottleneck(sketch(), residual=True)
+    addition = s.operators[-1]
+    assert isinstance(addition, Addition)
+    row = s.value((6,), "constant")  # one pixel for all
+    alike = replace(row, shape=addition.left.shape, strides=(0, 1, 0, 0))
+    s.operators[-1] = replace(addition, left=alike)
+    assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
+    check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
 
 
 def test_the_best_groups_of_a_row_are_those_of_brute_force() -> None:
