@@ -154,6 +154,7 @@ class Accelerator(BaseModel, metaclass=_Checked):
     memory_mm2_per_gb_s: float = Field(
         0.0,
         ge=0,
+        le=1_000,
         description="area of the memory interface for each GB/s, mm2 (published areas have none of it, 0)",
     )
     timing: Timing = Field(
