@@ -12,6 +12,7 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from common.provenance import versions
 from common.text import markdown_text
+from explore.executors.engine import LOCAL, ExecutorChoice
 from explore.measured.search import MeasuredDesign
 from explore.measured.session import Watch, measure_study
 from explore.objective import Objective
@@ -66,7 +67,7 @@ def bench_loop(
     seed: int,
     out: Path,
     work: Path,
-    workers: int | None = None,
+    engine: ExecutorChoice = LOCAL,
     watch: Callable[[str], Watch] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -99,9 +100,7 @@ def bench_loop(
             resume=True,
             whole=False,  # what measuring layers is worth shows on layers
         )
-        found = measure_study(
-            study / FILE_NAME, budget, workers=workers, watch=watch(name) if watch else None
-        )
+        found = measure_study(study / FILE_NAME, budget, engine=engine, watch=watch(name) if watch else None)
         if found.first is None or found.best is None:
             raise InfeasibleError(
                 f"{name}: no design could be measured whole: {'; '.join(found.failures[:3]) or found.ended}"

@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from baco.cli.engine_options import JobOptions
+
 
 def paper(
+    engine: JobOptions,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,10 +65,6 @@ def paper(
     out: Annotated[Path, typer.Option("--out", help="Folder for pages, numbers and figures.")] = Path(
         "baco-paper"
     ),
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", min=1, max=1024, help="Processes for measurements and for search efficiency."),
-    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Single operators, networks, DOSA at its own protocol, ablation, search efficiency and accuracy, beside the published.
@@ -84,7 +83,7 @@ def paper(
         dataset=dataset,
         per_kind=per_kind,
         free_cases=free_cases,
-        jobs=jobs,
+        engine=engine.chosen,
         measure=tuple(measure or ()),
         studies=tuple(study or ()),
     )

@@ -19,6 +19,7 @@ from bench.runs import RunKey, SearchRun
 from bench.search import geometric_mean, run_all
 from common.files import atomic_write, output_folder
 from common.table import csv_text
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.search.dosa import START_STEPS, STARTS, PublishedDosaSearch
 
@@ -83,7 +84,7 @@ def run_descent(
     samples: int = PROTOCOL,
     seeds: int = SEEDS,
     cases: int = CASES,
-    jobs: int = 1,
+    engine: ExecutorChoice = HERE,
     note: Note = lambda _: None,
 ) -> list[DescentRow]:
     """Every network and some operators of each kind with all four searchers; finished runs are kept in `out`.
@@ -101,7 +102,7 @@ def run_descent(
         # what is random in a search for one operator averages out over operators
         for seed in range(seeds if name in networks else 1)
     ]
-    runs = run_all(keys, output_folder(out, "runs"), jobs, lambda line: note(f"descent: {line}"), _make)
+    runs = run_all(keys, output_folder(out, "runs"), engine, lambda line: note(f"descent: {line}"), _make)
     rows = []
     for kind, members in _by_kind(workloads).items():
         if kind == "network":

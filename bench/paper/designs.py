@@ -32,8 +32,9 @@ from explore._json import to_json
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model
+from explore.executors.base import gather
+from explore.executors.engine import ExecutorChoice
 from explore.layers import layers_of_tasks
-from explore.measure.pool import measure_many
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.reference_machine import reference_machine, reference_space
@@ -203,16 +204,21 @@ def cached_design(
 
 
 def measured(
-    design: Design, tasks: Sequence[Task], store: MeasurementStore, workers: int, note: Note = lambda _: None
+    design: Design,
+    tasks: Sequence[Task],
+    store: MeasurementStore,
+    engine: ExecutorChoice,
+    note: Note = lambda _: None,
 ) -> ValidatedDesign:
     """A design with every layer measured on the RTL; what the store has is not measured again."""
     jobs = jobs_of(design, tasks)
-    found = measure_many(
-        list(jobs.values()),
-        workers,
-        store,
-        lambda done, total, job, result: note(f"{design.name}: {done} of {total} layers measured"),
-    )
+    with engine.executor() as executor:
+        found = gather(
+            executor,
+            list(jobs.values()),
+            store,
+            lambda done, total, _: note(f"{design.name}: {done} of {total} layers measured"),
+        )
     return ValidatedDesign.of(design, tasks, dict(zip(jobs, found, strict=True)))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from bench.search import bench_search
 from common.portable import Floats
 from common.table import read_rows, read_table_text
+from explore.executors.engine import HERE, ExecutorChoice
 
 #: Searchers of the published figure; the first is ours.
 SEARCHERS = ("gradient", "dosa", "dosa-published", "random", "bayesian")
@@ -49,7 +50,7 @@ def run_efficiency(
     *,
     samples: int = SAMPLES,
     seeds: int = SEEDS,
-    jobs: int = 1,
+    engine: ExecutorChoice = HERE,
     note: Note = lambda _: None,
 ) -> list[EfficiencyRow]:
     """Run every searcher with the same budget on every network; runs are kept in `out`."""
@@ -60,7 +61,7 @@ def run_efficiency(
         samples,
         range(seeds),
         out,
-        jobs,
+        engine,
         lambda line: note(f"efficiency: {line}"),
     )
     curves = read_curves(out / "curves.csv")

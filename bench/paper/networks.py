@@ -29,6 +29,7 @@ from bench.paper.systems import (
 from bench.search import geometric_mean
 from common.errors import BacoError, InputError, Location
 from explore.candidate import CostModelName
+from explore.executors.engine import ExecutorChoice
 from explore.measure.store import MeasurementStore
 from explore.studies.study import FILE_NAME, Study
 from explore.validate.compare import best_measured
@@ -51,12 +52,12 @@ class Measuring:
 
     Attributes:
         store: file of finished measurements.
-        workers: simulations side by side.
+        engine: who measures.
         networks: whose designs are measured.
     """
 
     store: Path
-    workers: int
+    engine: ExecutorChoice
     networks: tuple[str, ...]
 
 
@@ -201,7 +202,7 @@ def _measured(
     with MeasurementStore(measuring.store) as store:
         for system in NETWORK_DESIGNS:
             design = cached_design(cache, network, system, model, samples)
-            result = measured(design, network.tasks, store, measuring.workers, note)
+            result = measured(design, network.tasks, store, measuring.engine, note)
             if result.cost is None:
                 note(f"{network.name}: {system} could not be measured: {result.status}")
                 continue
@@ -323,7 +324,7 @@ def _measured_stages(
     with MeasurementStore(measuring.store) as store:
         for stage, budget, seed in _ablation_runs(samples, seeds):
             design = cached_design(cache, layers, stage, model, budget, seed)
-            result = measured(design, layers.tasks, store, measuring.workers, note)
+            result = measured(design, layers.tasks, store, measuring.engine, note)
             if result.cost is not None:
                 found.setdefault((stage, budget), []).append(
                     SystemCost(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))

@@ -32,6 +32,7 @@ from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
+from explore.executors.engine import HERE, ExecutorChoice
 
 PARTS = ("operators", "networks", "descent", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.
@@ -52,7 +53,7 @@ class PaperOptions:
         dataset: measured set of the accuracy part, by name or file.
         per_kind: shapes of each kind of operator at most; by default all that the published table counts.
         free_cases: shapes of each kind that are also searched in the free space.
-        jobs: processes side by side, for measurements and the efficiency part.
+        engine: who measures and runs the efficiency part.
         studies: validated studies whose measured designs join the network table.
         measure: networks whose designs are also measured on the RTL; the ablation's are if its network is one.
     """
@@ -64,7 +65,7 @@ class PaperOptions:
     dataset: str = "test"
     per_kind: int | None = None
     free_cases: int = FREE_CASES
-    jobs: int = 1
+    engine: ExecutorChoice = HERE
     measure: tuple[str, ...] = ()
     studies: tuple[Path, ...] = ()
 
@@ -140,7 +141,7 @@ def _operators(folder: Path, kept: Path, options: PaperOptions, note: Note) -> l
 def _measuring(kept: Path, options: PaperOptions, network: str | None = None) -> Measuring | None:
     if not options.measure or (network is not None and network not in options.measure):
         return None
-    return Measuring(kept / "measurements.sqlite", options.jobs, options.measure)
+    return Measuring(kept / "measurements.sqlite", options.engine, options.measure)
 
 
 def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
@@ -180,7 +181,7 @@ def _efficiency(folder: Path, kept: Path, options: PaperOptions, note: Note) -> 
         options.chosen_networks,
         samples=_QUICK_SAMPLES if options.quick else EFFICIENCY_SAMPLES,
         seeds=seeds,
-        jobs=options.jobs,
+        engine=options.engine,
         note=note,
     )
     atomic_write(folder / "efficiency.md", report.efficiency_page(rows, options.chosen_networks, seeds))
@@ -195,7 +196,7 @@ def _descent(folder: Path, kept: Path, options: PaperOptions, note: Note) -> lis
         output_folder(kept, "descent"),
         options.chosen_networks,
         samples=samples,
-        jobs=options.jobs,
+        engine=options.engine,
         note=note,
         seeds=1 if options.quick else DESCENT_SEEDS,
         cases=1 if options.quick else CASES,

@@ -24,8 +24,7 @@ from compiler.styles.fused.strips import ConvolutionChain, place_strips
 
 __all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "group_schedule"]
 
-#: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved, and small layers are predicted up to
-#: 6% short one by one.
+#: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved.
 _EVEN = 1.01
 
 

@@ -30,8 +30,8 @@ from explore.combine import chain
 from explore.cost.bound import compulsory_costs
 from explore.cost.learned.selection import MeasurementChoice, select
 from explore.importance import ImportanceEstimator
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Alternative, MachineAlternatives
 from explore.measured.belief import Belief, PredictionSubject
 from explore.objective import Objective

@@ -21,7 +21,7 @@ from explore._json import Amount, Count, Json, from_json, reader, to_json
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
-from explore.measure.pool import MeasurementJob
+from explore.measure.job import MeasurementJob
 from explore.measure.program import ProgramJob
 from explore.objective import Objective
 from explore.validate.whole import PlannedProgram, predicted_cost

@@ -1,8 +1,8 @@
 """Convolutions of which each reads what the one before wrote, as one unit: what is computed, strip by strip, and where it lies.
 
 Images between the convolutions are kept in the scratchpad as *rings* of rows: row y of the image lies in slot y modulo the
-number of slots, and no row is computed twice. All weights stay in the scratchpad. The unit goes through *rounds*; in each,
-every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
+number of slots, and no row is computed twice. Weights stay in the scratchpad, or come again for every strip. The unit goes
+through *rounds*; in each, every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
 the convolution whose results it reads, so that these are there.
 
 An image may be added to the last results (`compiler.styles.fused.adding`).
