@@ -36,11 +36,14 @@ the reference may fall as `dim` grows; who needs a bound over several sides must
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from accel.structure_law import Configuration, structure_law, terms
 
@@ -69,6 +72,8 @@ _LAW_BANKS, _LAW_WORD_BITS = 2, 32
 TABLE_ENTRIES, TABLE_BITS = 256, 16
 #: Fields of a configuration that decide its structure.
 _STRUCTURAL = tuple(name for name, value in vars(Configuration).items() if isinstance(value, property))
+#: They alone: what is equal in these has the same logic.
+_Structure: Any = namedtuple("_Structure", _STRUCTURAL)  # type: ignore[misc]
 #: Words of a memory that is almost all periphery, see `AreaLaw.bank_bit_mm2`.
 _PERIPHERY_WORDS = 64
 
@@ -240,8 +245,26 @@ def _prices() -> dict[str, float]:
 
 def _logic_mm2(configuration: Configuration, reference: Configuration, dim: Any) -> Any:
     """What the logic of a configuration costs more than that of another, mm2, with the shape of `dim`."""
-    if all(getattr(configuration, name) == getattr(reference, name) for name in _STRUCTURAL):
+    one, other = (
+        _Structure(*(getattr(of, name) for name in _STRUCTURAL)) for of in (configuration, reference)
+    )
+    if one == other:
         return 0.0
+    if isinstance(dim, int | float):
+        return _logic_of(one, other, float(dim))
+    if isinstance(dim, np.ndarray):  # few different sides, and the same ones again and again
+        sides, place = np.unique(dim, return_inverse=True)
+        return np.array([_logic_of(one, other, side) for side in sides.tolist()])[place].reshape(dim.shape)
+    return _difference(one, other, dim)
+
+
+@lru_cache(maxsize=65_536)
+def _logic_of(configuration: Any, reference: Any, side: float) -> float:
+    """`_logic_mm2` of one side."""
+    return float(_difference(configuration, reference, side))
+
+
+def _difference(configuration: Any, reference: Any, dim: Any) -> Any:
     one, other = terms(configuration, dim), terms(reference, dim)
     return sum(price * (one[name] - other[name]) for name, price in _prices().items())
 

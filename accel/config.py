@@ -37,6 +37,8 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _ADDITIONS = ("row_functions",)
 #: Features without which there are no results that could be normalised.
 _NORMALIZED = ("activations", "accumulator_scale", "read_small_width")
+#: What is named in files only where it is not as on published accelerators.
+_SILENT = ("memory_mm2_per_gb_s", "memory_mw_per_gb_s", "instruction_pj")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -149,6 +151,12 @@ class Accelerator(BaseModel, metaclass=_Checked):
     dram_bytes_per_cycle: float = Field(
         8.0, gt=0, le=65_536, description="DRAM bandwidth, bytes per accelerator cycle"
     )
+    memory_mm2_per_gb_s: float = Field(
+        0.0,
+        ge=0,
+        le=1_000,
+        description="area of the memory interface for each GB/s, mm2 (published areas have none of it, 0)",
+    )
     timing: Timing = Field(
         "baco",
         description="whose cycles are predicted and measured: baco (our Verilog's) or gemmini (the original's)",
@@ -190,6 +198,14 @@ class Accelerator(BaseModel, metaclass=_Checked):
             )
         return self
 
+    @model_serializer(mode="wrap")
+    def _without_additions(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # an accelerator without what published ones lack is written, and hashed, as these
+        values: dict[str, Any] = handler(self)
+        if not values.get("memory_mm2_per_gb_s"):
+            values.pop("memory_mm2_per_gb_s", None)
+        return values
+
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Dataflows the array can run."""
@@ -216,16 +232,32 @@ class Accelerator(BaseModel, metaclass=_Checked):
         The sizes are numbers, numpy arrays or torch tensors of any one broadcastable shape, which the result
         has. With the defaults elsewhere it is exactly `accel.area.area_mm2`.
         """
+        return self._silicon_of(dim, accumulator_kib, scratchpad_kib) + self.memory_mm2
+
+    def _silicon_of(self, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
+        """`area_of` without the memory interface."""
         return configured_area_mm2(self, _area_reference(self.dataflow), dim, accumulator_kib, scratchpad_kib)
+
+    @property
+    def memory_gb_s(self) -> float:
+        """Bandwidth of main memory."""
+        return self.dram_bytes_per_cycle * self.clock_mhz * 1e-3
+
+    @property
+    def memory_mm2(self) -> float:
+        """Area of the memory interface."""
+        return self.memory_mm2_per_gb_s * self.memory_gb_s
 
     def static_pj_of(self, cycles: Any, dim: Any, accumulator_kib: Any, scratchpad_kib: Any) -> Any:
         """Static energy in pJ of accelerators that differ from this one in their sizes only, over some cycles: leakage
-        and clock of their area (`accel.energy`). Numbers, arrays or tensors that broadcast; 0.0 where the table has none.
+        and clock of their area (`accel.energy`), and what the memory interface takes by itself, instead of those. Numbers, arrays
+        or tensors that broadcast; 0.0 where the table has none.
         """
         if not self.energy.static:
             return 0.0
-        area = self.area_of(dim, accumulator_kib, scratchpad_kib)
-        return self.energy.static_pj_per_cycle(area, self.clock_mhz) * cycles
+        area = self._silicon_of(dim, accumulator_kib, scratchpad_kib)
+        own = self.energy.static_pj_per_cycle(area, self.clock_mhz)
+        return (own + self.energy.memory_pj_per_cycle(self.dram_bytes_per_cycle)) * cycles
 
     def static_pj(self, cycles: float) -> float:
         """Static energy in pJ of this accelerator over some cycles."""
@@ -334,6 +366,8 @@ def _yaml_lines(model: BaseModel, indent: str) -> list[str]:
     lines = []
     for name, info in type(model).model_fields.items():
         value = getattr(model, name)
+        if name in _SILENT and value == info.default:
+            continue
         if isinstance(value, BaseModel):
             lines += ["", f"{indent}{name}:  # {info.description}", *_yaml_lines(value, indent + "  ")]
             continue

@@ -45,8 +45,25 @@ NORMALISATIONS = {
 _MAC_PRODUCTS = 8 * 8
 #: Capacity of a lane's table, KiB, and bytes of an entry.
 _TABLE_KIB, _ENTRY_BYTES = 0.5, 2
-#: Constants of the static part.
-_STATIC = ("leakage_mw_per_mm2", "clock_pj_per_mm2")
+#: Energy of an instruction of the host core, pJ: Zaruba and Benini, "The Cost of Application-Class Processing" (TVLSI 2019),
+#: report up to 40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
+INSTRUCTION_PJ = 25.0
+#: Constants that the published table lacks, and what it stands for in their place.
+_ADDITIONS = {
+    "leakage_mw_per_mm2": 0.0,
+    "clock_pj_per_mm2": 0.0,
+    "memory_mw_per_gb_s": 0.0,
+    "instruction_pj": INSTRUCTION_PJ,
+}
+#: Two clocks (MHz) of a processor and the supplies (V) that they need: the slowest and the fastest operating point of the OMAP4430
+#: (Cortex-A9 in 45 nm, the node of `accel.area`) in Linux 2.6.39 to 3.3, arch/arm/mach-omap2/opp4xxx_data.c.
+_SUPPLIES = ((300.0, 1.025), (1008.0, 1.375))
+
+
+def supply_volts(mhz: float) -> float:
+    """The supply that a clock needs, V; see `EnergyTable.at_clock`."""
+    (slow, low), (fast, high) = _SUPPLIES
+    return low + (high - low) * (mhz - slow) / (fast - slow)
 
 
 class EnergyTable(BaseModel):
@@ -83,23 +100,49 @@ class EnergyTable(BaseModel):
     clock_pj_per_mm2: float = Field(
         0.0, ge=0, description="pJ of clock of each mm2 and cycle, busy or idle (likewise 0 in Table 6.3)"
     )
+    memory_mw_per_gb_s: float = Field(
+        0.0, ge=0, description="mW of the memory interface for each GB/s, busy or idle (0 in Table 6.3)"
+    )
+    instruction_pj: float = Field(
+        INSTRUCTION_PJ, ge=0, description="pJ of an instruction of the host core (not in Table 6.3)"
+    )
 
     @model_serializer(mode="wrap")
-    def _without_static(self, handler: SerializerFunctionWrapHandler) -> dict[str, float]:
-        # a table without a static part is written, and hashed, as the published one
+    def _without_additions(self, handler: SerializerFunctionWrapHandler) -> dict[str, float]:
+        # a table without what the published one lacks is written, and hashed, as that
         values: dict[str, float] = handler(self)
-        return {name: value for name, value in values.items() if value or name not in _STATIC}
+        return {name: value for name, value in values.items() if value != _ADDITIONS.get(name)}
 
     @property
     def static(self) -> bool:
-        """Whether silicon takes energy that does nothing."""
-        return self.leakage_mw_per_mm2 > 0 or self.clock_pj_per_mm2 > 0
+        """Whether silicon, or the memory interface, takes energy that does nothing."""
+        return self.leakage_mw_per_mm2 > 0 or self.clock_pj_per_mm2 > 0 or self.memory_mw_per_gb_s > 0
+
+    def at_clock(self, mhz: float, of_mhz: float) -> EnergyTable:
+        """The constants with another clock, and with the supply V that it needs; this table is of a clock of `of_mhz`.
+
+        V is linear in the clock between two published operating points (`_SUPPLIES`), and so beyond them. Whatever switches takes
+        energy as V squared, leakage is a power that goes as V, and main memory and its interface have a supply of their own. The
+        area is left as it is: it is the supply that makes silicon faster, as between the operating points of one chip.
+        """
+        ratio = supply_volts(mhz) / supply_volts(of_mhz)
+        own = ("dram_pj", "memory_mw_per_gb_s")
+        scaled = {
+            name: value * (1.0 if name in own else ratio if name == "leakage_mw_per_mm2" else ratio * ratio)
+            for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
+        }
+        return EnergyTable(**scaled)
 
     def static_pj_per_cycle(self, area_mm2: Number, clock_mhz: float) -> Number:
         """Energy in pJ that silicon takes in every cycle, whatever it does: leakage, which is a power (mW / MHz is nJ
         a cycle), and the clock. The result has the shape of the area."""
         area: Any = area_mm2
         return cast(Number, area * (self.leakage_mw_per_mm2 * 1e3 / clock_mhz + self.clock_pj_per_mm2))
+
+    def memory_pj_per_cycle(self, bytes_per_cycle: Number) -> Number:
+        """Energy in pJ that the memory interface takes in every cycle for being there: a GB/s is a byte a cycle of 1 GHz, so
+        that the clock cancels out. The result has the shape of the argument."""
+        return cast(Number, self.memory_mw_per_gb_s * cast(Any, bytes_per_cycle))
 
     def accumulator_pj(self, accumulator_kib: Number, dim: Number) -> Number:
         """Energy of one accumulator access in pJ; arguments and result of any one broadcastable shape.

@@ -4,7 +4,7 @@
 
 * the exploration: `explore` searches, `load_study` reads what was found, `validate` and `measure` simulate designs on
   their own Verilog, `compare` sets studies side by side;
-* programs: `compile` and `run` for layers (`gemm`, `conv`), networks and launches of kernels;
+* programs: `compile` and `run` for layers (`gemm`, `conv`), tensor expressions (`expression`), networks and launches of kernels;
 * what goes in: `network`, `networks`, `accelerator`, `Accelerator`;
 * the block language: `@baco.jit` kernels, launched by `kernel[grid](arrays...)`.
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     )
     from baco.api.explore import (
         explore,
+    )
+    from baco.api.expressions import (
+        expression,
     )
     from baco.api.hardware import (
         verilog,
@@ -116,6 +119,7 @@ _HOMES = {
     "Accelerator": "accel.config",
     "compare": "baco.api.compare",
     "explore": "baco.api.explore",
+    "expression": "baco.api.expressions",
     "verilog": "baco.api.hardware",
     "conv": "baco.api.layers",
     "gemm": "baco.api.layers",
@@ -169,6 +173,7 @@ __all__ = [
     "evaluate_tiles",
     "expand_dims",
     "explore",
+    "expression",
     "full",
     "gemm",
     "int8",

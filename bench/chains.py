@@ -136,10 +136,11 @@ def _measured(runs: Sequence[NetworkRun]) -> dict[str, Any]:
 
 def chains_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """What was measured, and geometric means."""
+    seeds = " or ".join(map(str, sorted({len(row["alone"]["cycles"]) for row in rows})))
     lines = [
         "# Two operators as one unit, and one by one",
         "",
-        f"On {rows[0]['machine']}, measured on the RTL, every result equal to integers; {len(rows[0]['alone']['cycles'])} seeds, of which the"
+        f"On {rows[0]['machine']}, measured on the RTL, every result equal to integers; seeds: {seeds}, of which the"
         " worst ratio of cycles is shown. Bytes are those of main memory.",
         "",
         "| chain | cycles, one by one | as one unit | ratio | predicted/measured | bytes, one by one | as one unit | fewer |"

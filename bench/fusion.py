@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import statistics
@@ -35,25 +36,31 @@ def fusion(
     samples: int,
     seeds: int,
     out: Path,
+    areas: Sequence[float] = (),
     progress: ValidationProgress | None = None,
 ) -> list[dict[str, Any]]:
-    """Search for each network and seed in the area of the default machine, with groups and without; run the best predicted design
-    of each as a whole program on the RTL, every operator compared; a row a network.
+    """Search for each network and seed, with groups and without; run the best predicted design of each as a whole program on the
+    RTL, every operator compared; a row a network and area.
+
+    Args:
+        areas: limits in mm²; that of the default machine where none is given.
 
     Studies are kept in `out`, with what was measured: an interrupted benchmark goes on where it was. Raises BacoError for a
     wrong result, and what searching, compiling and simulating raise.
     """
     folder = output_folder(out)
-    space = load_space("gemmini").constrain("area", area_mm2=load_accelerator(_MACHINE).area_mm2)
+    usual = load_accelerator(_MACHINE).area_mm2
     rows = []
-    for network in networks:
+    for area, network in itertools.product(areas or (usual,), networks):
+        space = load_space("gemmini").constrain("area", area_mm2=area)
         workload = Workload.of([load_network(network)])
-        row: dict[str, Any] = {"network": network, "samples": samples}
+        row: dict[str, Any] = {"network": network, "area_mm2": area, "samples": samples}
         found: dict[str, list[ProgramRow]] = {kind: [] for kind in _KINDS}
         designs: dict[str, list[str]] = {kind: [] for kind in _KINDS}
         for seed in range(seeds):
             for kind, fused in _KINDS.items():
-                study = output_folder(folder, "studies", f"{network.replace(':', '-')}-{seed}-{kind}")
+                at = "" if area == usual else f"-{area:g}"
+                study = output_folder(folder, "studies", f"{network.replace(':', '-')}{at}-{seed}-{kind}")
                 outcome = run_exploration(
                     workload,
                     space,
@@ -78,42 +85,43 @@ def fusion(
 
 
 def fusion_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The page: for each network the seed of the median gain, and all gains."""
+    """The page: for each network and area the seed of the median gain, and all gains."""
     lines = [
         "# Fusion: the best designs of searches with groups of operators and without",
         "",
-        "In the area of gemmini-default, for the energy-delay product of the whole program: the best predicted design of each search,"
-        " measured on the RTL from input to output, every operator's output equal to integers.",
+        "Within an area, for the energy-delay product of the whole program: the best predicted design of each search, measured on"
+        " the RTL from input to output, every operator's output equal to integers.",
         "",
-        "| network | search | design | cycles | energy, mJ | EDP, µJ·cycles | gain | all seeds | predicted/measured cycles |",
-        "|" + "---|" * 9,
+        "| area, mm² | network | search | design | cycles | energy, mJ | EDP, µJ·cycles | gain | all seeds | predicted/measured cycles |",
+        "|" + "---|" * 10,
     ]
-    medians = []
+    medians: dict[float, list[float]] = {}
     for row in rows:
-        gains = row["gain"]
+        gains, area = row["gain"], row["area_mm2"]
         seed = sorted(range(len(gains)), key=gains.__getitem__)[len(gains) // 2]
-        medians.append(statistics.median(gains))
+        median = statistics.median(gains)
+        medians.setdefault(area, []).append(median)
         for kind in _KINDS:
             one = row[kind][seed]
             errors = [other["predicted_cycles"] / other["cycles"] for other in row[kind]]
             fused = kind == "fused"
             cells = [
+                f"{area:.2f}",
                 row["network"],
                 "with groups" if fused else "without",
                 row["designs"][kind][seed],
                 f"{one['cycles']:,}",
                 f"{one['energy_uj'] / 1e3:.2f}",
                 f"{one['cycles'] * one['energy_uj']:.3e}",
-                f"**{medians[-1]:.2f}×**" if fused else "",
+                f"**{median:.2f}×**" if fused else "",
                 f"{min(gains):.2f} to {max(gains):.2f}" if fused else "",
                 f"{min(errors):.3f} to {max(errors):.3f}",
             ]
             lines.append("| " + " | ".join(cells) + " |")
-    mean = math.exp(statistics.fmean(math.log(one) for one in medians))
+    means = ", ".join(
+        f"**{math.exp(statistics.fmean(map(math.log, ones))):.2f}×** in {area:.2f} mm²"
+        for area, ones in medians.items()
+    )
     seeds, samples = len(rows[0]["gain"]), rows[0]["samples"]
-    lines += [
-        "",
-        f"Geometric mean of the medians: **{mean:.2f}×**. {seeds} seeds, {samples:,} samples each.",
-        "",
-    ]
+    lines += ["", f"Geometric mean of the medians: {means}. {seeds} seeds, {samples:,} samples each.", ""]
     return "\n".join(lines)

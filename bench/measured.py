@@ -12,6 +12,7 @@ from common.errors import InfeasibleError
 from common.files import atomic_write, output_folder
 from common.provenance import versions
 from common.text import markdown_text
+from explore.executors.engine import LOCAL, ExecutorChoice
 from explore.measured.search import MeasuredDesign
 from explore.measured.session import Watch, measure_study
 from explore.objective import Objective
@@ -68,7 +69,7 @@ def bench_loop(
     seed: int,
     out: Path,
     work: Path,
-    workers: int | None = None,
+    engine: ExecutorChoice = LOCAL,
     watch: Callable[[str], Watch] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def bench_loop(
             measure_study(
                 study / FILE_NAME,
                 budget,
-                workers=workers,
+                engine=engine,
                 learned=learned,
                 watch=watch(name) if watch else None,
             )

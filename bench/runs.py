@@ -1,10 +1,11 @@
-"""Single runs of a searcher for the search benchmark: executed, saved, and found again."""
+"""Single runs of a searcher for the search benchmark: tasks, kept in a folder, and found there again."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,19 @@ import torch
 from bench.code_hash import code_hash
 from common.errors import InputError, Location
 from common.files import atomic_write, read_input_text
+from common.locks import Claims
 from common.provenance import stable_hash
 from explore._json import to_json
+from explore.candidate import CostModelName
+from explore.cost.model import make_cost_model
+from explore.executors.base import Need, gather
+from explore.executors.engine import HERE
+from explore.layers import layers_of_tasks
 from explore.objective import Objective
-from explore.search.base import SearchSetup, make_searcher
+from explore.search.base import Searcher, SearchSetup, make_searcher
 from explore.space import load_space
 from workloads.inputs.load import load_network
+from workloads.network import Workload
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class RunKey:
     searcher: str
     seed: int
     samples: int
+    model: CostModelName = "reference"
 
     @property
     def label(self) -> str:
@@ -44,7 +53,7 @@ class SearchRun:
 
     Attributes:
         tasks: problem-mapping evaluations in one sample.
-        evaluations, seconds: spent in all.
+        evaluations, seconds: spent in all; seconds are processor time, which other programs do not lengthen.
         curve: (evaluations, seconds, EDP in µJ·cycles) of every improvement; seconds at the end of its batch.
     """
 
@@ -80,58 +89,123 @@ def setup_of(key: RunKey) -> SearchSetup:
     if not tasks:
         raise InputError(f"the network '{key.network}' has no operator that the accelerator could run")
     space = load_space(key.space).without_units()  # only programs have a use for them
-    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed)
+    model = None
+    if key.model != "reference":
+        layers = layers_of_tasks(tasks, Workload.of([load_network(key.network)]))
+        model = make_cost_model(key.model, layers, space)
+    return SearchSetup(tasks, space, Objective(("edp",)), key.samples * len(tasks), key.seed, model)
 
 
-def run_path(folder: Path, key: RunKey, setup: SearchSetup) -> Path:
-    """Where a run is kept: the name tells what it is, its hash that layers, space, budget and code are the
-    same."""
-    content = {
-        "code": code_hash(__name__),
-        "key": vars(key),
-        "tasks": [to_json(task) for task in setup.tasks],
-        "space": setup.space.space_hash,
-    }
-    names = [Path(key.network).name, Path(key.space).name, key.searcher, str(key.seed)]
-    slug = "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", name)[-40:] for name in names)
-    return folder / f"{slug}_{stable_hash(content)}.json"
+#: Makes the searcher that a key names.
+Make = Callable[[str, SearchSetup], Searcher]
 
 
-def execute(key: RunKey, folder: Path) -> SearchRun:
-    """Run on one thread and save, unless a finished run is already there. Raises as the searcher does."""
-    setup = setup_of(key)
-    path = run_path(folder, key, setup)
-    if path.exists():
-        return load(path, key)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        begin = time.perf_counter()
-        searcher = make_searcher(key.searcher, setup)
-        curve: list[tuple[int, float, float]] = []
-        done, evaluations = False, 0
-        while not done:
-            result = searcher.step()
-            clock = time.perf_counter() - begin
-            done, evaluations = result.done, result.evaluations
-            for candidate in sorted(result.candidates, key=lambda c: c.samples):
-                if not curve or candidate.objective < curve[-1][2]:
-                    curve.append((candidate.samples, clock, candidate.objective))
-        run = SearchRun(key, len(setup.tasks), evaluations, time.perf_counter() - begin, tuple(curve))
-    finally:
-        torch.set_num_threads(before)
-    record = {**vars(run), "key": vars(key)}
-    atomic_write(path, json.dumps(record))
+@dataclass(frozen=True)
+class RunTask:
+    """A run as a task, on one thread (see `explore.executors.base.WorkItem`); `make` makes its searcher."""
+
+    wanted: RunKey
+    make: Make | None = None
+
+    @property
+    def name(self) -> str:
+        """For progress."""
+        return self.wanted.label
+
+    @property
+    def key(self) -> str:
+        """The name of the file in which the run is kept: it tells what was run, its hash that layers, space, budget and code
+        are the same. Raises as `setup_of`."""
+        key, setup = self.wanted, setup_of(self.wanted)
+        content = {
+            "code": code_hash(__name__),
+            "key": vars(key),
+            "tasks": [to_json(task) for task in setup.tasks],
+            "space": setup.space.space_hash,
+        }
+        names = [Path(key.network).name, Path(key.space).name, key.searcher, str(key.seed)]
+        if key.model != "reference":
+            names.insert(2, key.model)
+        slug = "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", name)[-40:] for name in names)
+        return f"{slug}_{stable_hash(content)}.json"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Nothing special."""
+        return ()
+
+    def run(self) -> SearchRun:
+        """Search. Raises as the searcher does."""
+        setup = setup_of(self.wanted)
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            begin = time.process_time()
+            searcher = (self.make or make_searcher)(self.wanted.searcher, setup)
+            curve: list[tuple[int, float, float]] = []
+            done, evaluations = False, 0
+            while not done:
+                result = searcher.step()
+                clock = time.process_time() - begin
+                done, evaluations = result.done, result.evaluations
+                for candidate in sorted(result.candidates, key=lambda c: c.samples):
+                    if not curve or candidate.objective < curve[-1][2]:
+                        curve.append((candidate.samples, clock, candidate.objective))
+            seconds = time.process_time() - begin
+        finally:
+            torch.set_num_threads(before)
+        return SearchRun(self.wanted, len(setup.tasks), evaluations, seconds, tuple(curve))
+
+
+def execute(key: RunKey, folder: Path, make: Make | None = None) -> SearchRun:
+    """Run in this process and keep it in `folder`, unless it is there. Raises as `RunTask.run`."""
+    with HERE.executor() as executor:
+        (run,) = gather(executor, [RunTask(key, make)], RunShelf(folder))
     return run
 
 
-def load(path: Path, key: RunKey) -> SearchRun:
+class RunShelf:
+    """Finished runs in a folder, a file each (see `explore.executors.base.Shelf`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self._claims = Claims(self.folder / "claims")
+
+    def __reduce__(self) -> tuple[type[RunShelf], tuple[Path]]:
+        return RunShelf, (self.folder,)
+
+    def get(self, key: str) -> SearchRun | None:
+        """A finished run. Raises InputError when its file is damaged."""
+        path = self.folder / key
+        return load(path) if path.exists() else None
+
+    def put(self, key: str, value: SearchRun) -> SearchRun:
+        """Keep a run unless there is one, and return what is kept."""
+        before = self.get(key)
+        if before is None:
+            atomic_write(self.folder / key, json.dumps({**vars(value), "key": vars(value.key)}))
+        return before or value
+
+    def claim(self, key: str) -> bool:
+        """Whether nobody else is at that run."""
+        return self._claims.claim(key)
+
+    def release(self, key: str) -> None:
+        """Give a claim back."""
+        self._claims.release(key)
+
+
+def load(path: Path) -> SearchRun:
     """A finished run. Raises InputError when the file is damaged."""
     try:
         record: dict[str, Any] = json.loads(read_input_text(path))
         curve = tuple((int(a), float(b), float(c)) for a, b, c in record["curve"])
         return SearchRun(
-            key, int(record["tasks"]), int(record["evaluations"]), float(record["seconds"]), curve
+            RunKey(**record["key"]),
+            int(record["tasks"]),
+            int(record["evaluations"]),
+            float(record["seconds"]),
+            curve,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(

@@ -5,22 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import multiprocessing
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.curves import figure
-from bench.runs import RunKey, SearchRun, execute, setup_of
-from common.errors import BacoError, InputError, did_you_mean
+from bench.runs import Make, RunKey, RunShelf, RunTask, SearchRun, setup_of
+from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
-from common.processes import python_children
 from common.table import csv_text
 from common.text import one_line
+from explore.executors.base import Finished, gather
+from explore.executors.engine import HERE, ExecutorChoice
 from explore.search.base import SEARCHERS
 
 #: The networks of the published comparison.
@@ -129,7 +126,7 @@ def bench_search(
     samples: int = 5000,
     seeds: Iterable[int] = range(5),
     out: str | Path = "baco-bench",
-    jobs: int = 1,
+    engine: ExecutorChoice = HERE,
     progress: Progress | None = None,
 ) -> SearchBench:
     """Run every searcher on every network in every space with every seed, and compare.
@@ -145,7 +142,7 @@ def bench_search(
         samples: budget of a run in design points.
         out: gets `runs/`, `search.csv` (a row a comparison), `curves.csv` (long format), `search.json` and
             `search.png`/`.svg`.
-        jobs: runs at the same time, a process each; seconds are only comparable if cores are free.
+        engine: who runs them, by default this process; seconds are only comparable if cores are free.
         progress: told about every finished run.
 
     Raises InputError for unknown names and bad files, before anything is run, and StorageError.
@@ -154,8 +151,8 @@ def bench_search(
     for name in chosen:
         if name not in SEARCHERS:
             raise InputError(f"unknown searcher '{name}'", hint=did_you_mean(name, SEARCHERS))
-    if samples < 1 or jobs < 1:
-        raise InputError("samples and jobs must be at least 1")
+    if samples < 1:
+        raise InputError("samples must be at least 1")
     seeds = tuple(seeds)
     keys = [
         RunKey(network, space, searcher, seed, samples)
@@ -166,7 +163,7 @@ def bench_search(
     for network, space in dict.fromkeys((key.network, key.space) for key in keys):
         setup_of(RunKey(network, space, MAIN, 0, 1))
     folder = output_folder(out)
-    runs = _run_all(keys, output_folder(folder, "runs"), jobs, progress)
+    runs = run_all(keys, output_folder(folder, "runs"), engine, progress)
     result = compare([runs[key] for key in keys], str(folder))
     atomic_write(folder / "search.json", json.dumps(result.to_dict(), indent=2) + "\n")
     atomic_write(folder / "search.csv", _comparisons_csv(result))
@@ -176,45 +173,24 @@ def bench_search(
     return result
 
 
-def _run_all(
-    keys: Sequence[RunKey], folder: Path, jobs: int, progress: Progress | None
+def run_all(
+    keys: Sequence[RunKey],
+    folder: Path,
+    engine: ExecutorChoice,
+    progress: Progress | None,
+    make: Make | None = None,
 ) -> dict[RunKey, SearchRun]:
-    runs: dict[RunKey, SearchRun] = {}
+    """Run what is not in `folder` yet; finished runs are kept there. `make` as of `bench.runs.RunTask`."""
 
-    def note(run: SearchRun) -> None:
-        runs[run.key] = run
+    def note(finished: int, total: int, one: Finished[RunTask, SearchRun]) -> None:
         if progress is not None:
+            run = one.value
             edp = "no feasible design" if run.final is None else f"{run.final:.4e} µJ·cycles"
-            progress(f"{len(runs)}/{len(keys)} {run.key.label}: {edp}, {run.seconds:.1f} s")
+            progress(f"{finished}/{total} {run.key.label}: {edp}, {run.seconds:.1f} s")
 
-    if jobs == 1:
-        for key in keys:
-            note(execute(key, folder))
-        return runs
-    # Not forked: a fork copies the locks of PyTorch's threads.
-    context = multiprocessing.get_context("spawn")
-    with (
-        python_children(),
-        ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_parent) as pool,
-    ):
-        pending = [pool.submit(execute, key, folder) for key in keys]
-        try:
-            for future in as_completed(pending):
-                note(future.result())
-        except BrokenProcessPool:
-            raise BacoError(
-                "a run was killed, probably for lack of memory",
-                hint="use fewer --jobs; finished runs are kept",
-            ) from None
-        except BaseException:
-            # What is running is finished and kept, what is waiting is not begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return runs
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with engine.executor() as executor:
+        runs = gather(executor, [RunTask(key, make) for key in keys], RunShelf(folder), note)
+    return dict(zip(keys, runs, strict=True))
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:

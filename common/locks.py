@@ -8,11 +8,13 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from common.errors import Location, StorageError
+from common.files import storage_error
 
-__all__ = ["hold", "open_lock", "try_lock"]
+__all__ = ["Claims", "hold", "open_lock", "try_lock"]
 
 
 def open_lock(path: Path, *, may_be_read_only: bool = False) -> int:
@@ -64,6 +66,56 @@ def hold(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+class Claims:
+    """Which of many keys this process works at, so that no other does: each is a locked byte of one file, which the system
+    unlocks when the process ends, in whatever way.
+
+    Of one file a process may have one `Claims` only: closing another would give all of them back.
+
+    Raises StorageError as `open_lock`, on construction and where the place cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = open_lock(path)
+        except OSError as error:
+            raise storage_error(error, path) from error
+        self._held: set[int] = set()
+
+    def claim(self, key: str) -> bool:
+        """Claim a key, unless this process or another has it; whether that worked."""
+        place = _place(key)
+        if place in self._held:
+            return False
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        self._held.add(place)
+        return True
+
+    def release(self, key: str) -> None:
+        """Give a key back; one that is not claimed is left alone."""
+        place = _place(key)
+        if place in self._held:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+            self._held.remove(place)
+
+    def close(self) -> None:
+        """Give everything back; harmless when repeated."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _place(key: str) -> int:
+    """A byte of a file that may have 2^62: two of a million keys share one with a chance of 1 in 10 million, and then one
+    only waits for the other."""
+    return int.from_bytes(sha256(key.encode()).digest()[:8], "little") >> 2
 
 
 def _no_file(path: Path) -> StorageError:

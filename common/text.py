@@ -17,6 +17,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,12 @@ _MARKDOWN = re.compile(r"[\\`\[\]<>|]")
 def markdown_text(text: str) -> str:
     """`text` as one line of plain Markdown, also within a table."""
     return _MARKDOWN.sub(r"\\\g<0>", one_line(text))
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|--:" * (len(header) - 1) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:

@@ -26,12 +26,20 @@ class Cost:
         latency_cycles, energy_pj: totals, repetition counts and weights included.
         area_mm2: of the accelerator.
         source: where the numbers come from.
+        clock_mhz: where designs of several clocks are compared, that of this one: then delays are nanoseconds, which are cycles
+            of 1000 MHz. None where cycles are compared.
     """
 
     latency_cycles: Amount
     energy_pj: Amount
     area_mm2: Amount
     source: Source = "predicted"
+    clock_mhz: Amount | None = None
+
+    @property
+    def delay(self) -> float:
+        """Latency by which designs are compared: cycles, or with a `clock_mhz` nanoseconds."""
+        return self.latency_cycles if self.clock_mhz is None else self.latency_cycles * (1e3 / self.clock_mhz)
 
     @property
     def energy_uj(self) -> float:
@@ -40,8 +48,8 @@ class Cost:
 
     @property
     def edp(self) -> float:
-        """Energy-delay product in microjoule-cycles, the unit of published results."""
-        return self.energy_uj * self.latency_cycles
+        """Energy-delay product in microjoule-cycles, the unit of published results (see `delay`)."""
+        return self.energy_uj * self.delay
 
     @property
     def edap(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,9 +12,6 @@ from accel.config import Accelerator
 from common.errors import InputError, Location, did_you_mean
 from explore.candidate import Cost
 from workloads.network import Task
-
-if TYPE_CHECKING:
-    from explore.rest import RestOfPrograms
 
 Bound = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -26,6 +23,14 @@ UNITS = {
     "latency_cycles": "cycles",
     "energy_uj": "µJ",
 }
+
+
+class Beside(Protocol):
+    """What programs do beside their tasks: the part of `explore.rest.RestOfPrograms` that is asked for here."""
+
+    def counts(self, tasks: Sequence[Task], accelerator: Accelerator) -> list[float]: ...
+
+    def total(self, network: str, accelerator: Accelerator) -> tuple[float, float]: ...
 
 
 class NetworkConstraints(BaseModel):
@@ -120,7 +125,7 @@ def network_costs(
     tasks: Sequence[Task],
     runs: Iterable[tuple[float, float]],
     accelerator: Accelerator,
-    rest: RestOfPrograms | None,
+    rest: Beside | None,
 ) -> dict[str, Cost]:
     """Cost of one run of each network of a design, by name.
 

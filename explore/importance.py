@@ -1,9 +1,15 @@
-"""Importance estimation: which layer gets the next exploration unit.
+"""Importance estimation: which layers get the next exploration units.
 
-Source: method specification section 4 (equations 6.6-6.9 with their units and sign corrected). For f = E L,
-the gain of one more unit on layer i is about w_i (L d(e_i) + E d(l_i)); both forecasts mix the recent rate of
-improvement (weight `ALPHA`) with the better of two expectations: that the layer improves as -g/t, and that it
-reaches the efficiency of similar layers.
+Source: method specification section 4 (equations 6.6-6.9 with their units and sign corrected). For f = E L, the gain of
+one more unit on layer i is about w_i (L d(e_i) + E d(l_i)). What a unit may gain is counted from what a layer's mapping
+costs too much, its *regret*: a layer that has had t units improves like regret / t. The published forecast takes the whole
+cost for regret, and the best rate of similar layers for what can be reached, so that a layer that waits for main memory
+looks forever as if it could become as fast as one that computes. Here every layer is held against the least that it could
+cost on the accelerator at hand (its compulsory work), and what can be reached is the share of that which the best of all
+layers has reached.
+
+Regret is always that of the design that leads now. So nothing is dropped for good: a layer that lost importance gets it
+back once others have had their units, once it dominates, or once another accelerator leads, on which its mapping is worse.
 """
 
 from __future__ import annotations
@@ -14,9 +20,7 @@ from numpy.typing import NDArray
 from common import portable
 from common.portable import Floats
 
-ALPHA = 0.2
-BETA = 2.0
-_STATE = ("units", "idle", "energy", "latency", "previous_energy", "previous_latency", "rest", "counts")
+_STATE = ("units", "energy", "latency", "least_energy", "least_latency", "rest", "counts")
 
 
 class ImportanceEstimator:
@@ -24,73 +28,65 @@ class ImportanceEstimator:
 
     Args:
         counts: (n,) repetitions w_i.
-        macs: (n,) multiply-accumulates of one run.
-        family: (n,) labels; layers with the same label are similar.
-        patience: units without improvement after which a layer is dropped.
+
+    Attributes:
+        units: (n,) what was spent on each layer, in any unit; of the beginning, one each.
+        energy, latency: (n,) of one run on the design that leads.
+        least_energy, least_latency: (n,) what no mapping on its accelerator undercuts, or nearly so.
+        rest: energy and latency of what the program does beside the layers.
     """
 
-    def __init__(self, counts: Floats, macs: Floats, family: NDArray[np.int64], patience: int = 12) -> None:
+    def __init__(self, counts: Floats) -> None:
         self.counts = counts
-        self.macs = macs
-        self.family = family
-        self.patience = patience
         size = len(counts)
-        self.units = np.zeros(size)
-        self.idle = np.zeros(size, dtype=np.int64)
-        self.energy = np.full(size, np.inf)
-        self.latency = np.full(size, np.inf)
-        self.previous_energy = np.full(size, np.inf)
-        self.previous_latency = np.full(size, np.inf)
-        #: Energy and latency of what the program does beside the layers.
+        self.units = np.ones(size)
+        self.energy, self.latency, self.least_energy, self.least_latency = np.zeros((4, size))
         self.rest = np.zeros(2)
 
-    def update(self, layer: int, energy: float, latency: float, improved: bool) -> None:
-        """Record one unit spent on `layer` and the cost of its current mapping afterwards."""
-        self.previous_energy[layer], self.previous_latency[layer] = self.energy[layer], self.latency[layer]
-        self.energy[layer], self.latency[layer] = energy, latency
-        self.units[layer] += 1
-        self.idle[layer] = 0 if improved else self.idle[layer] + 1
+    def charge(self, units: NDArray[np.int64]) -> None:
+        """Record what was spent on the layers, (n,)."""
+        self.units = self.units + units
 
-    def revive(self) -> None:
-        """Give every layer another chance (the accelerator changed)."""
-        self.idle[:] = 0
+    def observe(self, energy: Floats, latency: Floats, least_energy: Floats, least_latency: Floats) -> None:
+        """What the layers cost on the design that leads now, and the least that they could, (n,) each."""
+        self.energy, self.latency = energy, latency
+        self.least_energy, self.least_latency = least_energy, least_latency
 
-    def _forecast(self, now: Floats, before: Floats) -> Floats:
-        rate = np.where(np.isfinite(before), now - before, 0.0)
-        own = -now / np.maximum(self.units, 1)
-        similar = np.zeros_like(now)
-        for label in np.unique(self.family):
-            members = self.family == label
-            best = (now[members] / self.macs[members]).min()
-            similar[members] = BETA * self.macs[members] * best - now[members]
-        return ALPHA * rate + (1 - ALPHA) * np.minimum(own, similar)
+    def regret(self) -> Floats:
+        """How much of f = E L, as a share of it (to first order, from 0 to 2), better mappings of each layer could win on
+        the accelerator of the leading design; (n,)."""
+        total_e = float(portable.dot(self.energy, self.counts) + self.rest[0])
+        total_l = float(portable.dot(self.latency, self.counts) + self.rest[1])
+        if not (total_e > 0 and total_l > 0):
+            return np.zeros(len(self.counts))
+        now = self.energy / total_e + self.latency / total_l
+        least = self.least_energy / total_e + self.least_latency / total_l
+        reached = min(1.0, float((least / now).max()))
+        return np.asarray(self.counts * np.maximum(now - least / reached, 0.0))
 
     def gradient(self) -> Floats:
-        """Expected change of f per further unit on each layer (not positive); (n,).
-
-        Layers without a unit come first (minus infinity); dropped layers have zero.
-        """
-        fresh = self.units == 0
-        if fresh.any():
-            return np.where(fresh, -np.inf, 0.0)
-        total_energy = float(portable.dot(self.energy, self.counts) + self.rest[0])
-        total_latency = float(portable.dot(self.latency, self.counts) + self.rest[1])
-        change_e = self._forecast(self.energy, self.previous_energy)
-        change_l = self._forecast(self.latency, self.previous_latency)
-        gain = self.counts * (total_latency * change_e + total_energy * change_l)
-        return np.where(self.idle >= self.patience, 0.0, gain)
+        """Expected change of f, as a share of it, by one more unit on each layer (not positive); (n,)."""
+        return -self.regret() / self.units
 
     def shares(self, units: int) -> NDArray[np.int64]:
-        """How many of `units` each layer gets next: one at a time to the largest |gradient|, which falls as
-        1/t while a layer waits for its results; (n,) summing to `units`, all zero once every layer is dropped."""
-        gain = -self.gradient()
-        granted = np.zeros(len(gain), dtype=np.int64)
-        if not (gain > 0).any():
+        """How many of `units` each layer gets next: what leaves all that get any with the same expected gain, since the
+        gain of a layer falls as 1/t; (n,) summing to `units`, all zero where nothing is left to win."""
+        regret = self.regret()
+        open_ = np.flatnonzero(regret > 0)
+        granted = np.zeros(len(regret), dtype=np.int64)
+        if not len(open_) or units < 1:
             return granted
-        if np.isinf(gain).any():
-            gain = np.where(np.isinf(gain), 1.0, 0.0)
-        for _ in range(units):
-            granted[int(np.argmax(gain / (1.0 + granted)))] += 1
+        # layers get their first unit when the common level reaches units / regret
+        order = open_[np.argsort(self.units[open_] / regret[open_], kind="stable")]
+        spent, owed = np.cumsum(self.units[order]), np.cumsum(regret[order])
+        level = (units + spent) / owed
+        last = int(np.flatnonzero(level > self.units[order] / regret[order])[-1])
+        order = order[: last + 1]
+        exact = np.maximum(level[last] * regret[order] - self.units[order], 0.0)
+        granted[order] = np.floor(exact).astype(np.int64)
+        fractions = np.argsort(granted[order] - exact, kind="stable")
+        missing = units - int(granted.sum())
+        granted[order[fractions[: max(0, missing)]]] += 1
         return granted
 
     def state(self) -> dict[str, NDArray[np.float64]]:

@@ -11,10 +11,10 @@ METRICS = ("edp", "latency", "energy", "area", "edap")
 
 
 def metric(cost: Cost, name: str) -> float:
-    """Value of one metric (µJ·cycles, cycles, pJ, mm², µJ·cycles·mm²)."""
+    """Value of one metric (µJ·cycles, cycles, pJ, mm², µJ·cycles·mm²; cycles or nanoseconds, see `Cost.delay`)."""
     return {
         "edp": cost.edp,
-        "latency": cost.latency_cycles,
+        "latency": cost.delay,
         "energy": cost.energy_pj,
         "area": cost.area_mm2,
         "edap": cost.edap,

@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.config import Accelerator
+from common.errors import InputError
 from compiler.network.steps import StepCost
 from explore._json import Json, listed, number, reader, text
 from explore.fused import FusedPrograms
 from explore.operators import OperatorCost, operators_from_json, operators_to_json, total
+from explore.space import Choice, DesignSpace
 from workloads.network import Task
 
-__all__ = ["RestOfPrograms", "SizedOperators"]
+__all__ = ["RestBySettings", "RestOfPrograms", "SizedOperators"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,6 +38,9 @@ class SizedOperators:
     accumulator_kib: float
     scratchpad_kib: float
     operators: tuple[OperatorCost, ...]
+
+    #: (accumulator KiB, scratchpad KiB) of an accelerator that these are the operators of; not kept in files.
+    found_at: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def cost(self) -> StepCost:
@@ -71,6 +76,10 @@ class RestOfPrograms:
     def networks(self) -> tuple[str, ...]:
         """Names, ascending."""
         return tuple(sorted(self.weights))
+
+    def at(self, space: DesignSpace) -> RestOfPrograms:
+        """On the accelerators of a space that differs in settings (`DesignSpace.at`) from the one it is of."""
+        return self
 
     def without_units(self) -> RestOfPrograms:
         """What is known of accelerators without row functions."""
@@ -264,6 +273,66 @@ class RestOfPrograms:
                 for name, by_side in data.get("with_units", {}).items()
             },
             FusedPrograms.from_json(data["fused"]) if "fused" in data else FusedPrograms(),
+        )
+
+
+@dataclass(frozen=True)
+class RestBySettings(RestOfPrograms):
+    """The rest of programs in a space with settings: for those of its `base` as any other, for others found when first asked.
+
+    Attributes:
+        space: with settings.
+        find: says it of one of the spaces that `DesignSpace.at` gives; None where nothing more can be found.
+        known: by the places of the settings' values.
+    """
+
+    space: DesignSpace = field(kw_only=True, repr=False)
+    find: Callable[[DesignSpace], RestOfPrograms] | None = field(kw_only=True, repr=False, compare=False)
+    known: dict[Choice, RestOfPrograms] = field(default_factory=dict, kw_only=True, repr=False)
+
+    def at(self, space: DesignSpace) -> RestOfPrograms:
+        """See `RestOfPrograms`. Raises InputError for settings of which nothing is known."""
+        if space is self.space:
+            return self
+        choice = self.space.choice_of(space.base)
+        if choice not in self.known:
+            if self.find is None:
+                raise InputError(f"the study has no rest of programs for the settings {space.base.name}")
+            self.known[choice] = self.find(space)
+        return self.known[choice]
+
+    def operators_of(self, network: str, accelerator: Accelerator) -> tuple[OperatorCost, ...]:
+        """See `RestOfPrograms`; of an accelerator without the settings of the space (to compare with), as of its base."""
+        choice = self.space.choice_of(accelerator)
+        there = self.space.at(choice)
+        if not there.has_settings_of(accelerator):
+            return super().operators_of(network, accelerator)
+        return self.at(there).operators_of(network, accelerator)
+
+    def record(self, accelerator: Accelerator) -> tuple[str, Json]:
+        """What is kept in a study of the programs on accelerators with the settings of one of its designs: a name and plain values."""
+        choice = self.space.choice_of(accelerator)
+        return ",".join(map(str, choice)), self.at(self.space.at(choice)).to_json()
+
+    @classmethod
+    def kept(cls, base: RestOfPrograms, space: DesignSpace, records: Mapping[str, Json]) -> RestBySettings:
+        """From what was kept (`record`), by name."""
+        known = {
+            tuple(int(n) for n in name.split(",")): RestOfPrograms.from_json(one)
+            for name, one in records.items()
+        }
+        parts = base.weights, base.operators, base.reasons, base.with_units
+        return cls(*parts, space=space, find=None, known=known)
+
+    def without_units(self) -> RestBySettings:
+        """What is known of accelerators without row functions."""
+        find = self.find
+        return replace(
+            self,
+            with_units={},
+            space=self.space.without_units(),
+            find=None if find is None else lambda space: find(space).without_units(),
+            known={choice: one.without_units() for choice, one in self.known.items()},
         )
 
 

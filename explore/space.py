@@ -23,12 +23,25 @@ from common.provenance import stable_hash
 from common.yaml import YamlDoc, load_yaml, parse_model
 from explore.constraints import Constraints
 from explore.hardware import HardwarePoints, legal_bank, member, with_units
-from explore.space_file import MAX_KIB, SEARCHED, Rules, SearchRange, SpaceFile, WeightedNetwork
+from explore.space_file import (
+    MAX_KIB,
+    SEARCHED,
+    SETTING_FIELDS,
+    Rules,
+    SearchRange,
+    Settings,
+    SpaceFile,
+    WeightedNetwork,
+)
 
 SPACES_FOLDER = Path(__file__).parent / "spaces"
 _BANK_RULE = "gemmini rules want the rows of a bank to be a power of two and a multiple of dim"
 #: Spaces with more combinations of choices than this are not enumerated.
 MAX_POINTS = 1_000_000
+
+
+#: Places among the values of a space's settings, one each.
+Choice = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,9 @@ class DesignSpace:
             side and capacity must be legal too: ask `legal`.
         dataflows: allowed stationary operands.
         search_units: whether an accelerator has row functions is searched; else all are as `base` in that.
+        settings: what else is searched (`space_file.Settings`): names and their values, ascending. Everything that asks for
+            accelerators, areas or rules means those with the values of `base`; `at` gives the space with others.
+        clocks: whether designs of several clocks are compared, so that time counts and not cycles (`Cost.clock_mhz`).
         double_buffer: tiles that change are held twice, but for tensors that a mapping holds once; where it is false,
             all are held once.
         constraints: upper bounds.
@@ -61,6 +77,8 @@ class DesignSpace:
     constraints: Constraints = field(default_factory=Constraints)
     networks: tuple[WeightedNetwork, ...] = ()
     search_units: bool = False
+    settings: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    clocks: bool = False
     doc: YamlDoc | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -80,6 +98,48 @@ class DesignSpace:
     def without_units(self) -> DesignSpace:
         """The space without the choice of row functions: no accelerator has any. A space without the choice as it is."""
         return dataclasses.replace(self, search_units=False) if self.search_units else self
+
+    # -- settings ----------------------------------------------------------------------------------------
+
+    @property
+    def chosen(self) -> Choice:
+        """Places among the values of `settings` that are nearest in ratio to those of `base`."""
+        found = []
+        for name, values in self.settings:
+            own = float(getattr(self.base, name))
+            ratio = [max(value / own, own / value) for value in values]
+            found.append(ratio.index(min(ratio)))
+        return tuple(found)
+
+    def choice_of(self, accelerator: Accelerator) -> Choice:
+        """Places among the values of `settings` that an accelerator of the space has (the nearest, for any other)."""
+        return dataclasses.replace(self, base=accelerator).chosen
+
+    def has_settings_of(self, accelerator: Accelerator) -> bool:
+        """Whether an accelerator has the settings of `base`."""
+        names = [SETTING_FIELDS.get(name, name) for name in Settings.model_fields]
+        return all(getattr(self.base, name) == getattr(accelerator, name) for name in names)
+
+    def at(self, choice: Choice) -> DesignSpace:
+        """The space of the accelerators with some values of `settings`, by their places: one without settings.
+
+        The clock comes with its energy (`EnergyTable.at_clock`), and main memory keeps its GB/s at any.
+        """
+        if not self.settings:
+            return self
+        values: dict[str, Any] = {name: of[n] for (name, of), n in zip(self.settings, choice, strict=True)}
+        base, clock = self.base, float(values.pop("clock_mhz", self.base.clock_mhz))
+        gb_s = float(values.pop("memory_gb_s", base.memory_gb_s))
+        if clock != base.clock_mhz:
+            values["energy"] = base.energy.at_clock(clock, base.clock_mhz).model_dump()
+        values |= {"clock_mhz": clock, "dram_bytes_per_cycle": gb_s * 1e3 / clock}
+        values["dma_max_bytes"] = max(base.dma_max_bytes, values.get("dma_bits", 0) // 8)
+        return dataclasses.replace(self, base=base.replace(**values), settings=())
+
+    @property
+    def clock_mhz(self) -> float | None:
+        """See `Cost.clock_mhz`: of the accelerators of this space."""
+        return self.base.clock_mhz if self.clocks else None
 
     def hardware(self) -> HardwarePoints:
         """All legal accelerators that satisfy the bounds on area and SRAM.
@@ -218,6 +278,10 @@ class DesignSpace:
         content = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         for name in ("name", "networks", "doc"):
             del content[name]
+        if not self.settings:  # the hash of spaces without is what it was before there were any
+            del content["settings"]
+        if not self.clocks:
+            del content["clocks"]
         constraints = self.constraints.model_dump(mode="json", exclude_none=True)
         return stable_hash({**content, "base": base, "constraints": constraints})
 
@@ -277,6 +341,9 @@ class DesignSpace:
         lines.append(f"dataflows: [{', '.join(self.dataflows)}]")
         if self.search_units:
             lines.append("units: [none, row_functions]")
+        if self.settings:
+            chosen = ", ".join(f"{name}: {_choices_text(values)}" for name, values in self.settings)
+            lines.append(f"settings: {{{chosen}}}")
         lines.append(f"double_buffer: {json.dumps(self.double_buffer)}")
         bounds = self.constraints.model_dump(mode="json", exclude_none=True)
         bounds = {name: bound for name, bound in bounds.items() if bound != {}}
@@ -361,6 +428,11 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         )
     if file.units is not None:
         base = with_units(base, "none" not in file.units)
+    settings = tuple(
+        (name, _values(getattr(file.settings, name)))
+        for name in Settings.model_fields
+        if getattr(file.settings, name) is not None
+    )
     space = DesignSpace(
         name=file.name,
         rules=file.rules,
@@ -373,14 +445,49 @@ def read_space(doc: YamlDoc, folder: Path | None = None) -> DesignSpace:
         constraints=file.constraints,
         networks=tuple(n.model_copy(update={"network": _beside(folder, n.network)}) for n in file.networks),
         search_units=file.units is not None and len(set(file.units)) > 1,
+        settings=settings,
+        clocks=any(name == "clock_mhz" for name, _ in settings),
         doc=doc,
     )
+    _check_settings(space, file)
     space = _keep_legal(space, file)
     if not len(space.least_points()):
         raise _no_legal_pair(space)
     if space.rules == "gemmini":
         _check_base(space)
     return space
+
+
+def _check_settings(space: DesignSpace, file: SpaceFile) -> None:
+    """Refuse settings that are fixed as well, that no accelerator may have, or that nothing here would look at."""
+    for name, values in space.settings:
+        place = space.locate("settings", name)
+        field = SETTING_FIELDS.get(name, name)
+        if field in file.fixed and len(values) < 2:
+            raise InputError(f"'{field}' is fixed and a setting as well", location=place)
+        if space.rules == "reference" or space.base.timing == "gemmini":
+            raise InputError(
+                f"'settings' are not searched with {'rules: reference' if space.rules == 'reference' else 'timing: gemmini'}",
+                location=place,
+                hint="leave them out",
+            )
+        if name == "accumulator_banks" and values[0] < 2:
+            raise InputError(
+                "settings.accumulator_banks cannot be 1: predicted cycles leave out what a single bank holds up (up to a"
+                " quarter of a layer's)",
+                location=place,
+                hint="give 2 or more, or fix it for all accelerators",
+            )
+        for value in values:
+            try:
+                own: dict[str, Any] = {field: float(value) if name in ("clock_mhz", "memory_gb_s") else value}
+                if name == "dma_bits":
+                    own["dma_max_bytes"] = max(space.base.dma_max_bytes, value // 8)
+                space.base.replace(**own)
+            except InputError as error:
+                raise InputError(
+                    f"settings.{name} cannot be {value}: {error.message}", location=place
+                ) from None
 
 
 def _check_base(space: DesignSpace) -> None:

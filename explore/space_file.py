@@ -22,6 +22,8 @@ SCHEMA_PATH = Path(__file__).parent / "spaces" / "space.schema.json"
 MAX_KIB = 1 << 16
 #: Accelerator fields that the space itself decides.
 SEARCHED = ("dim", "scratchpad_kib", "accumulator_kib", "dataflow")
+#: Accelerator field that each setting decides, where it is not the one of its name.
+SETTING_FIELDS = {"memory_gb_s": "dram_bytes_per_cycle"}
 
 
 class SearchRange(BaseModel):
@@ -70,6 +72,39 @@ class SideRange(SearchRange):
     max: int = Field(ge=2, le=128)
 
 
+def _setting(description: str) -> Any:
+    return Field(None, description=description)
+
+
+Values = Annotated[list[Annotated[int, Field(ge=1, le=MAX_KIB)]], Field(min_length=1, max_length=64)]
+
+
+class Settings(BaseModel):
+    """What is chosen of an accelerator beside its sizes, dataflows and units: a list or a range each; what is left out is as
+    base and fixed say. Searches begin with the values nearest to these."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dma_bits: Values | SearchRange | None = _setting("Width of the memory port, bits.")
+    dma_requests: Values | SearchRange | None = _setting("Memory requests in flight.")
+    load_entries: Values | SearchRange | None = _setting("Reservation-station entries, loads.")
+    execute_entries: Values | SearchRange | None = _setting("Reservation-station entries, execution.")
+    store_entries: Values | SearchRange | None = _setting("Reservation-station entries, stores.")
+    load_queue: Values | SearchRange | None = _setting("Commands queued before the load controller.")
+    execute_queue: Values | SearchRange | None = _setting("Commands queued before the execute controller.")
+    store_queue: Values | SearchRange | None = _setting("Commands queued before the store controller.")
+    scratchpad_banks: Values | SearchRange | None = _setting("Scratchpad banks.")
+    accumulator_banks: Values | SearchRange | None = _setting(
+        "Accumulator banks, at least 2: the model of cycles does not know what a single one holds up."
+    )
+    memory_gb_s: Values | SearchRange | None = _setting(
+        "Bandwidth of main memory, GB/s; memory_mm2_per_gb_s and energy.memory_mw_per_gb_s say what it costs."
+    )
+    clock_mhz: Values | SearchRange | None = _setting(
+        "Clock, MHz. Supply and energy follow it (docs/models.md), and objectives count nanoseconds instead of cycles."
+    )
+
+
 class WeightedNetwork(BaseModel):
     """A network of the mix and how often it runs."""
 
@@ -113,6 +148,10 @@ class SpaceFile(BaseModel):
         None,
         description="Units for non-linear functions: none; row_functions (softmax, layer norm, GELU and others on the way "
         "out of the array); both: the search chooses, by what whole programs cost. By default as base and fixed say.",
+    )
+    settings: Settings = Field(
+        default_factory=Settings,
+        description="Further fields of the accelerator that are searched; with the instruction-aware model alone.",
     )
     double_buffer: bool = Field(
         True,

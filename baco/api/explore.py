@@ -140,7 +140,8 @@ def explore(
             and no limit where `time_limit` is given.
         time_limit: budget in seconds.
         seed: of all randomness; the same settings, seed and versions give the same result.
-        search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop` or `dosa`.
+        search: a searcher: `gradient`, `local`, `random`, `bayesian`, `genetic`, `two-loop`, `dosa` or
+            `dosa-published`.
         cost_model: `instruction` (the default) or `reference` (the default in spaces with reference rules).
         timing: whose cycles are predicted, and measured by `validate`: `baco` (our Verilog's) or `gemmini` (the original
             Gemmini's in a Rocket system); by default what the space says, `baco` unless its file sets another.

@@ -27,6 +27,8 @@ def validate(
     spread: int = 2,
     baseline: bool = False,
     workers: int | None = None,
+    executor: str = "local",
+    address: str | None = None,
     cycle_limit: float | None = None,
     time_limit: float | None = None,
     fusion: bool = True,
@@ -44,6 +46,8 @@ def validate(
         spread: how many more along the front.
         baseline: measure Gemmini's default machine too.
         workers: simulations side by side; by default one a processor.
+        executor, address: who runs them: `local` processes, or `ray`, on this machine or on a cluster that runs already
+            (`HOST:PORT` or `auto`).
         cycle_limit: simulated cycles of a design: layers are measured one by one, those that matter most, and the rest is
             estimated. None: whole programs, as far as networks can become such.
         time_limit: seconds; what is not finished then is estimated.
@@ -56,11 +60,14 @@ def validate(
     """
     from baco.display.console import chosen_display
     from baco.display.validation import make_display
+    from explore.executors.engine import ExecutorChoice
     from explore.validate.run import ValidationOptions
     from explore.validate.session import validate_file
 
     result = study if isinstance(study, Result) else Result(study)
-    options = ValidationOptions(best, spread, workers, cycle_limit, time_limit, fusion)
+    options = ValidationOptions(
+        best, spread, ExecutorChoice(executor, workers, address), cycle_limit, time_limit, fusion
+    )
     display = chosen_display(progress, make_display)
     outcome = validate_file(result.path, options, baseline=baseline, progress=display)
     if outcome.ended in _REMARKS:
@@ -74,6 +81,8 @@ def measure(
     cycles: float,
     *,
     workers: int | None = None,
+    executor: str = "local",
+    address: str | None = None,
     progress: Watch | bool | None = None,
 ) -> MeasuredOutcome:
     """Search on with measurements, for a budget of simulated cycles: measure what promises most, learn from it, and look
@@ -83,6 +92,7 @@ def measure(
         study: a result, which shows what was measured afterwards, or the folder of a study.
         cycles: to simulate, in all.
         workers: simulations side by side; by default one a processor.
+        executor, address: who runs them, see `validate`.
         progress: True or False for a line a layer and a round; by default there are lines in terminals and notebooks.
 
     Returns what was measured first, and the best measured design. Raises as `validate` does, and InputError for a study
@@ -90,10 +100,11 @@ def measure(
     """
     from baco.display.console import chosen_display
     from baco.display.measured import MeasuredDisplay
+    from explore.executors.engine import ExecutorChoice
     from explore.measured.session import measure_study
 
     result = study if isinstance(study, Result) else Result(study)
     watch = chosen_display(progress, lambda: MeasuredDisplay(cycles))
-    found = measure_study(result.path, cycles, workers=workers, watch=watch)
+    found = measure_study(result.path, cycles, engine=ExecutorChoice(executor, workers, address), watch=watch)
     result.reload()
     return found

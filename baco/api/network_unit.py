@@ -99,14 +99,14 @@ class NetworkUnit:
     """A quantised network with what its inputs hold and what its values must be.
 
     Attributes:
-        source: what was quantised.
+        source: what was quantised; None for a tensor expression.
         data: of the inputs, by value.
         reference: of all values, if they are compared.
     """
 
     request: NetworkRequest
     network: QuantisedNetwork
-    source: Network
+    source: Network | None
     data: Mapping[str, np.ndarray[Any, Any]]
     reference: Mapping[str, np.ndarray[Any, Any]] | None
 

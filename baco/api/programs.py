@@ -22,6 +22,7 @@ from baco.api.sources import accelerator as load_accelerator
 from baco.api.unit import Unit, launch_unit, layer_unit, lower_unit, run_unit
 from common.errors import InputError
 from compiler.layers.layer import Layer
+from compiler.network.tensor_program import TensorProgram
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Compiled", "ProgramSource", "Run", "compile", "run"]
 
-#: A layer (`baco.gemm`, `baco.conv`), a network, or a launch of a kernel, bound to its arguments.
-ProgramSource: TypeAlias = Union[Layer, "BoundLaunch", NetworkSource]
+#: A layer (`baco.gemm`, `baco.conv`), a tensor expression (`baco.expression`), a network, or a launch of a kernel, bound to its arguments.
+ProgramSource: TypeAlias = Union[Layer, TensorProgram, "BoundLaunch", NetworkSource]
 Array = np.ndarray[Any, Any]
 
 
@@ -51,7 +52,8 @@ class Compiled:
         predicted_cycles: that it will take; None for kernels, of which nothing is predicted.
         macs: multiply-accumulates it asks for; None for kernels.
         needs: least hardware that it runs on, by name; None where that is not known.
-        schedule: how a layer is carried out, as text; None for anything else.
+        schedule: how a layer is carried out, as text, or which iterations of an expression share one of the array's; None for
+            anything else.
     """
 
     name: str
@@ -200,13 +202,14 @@ def compile(
     mappings: str = "study",
     fusion: bool | None = None,
 ) -> Compiled:
-    """A program that computes a layer, a whole network in int8, or a launch of a kernel.
+    """A program that computes a layer, a tensor expression, a whole network in int8, or a launch of a kernel.
 
     Args:
-        source: `baco.gemm(...)` or `baco.conv(...)`; a network as `baco.network` takes it; or `kernel[grid].bind(...)`.
+        source: `baco.gemm(...)` or `baco.conv(...)`; `baco.expression(...)`; a network as `baco.network` takes it; or `kernel[grid].bind(...)`.
         accelerator: see `baco.accelerator`; by default `gemmini-default`, or what the launch is for.
         style: of a layer: `auto` (the fastest by estimate), `explicit` or `macro`.
-        mapping: of a layer: loops to carry it out by, as text.
+        mapping: of a layer: loops to carry it out by, as text. Of an expression: which iterations share one of the array's, as
+            `m=n,p,q n=k k=c`.
         baseline: Gemmini's default tiling.
         inputs: of a network, by name, in real numbers; random ones otherwise.
         layers: of a network: run repeated blocks only so many times.
@@ -230,6 +233,10 @@ def compile(
         machine = load_accelerator(accelerator or "gemmini-default")
         schedule = schedule_for(source, machine, style=style, mapping=mapping, baseline=baseline)
         return _compiled(layer_unit(source, schedule, machine, seed=seed), machine, check)
+    if isinstance(source, TensorProgram):
+        _refuse({**of_networks, "baseline": baseline, "style": style != "auto"}, "a layer or a network")
+        machine = load_accelerator(accelerator or "gemmini-default")
+        return _compiled_expression(source, machine, mapping, seed, check)
     _refuse(of_layers, "a layer")
     if isinstance(source, BoundLaunch):
         _refuse({**of_networks, "baseline": baseline}, "a network")
@@ -300,6 +307,26 @@ def _compiled_network(request: NetworkRequest, check: bool) -> Compiled:
         network_macs(built),
         built.program.requirement,
         None,
+        unit,
+        built,
+    )
+
+
+def _compiled_expression(
+    source: TensorProgram, machine: Accelerator, mapping: str | None, seed: int, check: bool
+) -> Compiled:
+    from baco.api.expressions import expression_unit
+
+    unit, matching = expression_unit(source, machine, mapping, seed)
+    built = unit.compile(check=check)
+    return Compiled(
+        source.name,
+        built.program.elf,
+        machine,
+        predicted_cycles(built),
+        source.contraction.macs,
+        built.program.requirement,
+        matching,
         unit,
         built,
     )

@@ -10,6 +10,7 @@ import typer
 
 from baco.cli.checked import CommandGroup, seed_option
 from baco.cli.compile_options import Accelerator, Timing
+from baco.cli.engine_options import EngineOptions, JobOptions, WorkerOptions
 from baco.commands.bench_paper import paper
 from baco.commands.root import show_help_if_alone
 
@@ -46,6 +47,7 @@ bench.command("paper")(paper)
 
 @bench.command("search")
 def search(
+    engine: JobOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,10 +69,6 @@ def search(
     out: Annotated[Path, typer.Option("--out", help="Folder for curves, tables and figures.")] = Path(
         "baco-bench"
     ),
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", min=1, max=1024, help="Runs at the same time, a process of one thread each."),
-    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Best EDP against samples and against seconds, for each searcher, at an equal budget.
@@ -87,13 +85,90 @@ def search(
         samples=samples,
         seeds=range(seeds),
         out=out,
-        jobs=jobs,
+        engine=engine.chosen,
         progress=lambda line: stderr().print(line),
     )
     if json:
         print_json(result.to_dict())
     else:
         stdout().print(result.text())
+
+
+@bench.command("executors")
+def executors(
+    executor: Annotated[
+        list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
+    ] = None,
+    tasks: Annotated[
+        int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
+    ] = 10_000,
+    kills: Annotated[
+        int, typer.Option("--kills", min=0, max=10_000, help="Of workers and drivers, for each executor.")
+    ] = 50,
+    many: Annotated[
+        int, typer.Option("--many", min=1, max=1024, help="Workers that sleep: a simulated cluster.")
+    ] = 64,
+    out: Annotated[Path, typer.Option("--out", help="Folder for executors.md and executors.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
+    from baco.display.console import stderr
+    from bench.executors import EXECUTORS, bench_executors, executors_page
+    from explore.executors.engine import ExecutorChoice
+
+    chosen = executor or list(EXECUTORS)
+    for name in chosen:
+        ExecutorChoice(name)  # raises for others
+    console = stderr()
+    result = bench_executors(
+        out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)
+    )
+    _show(result, executors_page, json)
+
+
+@bench.command("importance")
+def importance(
+    network: Annotated[
+        list[str] | None,
+        typer.Option("--network", "-n", help="Repeatable; by default four with 20 different layers or more."),
+    ] = None,
+    cost_model: Annotated[
+        list[str] | None,
+        typer.Option("--cost-model", help="reference, instruction; repeatable; both by default."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Budget of each run in design points.")
+    ] = 500,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=1000, help="Runs of each, with seeds 0, 1, ...")
+    ] = 8,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for importance.md and .json, and finished runs.")
+    ] = Path("baco-bench"),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """The main searcher with effort by importance against the same with even effort, at shares of an equal budget.
+
+    Finished runs are kept in the output folder: an interrupted benchmark goes on where it was.
+    """
+    from baco.display.console import print_json, stderr, stdout
+    from bench.importance import MODELS, bench_importance, importance_page, to_json
+
+    console = stderr()
+    rows = bench_importance(
+        network,
+        tuple(cost_model or MODELS),
+        samples,
+        range(seeds),
+        out,
+        lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(to_json(rows))
+    else:
+        stdout().print(importance_page(rows, samples), highlight=False, soft_wrap=True)
 
 
 @bench.command("optimality")
@@ -246,9 +321,18 @@ def fusion(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for fusion.md and .json, studies and finished runs.")
     ] = Path("baco-bench"),
+    area: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--area",
+            metavar="MM2",
+            min=0.01,
+            help="Limit; repeatable; by default the area of gemmini-default.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Searches with groups of operators and without, in the area of gemmini-default: their best designs on the RTL.
+    """Searches with groups of operators and without, within the same area: their best designs on the RTL.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
@@ -258,7 +342,12 @@ def fusion(
     from bench.fusion import fusion as run_fusion
 
     rows = run_fusion(
-        network or FUSION_NETWORKS, samples=samples, seeds=seeds, out=out, progress=make_display()
+        network or FUSION_NETWORKS,
+        samples=samples,
+        seeds=seeds,
+        out=out,
+        areas=area or (),
+        progress=make_display(),
     )
     if json:
         print_json(rows)
@@ -342,6 +431,7 @@ def trees(
 
 @bench.command("measurements")
 def measurements(
+    where: EngineOptions,
     which: Annotated[str, typer.Option("--set", help="micro, train, test, packed, packed-test or ranking.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for SET.csv.gz and accelerators.yaml.")] = Path(
         "baco-measurements"
@@ -373,7 +463,7 @@ def measurements(
         name,
         rows=rows,
         out=out,
-        workers=workers,
+        engine=where.engine(workers),
         store=store,
         say=lambda line: console.print(line, highlight=False, soft_wrap=True),
     )
@@ -449,6 +539,7 @@ def latency(
 
 @bench.command("loop")
 def loop(
+    engine: WorkerOptions,
     network: Annotated[
         list[str] | None,
         typer.Option("--network", "-n", help="Repeatable; by default the four networks of the comparison."),
@@ -461,12 +552,6 @@ def loop(
         float | None, typer.Option("--area-limit", metavar="MM2", help="Largest area in mm².")
     ] = 1.3197,
     seed: Annotated[int, seed_option("Of the searches.")] = 0,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", min=1, max=1024, help="Simulations side by side; by default one a processor."
-        ),
-    ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder for measured-loop.md and measured-loop.json.")
     ] = Path("results"),
@@ -491,7 +576,7 @@ def loop(
         seed=seed,
         out=out,
         work=work,
-        workers=workers,
+        engine=engine.chosen,
         watch=lambda _: MeasuredDisplay(budget),
         say=lambda line: console.print(line),
     )

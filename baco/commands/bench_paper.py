@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
+from baco.cli.engine_options import JobOptions
+
 
 def paper(
+    engine: JobOptions,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", help="operators, networks, ablation, efficiency, accuracy; repeatable; all by default."
+            "--only",
+            help="operators, networks, descent, ablation, efficiency, accuracy; repeatable; all by default.",
         ),
     ] = None,
     quick: Annotated[
@@ -21,7 +25,9 @@ def paper(
     network: Annotated[
         list[str] | None,
         typer.Option(
-            "--network", "-n", help="Of the network and efficiency parts; by default the published six."
+            "--network",
+            "-n",
+            help="Of the network, descent and efficiency parts; the published six by default.",
         ),
     ] = None,
     cost_model: Annotated[
@@ -59,13 +65,9 @@ def paper(
     out: Annotated[Path, typer.Option("--out", help="Folder for pages, numbers and figures.")] = Path(
         "baco-paper"
     ),
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", min=1, max=1024, help="Processes for measurements and for search efficiency."),
-    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Single operators, networks, ablation, search efficiency and accuracy, beside the published figures.
+    """Single operators, networks, DOSA at its own protocol, ablation, search efficiency and accuracy, beside the published.
 
     Every row says whether it is predicted or measured. Finished pieces are kept in the output folder: an interrupted
     run goes on where it was.
@@ -81,7 +83,7 @@ def paper(
         dataset=dataset,
         per_kind=per_kind,
         free_cases=free_cases,
-        jobs=jobs,
+        engine=engine.chosen,
         measure=tuple(measure or ()),
         studies=tuple(study or ()),
     )

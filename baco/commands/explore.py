@@ -11,6 +11,7 @@ import typer
 from baco.cli.checked import seed_option
 from baco.cli.compile_options import Timing
 from baco.cli.completions import network_completions
+from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 def explore(
     context: typer.Context,
+    where: WorkerOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -166,6 +168,7 @@ def explore(
     from baco.display.console import command_of
 
     _check_validation(validate, validate_time, baseline=baseline)
+    _ = where.chosen  # what does not go together is said before the search
     budget = None if measure is None else cycles_of(measure, "--measure")
     made = prepared_search(
         list(network or []),
@@ -186,7 +189,7 @@ def explore(
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
-        _measure(result, budget, quiet=quiet)
+        _measure(result, budget, where, quiet=quiet)
     if later and validate:
         from baco.api.measure import validate as validate_study
 
@@ -195,6 +198,9 @@ def explore(
             best=validate,
             baseline=baseline,
             time_limit=validate_time,
+            workers=where.workers,
+            executor=where.executor,
+            address=where.address,
             progress=not quiet,
         )
     page = result.save_report()
@@ -235,12 +241,19 @@ def cycles_of(text: str, option: str) -> float:
     return found
 
 
-def _measure(result: Result, budget: float, *, quiet: bool) -> None:
+def _measure(result: Result, budget: float, where: WorkerOptions, *, quiet: bool) -> None:
     """Search on with measurements."""
     from baco.api.measure import measure
     from baco.display.measured import print_measured
 
-    found = measure(result, budget, progress=not quiet)
+    found = measure(
+        result,
+        budget,
+        workers=where.workers,
+        executor=where.executor,
+        address=where.address,
+        progress=not quiet,
+    )
     if not quiet:
         print_measured(found)
 

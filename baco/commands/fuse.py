@@ -34,6 +34,14 @@ def fuse(
     every: Annotated[
         bool, typer.Option("--all", help="Show all that was looked at, with the reasons against it.")
     ] = False,
+    analysis: Annotated[
+        bool,
+        typer.Option(
+            "--analysis",
+            help="Of a network: what its operators depend on, what several of them read, and which could keep all between them on "
+            "chip. --all lists every operator.",
+        ),
+    ] = False,
     chain: Annotated[
         str | None,
         typer.Option(
@@ -55,8 +63,13 @@ def fuse(
     """Show what is fused in a network's program, why, and what it saves; or search the tile tree of a chain of operators.
 
     Operators whose results nobody else reads may run as one unit that keeps these results on chip: attention's scores,
-    softmax and values, and convolutions one behind the other. Cycles and bytes of main memory are predictions, as one unit and
+    softmax and values, and convolutions one behind the other. Products of the same input (queries, keys and values) may run as
+    one unit that loads it once. Cycles and bytes of main memory are predictions, as one unit and
     one by one; `baco run --network ... --engine rtl`, with and without --no-fusion, measures them.
+
+    With --analysis, the limits of that: results that rely on one element of an operand or on many, operators that compute or move,
+    tensors that are read again, and the partition into subprograms that the scratchpad and the accumulator allow, each tensor of
+    main memory counted once. Analysis alone, too.
 
     With --chain, a chain of operators on any machine: published dataflows, each with its best tile sizes, against a search over which
     operators meet where, in which relation, and in which tiles. Analysis alone; no code is made.
@@ -81,6 +94,11 @@ def fuse(
     target = load_accelerator(accelerator)
     source: str | Path = network
     unit = prepare_network(NetworkRequest(source, target, layers=layers, compare=False))
+    if analysis:
+        from baco.cli.network_analysis import show_analysis
+
+        show_analysis(unit.network, target, every=every, json=json)
+        return
     schedule = scheduler(target)
     choice = GroupChoice(target, schedule)
     lowered = lower_network(unit.network, target, schedule, choice)
@@ -117,11 +135,14 @@ def _trees(chain: str, machine: str, *, rounds: int, seed: int, json: bool) -> N
 
 
 def _row(one: Considered, fused: bool) -> dict[str, Any]:
+    from compiler.styles.fused.merged import MergedProducts
+
     reason = one.reason or ("" if fused else "other groups of the same operators save more")
     known = one.schedule is not None
     return {
         "operators": list(one.names),
         "fused": fused,
+        "merged": isinstance(one.group, MergedProducts),
         "group": str(one.group),
         "schedule": str(one.schedule) if known else None,
         "reason": reason,
@@ -144,7 +165,7 @@ def _table(rows: list[dict[str, Any]]) -> Any:
     for row in rows:
         known = row["cycles"] is not None
         table.add_row(
-            Text(" > ".join(row["operators"])),
+            Text((" + " if row["merged"] else " > ").join(row["operators"])),
             f"{row['cycles']:,.0f}" if known else "",
             f"{row['cycles_alone']:,.0f}",
             f"{row['dram_bytes'] / 1024:,.0f}" if known else "",

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from baco.cli.engine_options import WorkerOptions
 from baco.cli.page import OpenPage
 
 
 def validate(
+    engine: WorkerOptions,
     folder: Annotated[
         Path, typer.Argument(metavar="STUDY", help="Folder of a study (the --out of explore), or its file.")
     ],
@@ -28,15 +30,6 @@ def validate(
             help="Measure Gemmini's default machine too, under its default tiling and under mappings searched for it.",
         ),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            max=1024,
-            metavar="N",
-            help="Simulations side by side; by default one a processor.",
-        ),
-    ] = None,
     cycle_limit: Annotated[
         float | None,
         typer.Option(
@@ -90,7 +83,9 @@ def validate(
         best=best,
         spread=spread,
         baseline=baseline,
-        workers=workers,
+        workers=engine.workers,
+        executor=engine.executor,
+        address=engine.address,
         cycle_limit=cycle_limit,
         time_limit=time_limit,
         fusion=fusion,

@@ -12,8 +12,8 @@ from baco.display.console import amount, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:
+    from explore.measure.job import MeasurementJob
     from explore.measure.measurement import Measurement
-    from explore.measure.pool import MeasurementJob
     from explore.measured.search import Round
     from explore.measured.session import MeasuredOutcome
 

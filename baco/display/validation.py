@@ -15,8 +15,8 @@ from baco.display.console import amount, duration, rounded, stderr, stdout
 from common.text import one_line
 
 if TYPE_CHECKING:
+    from explore.measure.job import Measurable
     from explore.measure.measurement import Measurement
-    from explore.measure.pool import Measurable
     from explore.validate.design import Design
     from explore.validate.result import ValidatedDesign
 

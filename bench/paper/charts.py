@@ -76,7 +76,8 @@ def ablation_chart(rows: Sequence[AblationRow]) -> bytes:
     chart = new_figure(8, 4)
     ax = chart.subplots()
     for model in dict.fromkeys(row.model for row in rows):
-        own = [row for row in rows if row.model == model]
+        most = max(row.samples for row in rows)
+        own = [row for row in rows if row.model == model and row.samples in (0, most)]
         ax.plot(
             [r.stage for r in own],
             [r.improvement for r in own],

@@ -8,8 +8,11 @@
 | partition | gemmini-default | block sizes as this compiler chooses them (`compiler.choice.choose`) |
 | hardware | best of the largest that fit gemmini-default's area, arrays no smaller | likewise |
 | analytical | at most that area, searched | optimal by the reference model |
-| learned | likewise | searched with the instruction-aware model, effort spread evenly over layers |
+| instruction | likewise | searched with the instruction-aware model, effort spread evenly over layers |
 | importance | likewise | the same, effort given out by the importance estimator |
+
+The published stage `learned` has no counterpart: what ships learned nothing that a search uses by default. `instruction`
+stands where it does, without its name.
 
 Each is judged by the same cost model, whatever chose it.
 """
@@ -19,9 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bench.importance import EvenSearch
 from bench.paper.cache import Json, RecordCache
 from bench.paper.systems import DEFAULT, TOLERANCE, SystemCost, best_candidate, equal_area
 from common.errors import BacoError
@@ -31,14 +32,13 @@ from explore._json import to_json
 from explore.candidate import Candidate, Cost, CostModelName
 from explore.cost.certificate import certify
 from explore.cost.model import CostModel, make_cost_model
-from explore.importance import ImportanceEstimator
+from explore.executors.base import gather
+from explore.executors.engine import ExecutorChoice
 from explore.layers import layers_of_tasks
-from explore.measure.pool import measure_many
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.reference_machine import reference_machine, reference_space
 from explore.search.base import SearchSetup, make_searcher
-from explore.search.gradient import GradientSearch
 from explore.space import DesignSpace, load_space
 from explore.validate.baseline import baseline_design
 from explore.validate.design import Design, design_of_candidate, design_of_schedules, jobs_of
@@ -46,7 +46,9 @@ from explore.validate.result import ValidatedDesign
 from workloads.inputs.load import load_network
 from workloads.network import Task, Workload
 
-STAGES = ("default", "partition", "hardware", "analytical", "learned", "importance")
+STAGES = ("default", "partition", "hardware", "analytical", "instruction", "importance")
+#: Those that a seed decides on.
+SEARCHED_STAGES = ("instruction", "importance")
 #: Designs of the network table: Gemmini's machine and tiling, that machine with searched mappings, and everything.
 NETWORK_DESIGNS = ("gemmini-default", "gemmini-best", "baco")
 
@@ -72,22 +74,6 @@ class NetworkLayers:
         return make_cost_model(name, self.layers, space)
 
 
-class _EvenEstimator(ImportanceEstimator):
-    """Every layer is as important as any other."""
-
-    def gradient(self) -> NDArray[np.float64]:
-        """The same for all."""
-        return np.full(len(self.counts), -1.0)
-
-
-class EvenSearch(GradientSearch):
-    """The main searcher without importance estimation."""
-
-    def _estimator(self) -> ImportanceEstimator:
-        found = super()._estimator()
-        return _EvenEstimator(found.counts, found.macs, found.family)
-
-
 def make_design(
     network: NetworkLayers, what: str, model: CostModelName, samples: int, seed: int = 0
 ) -> Design:
@@ -110,7 +96,7 @@ def make_design(
         return _optimal(network, model)
     if what == "gemmini-best":
         return _searched(network, reference_space(space), model, samples, seed)
-    even = what == "learned"
+    even = what == "instruction"
     if not even and what not in ("importance", "baco"):
         raise ValueError(f"no design is called {what!r}")
     return _searched(network, equal_area(), model, samples, seed, even)
@@ -218,16 +204,21 @@ def cached_design(
 
 
 def measured(
-    design: Design, tasks: Sequence[Task], store: MeasurementStore, workers: int, note: Note = lambda _: None
+    design: Design,
+    tasks: Sequence[Task],
+    store: MeasurementStore,
+    engine: ExecutorChoice,
+    note: Note = lambda _: None,
 ) -> ValidatedDesign:
     """A design with every layer measured on the RTL; what the store has is not measured again."""
     jobs = jobs_of(design, tasks)
-    found = measure_many(
-        list(jobs.values()),
-        workers,
-        store,
-        lambda done, total, job, result: note(f"{design.name}: {done} of {total} layers measured"),
-    )
+    with engine.executor() as executor:
+        found = gather(
+            executor,
+            list(jobs.values()),
+            store,
+            lambda done, total, _: note(f"{design.name}: {done} of {total} layers measured"),
+        )
     return ValidatedDesign.of(design, tasks, dict(zip(jobs, found, strict=True)))
 
 

@@ -7,15 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from bench.search import bench_search
+from common.portable import Floats
 from common.table import read_rows, read_table_text
+from explore.executors.engine import HERE, ExecutorChoice
 
 #: Searchers of the published figure; the first is ours.
-SEARCHERS = ("gradient", "dosa", "random", "bayesian")
+SEARCHERS = ("gradient", "dosa", "dosa-published", "random", "bayesian")
 SPACE = "reference"
-SAMPLES, SEEDS = 5000, 2
+SAMPLES, SEEDS = 5000, 5
 #: Samples at which the table looks.
 CHECKPOINTS = (20, 100, 500, 1000, 2000, 5000)
+#: Drawings of seeds for the intervals.
+_DRAWINGS = 10_000
 
 Note = Callable[[str], None]
 
@@ -27,11 +33,14 @@ class EfficiencyRow:
     Attributes:
         ratios: EDP after each of `CHECKPOINTS` samples over the EDP that ours ends with, geometric mean over networks
             (and, in each, over seeds); None where some network has no design yet.
+        low, high: 95% intervals of these: seeds drawn anew within networks, ours and this searcher's alike.
         seconds: mean of a run.
     """
 
     searcher: str
     ratios: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
     seconds: float
 
 
@@ -41,7 +50,7 @@ def run_efficiency(
     *,
     samples: int = SAMPLES,
     seeds: int = SEEDS,
-    jobs: int = 1,
+    engine: ExecutorChoice = HERE,
     note: Note = lambda _: None,
 ) -> list[EfficiencyRow]:
     """Run every searcher with the same budget on every network; runs are kept in `out`."""
@@ -52,19 +61,21 @@ def run_efficiency(
         samples,
         range(seeds),
         out,
-        jobs,
+        engine,
         lambda line: note(f"efficiency: {line}"),
     )
     curves = read_curves(out / "curves.csv")
     rows = []
     for searcher in SEARCHERS:
         own = [c for c in result.comparisons if c.searcher == searcher]
+        points = [at for at in CHECKPOINTS if at <= samples]
+        intervals = [interval_at(curves, networks, searcher, at, samples) for at in points]
         rows.append(
             EfficiencyRow(
                 searcher,
-                tuple(
-                    ratio_at(curves, networks, searcher, at, samples) for at in CHECKPOINTS if at <= samples
-                ),
+                tuple(ratio_at(curves, networks, searcher, at, samples) for at in points),
+                tuple(low for low, _ in intervals),
+                tuple(high for _, high in intervals),
                 sum(c.seconds for c in own) / len(own),
             )
         )
@@ -93,20 +104,36 @@ def ratio_at(
     """See `EfficiencyRow.ratios`."""
     logs = []
     for network in networks:
-        own = _edp_at(curves.get((network, searcher), {}), at)
-        final = _edp_at(curves.get((network, SEARCHERS[0]), {}), samples)
+        own = _logs_at(curves.get((network, searcher), {}), at)
+        final = _logs_at(curves.get((network, SEARCHERS[0]), {}), samples)
         if own is None or final is None:
             return None
-        logs.append(own - final)
+        logs.append(own.mean() - final.mean())
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _edp_at(seeds: dict[str, list[tuple[float, float]]], at: float) -> float | None:
-    """Mean logarithm over seeds of the best EDP after `at` samples."""
+def interval_at(
+    curves: Curves, networks: Sequence[str], searcher: str, at: float, samples: float
+) -> tuple[float | None, float | None]:
+    """See `EfficiencyRow.low`."""
+    rng = np.random.default_rng(0)
+    drawn = np.zeros(_DRAWINGS)
+    for network in networks:
+        for sign, name, point in ((1, searcher, at), (-1, SEARCHERS[0], samples)):
+            logs = _logs_at(curves.get((network, name), {}), point)
+            if logs is None:
+                return None, None
+            drawn += sign * logs[rng.integers(0, len(logs), (_DRAWINGS, len(logs)))].mean(1)
+    low, high = np.exp(np.quantile(drawn / len(networks), (0.025, 0.975)))
+    return float(low), float(high)
+
+
+def _logs_at(seeds: dict[str, list[tuple[float, float]]], at: float) -> Floats | None:
+    """Logarithm of the best EDP after `at` samples, (seeds,); None where a seed has none yet."""
     found = []
     for curve in seeds.values():
         before = [edp for samples, edp in curve if samples <= at]
         if not before:
             return None
         found.append(math.log(before[-1]))
-    return sum(found) / len(found) if found else None
+    return np.array(found) if found else None

@@ -269,6 +269,23 @@ def search_nests(
     return NestFront(energy, latency, nests, search.evaluations)
 
 
+def best_of_random(
+    problem: Problem, accelerator: AnalyticalAccelerator, samples: int, *, seed: int = 0
+) -> tuple[float, float]:
+    """(energy in pJ, latency in cycles) of the nest with the least energy-delay product of so many random ones.
+
+    They are grown until they fill the accelerator, so that all are legal and none is as poor as an even draw has most of
+    them.
+    """
+    search = _Search(NestModel(problem, accelerator), seed)
+    for begin in range(0, samples, _STARTS):
+        search.costs(search.random(min(_STARTS, samples - begin)))
+    assert search.front is not None
+    energy, latency, _ = search.front
+    i = int((energy * latency).argmin())
+    return float(energy[i]), float(latency[i])
+
+
 @dataclass(frozen=True)
 class NestNetwork:
     """A workload on an analytical accelerator, layers one after the other.

@@ -10,6 +10,7 @@ from bench.paper import systems
 from bench.paper.cache import RecordCache
 from bench.paper.designs import (
     NETWORK_DESIGNS,
+    SEARCHED_STAGES,
     STAGES,
     NetworkLayers,
     cached_design,
@@ -25,8 +26,10 @@ from bench.paper.systems import (
     SystemCost,
     evaluate_system,
 )
+from bench.search import geometric_mean
 from common.errors import BacoError, InputError, Location
 from explore.candidate import CostModelName
+from explore.executors.engine import ExecutorChoice
 from explore.measure.store import MeasurementStore
 from explore.studies.study import FILE_NAME, Study
 from explore.validate.compare import best_measured
@@ -37,7 +40,8 @@ NETWORKS = ("resnet50", "unet", "retinanet", "bert_base", "deepbench_ocr", "deep
 #: Those that are also searched in the space of published searches, which takes longest.
 FREE_NETWORKS = ("resnet50", "bert_base", "deepbench_face")
 ABLATION_NETWORK = "resnet50"
-ABLATION_SAMPLES = 2000
+#: Budgets of the ablation's searches: the published table has one, but importance is a matter of getting there sooner.
+ABLATION_SAMPLES, ABLATION_SEEDS = (100, 500, 2000), 5
 
 Note = Callable[[str], None]
 
@@ -48,12 +52,12 @@ class Measuring:
 
     Attributes:
         store: file of finished measurements.
-        workers: simulations side by side.
+        engine: who measures.
         networks: whose designs are measured.
     """
 
     store: Path
-    workers: int
+    engine: ExecutorChoice
     networks: tuple[str, ...]
 
 
@@ -87,12 +91,17 @@ class AblationRow:
     """One stage of the ablation.
 
     Attributes:
+        samples: budget of the stage's search; 0 where nothing is searched.
         model: as in `NetworkRow`.
+        accelerator: on which most seeds end.
+        energy_uj, cycles, edp: geometric means over seeds.
         improvement: EDP of the first stage over this one's.
+        worst, best: improvements of single seeds.
         published: the same, published; None for a stage that has none.
     """
 
     stage: str
+    samples: int
     model: str
     source: str
     accelerator: str
@@ -100,6 +109,8 @@ class AblationRow:
     cycles: float
     edp: float
     improvement: float
+    worst: float
+    best: float
     published: float | None
 
 
@@ -191,7 +202,7 @@ def _measured(
     with MeasurementStore(measuring.store) as store:
         for system in NETWORK_DESIGNS:
             design = cached_design(cache, network, system, model, samples)
-            result = measured(design, network.tasks, store, measuring.workers, note)
+            result = measured(design, network.tasks, store, measuring.engine, note)
             if result.cost is None:
                 note(f"{network.name}: {system} could not be measured: {result.status}")
                 continue
@@ -250,12 +261,17 @@ def _row(
     )
 
 
+#: What one stage reached with a budget (0 where nothing is searched), seed by seed.
+Stages = dict[tuple[str, int], list[SystemCost]]
+
+
 def run_ablation(
     cache: RecordCache,
     model: CostModelName = "instruction",
     *,
     network: str = ABLATION_NETWORK,
-    samples: int = ABLATION_SAMPLES,
+    samples: Sequence[int] = ABLATION_SAMPLES,
+    seeds: int = ABLATION_SEEDS,
     measuring: Measuring | None = None,
     note: Note = lambda _: None,
 ) -> list[AblationRow]:
@@ -264,58 +280,88 @@ def run_ablation(
     The reference model is no judge of the first stages: it charges their last, smaller tiles as whole ones.
     """
     layers = NetworkLayers.load(network)
-    found: dict[str, SystemCost] = {}
-    for stage in STAGES:
+    found: Stages = {}
+    for stage, budget, seed in _ablation_runs(samples, seeds):
         try:
-            design = cached_design(cache, layers, stage, model, samples)
+            design = cached_design(cache, layers, stage, model, budget, seed)
             cost = predicted(design, layers.tasks)
         except BacoError as error:
             note(f"ablation: {stage} left out: {error.message}")
             continue
-        found[stage] = SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
-        note(f"ablation: {stage} {cost.edp:.4g} µJ·cycles on {found[stage].accelerator}")
-    rows = _stages(found, model, "predicted")
+        one = SystemCost(cost.energy_pj, cost.latency_cycles, machine_name(design))
+        found.setdefault((stage, budget), []).append(one)
+        note(
+            f"ablation: {stage}, {budget} samples, seed {seed}: {cost.edp:.4g} µJ·cycles on {one.accelerator}"
+        )
+    rows = ablation_rows(found, model, "predicted")
     if measuring is not None:
-        rows += _stages(_measured_stages(cache, layers, model, samples, measuring, note), "rtl", "measured")
+        measured_stages = _measured_stages(cache, layers, model, samples, seeds, measuring, note)
+        rows += ablation_rows(measured_stages, "rtl", "measured")
     return rows
+
+
+def _ablation_runs(samples: Sequence[int], seeds: int) -> list[tuple[str, int, int]]:
+    """(stage, budget, seed), those of one search together."""
+    runs = []
+    for stage in STAGES:
+        if stage in SEARCHED_STAGES:
+            runs += [(stage, budget, seed) for budget in samples for seed in range(seeds)]
+        else:
+            runs.append((stage, 0, 0))
+    return runs
 
 
 def _measured_stages(
     cache: RecordCache,
     layers: NetworkLayers,
     model: CostModelName,
-    samples: int,
+    samples: Sequence[int],
+    seeds: int,
     measuring: Measuring,
     note: Note,
-) -> dict[str, SystemCost]:
-    found: dict[str, SystemCost] = {}
+) -> Stages:
+    found: Stages = {}
     with MeasurementStore(measuring.store) as store:
-        for stage in STAGES:
-            design = cached_design(cache, layers, stage, model, samples)
-            result = measured(design, layers.tasks, store, measuring.workers, note)
+        for stage, budget, seed in _ablation_runs(samples, seeds):
+            design = cached_design(cache, layers, stage, model, budget, seed)
+            result = measured(design, layers.tasks, store, measuring.engine, note)
             if result.cost is not None:
-                found[stage] = SystemCost(
-                    result.cost.energy_pj, result.cost.latency_cycles, machine_name(design)
+                found.setdefault((stage, budget), []).append(
+                    SystemCost(result.cost.energy_pj, result.cost.latency_cycles, machine_name(design))
                 )
     return found
 
 
-def _stages(found: dict[str, SystemCost], model: str, source: str) -> list[AblationRow]:
+def ablation_rows(found: Stages, model: str, source: str) -> list[AblationRow]:
     """Rows in the order of the stages; none without the first."""
-    base = found.get(STAGES[0])
+    base = found.get((STAGES[0], 0))
     if base is None:
         return []
-    return [
-        AblationRow(
-            stage,
-            model,
-            source,
-            cost.accelerator,
-            cost.energy_pj * 1e-6,
-            cost.latency_cycles,
-            cost.edp,
-            base.edp / cost.edp,
-            ABLATION.get(stage),
+    rows = []
+    for (stage, budget), costs in found.items():
+        energy, cycles, edp = (
+            geometric_mean(values) or 0.0
+            for values in (
+                [c.energy_pj * 1e-6 for c in costs],
+                [c.latency_cycles for c in costs],
+                [c.edp for c in costs],
+            )
         )
-        for stage, cost in found.items()
-    ]
+        names = [c.accelerator for c in costs]
+        rows.append(
+            AblationRow(
+                stage,
+                budget,
+                model,
+                source,
+                max(names, key=names.count),
+                energy,
+                cycles,
+                edp,
+                base[0].edp / edp,
+                base[0].edp / max(c.edp for c in costs),
+                base[0].edp / min(c.edp for c in costs),
+                ABLATION.get(stage),
+            )
+        )
+    return rows

@@ -37,7 +37,7 @@ class OperatorRow:
 
     Attributes:
         cycles, energy_uj: means.
-        ratio: EDP over that of `baco`, which has at most gemmini-default's area.
+        ratio: EDP over that of `baco`, our search, which has at most gemmini-default's area.
         free_ratio: EDP over that of `baco-free`, on the cases that were searched there.
         published: EDP over that of BACO in the publication; None where it has no such system.
         cases, free_cases: how many.
@@ -128,7 +128,7 @@ def summarise(cases: Sequence[Case]) -> list[OperatorRow]:
                     geometric_mean(case.found[system].energy_pj * 1e-6 for case in run) or 0.0,
                     _ratio(run, system, "baco"),
                     _ratio(run, system, "baco-free"),
-                    OPERATOR_RATIOS[kind].get(_PUBLISHED.get(system, system)),
+                    OPERATOR_RATIOS[kind].get(_PUBLISHED.get(system, system.removesuffix("-random"))),
                 )
             )
     return rows

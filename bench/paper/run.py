@@ -13,9 +13,18 @@ from typing import Any
 from bench.paper import charts, report
 from bench.paper.accuracy import predictions, score_table
 from bench.paper.cache import RecordCache
+from bench.paper.descent import CASES, PROTOCOL, run_descent
+from bench.paper.descent import SEEDS as DESCENT_SEEDS
 from bench.paper.efficiency import SAMPLES as EFFICIENCY_SAMPLES
 from bench.paper.efficiency import SEEDS, run_efficiency
-from bench.paper.networks import ABLATION_SAMPLES, NETWORKS, Measuring, run_ablation, run_networks
+from bench.paper.networks import (
+    ABLATION_SAMPLES,
+    ABLATION_SEEDS,
+    NETWORKS,
+    Measuring,
+    run_ablation,
+    run_networks,
+)
 from bench.paper.operators import FREE_CASES, cases_csv, run_operators, summarise, to_json
 from bench.paper.systems import SAMPLES
 from bench.sets.dataset import read_dataset
@@ -23,8 +32,9 @@ from common.errors import InputError, did_you_mean
 from common.files import atomic_write, output_folder
 from explore.candidate import CostModelName
 from explore.cost.choice import COST_MODELS
+from explore.executors.engine import HERE, ExecutorChoice
 
-PARTS = ("operators", "networks", "ablation", "efficiency", "accuracy")
+PARTS = ("operators", "networks", "descent", "ablation", "efficiency", "accuracy")
 #: Samples and networks of a quick look.
 _QUICK_SAMPLES, _QUICK_NETWORKS = 300, ("deepbench_face", "bert_base")
 
@@ -38,12 +48,12 @@ class PaperOptions:
     Attributes:
         parts: of `PARTS`.
         quick: few shapes, few networks, few samples: minutes instead of hours.
-        networks: of the network and efficiency parts; by default the published ones.
+        networks: of the network, descent and efficiency parts; by default the published ones.
         models: what predicts latencies of networks.
         dataset: measured set of the accuracy part, by name or file.
         per_kind: shapes of each kind of operator at most; by default all that the published table counts.
         free_cases: shapes of each kind that are also searched in the free space.
-        jobs: processes side by side, for measurements and the efficiency part.
+        engine: who measures and runs the efficiency part.
         studies: validated studies whose measured designs join the network table.
         measure: networks whose designs are also measured on the RTL; the ablation's are if its network is one.
     """
@@ -55,7 +65,7 @@ class PaperOptions:
     dataset: str = "test"
     per_kind: int | None = None
     free_cases: int = FREE_CASES
-    jobs: int = 1
+    engine: ExecutorChoice = HERE
     measure: tuple[str, ...] = ()
     studies: tuple[Path, ...] = ()
 
@@ -131,7 +141,7 @@ def _operators(folder: Path, kept: Path, options: PaperOptions, note: Note) -> l
 def _measuring(kept: Path, options: PaperOptions, network: str | None = None) -> Measuring | None:
     if not options.measure or (network is not None and network not in options.measure):
         return None
-    return Measuring(kept / "measurements.sqlite", options.jobs, options.measure)
+    return Measuring(kept / "measurements.sqlite", options.engine, options.measure)
 
 
 def _networks(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
@@ -156,7 +166,8 @@ def _ablation(folder: Path, kept: Path, options: PaperOptions, note: Note) -> li
         network=network,
         measuring=_measuring(kept, options, network),
         note=note,
-        samples=options.samples if options.quick else ABLATION_SAMPLES,
+        samples=(60, _QUICK_SAMPLES) if options.quick else ABLATION_SAMPLES,
+        seeds=1 if options.quick else ABLATION_SEEDS,
     )
     atomic_write(folder / "ablation.md", report.ablation_page(rows, network))
     atomic_write(folder / "ablation.png", charts.ablation_chart(rows))
@@ -170,12 +181,27 @@ def _efficiency(folder: Path, kept: Path, options: PaperOptions, note: Note) -> 
         options.chosen_networks,
         samples=_QUICK_SAMPLES if options.quick else EFFICIENCY_SAMPLES,
         seeds=seeds,
-        jobs=options.jobs,
+        engine=options.engine,
         note=note,
     )
     atomic_write(folder / "efficiency.md", report.efficiency_page(rows, options.chosen_networks, seeds))
     atomic_write(folder / "efficiency.png", (kept / "efficiency" / "search.png").read_bytes())
     atomic_write(folder / "efficiency.csv", (kept / "efficiency" / "curves.csv").read_bytes())
+    return _plain(rows)
+
+
+def _descent(folder: Path, kept: Path, options: PaperOptions, note: Note) -> list[dict[str, Any]]:
+    samples = _QUICK_SAMPLES if options.quick else PROTOCOL
+    rows = run_descent(
+        output_folder(kept, "descent"),
+        options.chosen_networks,
+        samples=samples,
+        engine=options.engine,
+        note=note,
+        seeds=1 if options.quick else DESCENT_SEEDS,
+        cases=1 if options.quick else CASES,
+    )
+    atomic_write(folder / "descent.md", report.descent_page(rows, samples))
     return _plain(rows)
 
 
@@ -193,6 +219,7 @@ _RUN: dict[str, Callable[[Path, Path, PaperOptions, Note], list[dict[str, Any]]]
     "operators": _operators,
     "networks": _networks,
     "ablation": _ablation,
+    "descent": _descent,
     "efficiency": _efficiency,
     "accuracy": _accuracy,
 }

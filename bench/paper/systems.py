@@ -3,10 +3,12 @@
 | system | accelerator | mappings |
 |---|---|---|
 | `eyeriss`, `nvdla-small`, `nvdla-large` | analytical (`accel.analytical`) | `bench.paper.nest_search` |
+| `eyeriss-random`, ... | the same | best of random ones, layer by layer, as the published set-up has it |
 | `gemmini-default` | the preset | the tiling of Gemmini's C library (`compiler.choice.gemmini`) |
-| `gemmini-random` | the preset | best of random ones, layer by layer, as the published set-up has it |
+| `gemmini-random` | the preset | likewise |
 | `gemmini-best` | the preset | optimal (`explore.cost.certificate`) |
-| `baco` | at most the preset's area, everything buildable | optimal, hardware included |
+| `baco` | at most the preset's area, everything buildable | our search |
+| `proof` | the same | optimal, hardware included, by branch and bound: no search |
 | `dosa-free` | any side up to 128, whole KiB | descent in DOSA's style |
 | `baco-free` | the same | our search |
 """
@@ -24,7 +26,7 @@ import torch
 from accel.analytical import load_analytical
 from accel.config import Accelerator
 from accel.presets import load_accelerator
-from bench.paper.nest_search import search_nests, search_network
+from bench.paper.nest_search import best_of_random, search_nests, search_network
 from common.errors import InfeasibleError
 from compiler.choice.gemmini import gemmini_schedule
 from compiler.layers.layer import Layer
@@ -41,8 +43,18 @@ from explore.space import DesignSpace, load_space
 from workloads.network import Task
 
 BASELINES = ("eyeriss", "nvdla-small", "nvdla-large")
+#: The same machines with the published mapper.
+RANDOM_BASELINES = tuple(f"{name}-random" for name in BASELINES)
 #: Beside accelerators of at most gemmini-default's area, and in the space of published searches.
-EQUAL_AREA = (*BASELINES, "gemmini-default", "gemmini-random", "gemmini-best", "baco")
+EQUAL_AREA = (
+    *BASELINES,
+    *RANDOM_BASELINES,
+    "gemmini-default",
+    "gemmini-random",
+    "gemmini-best",
+    "baco",
+    "proof",
+)
 FREE = ("dosa-free", "baco-free")
 SYSTEMS = (*EQUAL_AREA, *FREE)
 DEFAULT = "gemmini-default"
@@ -103,12 +115,15 @@ def evaluate_system(
     """
     if name in BASELINES:
         return _analytical(name, tasks, seed)
+    if name in RANDOM_BASELINES:
+        return _random_nests(name.removesuffix("-random"), tasks, samples, seed)
     if name == "gemmini-default":
         return _heuristic(tasks, layers or [Layer(task.problem) for task in tasks])
     runs: dict[str, Callable[[], SystemCost]] = {
         "gemmini-random": lambda: _random(tasks, samples, seed),
         "gemmini-best": lambda: _optimal(tasks, reference_space(load_space("gemmini"))),
-        "baco": lambda: _optimal(tasks, equal_area()),
+        "baco": lambda: _searched("gradient", tasks, equal_area(), samples, seed),
+        "proof": lambda: _optimal(tasks, equal_area()),
         "dosa-free": lambda: _searched("dosa", tasks, load_space("reference"), samples, seed),
         "baco-free": lambda: _searched("gradient", tasks, load_space("reference"), samples, seed),
     }
@@ -122,6 +137,17 @@ def _analytical(name: str, tasks: Sequence[Task], seed: int) -> SystemCost:
         return SystemCost(tasks[0].count * energy, tasks[0].count * latency, name)
     found = search_network(tasks, accelerator, seed=seed)
     return SystemCost(found.energy_pj, found.latency_cycles, name)
+
+
+def _random_nests(name: str, tasks: Sequence[Task], samples: int, seed: int) -> SystemCost:
+    """Every layer by the best of so many random nests of its own, on an analytical machine."""
+    accelerator = load_analytical(name)
+    energy = latency = 0.0
+    for task in tasks:
+        pj, cycles = best_of_random(task.problem, accelerator, samples, seed=seed)
+        energy += task.count * pj
+        latency += task.count * cycles
+    return SystemCost(energy, latency, name)
 
 
 def _heuristic(tasks: Sequence[Task], layers: Sequence[Layer]) -> SystemCost:

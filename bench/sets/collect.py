@@ -10,8 +10,10 @@ from bench.sets.dataset import MeasuredRow, write_dataset
 from bench.sets.sets import ROWS, Sample, samples
 from common.cache import own_folder
 from common.files import output_folder
+from explore.executors.base import Finished, gather
+from explore.executors.engine import HERE, ExecutorChoice
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from sim.job import Limits
 
@@ -33,7 +35,7 @@ def collect(
     *,
     rows: int | None = None,
     out: Path,
-    workers: int = 1,
+    engine: ExecutorChoice = HERE,
     store: Path | None = None,
     say: Callable[[str], None] | None = None,
 ) -> list[MeasuredRow]:
@@ -44,11 +46,11 @@ def collect(
 
     Args:
         out: folder.
-        workers: processes.
+        engine: who measures.
         store: file of finished measurements; by default `store_path()`.
         say: gets a line a row.
 
-    Raises as `measure_many`, and StorageError where files cannot be written.
+    Raises as `explore.executors.base.gather`, and StorageError where files cannot be written.
     """
     wanted = ROWS.get(name, rows) if rows is None else rows
     done: dict[int, MeasuredRow] = {}
@@ -65,8 +67,8 @@ def collect(
     def write() -> None:
         write_dataset(out / f"{name}.csv.gz", done.values(), accelerators_of(name).values())
 
-    def progress(finished: int, total: int, job: MeasurementJob, measured: Measurement) -> None:
-        sample = drawn[job.name]
+    def progress(finished: int, total: int, one: Finished[MeasurementJob, Measurement]) -> None:
+        sample, measured = drawn[one.task.name], one.value
         row = MeasuredRow.of(
             sample.index, sample.what, sample.accelerator, sample.layer, sample.mapping, measured
         )
@@ -81,7 +83,7 @@ def collect(
             write()
 
     output_folder(out)
-    with MeasurementStore(store or store_path()) as measurements:
-        measure_many(jobs(), workers, measurements, progress, total=wanted)
+    with MeasurementStore(store or store_path()) as measurements, engine.executor() as executor:
+        gather(executor, jobs(), measurements, progress, total=wanted)
     write()
     return [done[index] for index in sorted(done)]

@@ -2,8 +2,8 @@
 
 The compute abstraction is a contraction over the *instruction iterations*, whose extents are what the hardware does
 at once; the memory abstraction is a list of statements, one for each instruction that moves an operand between two
-memory scopes. Adding an intrinsic means writing such a description; matching, padding, addresses and the hardware
-that a program requires follow from it (`compiler.abstraction.matching`, `compiler.abstraction.requirement`).
+memory scopes. Adding an intrinsic means writing such a description; matching, padding and addresses follow from it
+(`compiler.abstraction.matching`).
 """
 
 from __future__ import annotations
@@ -84,21 +84,6 @@ class Intrinsic:
                     raise InputError(
                         f"{self.name}: an operand of an intrinsic is indexed by single iterations"
                     )
-
-    def scope(self, operand: str) -> Scope:
-        """On-chip memory that holds the operand before (input) or after (output) the instruction: where its tiles
-        are kept. Registers count only if nothing else holds it."""
-        scopes = [
-            scope
-            for statement in self.memory
-            if statement.operand == operand
-            for scope in (statement.source, statement.destination)
-            if scope != "dram"
-        ]
-        kept = [scope for scope in scopes if scope != "registers"] or scopes
-        if not kept:
-            raise InputError(f"{self.name}: no instruction brings operand '{operand}' onto the chip")
-        return kept[0]
 
 
 def gemmini(dim: int, *, max_block_columns: int = 0) -> Intrinsic:

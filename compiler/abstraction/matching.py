@@ -3,23 +3,40 @@
 An iteration of either nest belongs to a class: the set of operands (output, left, right) whose element it chooses. A
 tensor iteration can run on an instruction iteration of the same class only. All tensor iterations that share one
 instruction iteration are fused into one number in loop order; what is matched to none runs outside the instruction.
+
+Source: AMOS (Zheng et al., ISCA 2022). Its matcher finds some of the maps that its own check (Algorithm 4, `accepts`)
+accepts; both are offered, see `matchings`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from common.errors import InputError
+from common.errors import InputError, did_you_mean
 from compiler.abstraction.intrinsic import Intrinsic
-from compiler.mapping.contraction import Access, Contraction, iteration_grid
-from compiler.mapping.expression import Expression, Sum, variable
+from compiler.mapping.contraction import Access, Contraction
+from compiler.mapping.expression import Expression, Sum, as_sum, variable
 
-__all__ = ["Matching", "OperandTiles", "is_identity", "match", "matchings"]
+__all__ = [
+    "Counting",
+    "Matching",
+    "OperandTiles",
+    "accepts",
+    "access_matrix",
+    "is_identity",
+    "match",
+    "matching_of",
+    "matchings",
+]
+
+#: Which maps are found: `full`, all that are valid; `strict`, those of the published matcher.
+Counting = Literal["full", "strict"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +51,6 @@ class OperandTiles:
         tile: extents of one tile.
         padding: elements of zero padding along each instruction dimension.
         address: flattened address of the tile (elements), in the tensor iterations.
-        element: address of the element itself.
     """
 
     operand: str
@@ -44,7 +60,6 @@ class OperandTiles:
     tile: tuple[int, ...]
     padding: tuple[int, ...]
     address: Expression
-    element: Expression
 
     @property
     def elements(self) -> int:
@@ -97,11 +112,6 @@ class Matching:
         outside = math.prod(self.contraction.extents[name] for name in self.outer)
         return outside * math.prod(self.tiles(name) for name in self.fused)
 
-    @property
-    def utilisation(self) -> float:
-        """Useful multiply-accumulates over those that the instructions do, 0 to 1."""
-        return self.contraction.macs / (self.instructions * self.intrinsic.compute.macs)
-
     def operand(self, name: str) -> OperandTiles:
         """Tiles and addresses of an operand of the tensor program. Raises InputError for an unknown name."""
         for access, inner in self.pairs:
@@ -128,103 +138,183 @@ class Matching:
         )
         size = math.prod(tile)
         address: Expression = Sum(())
-        element: Expression = Sum(())
         for position, name in enumerate((*outer, *along)):
             step = math.prod(counts[position + 1 :]) * size
             if position < len(outer):
                 address = address + variable(name) * step
-                continue
-            address = address + self.index(name) // extents[name] * step
-            below = math.prod(tile[along.index(name) + 1 :])
-            element = element + self.index(name) % extents[name] * below
+            else:
+                address = address + self.index(name) // extents[name] * step
         padding = tuple(self.tiles(name) * extents[name] - self.extent(name) for name in along)
-        return OperandTiles(
-            access.operand, inner.operand, outer, counts, tile, padding, address, address + element
-        )
+        return OperandTiles(access.operand, inner.operand, outer, counts, tile, padding, address)
 
-    def pack(self, operand: str, tensor: np.ndarray) -> np.ndarray:
-        """The operand's tiles as one flat array: what the local memory holds, padding and outside elements zero.
-
-        `tensor` is indexed by the program's index expressions; indices below 0 or beyond it count as zero.
-        """
-        access = next(access for access, _ in self.pairs if access.operand == operand)
-        layout = self.operand(operand)
-        names = access.variables
-        extents = {name: self.contraction.extents[name] for name in names}
-        grid = iteration_grid(extents)
-        shape = tuple(extents.values())
-        indices = [np.broadcast_to(index.evaluate(grid), shape) for index in access.indices]
-        inside = np.ones(shape, bool)
-        for index, extent in zip(indices, tensor.shape, strict=True):
-            inside &= (index >= 0) & (index < extent)
-        flat = np.zeros(layout.elements, tensor.dtype)
-        element = np.broadcast_to(layout.element.evaluate(grid), shape)
-        flat[element[inside]] = tensor[tuple(index[inside] for index in indices)]
-        return flat
+    def __str__(self) -> str:
+        """As `matching_of` reads it."""
+        parts = [f"{name}={','.join(names)}" for name, names in self.fused.items() if names]
+        return " ".join((*parts, "swapped") if self.swapped else parts)
 
 
 def match(contraction: Contraction, intrinsic: Intrinsic) -> Matching:
     """The matching of least instructions; among equals the first of `matchings`.
 
-    Raises InputError if the intrinsic has an iteration that this program cannot use at all and may not be left at 1.
+    Raises as `matchings`.
     """
     return min(matchings(contraction, intrinsic), key=lambda one: one.instructions)
 
 
-def matchings(contraction: Contraction, intrinsic: Intrinsic) -> Iterator[Matching]:
+def matchings(
+    contraction: Contraction,
+    intrinsic: Intrinsic,
+    *,
+    counting: Counting = "full",
+    swaps: Sequence[bool] = (False, True),
+) -> Iterator[Matching]:
     """Every matching: which operand is which, and which iterations of a class share its instruction iteration.
 
-    Yielded with as many iterations inside the instruction as possible first. An instruction iteration to which
-    nothing is matched runs once and the rest of its extent is padding. Raises InputError for what is no sum of products.
+    Yielded with as many iterations inside the instruction as possible first. Something is matched to every instruction
+    iteration of whose class the program has iterations; any other runs once and the rest of its extent is padding.
+
+    Where iterations that are added in an index of the output come to one element several times, only the one with the
+    largest factor can be matched: otherwise two places of an instruction's result would be one element.
+
+    Args:
+        counting: `strict` leaves out what the published matcher misses. That one matches one iteration to each
+            instruction iteration at a time, none of them two that are added in one index (p + r), and fuses what it
+            found; so no map is found that has an iteration without such partners.
+        swaps: which operand is which: the program's left one as the intrinsic's, or the other way round.
+
+    Raises InputError for what is no sum of products of two operands.
     """
     if contraction.body != "products" or len(contraction.inputs) != 2:
         raise InputError(f"{contraction} is no sum of products of two operands")
-    for swapped in (False, True):
-        pools = {name: [] for name in intrinsic.compute.extents}  # type: dict[str, list[str]]
+    fixed = _overlapping(contraction)
+    for swapped in swaps:
+        pools: dict[str, list[str]] = {name: [] for name in intrinsic.compute.extents}
         classes = _classes(intrinsic.compute, swapped)
         for name, kind in _classes(contraction, False).items():
             for iteration, inner in classes.items():
-                if kind == inner:
+                if kind == inner and name not in fixed:
                     pools[iteration].append(name)
-        if _ambiguous(pools):
-            yield from _spread(contraction, intrinsic, swapped, pools)
+        for fused in _spread(pools):
+            matching = Matching(contraction, intrinsic, swapped, fused)
+            if counting == "full" or _found_by_tuples(matching):
+                yield matching
+
+
+def matching_of(text: str, contraction: Contraction, intrinsic: Intrinsic) -> Matching:
+    """The matching that a text like `m=n,p,q n=k k=c,r` describes; `swapped` behind it exchanges the operands.
+
+    Raises InputError for a text of another form, and for a map that is not valid (Algorithm 4).
+    """
+    hint = f"write it like '{next(iter(matchings(contraction, intrinsic)))}'"
+    fused: dict[str, tuple[str, ...]] = dict.fromkeys(intrinsic.compute.extents, ())
+    swapped = False
+    seen: set[str] = set()
+    for part in text.split():
+        if part == "swapped":
+            swapped = True
             continue
-        choices = [_subsets(tuple(pool)) for pool in pools.values()]
-        for chosen in itertools.product(*choices):
-            yield Matching(contraction, intrinsic, swapped, dict(zip(pools, chosen, strict=True)))
+        iteration, equals, names = part.partition("=")
+        if not equals or iteration not in fused:
+            raise InputError(f"'{part}' is no part of a matching to {intrinsic.name}", hint=hint)
+        for name in names.split(","):
+            if name not in contraction.extents:
+                raise InputError(
+                    f"{contraction} has no iteration '{name}'",
+                    hint=did_you_mean(name, contraction.extents) or hint,
+                )
+            if name in seen:
+                raise InputError(f"'{name}' is matched twice", hint=hint)
+            seen.add(name)
+        fused[iteration] = tuple(name for name in contraction.extents if name in names.split(","))
+    matching = Matching(contraction, intrinsic, swapped, fused)
+    if not accepts(matching) or seen & _overlapping(contraction):
+        raise InputError(f"'{text}' is no valid matching of {contraction}", hint=hint)
+    return matching
 
 
-def _classes(contraction: Contraction, swapped: bool) -> dict[str, tuple[bool, bool, bool]]:
-    """Per iteration whether output, left and right operand use it."""
+def access_matrix(contraction: Contraction, *, swapped: bool = False) -> np.ndarray:
+    """bool [left, right, output; iterations]: which operand's element an iteration chooses."""
     output, left, right = (set(access.variables) for access in contraction.accesses)
-    if swapped:
-        left, right = right, left
-    return {name: (name in output, name in left, name in right) for name in contraction.extents}
+    rows = (right, left, output) if swapped else (left, right, output)
+    return np.array([[name in row for name in contraction.extents] for row in rows], dtype=bool)
 
 
-def _ambiguous(pools: Mapping[str, list[str]]) -> bool:
-    """Some tensor iteration could run on several instruction iterations."""
-    names = [name for pool in pools.values() for name in pool]
-    return len(names) != len(set(names))
+def accepts(matching: Matching) -> bool:
+    """The published check (Algorithm 4) on Boolean matrices: with the access matrices X of what is matched and Z of the
+    intrinsic and the map Y, both Z * Y = X and X * transposed Y = Z.
+
+    An instruction iteration of whose class the program has no iteration at all is left out of it, as if the program had
+    one that runs once.
+    """
+    extents, fused = matching.contraction.extents, matching.fused
+    names = list(extents)
+    instruction = list(fused)
+    y = np.array([[name in fused[one] for name in names] for one in instruction], dtype=bool)
+    x = access_matrix(matching.contraction, swapped=matching.swapped)
+    z = access_matrix(matching.intrinsic.compute)
+    inside = y.any(axis=0)
+    missing = np.array([not (column == x.T).all(axis=1).any() for column in z.T])
+    kept = y.any(axis=1) | ~missing
+    made = (z[:, kept].astype(int) @ y[kept].astype(int)) > 0
+    back = (x.astype(int) @ y[kept].T.astype(int)) > 0
+    return bool((made[:, inside] == x[:, inside]).all() and (back == z[:, kept]).all())
 
 
-def _spread(
-    contraction: Contraction, intrinsic: Intrinsic, swapped: bool, pools: Mapping[str, list[str]]
-) -> Iterator[Matching]:
+def _classes(contraction: Contraction, swapped: bool) -> dict[str, tuple[bool, ...]]:
+    """Per iteration whether left, right operand and output use it."""
+    columns = access_matrix(contraction, swapped=swapped).T
+    return {name: tuple(map(bool, column)) for name, column in zip(contraction.extents, columns, strict=True)}
+
+
+def _overlapping(contraction: Contraction) -> set[str]:
+    """Iterations that are added to one of a larger factor in an index of the output, where both together come to one
+    element several times."""
+    found = set[str]()
+    for index in contraction.output.coefficients:
+        names = sorted(index, key=lambda name: abs(index[name]))
+        reach = 0
+        for place, name in enumerate(names):
+            if abs(index[name]) <= reach:
+                found |= set(names[:place])
+            reach += abs(index[name]) * (contraction.extents[name] - 1)
+    return found
+
+
+def _spread(pools: Mapping[str, list[str]]) -> Iterator[dict[str, tuple[str, ...]]]:
     """Every way to give each tensor iteration to one of the instruction iterations of its class, or to none."""
     names = list(dict.fromkeys(name for pool in pools.values() for name in pool))
     options = [[*(it for it, pool in pools.items() if name in pool), None] for name in names]
+    # an instruction iteration that shares its iterations with another one may go without
+    needed = [
+        it
+        for it, pool in pools.items()
+        if pool and not any(set(pool) & set(other) for one, other in pools.items() if one != it)
+    ]
     for chosen in itertools.product(*options):
-        fused = {
-            iteration: tuple(name for name, to in zip(names, chosen, strict=True) if to == iteration)
-            for iteration in pools
-        }
-        yield Matching(contraction, intrinsic, swapped, fused)
+        if all(it in chosen for it in needed):
+            yield {
+                iteration: tuple(name for name, to in zip(names, chosen, strict=True) if to == iteration)
+                for iteration in pools
+            }
 
 
-def _subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """All subsets in order, the largest first."""
-    return [subset for count in range(len(names), -1, -1) for subset in itertools.combinations(names, count)]
+def _found_by_tuples(matching: Matching) -> bool:
+    """Whether every matched iteration is in a tuple of one iteration for each instruction iteration, no two of which
+    are added in one index of an operand."""
+    added = {
+        frozenset(pair)
+        for access in matching.contraction.accesses
+        for index in access.indices
+        for pair in itertools.combinations((str(term) for term, _ in as_sum(index).terms), 2)
+    }
+    axes = [names for names in matching.fused.values() if names]
+    covered = {
+        name
+        for chosen in itertools.product(*axes)
+        if not any(frozenset(pair) in added for pair in itertools.combinations(chosen, 2))
+        for name in chosen
+    }
+    return covered == {name for names in axes for name in names}
 
 
 def is_identity(matching: Matching) -> bool:

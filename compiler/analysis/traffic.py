@@ -34,7 +34,6 @@ __all__ = [
     "stored",
 ]
 
-Numbers = NDArray[np.float64]
 #: The channel of main memory moves aligned pieces of so many bytes (`sim.job.MainMemory`).
 _BURST = 8.0
 #: Bytes of a row up to which requests are tabulated; longer ones are multiples of that.
@@ -412,9 +411,14 @@ def bytes_per_cycle(accelerator: Accelerator) -> float:
     return min(channel_bytes_per_cycle(accelerator), accelerator.dma_bits / 8)
 
 
-def read_cycles(accelerator: Accelerator, rows: Numbers, columns: Numbers, pitch: int) -> Numbers:
+def read_cycles(accelerator: Accelerator, rows: float, columns: float, pitch: int) -> float:
     """Cycles to load `rows` rows of `columns` bytes, which lie `pitch` bytes apart, of tiles as wide as they are."""
-    port: Numbers = load_rows(
-        NUMPY, MachineRates.of(accelerator), rows, columns, float(pitch), shift=np.ceil(columns)
-    ).port
-    return port
+    return _read_cycles(MachineRates.of(accelerator), float(rows), float(columns), float(pitch))
+
+
+@functools.lru_cache(
+    maxsize=65_536
+)  # a search asks for the same rows on many accelerators that differ in sizes
+def _read_cycles(machine: MachineRates, rows: float, columns: float, pitch: float) -> float:
+    width = np.array([columns])
+    return float(load_rows(NUMPY, machine, np.array([rows]), width, pitch, shift=np.ceil(width)).port[0])

@@ -1,6 +1,7 @@
 """What a tile tree needs of every memory and of the array, and whether a machine has it: the one rule of "does it fit".
 
-A tile holds its copies of the blocks that it keeps, beside what its children hold in the same memory: the largest of them
+A tile holds its copies of the blocks that it keeps (where a softmax runs online, two words of each row beside the results that
+are not complete before the last block of rows), beside what its children hold in the same memory: the largest of them
 in a `Seq`, all of them together in `Shar`, `Pipe` and `Para`. Blocks are padded to whole rows of their memory along their
 last dimension, as the instruction set addresses them. Numbers are those of one instance of a memory.
 """
@@ -14,6 +15,7 @@ from typing import Any
 from common.errors import InfeasibleError
 from compiler.mapping.contraction import Contraction
 from compiler.mapping.machine import Level, Machine
+from compiler.mapping.rows import OnlineRows, online_rows, row_problems
 from compiler.mapping.slices import Placed, place, product
 from compiler.mapping.tree import Tile
 
@@ -60,7 +62,8 @@ def footprint(
             raise InfeasibleError(
                 f"{machine.name} has no memory level {tile.tile.level}, but levels 0 to {len(machine.levels) - 1}"
             )
-    return tuple(_held(root, number, level) for number, level in enumerate(machine.levels))
+    online = online_rows(root)
+    return tuple(_held(root, number, level, online) for number, level in enumerate(machine.levels))
 
 
 def shortfalls(tree: Tile, operators: Sequence[Contraction], machine: Machine) -> list[str]:
@@ -96,6 +99,10 @@ def shortfalls(tree: Tile, operators: Sequence[Contraction], machine: Machine) -
                 f"{tile.tile.relation} of {len(tile.children)} operators needs as many arrays, {machine.name} has"
                 f" {machine.arrays}"
             )
+    impossible, online = row_problems(root)
+    found += impossible
+    if not machine.running_softmax:
+        found += [f"{machine.name} has code for whole rows only: {one}" for one in online]
     for one in operators:
         for access in one.inputs if one.body == "products" else ():
             if access.data_type not in machine.data_types:
@@ -115,8 +122,8 @@ def check_fits(tree: Tile, operators: Sequence[Contraction], machine: Machine) -
         )
 
 
-def _held(placed: Placed, number: int, level: Level) -> Held:
-    inside = [_held(child, number, level) for child in placed.children]
+def _held(placed: Placed, number: int, level: Level, online: Sequence[OnlineRows]) -> Held:
+    inside = [_held(child, number, level, online) for child in placed.children]
     total = Held(0, 0, {})
     for one in inside:
         total = total.either(one) if placed.tile.relation == "Seq" else total.beside(one)
@@ -130,6 +137,10 @@ def _held(placed: Placed, number: int, level: Level) -> Held:
         used = kept.copies * across * along
         rows = kept.copies * across * -(-along // level.row_words)
         total = total.beside(Held(used, rows, {kept.tensor: used}))
+        for rows_of in online:
+            if kept.tensor == rows_of.output.operand and any(placed is tile for tile in rows_of.around):
+                words = kept.copies * rows_of.state_words(placed) * level.element_words(rows_of.output)
+                total = total.beside(Held(words, -(-words // level.row_words), {rows_of.name: words}))
     return total
 
 

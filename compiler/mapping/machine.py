@@ -95,6 +95,7 @@ class Machine:
         transfer_cycles: that moving one tile of one tensor to or from main memory takes beside its words.
         pass_cycles: that the array takes beside a pass's iterations, to fill and to drain.
         copies: of tiles that pipelines of passes hold.
+        running_softmax: whether it has code (and units) for softmaxes whose rows come in blocks (`compiler.mapping.rows`).
         reuses_blocks: whether what a pass needs is not brought again where the pass before left it.
     """
 
@@ -111,6 +112,7 @@ class Machine:
     pass_cycles: float = 0.0
     copies: int = 2
     reuses_blocks: bool = True
+    running_softmax: bool = False
 
     def __post_init__(self) -> None:
         if len(self.levels) < 2:

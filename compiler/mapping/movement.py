@@ -18,6 +18,9 @@ Rules:
 * A tensor goes from the innermost tile that keeps it to the multipliers with every iteration, but for instances that
   share it.
 
+* A softmax that runs online (`compiler.mapping.rows`) makes results of the product that reads it move more often, and two words of
+  each row with them.
+
 Where `explore.cost.reference` differs: it brings the union of the input's windows while the innermost loop that moves
 them runs, and everything again when a loop further out goes on, also what the previous window had. Weights and results
 agree with it exactly.
@@ -31,6 +34,7 @@ from typing import Any
 
 from common.errors import InputError
 from compiler.mapping.contraction import Contraction
+from compiler.mapping.rows import STATE, OnlineRows, online_rows
 from compiler.mapping.slices import LoopTrip, Placed, place, product
 from compiler.mapping.tree import Tile
 
@@ -136,6 +140,31 @@ def tile_transfers(root: Placed) -> list[tuple[Placed, Transfer]]:
                     found.append((tile, _transfer(tile, outer, tensor, made.get(tensor))))
             if not tile.children and tile.accesses(tensor):
                 found.append((tile, _served(tile, tensor, made.get(tensor))))
+    for rows in online_rows(root):
+        found += _corrected(rows, found)
+    return found
+
+
+def _corrected(rows: OnlineRows, moved: Sequence[tuple[Placed, Transfer]]) -> list[tuple[Placed, Transfer]]:
+    """What an online softmax moves more: results of the product that are corrected and in the end divided, and words of rows: where
+    they stay, to the multipliers and back, and wherever results leave that are not complete."""
+    output, both = rows.output, rows.around
+    names = (rows.softmax.tile.operator, rows.reader.tile.operator)
+    keeper = next(one for one in both if _keeps(one, output.operand))
+    found = []
+    for tensor, words in (
+        (output.operand, rows.results * rows.blocks * rows.cut),
+        (rows.name, STATE * rows.rows * rows.blocks * rows.cut),
+    ):
+        transfer = Transfer(tensor, output.bits, keeper.tile.level, -1, names, words, words, words)
+        found.append((rows.softmax, transfer))
+    for tile, one in moved:
+        if one.tensor == output.operand and any(tile is inner for inner in both):
+            # as often as results come back, with all rows of a block of them
+            words = one.down / product(tile.block(output.operand)) * rows.state_words(tile)
+            found.append(
+                (tile, Transfer(rows.name, one.bits, one.outer, one.inner, names, words, words, words))
+            )
     return found
 
 

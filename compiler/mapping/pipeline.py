@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from common.errors import InputError
 from compiler.mapping.contraction import Contraction
 from compiler.mapping.machine import Machine
+from compiler.mapping.rows import row_problems
 from compiler.mapping.slices import LoopTrip, Placed, place, product
 from compiler.mapping.tree import Tile
 
@@ -52,10 +53,13 @@ def run_pipeline(tree: Tile, operators: Sequence[Contraction], machine: Machine)
     """Go through all passes of a tree; time grows with their number.
 
     Args and errors as `compiler.mapping.slices.place`; also InputError for a machine without rates of its main memory, for
-    a tree whose tiles are to run at the same time (`Pipe`, `Para`, spatial loops over passes) on a machine with one array,
+    a tree that cuts the rows of a softmax, for one whose tiles are to run at the same time (`Pipe`, `Para`, spatial loops over passes) on a machine with one array,
     and for one in which an operator has no tile on chip.
     """
     root = place(tree, operators)
+    impossible, online = row_problems(root)
+    for one in (*impossible, *online):
+        raise InputError(f"passes of this tree are not known: {one}", hint="keep whole rows")
     return _Run(root, machine).run()
 
 

@@ -9,7 +9,8 @@ for a level without temporal loops. What level 0 keeps tells the dataflow: `L0[W
 
 Trees of several operators (`compiler.mapping.tree`) add what one operator does without: tiles inside one another after a
 relation, in brackets and separated by `|`; names of more than a letter, with commas between tensors and `=` before
-factors; copies behind a colon; the operator at the end of its innermost tile.
+factors; copies behind a colon; the operator at the end of its innermost tile, with `:online` if it is a softmax whose rows may
+come in blocks (`compiler.mapping.rows`).
 
     L3[A,B,D,E] m=4 - L2[A:2,B,C,D,E] l=2 Shar( L0[C] m=8 k=64 @scores | L0[E] m=8 n=64 @values )
 """
@@ -194,7 +195,7 @@ def _tile_text(tile: Tile) -> str:
     ]
     words += loops if loops and not loops[0].endswith("X") else [_NO_LOOP, *loops]
     if tile.operator:
-        words.append(f"@{tile.operator}")
+        words.append(f"@{tile.operator}{_ONLINE if tile.online else ''}")
     if len(tile.children) == 1:
         words += ["-", _tile_text(tile.children[0])]
     elif tile.children:
@@ -202,6 +203,7 @@ def _tile_text(tile: Tile) -> str:
     return " ".join(words)
 
 
+_ONLINE = ":online"
 _HEAD = re.compile(r"L(\d{1,3})\[([^\[\]]*)\]")
 _KEPT = re.compile(r"([A-Za-z0-9_.~/-]+)(?::(\d{1,6}))?")
 _TREE_LOOP = re.compile(r"(?:([A-Z])|([A-Za-z0-9_.~/-]+)=)(\d{1,16})(X?)")
@@ -249,12 +251,12 @@ class _TreeReader:
         head = _HEAD.fullmatch(first)
         if head is None:
             self.refuse(f"expected a tile, found '{_short(first)}'", start)
-        loops, operator = [], ""
+        loops, operator, online = [], "", False
         while (token := self.next(none="")) not in ("", "-", "|", ")") and token not in _RELATIONS:
             if operator:
                 self.refuse(f"'{_short(token)}' follows the operator", self.position - 1)
             if token.startswith("@"):
-                operator = token[1:]
+                operator, online = token[1:].removesuffix(_ONLINE), token.endswith(_ONLINE)
             elif token != _NO_LOOP:
                 loop = _TREE_LOOP.fullmatch(token)
                 if loop is None:
@@ -282,6 +284,7 @@ class _TreeReader:
                 tuple(children),
                 relation,
                 operator,
+                online,
             )
         except InputError as error:
             if error.location is not None:

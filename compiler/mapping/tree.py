@@ -74,6 +74,7 @@ class Tile:
         children: in the order in which they run; none for the innermost block of an operator.
         relation: of several children.
         operator: its name, where there are no children and several operators.
+        online: of an operator that is a softmax, that its rows may come in blocks (`compiler.mapping.rows`).
 
     Raises InputError for a tree that means nothing.
     """
@@ -85,6 +86,7 @@ class Tile:
     children: tuple[Tile, ...] = ()
     relation: Relation = "Seq"
     operator: str = ""
+    online: bool = False
 
     def __post_init__(self) -> None:
         if self.level < 0:
@@ -103,6 +105,8 @@ class Tile:
             raise InputError(f"level {self.level} keeps a tensor twice")
         if self.children and self.operator:
             raise InputError(f"operator '{self.operator}' is named where tiles inside follow")
+        if self.online and not self.operator:
+            raise InputError("what runs online is an operator that is named")
         if len(self.children) < 2 and self.relation != "Seq":
             raise InputError(f"{self.relation} needs several tiles")
         for child in self.children:

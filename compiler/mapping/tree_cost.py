@@ -14,6 +14,7 @@ from typing import Any
 from compiler.mapping.contraction import Contraction
 from compiler.mapping.machine import Machine
 from compiler.mapping.movement import Transfer, tile_transfers
+from compiler.mapping.rows import OnlineRows, online_rows
 from compiler.mapping.slices import Placed, place, product
 from compiler.mapping.tree import Tile
 
@@ -58,20 +59,29 @@ def tree_cost(
         energy = energy + machine.mac_pj * product(
             [trip.factor for one in (leaf, *leaf.around) for trip in one.trips]
         )
-    return TreeCost(_cycles(root, moved, machine), energy, tuple(words), _arrays(root))
+    online = online_rows(root)
+    for rows in online:  # a multiplication for each correction
+        energy = energy + machine.mac_pj * rows.cut * rows.blocks * (rows.results + rows.rows)
+    return TreeCost(_cycles(root, moved, machine, online), energy, tuple(words), _arrays(root))
 
 
-def _cycles(placed: Placed, moved: Sequence[tuple[Placed, Transfer]], machine: Machine) -> Any:
+def _cycles(
+    placed: Placed,
+    moved: Sequence[tuple[Placed, Transfer]],
+    machine: Machine,
+    online: Sequence[OnlineRows],
+) -> Any:
     """Of all runs of a tile, on each of the instances of its memory."""
     chain = (placed, *placed.around)
     if placed.children:
-        inside = [_cycles(child, moved, machine) for child in placed.children]
+        inside = [_cycles(child, moved, machine, online) for child in placed.children]
         at_once = placed.tile.relation in ("Pipe", "Para") and len(inside) > 1
         found = inside[0]
         for one in inside[1:]:
             found = _larger(found, one) if at_once else found + one
     else:
         found = product([trip.factor for one in chain for trip in one.trips if not trip.loop.spatial])
+        found = found + sum(rows.cycles for rows in online if rows.softmax is placed)
     mine = [one for tile, one in moved if tile is placed]
     for outer in {one.outer for one in mine}:
         level = machine.levels[outer]

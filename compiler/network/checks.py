@@ -26,7 +26,7 @@ def add_checks(lowered: LoweredNetwork, reference: Mapping[str, np.ndarray[Any, 
     """
     network = lowered.network
     lowered.sources.add("check.c")
-    last = {step.operator: number for number, step in enumerate(lowered.steps)}
+    last = {name: number for number, step in enumerate(lowered.steps) for name in (step.operator, *step.also)}
     behind: dict[int, list[IntegerOperator]] = {}
     for op in network.operators:
         if op.output.value not in reference:

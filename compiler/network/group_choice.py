@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.latency import predict_layers
 from compiler.layers.layer import Layer
+from compiler.network.addition import AdditionCode
 from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers, predict_group
 from compiler.network.lowered import Scheduler
-from compiler.network.prediction import group_cost, row_cost
+from compiler.network.nests import nest_of
+from compiler.network.prediction import addition_cost, group_cost, row_cost
 from compiler.network.row_code import RowCode, table_rows
 from compiler.network.steps import StepCost
 from compiler.styles.fused.chain import chain_rows
+from compiler.styles.fused.merged import MergedProducts, choose_merged, merged_rows, merged_schedules
 from compiler.styles.fused.predict import chain_schedules, choose_chain
 from compiler.styles.fused.predict_strips import choose_strips, strip_schedules
 from compiler.styles.fused.strips import ConvolutionChain, place_strips
 
-__all__ = ["Considered", "GroupChoice", "group_options", "group_schedule"]
+__all__ = ["Considered", "GroupChoice", "addition_alone", "group_options", "group_schedule"]
 
-#: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved, and small layers are predicted up to
-#: 6% short one by one.
-_EVEN = 1.03
+#: One unit that moves less is taken if it takes up to so many times the cycles: energy is saved.
+_EVEN = 1.01
 
 
 def group_schedule(group: Group, accelerator: Accelerator) -> GroupSchedule:
     """The best schedule of a group. Raises InfeasibleError where none fits."""
     if isinstance(group, ConvolutionChain):
         return choose_strips(group, accelerator)
+    if isinstance(group, MergedProducts):
+        return choose_merged(group, accelerator)
     return choose_chain(group, accelerator)
 
 
@@ -37,13 +41,24 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
     """Of every schedule of a group that fits: rows that it needs of scratchpad and accumulator, and its cost on whatever
     accelerator of the side holds these."""
     if isinstance(group, ConvolutionChain):
-        for strips in strip_schedules(group):
+        schedules = list(strip_schedules(group))
+        # `choose_strips` looks at other beginnings of the best; here any may be
+        for strips in [*schedules, *(replace(one, begin=one.rows) for one in schedules if one.rows > 1)]:
             try:
                 memory = place_strips(group, strips, accelerator)
             except InfeasibleError:
-                return  # larger ones take more
+                continue
             cost = group_cost(GroupCode(group, strips), accelerator)
-            yield memory.scratchpad_rows, 2 * memory.sums, cost
+            yield memory.least_rows, group.least_copies * memory.sums, cost
+        return
+    if isinstance(group, MergedProducts):
+        for runs in merged_schedules(group, accelerator.dim):
+            try:
+                cost = group_cost(GroupCode(group, runs), accelerator)
+            except InfeasibleError:
+                continue
+            scratchpad, accumulator = merged_rows(group, runs, accelerator)
+            yield scratchpad, max(accumulator, table_rows(accelerator) * any(group.tables)), cost
         return
     for tiles in chain_schedules(group, accelerator):
         try:
@@ -131,7 +146,21 @@ class GroupChoice:
         for layer, one in zip(new, found, strict=True):
             self._alone[layer] = one.cycles.item(), one.bytes.item()
         cycles, moved = (sum(self._alone[one][part] for one in layers) for part in (0, 1))
+        addition = addition_alone(group, self._accelerator)
+        if addition is not None:
+            cycles += addition[0].cycles
+            moved += addition[1]
         if between is not None:
             cycles += row_cost(between, self._accelerator).cycles
             moved += 2 * group.first.problem.groups * group.first.problem.P * group.first.problem.K  # type: ignore[union-attr]
         return cycles, moved
+
+
+def addition_alone(group: Group, accelerator: Accelerator) -> tuple[StepCost, float] | None:
+    """Of what is added to a chain's results, if anything is: its cost by itself, and bytes of main memory."""
+    added = group.addition if isinstance(group, ConvolutionChain) else None
+    if added is None:
+        return None
+    pixels, channels, pitch = added.pixels_out, added.problem.groups, added.output.pitch
+    nest = nest_of((pixels, channels), ((channels, 1), (pitch, 1), (pitch, 1)))
+    return addition_cost(AdditionCode(nest, added.relu), accelerator), 3.0 * pixels * channels

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from accel.isa import float32_bits
-from compiler.network.graph import Convolution, MatMul, QuantisedNetwork
+from compiler.network.addition import identity
+from compiler.network.graph import Addition, Convolution, IntegerOperator, Map, MatMul, QuantisedNetwork
 from compiler.network.groups import (
     Group,
     GroupCalls,
     GroupCode,
     GroupOperators,
     GroupScheduler,
+    added_to,
     best_groups,
     convolution_group,
     groups_of,
+    merged_group,
     product_calls,
     with_scale,
 )
@@ -25,6 +28,7 @@ from compiler.network.row_code import RowCode, plan_softmax
 from compiler.network.row_functions import numerator_parts
 from compiler.network.step_writer import StepWriter
 from compiler.network.views import View
+from compiler.network.way_out import through
 from compiler.styles.fused.convolutions import diagonal_weights
 
 __all__ = ["GroupWriter"]
@@ -32,11 +36,14 @@ __all__ = ["GroupWriter"]
 
 @dataclass(frozen=True)
 class _Planned:
-    """A group that runs as one unit; its calls, of products."""
+    """A group that runs as one unit; its calls, of a chain of products; or its products as they are called, and
+    the tables behind them, of merged ones."""
 
     operators: GroupOperators
     code: GroupCode
     calls: GroupCalls | None
+    products: tuple[MatMul, ...] = ()
+    tables: tuple[Map | None, ...] = ()
 
 
 class GroupWriter(StepWriter):
@@ -51,24 +58,32 @@ class GroupWriter(StepWriter):
     ) -> None:
         super().__init__(network, accelerator)
         self._group_schedule = groups
-        #: By the operator that writes the result; those before it wait for it.
+        #: By the operator at whose turn they are called; the others are computed along with it.
         self._groups: dict[str, _Planned] = {}
         self._inner: set[str] = set()
 
-    def _plan_groups(self, taken: Container[str]) -> None:
-        """Decide which operators run as one unit; none of `taken` do."""
+    def _plan_groups(self, tables: Mapping[str, Map]) -> None:
+        """Decide which operators run as one unit.
+
+        Args:
+            tables: that results go through on their way out, by operator; such operators run in no other groups than those of
+                products of one left operand.
+        """
         if self._group_schedule is None:
             return
         for row in groups_of(self.network):
             planned: dict[tuple[str, ...], _Planned] = {}
             gains: dict[tuple[str, ...], float] = {}
             for one in row:
-                found = None if any(name in taken for name in one.names) else self._planned(one)
+                if one.merged:
+                    found = self._planned_merged(one, tables)
+                else:
+                    found = None if any(name in tables for name in one.names) else self._planned(one)
                 if found is not None:
                     planned[one.names], gains[one.names] = found
             for one in best_groups(row, gains):
-                self._groups[one.last] = planned[one.names]
-                self._inner.update(one.names[:-1])
+                self._groups[one.turn] = planned[one.names]
+                self._inner.update(name for name in one.names if name != one.turn)
 
     def _planned(self, one: GroupOperators) -> tuple[_Planned, float] | None:
         """A group as a unit, and what it saves; None if its operators run one by one."""
@@ -91,19 +106,74 @@ class GroupWriter(StepWriter):
         found = self._group_schedule(one.names, group, code)
         return None if found is None else (_Planned(one, GroupCode(group, found[0]), calls), found[1])
 
-    def _call_group(self, last: str) -> None:
-        """Append the calls of the group whose result an operator writes."""
-        planned = self._groups[last]
+    def _planned_merged(
+        self, one: GroupOperators, tables: Mapping[str, Map]
+    ) -> tuple[_Planned, float] | None:
+        """As `_planned`, of products of one left operand."""
+        assert self._group_schedule is not None
+        behind = tuple(tables.get(name) for name in one.names)
+        if len({table.table for table in behind if table is not None}) > 1:
+            return None
+        products: list[MatMul] = []
+        for op, table in zip(one.operators, behind, strict=True):
+            assert isinstance(op, MatMul)
+            target = op.output if table is None else through(op, table)
+            assert target is not None
+            bias = None if op.bias is None else self._constant(op.bias)
+            products.append(replace(op, right=self._with_aligned_rows(op.right), bias=bias, output=target))
+        group = merged_group(products, [table is not None for table in behind])
+        if group is None:
+            return None
+        group = with_scale(group, ANY_SCALE)
+        found = self._group_schedule(one.names, group, None)
+        if found is None:
+            return None
+        return _Planned(one, GroupCode(group, found[0]), None, tuple(products), behind), found[1]
+
+    def _call_group(self, turn: str) -> tuple[IntegerOperator, ...]:
+        """Append the calls of a group; the operators whose results it writes."""
+        planned = self._groups[turn]
         one, code = planned.operators, planned.code
-        self._operator = one.last
-        for inner in one.names[:-1]:
-            self.result.reasons[inner] = f"on chip, in one unit with {one.last}"
+        self._operator = turn
+        where = "" if one.merged else "on chip, "
+        for inner in one.names:
+            if inner != turn:
+                self.result.reasons[inner] = f"{where}in one unit with {turn}"
         name = self._named("group", code, self.result.groups)
         self.result.units[one.names] = name
-        if planned.calls is not None:
+        if planned.products:
+            self._call_merged(name, planned)
+        elif planned.calls is not None:
             self._call_products(name, one, planned.calls)
         else:
             self._call_convolutions(name, one)
+        return one.writes
+
+    def _call_merged(self, name: str, planned: _Planned) -> None:
+        products = planned.products
+        behind = planned.tables
+        self._operator, *also = (
+            one.name if table is None else table.name for one, table in zip(products, behind, strict=True)
+        )
+        tables = [self._packed(one) for one in behind if one is not None][:1]
+        left, outputs = products[0].left, [one.output for one in products]
+        weights = [one.right for one in products]
+        biases = [one.bias for one in products]
+        self._step(
+            name,
+            [
+                self._pointer(left),
+                *(self._pointer(view) for view in weights),
+                *(0 if view is None else self._pointer(view) for view in biases),
+                *(self._pointer(view) for view in (*outputs, *tables)),
+                *(float32_bits(one.scale) for one in products),
+            ],
+            [self._region(view) for view in (left, *weights, *biases, *tables) if view is not None],
+            [self._region(view) for view in outputs],
+            accelerator=True,
+            host=False,
+            also=also,
+        )
 
     def _call_products(self, name: str, one: GroupOperators, calls: GroupCalls) -> None:
         first, second = one.operators[0], one.operators[-1]
@@ -134,6 +204,14 @@ class GroupWriter(StepWriter):
         biases = [None if op.bias is None else self._constant(op.bias) for op in ops]
         constants = [*weights, *(view for view in biases if view is not None)]
         source, target = ops[0].input, ops[-1].output
+        added, bits = list[View](), list[int]()
+        addition = one.operators[-1]
+        if isinstance(addition, Addition):
+            found = added_to(ops[-1], addition)
+            assert found is not None
+            residual, target, residual_scale = found
+            ones = self._add_constant(f"identity{self.accelerator.dim}", identity(self.accelerator.dim))
+            added, bits = [residual, ones], [float32_bits(residual_scale), float32_bits(addition.scale)]
         self._step(
             name,
             [
@@ -142,8 +220,10 @@ class GroupWriter(StepWriter):
                 *(self._pointer(view) for view in weights),
                 *(0 if view is None else self._pointer(view) for view in biases),
                 *(float32_bits(op.scale) for op in ops),
+                *(self._pointer(view) for view in added),
+                *bits,
             ],
-            [self._region(view) for view in (source, *constants)],
+            [self._region(view) for view in (source, *constants, *added)],
             [self._region(target)],
             accelerator=True,
             host=False,

@@ -1,29 +1,49 @@
-"""Operators of a network that can run as one unit, whose inner tensors stay on chip: products with or without a softmax in
-between, and convolutions one behind the other."""
+"""Operators of a network that can run as one unit: products with or without a softmax in between, and convolutions one behind
+the other, to whose last result something may be added, whose inner tensors stay on chip; and products that read the same left
+operand, which comes once."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
 from typing import TypeAlias, TypeVar
 
 from accel.config import Accelerator
 from common.errors import InputError
 from compiler.ir.emit import Emitter, Number
-from compiler.layers.layer import Layer
-from compiler.network.graph import Convolution, IntegerOperator, MatMul, QuantisedNetwork, Softmax
-from compiler.network.layers import convolution_layer, is_image, matmul_layer
+from compiler.layers.layer import Layer, Layout
+from compiler.layers.operands import Operands
+from compiler.network.graph import (
+    Addition,
+    Convolution,
+    IntegerOperator,
+    MatMul,
+    QuantisedNetwork,
+    Softmax,
+    SumOfRows,
+)
+from compiler.network.layers import convolution_layer, is_image, matmul_layer, pixel_pitch
 from compiler.network.partition import best_partition
-from compiler.network.row_code import RowCode, load_table, table_rows
+from compiler.network.row_code import RowCode, begin_table, end_function, let_through, load_table, table_rows
 from compiler.network.views import View
+from compiler.styles.fused.adding import AdditionOperands
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 from compiler.styles.fused.convolutions import StripOperands, emit_strips
+from compiler.styles.fused.merged import (
+    MergedProducts,
+    MergedSchedule,
+    emit_merged,
+    merged_rows,
+    predict_merged,
+)
 from compiler.styles.fused.predict import UnitCost, predict_chain
 from compiler.styles.fused.predict_strips import predict_strips
 from compiler.styles.fused.products import ChainOperands, emit_chain
 from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
+from workloads.problem import Problem
 
 __all__ = [
     "Group",
@@ -32,19 +52,22 @@ __all__ = [
     "GroupOperators",
     "GroupSchedule",
     "GroupScheduler",
+    "added_to",
     "best_groups",
     "convolution_group",
     "emit_group",
+    "fits_kind",
     "group_layers",
     "group_rows",
     "groups_of",
+    "merged_group",
     "predict_group",
     "product_calls",
     "with_scale",
 ]
 
-Group: TypeAlias = ProductChain | ConvolutionChain
-GroupSchedule: TypeAlias = ChainSchedule | StripSchedule
+Group: TypeAlias = ProductChain | ConvolutionChain | MergedProducts
+GroupSchedule: TypeAlias = ChainSchedule | StripSchedule | MergedSchedule
 #: How a group (named by its operators) is carried out as one unit, and what that saves against its operators one by one, in
 #: whatever unit; None: it is none. The code of its softmax goes along.
 GroupScheduler: TypeAlias = (
@@ -57,13 +80,16 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class GroupOperators:
-    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it.
+    """Operators that may be one group, in order; each alone reads what the one before wrote, all of it (an addition something else,
+    too), or none reads what another one writes.
 
     Attributes:
-        operators: a product, perhaps a softmax, and a product; or convolutions.
+        operators: a product, perhaps a softmax, and a product; or convolutions, and perhaps an addition; or products.
+        merged: products that all read the same left operand.
     """
 
     operators: tuple[IntegerOperator, ...]
+    merged: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,9 +97,14 @@ class GroupOperators:
         return tuple(one.name for one in self.operators)
 
     @property
-    def last(self) -> str:
-        """Name of the operator whose result the group writes."""
-        return self.operators[-1].name
+    def writes(self) -> tuple[IntegerOperator, ...]:
+        """The operators whose results the group writes."""
+        return self.operators if self.merged else self.operators[-1:]
+
+    @property
+    def turn(self) -> str:
+        """Name of the operator at whose turn the group is called: the first that writes a result, which others may read next."""
+        return self.writes[0].name
 
     @property
     def softmax(self) -> Softmax | None:
@@ -86,7 +117,10 @@ class GroupCode:
     """A function that computes a group.
 
     Its arguments are, of products: left operand, both right operands, output, table, numerator and shift of a softmax; of
-    convolutions: input, output, the weights of all, the biases of all (0 without); then the bits of all scales.
+    convolutions: input, output, the weights of all, the biases of all (0 without); of products of one left operand: that one,
+    the weights of all, the biases of all (0 without), the outputs of all, a table if any goes through it; then the bits of all
+    scales. With an addition to convolutions, the other operand, the identity matrix, and the bits of that operand's and the
+    sum's scale follow.
     """
 
     group: Group
@@ -107,7 +141,7 @@ class GroupCalls:
 
 
 def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
-    """All operators that may be one group, by the row of operators that they are a part of; rows have nothing in common."""
+    """All operators that may be one group, by the rows of operators that they are a part of; what one list has, no other has."""
     written = Counter(op.output.value for op in network.operators)
     read = Counter(view.value for op in network.operators for view in op.inputs)
     readers = {view.value: op for op in network.operators for view in op.inputs}
@@ -119,26 +153,46 @@ def groups_of(network: QuantisedNetwork) -> list[list[GroupOperators]]:
 
     found: list[list[GroupOperators]] = []
     taken: set[str] = set()
+    #: By an addition, the list of what ends with it: either operand may be made in the same unit.
+    ending: dict[str, list[GroupOperators]] = {}
     for op in network.operators:
         if op.name in taken:
             continue
         if isinstance(op, MatMul):
             row = _products(op, only_reader)
-            if row:
-                found.append([GroupOperators(row)])
+            segments = [GroupOperators(row)] if row else []
         elif isinstance(op, Convolution):
             row = _convolutions(op, only_reader, network)
             segments = [
                 GroupOperators(row[start:stop])
                 for start, stop in itertools.combinations(range(len(row) + 1), 2)
-                if stop - start <= _MOST_CONVOLUTIONS and (stop - start > 1 or _by_channel(row[start]))
+                if sum(isinstance(one, Convolution) for one in row[start:stop]) <= _MOST_CONVOLUTIONS
+                and (stop - start > 1 or _by_channel(row[start]))
             ]
-            if segments:
-                found.append(segments)
         else:
             continue
-        taken |= {one.name for one in row}
-    return found
+        taken |= {one.name for one in row if not isinstance(one, Addition)}
+        if row and isinstance(row[-1], Addition):
+            if row[-1].name in ending:
+                ending[row[-1].name] += segments
+                continue
+            ending[row[-1].name] = segments
+        if segments:
+            found.append(segments)
+    return found + [[one] for one in _merged(network, taken)]
+
+
+def _merged(network: QuantisedNetwork, taken: Container[str]) -> Iterator[GroupOperators]:
+    """Products with constants of the same left operand, those apart that are in other groups already."""
+    by_input: dict[View, list[IntegerOperator]] = {}
+    for op in network.operators:
+        if isinstance(op, MatMul) and not isinstance(op, SumOfRows) and op.name not in taken:
+            parameters = [op.right] if op.bias is None else [op.right, op.bias]
+            if op.left.value not in network.constants and all(
+                one.value in network.constants for one in parameters
+            ):
+                by_input.setdefault(op.left, []).append(op)
+    return (GroupOperators(tuple(row), merged=True) for row in by_input.values() if len(row) > 1)
 
 
 def _products(
@@ -157,7 +211,7 @@ def _products(
 def _convolutions(
     op: Convolution, only_reader: Callable[[View], IntegerOperator | None], network: QuantisedNetwork
 ) -> tuple[IntegerOperator, ...]:
-    """The longest row of convolutions that begins with one."""
+    """The longest row of convolutions that begins with one, and an addition to the last one's result."""
     row: list[IntegerOperator] = []
     following: IntegerOperator | None = op
     while isinstance(following, Convolution) and _plain(following, network):
@@ -165,7 +219,25 @@ def _convolutions(
             break
         row.append(following)
         following = only_reader(following.output)
+    last = row[-1] if row else None
+    if isinstance(last, Convolution) and isinstance(following, Addition) and added_to(last, following):
+        row.append(following)
     return tuple(row)
+
+
+def added_to(op: Convolution, addition: Addition) -> tuple[View, View, float] | None:
+    """What an addition adds to a convolution's result, where the sums go, both as images, and what it scales the former with; None
+    where something else is done with the result than adding it as it is."""
+    sides = ((addition.left, addition.left_scale), (addition.right, addition.right_scale))
+    (result, own), (other, scale) = sides if sides[0][0].value == op.output.value else sides[::-1]
+    # the network's order of dimensions may be another one
+    axes = sorted(range(len(result.shape)), key=lambda axis: -result.strides[axis])
+    if own != 1.0 or result.transposed(axes).collapsed() != op.output.collapsed():
+        return None
+    residual, target = (one.transposed(axes).reshaped(op.output.shape) for one in (other, addition.output))
+    if residual is None or target is None or not is_image(residual):
+        return None
+    return (residual, target, scale) if pixel_pitch(residual) == pixel_pitch(target) else None
 
 
 def _by_channel(op: IntegerOperator) -> bool:
@@ -191,13 +263,12 @@ def best_groups(
     candidates: Sequence[GroupOperators], gains: Mapping[tuple[str, ...], float]
 ) -> list[GroupOperators]:
     """Of the candidates in a row of operators those that share none and gain most together, in order."""
-    order = {
-        name: at for at, name in enumerate(dict.fromkeys(name for one in candidates for name in one.names))
-    }
-    needs: list[set[int]] = [set() for _ in order]
+    behind: dict[str, list[str]] = {name: [] for one in candidates for name in one.names}
     for one in candidates:
-        for before, name in itertools.pairwise(one.names):
-            needs[order[name]].add(order[before])
+        for before, name in itertools.pairwise(() if one.merged else one.names):
+            behind[name].append(before)
+    order = {name: at for at, name in enumerate(TopologicalSorter(behind).static_order())}
+    needs = [{order[before] for before in behind[name]} for name in order]
     by_place = {frozenset(order[name] for name in one.names): one for one in candidates}
     chosen = best_partition(
         needs, {place: gains[one.names] for place, one in by_place.items() if one.names in gains}
@@ -234,20 +305,63 @@ def convolution_group(operators: GroupOperators) -> ConvolutionChain | None:
     if not is_image(ops[0].input) or not is_image(ops[-1].output):
         return None
     try:
-        return ConvolutionChain(tuple(convolution_layer(one) for one in ops))
+        chain = ConvolutionChain(tuple(convolution_layer(one) for one in ops))
+        return replace(chain, addition=_addition_layer(ops[-1], operators.operators[-1]))
     except InputError:
         return None
 
 
+def merged_group(products: Sequence[MatMul], tables: Sequence[bool]) -> MergedProducts | None:
+    """The unit of products of one left operand; None where an operand would have to be copied first."""
+    calls = [matmul_layer(one) for one in products]
+    found = [one.layer for one in calls if one is not None and len(one.offsets) == 1]
+    try:
+        return MergedProducts(tuple(found), tuple(tables)) if len(found) == len(products) else None
+    except InputError:
+        return None
+
+
+def fits_kind(group: Group, schedule: GroupSchedule) -> bool:
+    """Whether a schedule is one of such groups."""
+    if isinstance(group, ConvolutionChain):
+        return isinstance(schedule, StripSchedule)
+    return isinstance(schedule, MergedSchedule if isinstance(group, MergedProducts) else ChainSchedule)
+
+
+def _addition_layer(last: Convolution, op: IntegerOperator) -> Layer | None:
+    """An addition to a convolution's result as a chain has it."""
+    found = added_to(last, op) if isinstance(op, Addition) else None
+    if found is None:
+        return None
+    assert isinstance(op, Addition)
+    _, target, residual_scale = found
+    images, rows, columns, channels = target.shape
+    pitch = pixel_pitch(target)
+    assert pitch is not None
+    return Layer(
+        Problem(P=columns, Q=rows, C=1, K=1, N=images, groups=channels),
+        residual_scale=residual_scale,
+        relu=op.relu,
+        scale=op.scale,
+        output=Layout(pitch, 1),
+    )
+
+
 def group_layers(group: Group) -> tuple[Layer, ...]:
     """Layers of a group."""
-    return group.layers if isinstance(group, ConvolutionChain) else (group.first, group.second)
+    return (group.first, group.second) if isinstance(group, ProductChain) else group.layers
 
 
 def with_scale(group: _Found, scale: float) -> _Found:
     """The group with one scale for all layers: functions take the real ones as arguments."""
-    if isinstance(group, ConvolutionChain):
+    if isinstance(group, MergedProducts):
         return replace(group, layers=tuple(replace(one, scale=scale) for one in group.layers))
+    if isinstance(group, ConvolutionChain):
+        addition = group.addition
+        if addition is not None:
+            addition = replace(addition, scale=scale, residual_scale=scale)
+        layers = tuple(replace(one, scale=scale) for one in group.layers)
+        return replace(group, layers=layers, addition=addition)
     assert isinstance(group, ProductChain)
     return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
 
@@ -257,6 +371,9 @@ def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
         return predict_strips(code.group, code.schedule, accelerator)
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        return predict_merged(code.group, code.schedule, accelerator)
     assert isinstance(code.schedule, ChainSchedule)
     return predict_chain(code.group, code.schedule, accelerator)
 
@@ -267,6 +384,12 @@ def group_rows(code: GroupCode, accelerator: Accelerator) -> dict[str, int]:
         assert isinstance(code.schedule, StripSchedule)
         strips = place_strips(code.group, code.schedule, accelerator)
         return {"scratchpad_rows": strips.scratchpad_rows, "accumulator_rows": strips.accumulator_rows}
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        predict_merged(code.group, code.schedule, accelerator)
+        scratchpad, accumulator = merged_rows(code.group, code.schedule, accelerator)
+        kept = max(accumulator, table_rows(accelerator) * any(code.group.tables))
+        return {"scratchpad_rows": scratchpad, "accumulator_rows": kept}
     assert isinstance(code.schedule, ChainSchedule)
     used = place_chain(code.group, code.schedule, accelerator)
     kept = max(used.accumulator_rows, table_rows(accelerator) * code.group.softmax)
@@ -278,6 +401,9 @@ def emit_group(name: str, code: GroupCode, accelerator: Accelerator) -> Emitter:
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
         return _emit_convolutions(name, code.group, code.schedule, accelerator)
+    if isinstance(code.group, MergedProducts):
+        assert isinstance(code.schedule, MergedSchedule)
+        return _emit_merged(name, code.group, code.schedule, accelerator)
     assert isinstance(code.schedule, ChainSchedule)
     return _emit_products(name, code.group, code.schedule, accelerator)
 
@@ -302,9 +428,33 @@ def _emit_convolutions(
 ) -> Emitter:
     count = len(chain.layers)
     arguments = [f"{kind}{n}" for kind in ("weights", "bias", "scale") for n in range(1, count + 1)]
-    e = Emitter(name, ["input", "output", *arguments])
+    added = ["residual", "identity", "residual_scale", "sum_scale"] if chain.addition is not None else []
+    e = Emitter(name, ["input", "output", *arguments, *added])
     source, target, *given = e.arguments
-    weights, biases, scales = given[:count], given[count : 2 * count], given[2 * count :]
-    operands = StripOperands(source, target, tuple(weights), tuple(biases), tuple(scales))
+    addition = AdditionOperands(*given[3 * count :]) if added else None
+    weights, biases, scales = (given[n * count : (n + 1) * count] for n in range(3))
+    operands = StripOperands(source, target, tuple(weights), tuple(biases), tuple(scales), addition)
     emit_strips(e, chain, schedule, accelerator, operands)
+    return e
+
+
+def _emit_merged(
+    name: str, merged: MergedProducts, schedule: MergedSchedule, accelerator: Accelerator
+) -> Emitter:
+    count = len(merged.layers)
+    arguments = [f"{kind}{n}" for kind in ("weights", "bias", "output") for n in range(1, count + 1)]
+    table = ["table"] if any(merged.tables) else []
+    e = Emitter(name, ["input", *arguments, *table, *(f"scale{n}" for n in range(1, count + 1))])
+    source, *given = e.arguments
+    operands = [
+        Operands(input=source, weight=weight, bias=bias, output=output)
+        for weight, bias, output in zip(
+            given[:count], given[count : 2 * count], given[2 * count : 3 * count], strict=True
+        )
+    ]
+    if table:
+        begin_table(e, accelerator, given[3 * count])
+    emit_merged(e, merged, schedule, accelerator, operands, given[-count:], lambda on: let_through(e, on))
+    if table:
+        end_function(e)
     return e

@@ -117,9 +117,13 @@ class _Lowering(GroupWriter):
         if op.name in self._done or op.name in self._inner:
             return
         if op.name in self._groups:
-            self._call_group(op.name)
-            if not self._is_positive(op):
-                self._negative.add(op.output.value)
+            for one in self._call_group(op.name):
+                behind = self._tables.get(one.name)
+                if behind is not None:
+                    self._done.add(behind.name)
+                    self.result.reasons[behind.name] = f"on the way out of {one.name}"
+                if behind is not None or not self._is_positive(one):
+                    self._negative.add((behind or one).output.value)
             return
         self._operator, self._table = op.name, self._tables.get(op.name)
         following = self._table

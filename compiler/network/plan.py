@@ -12,13 +12,12 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError, Location
 from common.files import read_input_text
 from compiler.layers.layer import Layer
-from compiler.network.groups import Group, GroupCode, GroupSchedule, group_rows
+from compiler.network.groups import Group, GroupCode, GroupSchedule, fits_kind, group_rows
 from compiler.network.lowered import LoweredNetwork
 from compiler.network.row_code import RowCode
 from compiler.schedules.schedule import Schedule
 from compiler.schedules.text import layer_text, parse_layer, parse_schedule, schedule_text
 from compiler.styles import check_schedule, workspaces
-from compiler.styles.fused.strips import ConvolutionChain, StripSchedule
 from compiler.styles.fused.text import parse_group_schedule
 
 __all__ = ["Plan"]
@@ -81,7 +80,7 @@ class Plan:
         if text is None:
             return None
         schedule = parse_group_schedule(text)
-        if isinstance(group, ConvolutionChain) != isinstance(schedule, StripSchedule):
+        if not fits_kind(group, schedule):
             raise InfeasibleError(f"the plan has '{text}' for {group}")
         group_rows(GroupCode(group, schedule), self.accelerator)
         return schedule, 1.0

@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from accel.config import MOVE_BYTES, Accelerator
 from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
@@ -33,8 +31,16 @@ from compiler.network.row_code import RowCode, RowFunctionName
 from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
+from compiler.styles.fused.merged import MergedProducts
 
-__all__ = ["INSTRUCTION_PJ", "group_cost", "host_energy_pj", "predict_step", "predict_steps", "row_cost"]
+__all__ = [
+    "addition_cost",
+    "group_cost",
+    "host_energy_pj",
+    "predict_step",
+    "predict_steps",
+    "row_cost",
+]
 
 #: Cycles in which the host core writes a command of explicit code.
 _COMMAND_CYCLES = 7.5
@@ -53,8 +59,6 @@ _ROW_CYCLES: dict[RowFunctionName, int] = {
     "normalisation": 132,
     "product": 0,
 }
-#: Energy of an instruction of the host core (`host_energy_pj`).
-INSTRUCTION_PJ = 25.0
 #: Instructions of the host's functions in a cycle without cache misses: 0.92 to 1.00 of embedding, normalisation, softmax,
 #: tables and averages, measured.
 _PER_CYCLE = 0.95
@@ -82,7 +86,7 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
     if step.function in lowered.groups:
         return group_cost(lowered.groups[step.function], accelerator)
     if step.function in lowered.additions:
-        return _addition(lowered.additions[step.function], accelerator)
+        return addition_cost(lowered.additions[step.function], accelerator)
     if step.function in lowered.pools:
         return _pooling(lowered.pools[step.function], accelerator)
     if step.function in lowered.rows:
@@ -93,12 +97,8 @@ def predict_step(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) 
 
 
 def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) -> float:
-    """Energy of the host core: its instructions, and cache lines that it brings from main memory.
-
-    25 pJ an instruction: Zaruba and Benini, "The Cost of Application-Class Processing" (TVLSI 2019), report up to
-    40 Gop/(s W) for a 64-bit in-order RISC-V core in 22 nm.
-    """
-    return instructions * INSTRUCTION_PJ + lines * LINE_BYTES * accelerator.energy.dram_pj
+    """Energy of the host core: its instructions, and cache lines that it brings from main memory."""
+    return instructions * accelerator.energy.instruction_pj + lines * LINE_BYTES * accelerator.energy.dram_pj
 
 
 def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
@@ -107,8 +107,10 @@ def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")
-    softmax = isinstance(code.group, ProductChain) and code.group.softmax
-    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * softmax
+    table_loaded = (isinstance(code.group, ProductChain) and code.group.softmax) or (
+        isinstance(code.group, MergedProducts) and any(code.group.tables)
+    )
+    cycles = found.cycles + _TABLE * PROFILES[accelerator.timing].latency * table_loaded
     return StepCost(cycles, fixed, found.accumulator_words, found.scratchpad_bytes)
 
 
@@ -121,8 +123,8 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
     down, across = math.ceil(p.C / dim), math.ceil(p.K / dim)
     rows, results = float(p.groups * p.P), float(p.output_words)
     memory = results / bytes_per_cycle(accelerator)
-    memory += _read(accelerator, rows, p.C, layer.input.pitch)
-    memory += _read(accelerator, float(p.groups * p.C), p.K, layer.weight.pitch)
+    memory += read_cycles(accelerator, rows, p.C, layer.input.pitch)
+    memory += read_cycles(accelerator, float(p.groups * p.C), p.K, layer.weight.pitch)
     passes = p.groups * down * across * max(dim, p.P)
     fixed = p.macs * (table.mac_pj + table.register_pj) + p.weight_words * table.register_pj
     fixed += (p.input_words + p.weight_words + results) * table.dram_pj
@@ -132,7 +134,7 @@ def _product(layer: Layer, accelerator: Accelerator) -> StepCost:
     )
 
 
-def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
+def addition_cost(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     """Two loads and a store; see `compiler.network.addition` for the tiles.
 
     Each sum is a product with the identity and an addend: a multiplication in every row of the array, a stationary word,
@@ -144,7 +146,7 @@ def _addition(code: AdditionCode, accelerator: Accelerator) -> StepCost:
     if len(nest.shape) < 2:  # contiguous elements, as rows as long as a move can have
         rows, extent = extent / MOVE_BYTES, MOVE_BYTES
     pitches = [steps[-2] if len(steps) > 1 else MOVE_BYTES for steps in nest.strides]
-    memory = sum(_read(accelerator, rows, extent, pitch) for pitch in pitches[:2])
+    memory = sum(read_cycles(accelerator, rows, extent, pitch) for pitch in pitches[:2])
     memory += rows * extent / bytes_per_cycle(accelerator)
     tiles = math.ceil(rows / dim) * math.ceil(extent / MOVE_BYTES)
     passes = tiles * math.ceil(min(extent, MOVE_BYTES) / dim)
@@ -172,7 +174,7 @@ def row_cost(code: RowCode, accelerator: Accelerator) -> StepCost:
     whole, rest = divmod(inner, dim)
     matrices = rows / inner
     elements, blocks = rows * extent, math.ceil(extent / dim)
-    loads = sum(_read(accelerator, rows, extent, pitch) for pitch in pitches)
+    loads = sum(read_cycles(accelerator, rows, extent, pitch) for pitch in pitches)
     memory = loads + elements / bytes_per_cycle(accelerator)
     stores = matrices * (whole * _store(code.function, dim, blocks) + _store(code.function, rest, blocks))
     first = loads * min(dim, rows) / rows
@@ -210,7 +212,7 @@ def _store(function: RowFunctionName, rows: float, blocks: int) -> float:
 def _gather(code: GatherCode, accelerator: Accelerator) -> StepCost:
     """A load and a store of every row, by as few moves as there can be."""
     rows = math.prod(code.nest.shape)
-    memory = _read(accelerator, float(rows), code.features, code.pitch)
+    memory = read_cycles(accelerator, float(rows), code.features, code.pitch)
     elements = float(rows * code.features)
     whole, rest = divmod(code.features, MOVE_BYTES)
     moves = math.ceil(whole / accelerator.dim) + bool(rest)
@@ -241,7 +243,7 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
 
     (down, rows), (across, columns) = met(pool.rows, tile_rows, p.Q), met(pool.columns, tile_columns, p.P)
     blocks, pixels = math.ceil(p.K / dim) * p.N, float(rows * columns)
-    loads = blocks * _read(accelerator, pixels, min(p.K, dim), p.K)
+    loads = blocks * read_cycles(accelerator, pixels, min(p.K, dim), p.K)
     moved = p.N * p.K * (pixels + pool.rows * pool.columns) / bytes_per_cycle(accelerator)
     commands = blocks * (across * rows * math.ceil(columns / across / dim) + 2 * down * across)
     latency = PROFILES[accelerator.timing].latency
@@ -252,10 +254,6 @@ def _pooling(layer: Layer, accelerator: Accelerator) -> StepCost:
     )  # every pixel is written once, and read for each window that it is in
     cycles = max(loads, moved, commands * _COMMAND_CYCLES) + waits + _START * latency
     return StepCost(cycles, (read + written) * accelerator.energy.dram_pj, accesses)
-
-
-def _read(accelerator: Accelerator, rows: float, columns: int, pitch: int) -> float:
-    return float(read_cycles(accelerator, np.array([rows]), np.array([float(columns)]), pitch)[0])
 
 
 def _host(lowered: LoweredNetwork, step: Step, accelerator: Accelerator) -> StepCost:

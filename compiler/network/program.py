@@ -19,13 +19,14 @@ from compiler.network.emission import ENTRY, emit_network, step_labels
 from compiler.network.gather import gather_rows
 from compiler.network.graph import IntegerTensor, QuantisedNetwork
 from compiler.network.groups import GroupScheduler, group_rows
-from compiler.network.lowered import LayerCode, LoweredNetwork, Scheduler
+from compiler.network.lowered import LoweredNetwork, Scheduler
 from compiler.network.lowering import lower_network
 from compiler.network.memory_plan import Lifetime, MemoryPlan, plan_memory
 from compiler.network.placement import Placement, place
 from compiler.network.row_code import rows_used, table_rows
 from compiler.network.steps import ValueAddress, itemsize
 from compiler.schedules.schedule import Schedule
+from compiler.styles.fused.merged import MergedProducts
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -222,7 +223,7 @@ def compile_network(
         name=network.name,
         sources=host_sources(code.lowered.sources),
         requirement=_requirement(code.lowered, accelerator),
-        slack_bytes=_slack_bytes(code.lowered.layers.values(), accelerator),
+        slack_bytes=_slack_bytes(code.lowered, accelerator),
         labels=step_labels(len(code.lowered.steps)),
         observe=observe,
     )
@@ -283,7 +284,9 @@ def _requirement(lowered: LoweredNetwork, accelerator: Accelerator) -> dict[str,
     return found
 
 
-def _slack_bytes(layers: Iterable[LayerCode], accelerator: Accelerator) -> int:
+def _slack_bytes(lowered: LoweredNetwork, accelerator: Accelerator) -> int:
     """Bytes that commands may read behind an operand: LOOP_WS fetches whole blocks of B's rows (instruction set, 7)."""
-    pitches = [code.layer.weight.pitch for code in layers]
+    pitches = [code.layer.weight.pitch for code in lowered.layers.values()]
+    merged = [one.group for one in lowered.groups.values() if isinstance(one.group, MergedProducts)]
+    pitches += [one.weight.pitch for group in merged for one in group.layers]
     return -(-(64 + accelerator.dim * max(pitches, default=0)) // 64) * 64

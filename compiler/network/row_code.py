@@ -31,6 +31,7 @@ __all__ = [
     "begin_table",
     "emit_rows",
     "end_function",
+    "let_through",
     "packed_parameters",
     "packed_table",
     "plan_normalisation",
@@ -236,12 +237,17 @@ def packed_parameters(gain: np.ndarray, offset: np.ndarray, dim: int) -> np.ndar
 def begin_table(e: Emitter, accelerator: Accelerator, table: Number) -> None:
     """Stores take their int8 elements through a table (`packed_table`) from here on, until `end_function`."""
     load_table(e, accelerator, table)
-    e.command("config_function", function=_FUNCTIONS["table"])
+    let_through(e, on=True)
+
+
+def let_through(e: Emitter, on: bool) -> None:
+    """Stores take their elements through the table that was loaded last, or leave them alone."""
+    e.command("config_function", function=_FUNCTIONS["table"] if on else 0)
 
 
 def end_function(e: Emitter) -> None:
     """Stores leave their elements alone again."""
-    e.command("config_function", function=0)
+    let_through(e, on=False)
 
 
 def emit_rows(

@@ -84,9 +84,11 @@ class StepWriter:
         writes: Sequence[ByteRange],
         accelerator: bool = False,
         host: bool = True,
+        also: Sequence[str] = (),
     ) -> None:
+        touched = tuple(reads), tuple(writes)
         self.result.steps.append(
-            Step(self._operator, function, tuple(arguments), tuple(reads), tuple(writes), accelerator, host)
+            Step(self._operator, function, tuple(arguments), *touched, accelerator, host, tuple(also))
         )
 
     def _pointer(self, view: View, offset: int = 0) -> ValueAddress:

@@ -57,6 +57,7 @@ class Step:
         reads, writes: what the function touches, workspaces in both.
         accelerator: whether it gives the accelerator work, which may go on after the call.
         host: whether the host core itself touches memory.
+        also: names of further operators whose results it writes.
     """
 
     operator: str
@@ -66,6 +67,7 @@ class Step:
     writes: tuple[ByteRange, ...]
     accelerator: bool = False
     host: bool = True
+    also: tuple[str, ...] = ()
 
 
 class StepCost(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -380,6 +380,9 @@ def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
     raw, final = result(b, e, order)
     # Both are brought to the coarser of the two scales, so that neither saturates on the way in.
     common = max(b.scale(left), b.scale(right))
+    for operand, view in zip(semantics_of(op).operands, (left, right), strict=True):
+        if isinstance(operand, Tensor) and len(b.readers(operand.name)) == 1:
+            _rescale(b, view.value, common)
     b.emit(
         Addition(
             b.name(op.name),
@@ -394,3 +397,14 @@ def addition(b: IntegerBuilder, op: Operator, subtract: bool) -> None:
         )
     )
     clip(b, e, raw, final)
+
+
+def _rescale(b: IntegerBuilder, name: str, scale: float) -> None:
+    """Have the result of a convolution in units of `scale` at once, in which it is added: it is rounded once, not twice."""
+    writers = [n for n, one in enumerate(b.operators) if one.output.value == name]
+    convolution = b.operators[writers[0]] if len(writers) == 1 else None
+    read = any(view.value == name for one in b.operators for view in one.inputs)
+    if isinstance(convolution, Convolution) and not read:
+        b.values[name] = replace(b.values[name], scale=scale)
+        product = b.scale(convolution.input) * b.scale(convolution.weight)
+        b.operators[writers[0]] = replace(convolution, scale=float32(product / scale))

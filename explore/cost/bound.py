@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.config import Accelerator
 from accel.dataflows import DATAFLOWS, MACRO_DATAFLOW, Dataflow
 from accel.energy import EnergyTable
 from compiler.mapping.batch import AXES
@@ -48,25 +49,74 @@ def compulsory_bound(
     for dim in range(8, 129):
         total_e = total_l = 0.0
         for task in tasks:
-            p = task.problem
-            words = p.weight_words + inputs_touched(p) + p.output_words
-            columns = min(p.K, dim)
-            always = (e.mac_pj + e.register_pj) * p.macs + e.dram_pj * words
-            cycles, picojoules = [], []
-            for rule in (DATAFLOWS[name] for name in dataflows):
-                rows = min(getattr(p, rule.row), dim)
-                cycles.append(p.macs / (rows * columns))
-                if rule.sums_stay:
-                    reads = p.macs / columns + p.macs / rows
-                    updates = e.accumulator_base_pj * 2 * p.output_words
-                else:
-                    reads = p.macs / columns + p.weight_words
-                    updates = e.accumulator_base_pj * p.macs / rows
-                picojoules.append(updates + e.scratchpad_base_pj * reads)
-            total_l += task.count * max(min(cycles), words / dram_bytes_per_cycle)
-            total_e += task.count * (always + min(picojoules))
+            picojoules, cycles = compulsory_cost(
+                task.problem,
+                dim,
+                e,
+                dram_bytes_per_cycle,
+                dataflows,
+                accumulator_pj=e.accumulator_base_pj,
+                scratchpad_pj=e.scratchpad_base_pj,
+            )
+            total_l += task.count * cycles
+            total_e += task.count * picojoules
         best = min(best, total_e * 1e-6 * total_l)
     return float(best)
+
+
+def compulsory_cost(
+    p: Problem,
+    dim: float,
+    energy: EnergyTable,
+    dram_bytes_per_cycle: float,
+    dataflows: Sequence[Dataflow],
+    *,
+    accumulator_pj: float,
+    scratchpad_pj: float,
+    packed: float = 1.0,
+) -> tuple[float, float]:
+    """Least energy (pJ) and latency (cycles) of one run of a problem on an array of side `dim` whose memories cost so much
+    a word: every tensor crosses the DRAM bus once, the array is perfectly used by `packed` groups at once. The two are of
+    the best of the dataflows each, not of one mapping."""
+    words = p.weight_words + inputs_touched(p) + p.output_words
+    columns = min(p.K, dim)
+    always = (energy.mac_pj + energy.register_pj) * p.macs + energy.dram_pj * words
+    cycles, picojoules = [], []
+    for rule in (DATAFLOWS[name] for name in dataflows):
+        rows = min(getattr(p, rule.row), dim)
+        cycles.append(p.macs / (rows * columns * packed))
+        if rule.sums_stay:
+            reads = p.macs / columns + p.macs / rows
+            updates = accumulator_pj * 2 * p.output_words
+        else:
+            reads = p.macs / columns + p.weight_words
+            updates = accumulator_pj * p.macs / rows
+        picojoules.append(updates + scratchpad_pj * reads)
+    return always + min(picojoules), max(min(cycles), words / dram_bytes_per_cycle)
+
+
+def compulsory_costs(
+    problems: Sequence[Problem], accelerator: Accelerator, packs: Sequence[bool] | None = None
+) -> tuple[Floats, Floats]:
+    """`compulsory_cost` of every problem on an accelerator, (n,) each; `packs` says of which problems as many groups as the
+    lanes hold run at once."""
+    energy, dim = accelerator.energy, accelerator.dim
+    costs = []
+    for i, p in enumerate(problems):
+        costs.append(
+            compulsory_cost(
+                p,
+                dim,
+                energy,
+                accelerator.dram_bytes_per_cycle,
+                accelerator.dataflows,
+                accumulator_pj=energy.accumulator_pj(float(accelerator.accumulator_kib), dim),
+                scratchpad_pj=energy.scratchpad_pj(float(accelerator.scratchpad_kib)),
+                packed=max(1, min(p.groups, dim // max(p.C, p.K))) if packs is not None and packs[i] else 1,
+            )
+        )
+    table = np.array(costs, dtype=np.float64).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
 
 
 @dataclass(frozen=True)

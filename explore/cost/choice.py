@@ -41,4 +41,10 @@ def check_cost_model(name: str, space: DesignSpace) -> CostModelName:
             location=Location("--cost-model"),
             hint="take --cost-model instruction, or leave --timing out",
         )
+    if space.settings and (found == "reference" or space.base.timing != "baco"):
+        raise InputError(
+            f"the settings of the space '{space.name}' are searched with the instruction-aware model of our own hardware",
+            location=Location("--cost-model"),
+            hint="take --cost-model instruction and --timing baco, or a space without settings",
+        )
     return found

@@ -33,7 +33,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from accel.config import Accelerator
-from compiler.network.prediction import INSTRUCTION_PJ
 from compiler.network.steps import StepCost
 from explore.operators import OperatorCost
 from workloads.network import Network, Operator
@@ -164,5 +163,5 @@ def _cost(op: Operator, words: dict[str, int], accelerator: Accelerator) -> Oper
     cycles = elements * recipe.total(_CYCLES) + divisions * _DIVIDE_CYCLES
     cycles += moved * accelerator.input_bits / 8 / accelerator.dram_bytes_per_cycle
     instructions = elements * recipe.total(_INSTRUCTIONS) + divisions
-    energy = instructions * INSTRUCTION_PJ + moved * accelerator.energy.dram_pj
+    energy = instructions * accelerator.energy.instruction_pj + moved * accelerator.energy.dram_pj
     return OperatorCost(op.name, op.kind, False, op.repeat, StepCost(op.repeat * cycles, op.repeat * energy))

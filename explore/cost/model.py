@@ -69,6 +69,9 @@ class CostModel(Protocol):
     def narrowed(self, sides: Ints) -> CostModel:
         """A model that need not predict other sides than these."""
 
+    def at(self, space: DesignSpace) -> CostModel:
+        """The model of a space that differs from the model's own in settings (`DesignSpace.at`)."""
+
     def groups(self, kept: Floats) -> list[Bools]:
         """Sets of mappings (masks over the last axis of `kept`) of which a search must hold on to one each that
         needs least capacity, so that no accelerator is left without any."""
@@ -134,6 +137,10 @@ class ReferenceModel:
     def narrowed(self, sides: Ints) -> CostModel:
         """What is kept serves all sides."""
         return self
+
+    def at(self, space: DesignSpace) -> ReferenceModel:
+        """See `CostModel`."""
+        return ReferenceModel(self.problems, space)
 
     def groups(self, kept: Floats) -> list[Bools]:
         """All mappings run on every side that holds them."""

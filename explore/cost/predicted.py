@@ -135,6 +135,17 @@ class InstructionModel:
         one._asked = np.isin(self.sides, sides)
         return one
 
+    def at(self, space: DesignSpace) -> InstructionModel:
+        """See `CostModel`. What macros can do on a side depends on features alone, and not on settings."""
+        rest = self.rest.at(space) if self.rest is not None else None
+        one = copy(self)
+        one.space, one.rest = space, rest
+        one.accelerators = side_machines(space)
+        if [a.dim for a in one.accelerators] != self.sides.tolist():
+            return InstructionModel(self.layers, space, rest)
+        one._hardware = HardwareBatch.of(one.accelerators)
+        return one
+
     # -- searching ---------------------------------------------------------------------------------------
 
     def keep(self, task: Ints, genomes: Genomes, counts: Counts) -> Floats:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from accel.config import Accelerator
 from common.errors import BacoError
 from compiler.layers.layer import Layer
 from compiler.network.graph import QuantisedNetwork, Rotation, SumOfRows
-from compiler.network.lowered import step_kind
+from compiler.network.lowered import LoweredNetwork, step_kind
 from compiler.network.lowering import lower_network
 from compiler.network.prediction import predict_step
 from compiler.network.quantise import sketch
@@ -18,11 +19,11 @@ from explore.cost.host import host_costs
 from explore.cost.predicted import side_machines
 from explore.operators import OperatorCost
 from explore.reference_machine import reference_machine
-from explore.rest import RestOfPrograms, SizedOperators
+from explore.rest import RestBySettings, RestOfPrograms, SizedOperators
 from explore.space import DesignSpace
 from workloads.network import Network, Workload
 
-__all__ = ["rest_costs", "rest_in_space", "rest_of_programs"]
+__all__ = ["rest_by_settings", "rest_costs", "rest_in_space", "rest_of_programs"]
 
 
 def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
@@ -36,6 +37,90 @@ def rest_in_space(workload: Workload, space: DesignSpace) -> RestOfPrograms:
         sizes = zip(points.dim, points.accumulator_kib, points.scratchpad_kib, strict=True)
         machines += [space.accelerator(*one, units=True) for one in sizes]
     return rest_of_programs(workload, machines)
+
+
+def rest_by_settings(workload: Workload, space: DesignSpace) -> RestBySettings:
+    """The rest of programs in a space with settings: `rest_in_space` for those of its base, and for others when asked.
+
+    What a program does beside its layers is the same code whatever the settings are, so that it is lowered once for each array
+    side and each size of memories that makes a difference, and only predicted anew.
+    """
+    base = rest_in_space(workload, space)
+    programs = _Programs(workload)
+
+    def find(there: DesignSpace) -> RestOfPrograms:
+        sides = {machine.dim: machine for machine in side_machines(there)}
+
+        def plain(name: str) -> dict[int, tuple[OperatorCost, ...]]:
+            return {side: programs.costs(name, machine) for side, machine in sides.items()}
+
+        def sized(one: SizedOperators, name: str, side: int) -> SizedOperators:
+            assert one.found_at is not None
+            machine = there.accelerator(side, *one.found_at, units=True)
+            return replace(one, operators=programs.costs(name, machine))
+
+        return replace(
+            base,
+            operators={name: plain(name) for name in base.operators}
+            if False in space.units
+            else base.operators,
+            with_units={
+                name: {side: tuple(sized(one, name, side) for one in ones) for side, ones in of.items()}
+                for name, of in base.with_units.items()
+            },
+        )
+
+    return RestBySettings(base.weights, base.operators, base.reasons, base.with_units, space=space, find=find)
+
+
+class _Programs:
+    """The networks of a workload, lowered once for all accelerators that differ in settings alone."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._networks = {one.name: one for one in workload.networks}
+        self._parts: dict[str, list[tuple[float, QuantisedNetwork]]] = {}
+        self._lowered: dict[tuple[object, ...], LoweredNetwork] = {}
+        self._predicted: dict[tuple[object, ...], tuple[OperatorCost, ...]] = {}
+
+    def costs(self, name: str, machine: Accelerator) -> tuple[OperatorCost, ...]:
+        """Of the operators of a network that are no layers."""
+        asked = (name, _code_key(machine), *_timing_key(machine))
+        if asked not in self._predicted:
+            network = self._networks[name]
+            if name not in self._parts:
+                try:
+                    self._parts[name] = sketches(network)
+                except BacoError:
+                    self._parts[name] = []
+            parts = self._parts[name]
+            if not parts:
+                self._predicted[asked] = tuple(host_costs(network, machine))
+            else:
+                self._predicted[asked] = _merged(
+                    (times, predicted_costs(self._lowering(name, n, one, machine), machine))
+                    for n, (times, one) in enumerate(parts)
+                )
+        return self._predicted[asked]
+
+    def _lowering(
+        self, name: str, part: int, network: QuantisedNetwork, machine: Accelerator
+    ) -> LoweredNetwork:
+        key = (name, part, *_code_key(machine))
+        if key not in self._lowered:
+            self._lowered[key] = lower_network(network, machine, no_schedule)
+        return self._lowered[key]
+
+
+def _code_key(machine: Accelerator) -> tuple[object, ...]:
+    """What the code beside layers depends on among sizes, units and settings."""
+    sizes = machine.dim, machine.accumulator_kib, machine.scratchpad_kib, machine.accumulator_banks
+    return (*sizes, machine.features.row_functions, machine.dma_max_bytes)
+
+
+def _timing_key(machine: Accelerator) -> tuple[object, ...]:
+    """What cycles and energy of that code depend on besides."""
+    port = machine.dma_bits, machine.dma_requests, machine.load_entries
+    return (*port, machine.dram_bytes_per_cycle, machine.clock_mhz)
 
 
 def rest_of_programs(workload: Workload, machines: Iterable[Accelerator]) -> RestOfPrograms:
@@ -91,7 +176,7 @@ def _by_size(
     if None not in ends:
         worst, best = (costs(one) for one in ends if one is not None)
         if worst == best:
-            return (SizedOperators(0, 0, best),)
+            return (SizedOperators(0, 0, best, max(sizes)),)
     found: dict[tuple[OperatorCost, ...], list[tuple[int, int]]] = {}
     rows: dict[int, list[Accelerator]] = {}
     for machine in sorted(machines, key=lambda one: one.accumulator_kib):
@@ -112,7 +197,7 @@ def _by_size(
         for index, operators in known.items():
             found.setdefault(operators, []).append((row[index].accumulator_kib, scratchpad))
     ordered = sorted(found, key=lambda one: -sum(operator.cost.cycles for operator in one))
-    sized = [SizedOperators(0, 0, ordered[0])]
+    sized = [SizedOperators(0, 0, ordered[0], found[ordered[0]][0])]
     for operators in ordered[1:]:
         pairs = found[operators]
         least = [
@@ -120,7 +205,7 @@ def _by_size(
             for pair in pairs
             if not any(one != pair and one[0] <= pair[0] and one[1] <= pair[1] for one in pairs)
         ]
-        sized += [SizedOperators(*pair, operators) for pair in sorted(least)]
+        sized += [SizedOperators(*pair, operators, pair) for pair in sorted(least)]
     return tuple(sized)
 
 
@@ -129,8 +214,12 @@ def rest_costs(network: QuantisedNetwork, accelerator: Accelerator) -> list[Oper
 
     A rotary embedding and a sum of rows are none for a search, though a program computes them as such.
     """
-    lowered = lower_network(network, accelerator, no_schedule)
-    beside = {op.name: op for op in network.operators if isinstance(op, Rotation | SumOfRows)}
+    return predicted_costs(lower_network(network, accelerator, no_schedule), accelerator)
+
+
+def predicted_costs(lowered: LoweredNetwork, accelerator: Accelerator) -> list[OperatorCost]:
+    """`rest_costs` of a network that is lowered already."""
+    beside = {op.name: op for op in lowered.network.operators if isinstance(op, Rotation | SumOfRows)}
     found = []
     for step in lowered.steps:
         if step.function in lowered.layers and step.operator not in beside:

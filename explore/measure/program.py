@@ -17,7 +17,9 @@ from compiler.network.prediction import host_energy_pj, predict_steps
 from compiler.network.program import NetworkProgram, compile_network
 from compiler.network.quantise import quantise, quantise_inputs
 from compiler.network.reference import reference
+from explore.executors.base import Need
 from explore.measure.attempt import WrongResultError, attempt, check_exit, counted
+from explore.measure.job import MEASURING_NEEDS
 from explore.measure.measurement import Measurement, OperatorMeasurement
 from explore.measure.store import source_hash
 from sim.job import Limits
@@ -56,7 +58,7 @@ def compile_plan(plan: Plan, *, compare: bool = True) -> tuple[NetworkProgram, A
 
 @dataclass(frozen=True)
 class ProgramJob:
-    """The measurement of a plan's program; see `explore.measure.pool.Measurable`."""
+    """The measurement of a plan's program; see `explore.measure.job.Measurable`."""
 
     plan: Plan
     name: str = ""
@@ -72,7 +74,16 @@ class ProgramJob:
         """Equal for measurements that must come out equal."""
         return stable_hash({"plan": self.plan.to_json(), "sources": source_hash()})
 
-    def measure(self) -> Measurement:
+    def __reduce__(self) -> tuple[type[ProgramJob], tuple[Plan, str, Limits]]:
+        """Without the key, which a worker derives anew."""
+        return ProgramJob, (self.plan, self.name, self.limits)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Of the machine."""
+        return MEASURING_NEEDS
+
+    def run(self) -> Measurement:
         """Compile the plan, run it on the RTL, compare what every operator writes with numpy's integers, and count.
 
         What fails or is infeasible is a result, too. Raises InputError for a network that is not there, and BuildError or

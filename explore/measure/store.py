@@ -13,6 +13,7 @@ from pathlib import Path
 
 from accel.config import Accelerator
 from common.errors import BacoError
+from common.locks import Claims
 from common.provenance import stable_hash
 from compiler.layers.layer import Layer
 from compiler.schedules.schedule import Schedule
@@ -71,7 +72,7 @@ def measurement_key(layer: Layer, schedule: Schedule, accelerator: Accelerator) 
 
 
 class MeasurementStore(Closing):
-    """Measurements by key, in one SQLite file; several processes may have it open and write.
+    """Measurements by key, in one SQLite file; several processes may have it open and write (see `explore.executors.base.Shelf`).
 
     `put` returns when the measurement is on disk: whoever is killed afterwards loses nothing. A row that does not match
     its checksum is as good as not there: what it held is measured again.
@@ -86,6 +87,7 @@ class MeasurementStore(Closing):
     def __init__(self, path: str | Path, *, note: Callable[[str], None] | None = None) -> None:
         self.path = Path(path)
         self._note = note or _to_standard_error
+        self._claims: Claims | None = None
         with _FORMAT.errors(self.path, "opening it"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             check_files(self.path)
@@ -142,9 +144,26 @@ class MeasurementStore(Closing):
         found = {key: self._read(key, record, digest) for key, record, digest in rows}
         return {key: one for key, one in found.items() if one is not None}
 
+    def claim(self, key: str) -> bool:
+        """Whether this process may measure that key, since no other does (in a file of locks beside this one)."""
+        if self._claims is None:
+            self._claims = Claims(self.path.with_name(f"{self.path.name}-claims"))
+        return self._claims.claim(key)
+
+    def release(self, key: str) -> None:
+        """Give a claim back."""
+        if self._claims is not None:
+            self._claims.release(key)
+
+    def __reduce__(self) -> tuple[type[MeasurementStore], tuple[Path]]:
+        """Opened again where it arrives."""
+        return MeasurementStore, (self.path.absolute(),)
+
     def close(self) -> None:
-        """Close the file; a closed store cannot be used."""
+        """Close the file and give all claims back; a closed store cannot be used."""
         self._connection.close()
+        if self._claims is not None:
+            self._claims.close()
 
     def _read(self, key: str, record: str, digest: str) -> Measurement | None:
         try:

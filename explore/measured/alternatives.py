@@ -14,7 +14,7 @@ from compiler.schedules.text import parse_schedule, schedule_text, style_of
 from compiler.styles import check_schedule
 from compiler.styles.realise import mapping_of, realise
 from explore.cost.predicted import instruction_costs
-from explore.measure.pool import MeasurementJob
+from explore.measure.job import MeasurementJob
 
 __all__ = ["Alternative", "MachineAlternatives"]
 

@@ -25,12 +25,13 @@ from common import portable
 from common.errors import InputError
 from common.portable import Floats
 from compiler.mapping.nest import Mapping
-from explore.candidate import Cost
+from explore.candidate import Cost, Source
 from explore.combine import chain
+from explore.cost.bound import compulsory_costs
 from explore.cost.learned.selection import MeasurementChoice, select
 from explore.importance import ImportanceEstimator
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import Alternative, MachineAlternatives
 from explore.measured.belief import Belief, PredictionSubject
 from explore.objective import Objective
@@ -130,6 +131,7 @@ class MeasuredSearch:
         prior: what a learned residual expects; by default nothing.
         allowed: bounds on designs; by default there are none.
         rest: what programs do beside the tasks, as it is predicted; None where only the tasks count.
+        clocks: whether machines have several clocks (`Cost.clock_mhz`).
         watch: called after every round.
 
     Attributes:
@@ -149,6 +151,7 @@ class MeasuredSearch:
         prior: Prior | None = None,
         allowed: Allowed = lambda _, __: True,
         rest: RestOfPrograms | None = None,
+        clocks: bool = False,
         watch: Callable[[Round], None] = lambda _: None,
     ) -> None:
         if not machines:
@@ -158,7 +161,7 @@ class MeasuredSearch:
         self.tasks, self.objective, self.machines = tuple(tasks), objective, list(machines)
         self._measure_jobs, self._prior, self._watch, self._allowed = measure, prior, watch, allowed
         self.budget, self.spent, self.verified = budget, 0, 0
-        self._rest = rest
+        self._rest, self._clocks = rest, clocks
         self.first: MeasuredDesign | None = None
         self.failures: list[str] = []
         #: By machine, how often each task runs by itself.
@@ -172,9 +175,7 @@ class MeasuredSearch:
         self._cycles, self._energy = Belief(), Belief()
         self._programs: dict[str, PredictionSubject] = {}
         self._beliefs: dict[str, Expected] = {}
-        macs = np.array([float(task.problem.macs) for task in tasks])
-        family = np.array([task.problem.R * task.problem.S for task in tasks], dtype=np.int64)
-        self._importance = [ImportanceEstimator(self._counts(one), macs, family) for one in machines]
+        self._importance = [ImportanceEstimator(self._counts(one)) for one in machines]
 
     # -- the loop ----------------------------------------------------------------------------------------
 
@@ -230,18 +231,19 @@ class MeasuredSearch:
         contenders = self._contenders()
         if not contenders:  # what there was of some layer went wrong
             fresh = sum(machine.widen([_UNITS] * len(self.tasks)) for machine in self.machines)
+        problems = [task.problem for task in self.tasks]
         for design in contenders:
             estimator = self._importance[design.place]
-            for layer, one in enumerate(design.chosen):
-                at = self._believed(one)
-                before = estimator.energy[layer] * estimator.latency[layer]
-                improved = bool(at.energy_pj * at.cycles < before * 0.9999)
-                estimator.update(layer, at.energy_pj, at.cycles, improved)
-            units = _UNITS * len(self.tasks)
-            shares = estimator.shares(units)
+            believed = [self._believed(one) for one in design.chosen]
+            estimator.observe(
+                np.array([at.energy_pj for at in believed]),
+                np.array([at.cycles for at in believed]),
+                *compulsory_costs(problems, self.machines[design.place].accelerator),
+            )
+            shares = estimator.shares(_UNITS * len(self.tasks))
             if not shares.any():
-                estimator.revive()
-                shares = estimator.shares(units)
+                shares = np.full(len(self.tasks), _UNITS)
+            estimator.charge(shares)
             fresh += self.machines[design.place].widen(shares.tolist())
         if fresh:
             self._beliefs.clear()
@@ -306,6 +308,12 @@ class MeasuredSearch:
         ]
         return found[0], found[1]
 
+    def _cost(
+        self, machine: MachineAlternatives, cycles: float, energy: float, source: Source = "predicted"
+    ) -> Cost:
+        clock = machine.accelerator.clock_mhz if self._clocks else None
+        return Cost(cycles, energy, machine.accelerator.area_mm2, source, clock)
+
     # -- what is believed --------------------------------------------------------------------------------
 
     def _believed(self, one: Alternative) -> Expected:
@@ -368,7 +376,7 @@ class MeasuredSearch:
         if chosen is None:
             return _Design(place, [ones[0] for ones in machine.found], math.inf, 0.0)
         energy, cycles = self._totals(machine, chosen)
-        value = self.objective.scalar(Cost(cycles, energy, machine.accelerator.area_mm2))
+        value = self.objective.scalar(self._cost(machine, cycles, energy))
         unknown = [i for i, one in enumerate(chosen) if one.key not in self._known]
         counts = self._counts(machine)
         shares = [counts[i] * self._believed(chosen[i]).cycles / cycles for i in unknown]
@@ -387,10 +395,9 @@ class MeasuredSearch:
         merged = chain(energies, latencies, self._counts(machine).tolist())
         if merged is None:
             return None
-        area = machine.accelerator.area_mm2
         rest_cycles, rest_pj = self._beside(machine)
         values = [
-            self.objective.scalar(Cost(float(cycles) + rest_cycles, float(energy) + rest_pj, area))
+            self.objective.scalar(self._cost(machine, float(cycles) + rest_cycles, float(energy) + rest_pj))
             for energy, cycles in zip(merged.energy, merged.latency, strict=True)
         ]
         for at in np.argsort(values, kind="stable"):
@@ -422,15 +429,14 @@ class MeasuredSearch:
             return None
         energy, cycles = self._totals(machine, chosen)
         rest_cycles, rest_pj = self._beside(machine)
-        area = machine.accelerator.area_mm2
-        predicted = Cost(
+        predicted = self._cost(
+            machine,
             float(portable.dot([one.cycles for one in chosen], self._counts(machine))) + rest_cycles,
             float(portable.dot([one.energy_pj for one in chosen], self._counts(machine))) + rest_pj,
-            area,
         )
         mappings = tuple(one.mapping for one in chosen)
         return MeasuredDesign(
-            machine.accelerator, mappings, predicted, Cost(cycles, energy, area, "measured")
+            machine.accelerator, mappings, predicted, self._cost(machine, cycles, energy, "measured")
         )
 
     def best(self) -> MeasuredDesign | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,11 @@ from common.errors import InfeasibleError, InputError, Location
 from explore.candidate import Candidate, Cost
 from explore.constraints import network_costs
 from explore.cost.model import make_cost_model
+from explore.executors.base import Finished, gather
+from explore.executors.engine import LOCAL, ExecutorChoice
 from explore.layers import layers_of_tasks
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from explore.measured.alternatives import Alternative, MachineAlternatives
 from explore.measured.search import Allowed, Expected, MeasuredDesign, MeasuredSearch, Prior, Round
@@ -86,7 +87,7 @@ def measure_study(
     path: Path,
     budget: float,
     *,
-    workers: int | None = None,
+    engine: ExecutorChoice = LOCAL,
     machines: int = _MACHINES,
     learned: bool = True,
     watch: Watch | None = None,
@@ -94,7 +95,7 @@ def measure_study(
     """Spend a budget of simulated cycles on the study at `path` and keep the best measured design in it.
 
     Measurements are kept as they are finished, in the file beside the study; the same call repeats an interrupted run
-    from them. A first SIGINT or SIGTERM ends it.
+    from them. A first SIGINT or SIGTERM ends it. `engine` says who measures.
 
     Args:
         learned: whether what is expected before anything is measured comes from the learned residual.
@@ -136,15 +137,14 @@ def measure_study(
             if watch:
                 watch.round(done)
 
-        with MeasurementStore(path.with_name(STORE_NAME)) as store:
+        with MeasurementStore(path.with_name(STORE_NAME)) as store, engine.executor() as executor:
 
             def measure(jobs: Sequence[MeasurementJob]) -> list[Measurement]:
-                def finished(_: int, __: int, job: MeasurementJob, found: Measurement) -> None:
+                def finished(_: int, __: int, one: Finished[MeasurementJob, Measurement]) -> None:
                     if watch:
-                        watch.layer(found, job)
+                        watch.layer(one.value, one.task)
 
-                crew = min(workers or os.cpu_count() or 1, len(jobs))
-                return measure_many(jobs, crew, store, finished)
+                return gather(executor, jobs, store, finished)
 
             search = MeasuredSearch(
                 study.tasks,
@@ -155,6 +155,7 @@ def measure_study(
                 prior=learned_prior() if learned else None,
                 allowed=_allowed(study.tasks, space, study.rest),
                 rest=study.rest,
+                clocks=space.clocks,
                 watch=told,
             )
             best: MeasuredDesign | None = None
@@ -172,7 +173,7 @@ def measure_study(
         if len(designs) == 2 and designs[0].identity == designs[1].identity:
             designs = designs[1:]
         if designs:
-            validate_designs(study, designs, ValidationOptions(best=len(designs), workers=workers))
+            validate_designs(study, designs, ValidationOptions(best=len(designs), engine=engine))
         return MeasuredOutcome(
             search.first, best, tuple(rounds), search.spent, search.verified, tuple(search.failures), ended
         )

@@ -176,6 +176,7 @@ def _baseline(
         cycles + sum(task.count * one.latency_cycles for task, one in zip(tasks, costs, strict=True)),
         energy + sum(task.count * one.energy_pj for task, one in zip(tasks, costs, strict=True)),
         machine.area_mm2,
+        clock_mhz=machine.clock_mhz if space.clocks else None,
     )
     return Baseline(name, machine, mappings, costs, details, cost)
 
@@ -212,6 +213,8 @@ def _bounds(
     What is measured was compiled, so of measured costs the limit of compiled programs holds, whatever model the search
     believed.
     """
+    if space.settings:  # nothing holds for all of them
+        return []
     measured = best.cost.source == "measured"
     if measured or cost_model == "instruction":
         return [

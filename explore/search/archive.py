@@ -17,6 +17,7 @@ from accel.config import Accelerator
 from common import portable
 from common.portable import Floats
 from explore.combine import Chain, chain
+from explore.cost.bound import compulsory_costs
 from explore.cost.genome import WIDTH, Genomes, ProblemSet, count, needs, sides
 from explore.cost.model import CostModel, ReferenceModel, counts_at, rest_at, times
 from explore.cost.reference import Counts
@@ -118,6 +119,7 @@ class Archive:
         self._clear()
         self._tried = np.zeros((len(self.tasks), 1 << _SLOT_BITS), dtype=np.uint32)
         self._idle: tuple[Hardware, Floats] | None = None
+        self._least: dict[tuple[float, float, float], tuple[Floats, Floats]] = {}
         self.networks = sorted({task.network for task in tasks})
         #: Mix weight of each network.
         self.mix_weights = np.array(
@@ -307,6 +309,16 @@ class Archive:
         pj, cycles = (np.split(values[0], edges) for values in self._costs(table, hardware))
         rest_e, rest_l = self._rest(hardware)
         return PointCosts(pj, cycles, rest_e[0], rest_l[0], self.counts_at(hardware)[0])
+
+    def least(self, point: tuple[float, float, float]) -> tuple[Floats, Floats]:
+        """Energy (pJ) and latency (cycles) of the compulsory work of one run of every task on one hardware point, (tasks,)
+        each (`explore.cost.bound.compulsory_costs`); what models charge beside that is not in it."""
+        if point not in self._least:
+            dim, accumulator_kib, scratchpad_kib = (int(size) for size in point)
+            accelerator = self.space.accelerator(dim, accumulator_kib, scratchpad_kib)
+            problems = [task.problem for task in self.tasks]
+            self._least[point] = compulsory_costs(problems, accelerator, self.problems.packs.tolist())
+        return self._least[point]
 
     def chain(self, costs: PointCosts, latency_scale: Floats | None = None) -> Chain | None:
         """Exact Pareto chain of the network on one hardware point; None if a task does not fit.

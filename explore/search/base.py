@@ -117,6 +117,11 @@ SEARCHERS: dict[str, tuple[str, str, str]] = {
         "DosaSearch",
         "plain gradient descent in the style of DOSA (published baseline)",
     ),
+    "dosa-published": (
+        "explore.search.dosa",
+        "PublishedDosaSearch",
+        "the same, a gradient step of all layers counted as one sample, as published",
+    ),
 }
 
 
@@ -143,5 +148,8 @@ def make_searcher(name: str, setup: SearchSetup) -> Searcher:
     check_searcher(name)
     module, cls, _ = SEARCHERS[name]
     importlib.import_module("torch").set_num_threads(1)
-    searcher: Searcher = getattr(importlib.import_module(module), cls)(setup)
-    return searcher
+    kind: type[Searcher] = getattr(importlib.import_module(module), cls)
+    if setup.space.settings:
+        found: Searcher = importlib.import_module("explore.search.settings").over_settings(kind, setup)
+        return found
+    return kind(setup)

@@ -15,6 +15,10 @@ from explore.search.designs import Designs, Evaluator, Keeper
 from explore.search.exact_factors import ExactMappings
 from explore.search.hardware_choice import HardwareChoice
 from explore.search.tilings import in_macro_form
+from explore.space import Choice
+
+#: Settings whose models are held.
+_MOST_KNOWN = 100
 
 
 class BaselineSearch(ABC):
@@ -27,13 +31,38 @@ class BaselineSearch(ABC):
 
     def __init__(self, setup: SearchSetup) -> None:
         self.setup = setup
-        self.evaluator = Evaluator(setup.tasks, setup.space, setup.cost_model)
+        self._known: dict[Choice, tuple[Evaluator, HardwareChoice]] = {}
+        self.evaluator, self.hardware = self._of(setup.space.chosen)
         self.keeper = Keeper(self.evaluator, setup.objective)
-        self.hardware = HardwareChoice(setup.space)
         flows = [FLOWS.index(flow) for flow in setup.space.dataflows]
         self.mappings = ExactMappings(self.evaluator.problems.bounds, flows)
         self.spent = 0
         self.batches = 0
+
+    def _of(self, choice: Choice) -> tuple[Evaluator, HardwareChoice]:
+        """Costs and accelerators with some settings."""
+        if choice not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.pop(next(iter(self._known)))
+            space, model = self.setup.space, self.setup.cost_model
+            if space.settings:
+                space = space.at(choice)
+                model = model.at(space)
+            self._known[choice] = Evaluator(self.setup.tasks, space, model), HardwareChoice(space)
+        return self._known[choice]
+
+    def _enter(self, place: Floats) -> None:
+        """Choose settings for what follows: places (settings,) along the values of each, from 0 to 1; nothing without any."""
+        lengths = [len(values) for _, values in self.setup.space.settings]
+        if lengths:
+            at = [min(int(x * n), n - 1) for x, n in zip(place.tolist(), lengths, strict=True)]
+            self.evaluator, self.hardware = self._of(tuple(at))
+            self.keeper.evaluator = self.evaluator
+
+    @property
+    def settings(self) -> int:
+        """How many settings are searched."""
+        return len(self.setup.space.settings)
 
     def step(self) -> BatchResult:
         """One batch; done when the budget is not enough for another design point."""
@@ -53,8 +82,10 @@ class BaselineSearch(ABC):
         return np.inf if self.setup.evaluations is None else self.setup.evaluations - self.spent
 
     def _growing(self, least: int, most: int) -> int:
-        """Design points for the next batch: few at first, so that the course of a search can be seen."""
+        """Design points for the next batch: few at first, so that the course of a search can be seen, and always with settings,
+        which a batch shares."""
         n = len(self.evaluator)
+        most = least if self.settings else most
         return int(min(np.clip(self.spent // n // 4, least, most), self._left() // n))
 
     def _draw(self, task: Ints, point: Floats, rng: np.random.Generator) -> Genomes:

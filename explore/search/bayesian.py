@@ -38,13 +38,16 @@ class BayesianSearch(InnerSearch):
 
     def __init__(self, setup: SearchSetup) -> None:
         super().__init__(setup)
-        self.asked = np.zeros((0, 3))
+        places = [f"setting{n}" for n in range(self.settings)]
+        self._names = [*_NAMES, *places]
+        self.asked = np.zeros((0, len(self._names)))
         self.told = np.zeros((0, len(setup.objective.metrics)))
         self._space: dict[str, BaseDistribution] = {
             # room for what rounding adds
             name: FloatDistribution(float(low) - _GRID, float(high) + 2 * _GRID)
             for name, low, high in zip(_NAMES, self.hardware.low, self.hardware.high, strict=True)
         }
+        self._space |= {name: FloatDistribution(0.0, 1.0 + 2 * _GRID) for name in places}
         self._study = self._new_study()
 
     def _new_study(self) -> optuna.Study:
@@ -61,7 +64,7 @@ class BayesianSearch(InnerSearch):
         return study
 
     def _trial_of(self, asked: Floats, told: Floats) -> FrozenTrial:
-        params = dict(zip(_NAMES, asked.tolist(), strict=True))
+        params = dict(zip(self._names, asked.tolist(), strict=True))
         return create_trial(params=params, distributions=self._space, values=told.tolist())
 
     def _sampler(self) -> BaseSampler:
@@ -84,9 +87,10 @@ class BayesianSearch(InnerSearch):
         trial = self._study.ask(self._space)
         # The estimator computes with functions whose last bits depend on the processor. On a grid, these vanish; and no
         # two trials may be alike, since the estimator sorts them.
-        steps = np.rint(np.array([trial.params[name] for name in _NAMES]) / _GRID)
+        steps = np.rint(np.array([trial.params[name] for name in self._names]) / _GRID)
         asked = steps * _GRID + len(self.asked) * _APART
-        designs, samples = self._map(self.hardware.nearest(asked[None]), mappings, rng)
+        self._enter(asked[len(_NAMES) :].clip(0.0, 1.0))
+        designs, samples = self._map(self.hardware.nearest(asked[None, : len(_NAMES)]), mappings, rng)
         score = self.evaluator.scores(designs, self.setup.objective.metrics)
         told = score[portable.total(score).argmin()]
         self._study.tell(trial, state=TrialState.FAIL)

@@ -276,6 +276,8 @@ class Evaluator:
     def metrics(self, d: Designs, names: Sequence[str]) -> Floats:
         """Metrics of the workload (see `explore.objective`), (D, names)."""
         energy, latency = self.totals(d)
+        if self.space.clock_mhz is not None:
+            latency = latency * (1e3 / self.space.clock_mhz)
         dim, acc, sp = d.point.T
         area = np.asarray(self.space.area_of(dim, acc, sp, d.units))
         edp = energy * 1e-6 * latency
@@ -290,6 +292,7 @@ class Evaluator:
             float(latency[0]),
             float(energy[0]),
             float(self.space.area_of(dim, acc, sp, d.units)),
+            clock_mhz=self.space.clock_mhz,
         )
         mappings = tuple(
             to_mapping(row, task.problem.groups, self.space.double_buffer)

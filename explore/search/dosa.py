@@ -53,6 +53,8 @@ _START_POINTS, _START_MAPPINGS = 5, 50
 _RATE = 0.02
 #: Weight of what is broken (a factor below 1, a constraint) against the logarithm of the objective.
 _PENALTY = 10.0
+#: How far, at most, the logarithms of factors are moved for roundings beside the nearest.
+_NEAR = 0.5
 #: A rounding that does not fit is tried again with inner factors raised to this power.
 _SHRINK = 0.9
 #: Relaxed factors of a mapping: rows, columns, 7 of level 1, 7 of level 2.
@@ -60,10 +62,14 @@ _PLACES = [ROWS, COLUMNS, *range(T1.start, T1.stop), *range(T2.start, T2.stop)]
 
 
 class DosaSearch(BaselineSearch):
-    """See the module's description. A step counts three evaluations a mapping (forward and gradient), the
-    mappings of a start and every loop order of a rounding one. Several metrics take turns, start by start."""
+    """See the module's description. Several metrics take turns, start by start."""
 
     phase = "descent"
+    #: Evaluations a layer that a step counts (forward and gradient), and that a mapping does which is tried at a start
+    #: or in a rounding.
+    step_cost, try_cost = 3, 1
+    #: Roundings of every layer that are tried, the nearest one among them.
+    roundings = 32
 
     def __init__(self, setup: SearchSetup) -> None:
         super().__init__(setup)
@@ -82,7 +88,8 @@ class DosaSearch(BaselineSearch):
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:
         size = self.flow.size
         # What a rounding costs is kept back, so that no descent is in vain.
-        affordable = (self._left() - PUBLISHED_ORDERS * size) // (3 * size) if size else 0
+        rounding = self.try_cost * self.roundings * PUBLISHED_ORDERS * size
+        affordable = (self._left() - rounding) // (self.step_cost * size) if size else 0
         if self.steps >= START_STEPS or affordable < 1:
             return self._start(rng)
         until_rounding = ROUNDING_STEPS - self.steps % ROUNDING_STEPS
@@ -90,22 +97,25 @@ class DosaSearch(BaselineSearch):
         for _ in range(steps):
             self._descend()
         self.steps += steps
-        self.spent += 3 * size * steps
+        self.spent += self.step_cost * size * steps
         if steps == affordable or self.steps % ROUNDING_STEPS == 0 or self.steps == START_STEPS:
-            return self._round()
+            return self._round(rng)
         return []
 
     def _starts_at_once(self) -> int:
         """As many as the budget lets finish: one after the other would give the same, only slower."""
-        per_start = len(self.evaluator) * (3 * START_STEPS + _START_POINTS * _START_MAPPINGS)
+        steps = self.step_cost * START_STEPS
+        per_start = len(self.evaluator) * (steps + self.try_cost * _START_POINTS * _START_MAPPINGS)
         return int(np.clip(self._left() / per_start, 1, STARTS))
 
     def _start(self, rng: np.random.Generator) -> list[Candidate]:
         """For every start some random accelerators, and on each the best of some random mappings of every
         layer; the best of the accelerators is where it begins."""
         n, starts = len(self.evaluator), self._starts_at_once()
-        mappings = int(min(_START_MAPPINGS, self._left() // (n * starts)))
-        points = int(min(_START_POINTS, self._left() // (n * starts * mappings)))
+        mappings, points = _START_MAPPINGS, _START_POINTS
+        if self.try_cost:
+            mappings = int(min(mappings, self._left() // (n * starts)))
+            points = int(min(points, self._left() // (n * starts * mappings)))
         metrics = self.setup.objective.metrics
         turns = range(self.starts, self.starts + starts)
         self.exponents = np.array([EXPONENTS[metrics[turn % len(metrics)]] for turn in turns])
@@ -116,7 +126,7 @@ class DosaSearch(BaselineSearch):
         energy, latency = self.evaluator.costs(self.evaluator.measure(task, genomes), on)
         self.starts += starts
         self.steps = 0
-        self.spent += len(task)
+        self.spent += self.try_cost * len(task)
         shape = (starts, points, n, mappings)
         energy, latency = energy.reshape(shape), latency.reshape(shape)
         layer_best = self._score(energy, latency).argmin(3)[..., None]
@@ -229,20 +239,30 @@ class DosaSearch(BaselineSearch):
 
     # -- rounding ----------------------------------------------------------------------------------------
 
-    def _round(self) -> list[Candidate]:
-        """Round to divisors, take the best loop order of every layer, report, and go on from there."""
+    def _round(self, rng: np.random.Generator) -> list[Candidate]:
+        """Round to divisors; of every layer take the best of some near roundings and of the loop orders that fits the
+        accelerator which the nearest ones need; report, and go on from there."""
         starts, n = self.flow.shape
-        genomes = np.concatenate([self._rounded(start) for start in range(starts)])
-        many = np.repeat(genomes, PUBLISHED_ORDERS, axis=0)
-        many[:, ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), starts * n)
-        m = self.evaluator.measure(np.repeat(np.tile(np.arange(n), starts), PUBLISHED_ORDERS), many)
-        self.spent += len(many)
-        # Loop orders over DRAM change no need, so that one accelerator a start serves to compare them.
-        v = m.view(starts, n * PUBLISHED_ORDERS)
-        needs = (v.side.max(1), v.accumulator_words.max(1), v.scratchpad.max(1))
-        point = np.repeat(self.evaluator.least(*needs), n * PUBLISHED_ORDERS, axis=0)
-        energy, latency = self.evaluator.costs(m, point)
-        return self._adopt_best(many, energy, latency, PUBLISHED_ORDERS)
+        ways = self.roundings * PUBLISHED_ORDERS
+        nearest = np.stack([self._rounded(start) for start in range(starts)])
+        rows = nearest.reshape(-1, WIDTH)
+        m = self.evaluator.measure(np.tile(np.arange(n), starts), rows).view(starts, n)
+        needs = (m.side.max(1), m.accumulator_words.max(1), m.scratchpad.max(1))
+        point = self.evaluator.least(*needs)
+        tried = np.repeat(nearest[:, :, None], self.roundings, 2)
+        for start in range(starts):
+            near = np.repeat(self.x[start], self.roundings - 1, axis=0)
+            near = near + _NEAR * (2 * rng.random(near.shape) - 1)
+            found = self._snap(start, near, int(point[start, 0]), self.roundings - 1)
+            tried[start, :, 1:] = found.reshape(n, self.roundings - 1, WIDTH)
+        many = np.repeat(tried.reshape(-1, WIDTH), PUBLISHED_ORDERS, axis=0)
+        many[:, ORDER] = np.tile(np.arange(PUBLISHED_ORDERS), len(many) // PUBLISHED_ORDERS)
+        task = np.tile(np.repeat(np.arange(n), ways), starts)
+        self.spent += self.try_cost * len(many)
+        energy, latency = self.evaluator.costs(
+            self.evaluator.measure(task, many), np.repeat(point, n * ways, axis=0)
+        )
+        return self._adopt_best(many, energy, latency, ways)
 
     def _rounded(self, start: int) -> Genomes:
         """Whole-number mappings (n, 25), spatial factors first, then inner to outer. If the accelerator that
@@ -267,13 +287,15 @@ class DosaSearch(BaselineSearch):
             genomes[broken] = self._snap(start, smaller, int(point[0, 0]))[broken]
         return genomes
 
-    def _snap(self, start: int, x: Floats, dim: int) -> Genomes:
-        """Factors rounded to the nearest divisor of what is left of the bound, array factors within `dim`."""
+    def _snap(self, start: int, x: Floats, dim: int, each: int = 1) -> Genomes:
+        """Factors rounded to the nearest divisor of what is left of the bound, array factors within `dim`; `each` rows of
+        every layer."""
         genomes = trivial(len(x))
-        genomes[:, FLOW], genomes[:, ORDER] = self.flow[start], self.order[start]
-        left = self.evaluator.problems.bounds.copy()
+        flow = np.repeat(self.flow[start], each)
+        genomes[:, FLOW], genomes[:, ORDER] = flow, np.repeat(self.order[start], each)
+        left = np.repeat(self.evaluator.problems.bounds, each, axis=0)
         index = np.arange(len(x))
-        for place, axis in ((ROWS, ROW_AXIS[self.flow[start]]), (COLUMNS, np.full(len(x), K_AXIS))):
+        for place, axis in ((ROWS, ROW_AXIS[flow]), (COLUMNS, np.full(len(x), K_AXIS))):
             genomes[:, place] = nearest_divisor(x[:, place - ROWS], left[index, axis], np.full(len(x), dim))
             left[index, axis] //= genomes[:, place]
         for block, columns in ((T1, slice(2, 9)), (T2, slice(9, 16))):
@@ -305,3 +327,10 @@ class DosaSearch(BaselineSearch):
         self.flow, self.order, self.exponents = (
             state[f"dosa.{k}"].copy() for k in ("flow", "order", "exponents")
         )
+
+
+class PublishedDosaSearch(DosaSearch):
+    """The same descent, counted as its publication does: a step of all layers is one sample, gradient included, and what
+    starts and roundings try is free. Seven starts of 1,490 steps are 10,430 samples."""
+
+    step_cost, try_cost = 1, 0

@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from explore.candidate import Candidate
 from explore.search.base import SearchSetup, State
 from explore.search.baseline import BaselineSearch
+from explore.search.designs import Designs
 
 #: Design points in a generation.
 POPULATION = 50
@@ -46,13 +47,16 @@ class GeneticSearch(BaselineSearch):
 
     def __init__(self, setup: SearchSetup) -> None:
         super().__init__(setup)
-        width = len(_HARDWARE) + 2 * len(self.evaluator)
+        #: Numbers of an individual before its genes.
+        self._plain = len(_HARDWARE) + self.settings
+        width = self._plain + 2 * len(self.evaluator)
         metrics = len(setup.objective.metrics)
         #: Parents of the last generation, and that generation: parameters and values of each individual.
         self.parents, self.children = np.zeros((2, 0, width))
         self.parent_values, self.child_values = np.zeros((2, 0, metrics))
         limits = zip(self.hardware.low, self.hardware.high, strict=True)
         distributions: list[BaseDistribution] = [FloatDistribution(float(a), float(b)) for a, b in limits]
+        distributions += [FloatDistribution(0.0, 1.0)] * self.settings
         # One object for all genes: Optuna copies distributions with every trial, this one only once.
         distributions += [IntDistribution(0, _GENE)] * (2 * len(self.evaluator))
         self._names = [f"x{i:04d}" for i in range(width)]
@@ -61,20 +65,31 @@ class GeneticSearch(BaselineSearch):
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:
         size = int(min(POPULATION, self._left() // len(self.evaluator)))
         asked = self._ask(size, int(rng.integers(0, 2**31)))
-        n, h = len(self.evaluator), len(_HARDWARE)
-        limit = np.repeat(self.hardware.nearest(asked[:, :h]), n, axis=0)
+        n = len(self.evaluator)
+        before, self.spent = self.spent, self.spent + size * n
+        self.children = asked
+        self.child_values = np.zeros((size, self.child_values.shape[1]))
+        found: list[Candidate] = []
+        # with settings, each has its own model of costs
+        for part in np.split(np.arange(size), size if self.settings else 1):
+            self._enter(asked[part[0], len(_HARDWARE) : self._plain])
+            designs = self._designs(asked[part])
+            self.child_values[part] = self.evaluator.scores(designs, self.setup.objective.metrics)
+            found += self.keeper.offer(designs, np.minimum(before + n * (part + 1), self.spent))
+        return found
+
+    def _designs(self, asked: NDArray[np.float64]) -> Designs:
+        """What individuals with the present settings stand for."""
+        size, n = len(asked), len(self.evaluator)
+        limit = np.repeat(self.hardware.nearest(asked[:, : len(_HARDWARE)]), n, axis=0)
         task = np.tile(np.arange(n), size)
         genomes, _ = self.mappings.decode(
             task,
-            asked[:, h:].astype(np.int64).reshape(size * n, 2),
+            asked[:, self._plain :].astype(np.int64).reshape(size * n, 2),
             limit[:, 0].astype(np.int64),
             lambda index, rows: self.evaluator.fits(task[index], rows, limit[index]),
         )
-        designs = self.evaluator.infer(genomes.reshape(size, n, -1))
-        before, self.spent = self.spent, self.spent + size * n
-        self.children = asked
-        self.child_values = self.evaluator.scores(designs, self.setup.objective.metrics)
-        return self._offer(designs, before)
+        return self.evaluator.infer(genomes.reshape(size, n, -1))
 
     def _ask(self, size: int, seed: int) -> NDArray[np.float64]:
         """Parameters of the next generation, (size, width); its parents become `parents`."""
@@ -104,7 +119,7 @@ class GeneticSearch(BaselineSearch):
         return np.array([self._row(trial) for trial in trials])
 
     def _trial(self, generation: int, row: NDArray[np.float64], values: NDArray[np.float64]) -> FrozenTrial:
-        h = len(_HARDWARE)
+        h = self._plain
         params = dict(zip(self._names, [*row[:h].tolist(), *map(int, row[h:])], strict=True))
         return create_trial(
             params=params,

@@ -71,8 +71,8 @@ _SEED_POINTS = 24
 _FRESH = 0.12
 #: Of these, the share for accelerators drawn from the space, and how many are drawn in a batch.
 _STRANGE, _STRANGERS = 0.3, 3
-#: Local search: evaluations of one exploration unit, and elites kept for the first focus.
-_UNIT, _LEADERS = 16, 12
+#: Local search: elites kept for the first focus.
+_LEADERS = 12
 #: Chances that a neighbour is to fit another accumulator or scratchpad, another array side, and that it starts
 #: from another mapping of the archive.
 _OTHER_MEMORIES, _OTHER_SIDE, _OTHER_MAPPING = 0.3, 0.15, 0.15
@@ -97,6 +97,8 @@ class GradientSearch:
     #: evaluations: on BERT and ResNet-18 at 1,500 samples, two seeds, EDPs with a share of 0.2 were 0.997 to 1.09 times
     #: those without (2.5% worse in the geometric mean).
     macro_descent_share = 0.04
+    #: Whether local search goes where importance says, or evenly to all layers (to see what importance is worth).
+    by_importance = True
 
     def __init__(self, setup: SearchSetup) -> None:
         self.setup = setup
@@ -107,7 +109,7 @@ class GradientSearch:
         self.flows = [FLOWS.index(flow) for flow in setup.space.dataflows]
         self.random = np.random.default_rng(setup.seed)
         self.elites: list[list[Elite]] = [[] for _ in self.focuses]
-        self.importance = self._estimator()
+        self.importance = ImportanceEstimator(self.archive.counts)
         self.spent = 0
         self.spent_descending = 0
         self.macros: InstructionModel | None = None
@@ -123,14 +125,6 @@ class GradientSearch:
         self.batches = 0
         self.last_front = 0
         self.best = np.inf
-
-    def _estimator(self) -> ImportanceEstimator:
-        kinds = [task.problem.kind for task in self.setup.tasks]
-        return ImportanceEstimator(
-            counts=self.archive.counts,
-            macs=np.array([float(task.problem.macs) for task in self.setup.tasks]),
-            family=np.array([sorted(set(kinds)).index(kind) for kind in kinds]),
-        )
 
     # -- one batch ---------------------------------------------------------------------------------------
 
@@ -300,8 +294,6 @@ class GradientSearch:
         if not self.elites[0]:
             self._shake(size)
             return
-        if not self.importance.gradient().any():
-            self.importance.revive()
         shares = np.array(
             [focus.share if elites else 0.0 for focus, elites in zip(self.focuses, self.elites, strict=True)]
         )
@@ -332,15 +324,15 @@ class GradientSearch:
             self._shake(size - len(found))
 
     def _tasks_for(self, focus: int, amount: int) -> NDArray[np.int64]:
+        """Which task each of `amount` neighbours is of: for the first focus as importance grants, else evenly."""
         n = len(self.setup.tasks)
-        if focus == 0:
-            units = max(1, amount // _UNIT)
-            shares = self.importance.shares(units)
-            if shares.sum():
-                task = np.repeat(np.arange(n), shares * _UNIT)
-                extra = self.random.integers(0, n, max(0, amount - len(task)))
-                return np.concatenate([task, extra])[:amount]
-        return self.random.integers(0, n, amount)
+        shares = np.zeros(n, dtype=np.int64)
+        if focus == 0 and self.by_importance:
+            shares = self.importance.shares(amount)
+        if not shares.any():
+            shares = np.bincount(self.random.permutation(n)[np.arange(amount) % n], minlength=n)
+        self.importance.charge(shares)
+        return np.repeat(np.arange(n), shares)[:amount]
 
     def _bases(self, focus: int, task: NDArray[np.int64]) -> tuple[Genomes, Floats]:
         """Mappings to change, chosen on an elite of the focus, and the hardware (B, 3) they should fit."""
@@ -401,22 +393,14 @@ class GradientSearch:
     def _rescan(self) -> None:
         keep = [_LEADERS if k == 0 else 1 for k in range(len(self.focuses))]
         flat = [elite for elites in self.elites for elite in elites]
-        old = self.elites[0][0] if self.elites[0] else None
-        before = self.archive.at(old.point, old.units).chosen(old.choice) if old else None
         self.elites = self.selector.scan(flat, keep)
         if not self.elites[0]:
             return
         leader = self.elites[0][0]
-        if old is None or leader.point != old.point:
-            self.importance.revive()
         costs = self.archive.at(leader.point, leader.units)
-        after = costs.chosen(leader.choice)
         self.importance.rest = np.array([costs.rest_energy.sum(), costs.rest_latency.sum()])
         self.importance.counts = costs.counts
-        for layer in range(len(self.setup.tasks)):
-            e, t = after[0][layer], after[1][layer]
-            improved = before is None or bool(e / before[0][layer] + t / before[1][layer] < 2 - 1e-6)
-            self.importance.update(layer, e, t, improved)
+        self.importance.observe(*costs.chosen(leader.choice), *self.archive.least(leader.point))
 
     def _candidates(self, done: bool) -> list[Candidate]:
         found: list[Candidate] = []

@@ -20,6 +20,7 @@ class RandomSearch(BaselineSearch):
     """
 
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+        self._enter(rng.random(self.settings))
         n = len(self.evaluator)
         size = self._growing(_SMALLEST_BATCH, _LARGEST_BATCH)
         limit = self.hardware.random(size, rng)

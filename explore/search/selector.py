@@ -337,7 +337,8 @@ class Selector:
         """An elite as a design point."""
         dim, acc, sp = (int(v) for v in elite.point)
         a = self.archive
-        cost = Cost(elite.latency, elite.energy, float(self.space.area_of(*elite.point, elite.units)))
+        area = float(self.space.area_of(*elite.point, elite.units))
+        cost = Cost(elite.latency, elite.energy, area, clock_mhz=self.space.clock_mhz)
         mappings = tuple(
             to_mapping(a.genomes[i][k], a.tasks[i].problem.groups, a.double_buffer)
             for i, k in enumerate(elite.choice)
@@ -364,7 +365,8 @@ class Selector:
         h, g = np.nonzero(feasible)
         if not len(h):
             return []
-        costs = Cost(scan.latency[h, g], scan.energy[h, g], area[h])  # type: ignore[arg-type]
+        clock = self.space.clock_mhz
+        costs = Cost(scan.latency[h, g], scan.energy[h, g], area[h], clock_mhz=clock)  # type: ignore[arg-type]
         table = np.stack([metric(costs, m) for m in self.objective.front_metrics], 1)
         kept = nondominated(table)
         kept = kept[thin(table[kept], limit)]

@@ -74,6 +74,7 @@ class TwoLoopSearch(InnerSearch):
     """Hardware points drawn at random; on each, the best of `MAPPINGS` random mappings of every layer."""
 
     def _batch(self, rng: np.random.Generator) -> list[Candidate]:
+        self._enter(rng.random(self.settings))
         mappings = int(min(MAPPINGS, self._left() // len(self.evaluator)))
         points = max(1, self._growing(1, 8 * MAPPINGS) // mappings)
         designs, samples = self._map(self.hardware.random(points, rng), mappings, rng)

@@ -30,7 +30,7 @@ from explore.cost.proof import BOUND, PHASE, provable, prove
 from explore.layers import layers_of_tasks
 from explore.objective import Objective
 from explore.records import SessionRecord, SetupRecord, provenance_record
-from explore.rest import RestOfPrograms
+from explore.rest import RestBySettings, RestOfPrograms
 from explore.search.base import BatchResult, Searcher, SearchSetup, check_budget, make_searcher
 from explore.serialize import workload_to_json
 from explore.shortfall import Shortfall, shortfall
@@ -234,11 +234,11 @@ def run_exploration(
     if space.search_units and space.base.timing == "gemmini":
         note("the original Gemmini has no row functions: only accelerators without them are searched")
         space = space.without_units()
-    rest = None
+    rest: RestOfPrograms | None = None
     if whole and model_name == "instruction":
-        from explore.cost.rest import rest_in_space  # loads the compiler
+        from explore.cost.rest import rest_by_settings, rest_in_space  # loads the compiler
 
-        rest = rest_in_space(workload, space)
+        rest = rest_by_settings(workload, space) if space.settings else rest_in_space(workload, space)
         for name, reason in rest.reasons.items():
             if any(rest.operators[name].values()):
                 note(
@@ -248,12 +248,19 @@ def run_exploration(
         rest = rest.without_units() if rest is not None else None
         space = space.without_units()
     fusion = fusion and rest is not None and space.base.timing == "baco"
+    if fusion and space.settings:
+        fusion = False
+        note(
+            "operators run one by one while settings are searched; explore with the best ones fixed to fuse some"
+        )
     record = describe_setup(workload, space, objective, searcher, seed, model_name, rest, fusion=fusion)
     path = output_folder(out) / FILE_NAME
     study = _study_to_resume(path, record, workload.tasks, resume, note)
     with contextlib.ExitStack() as stack:
         if study is not None:
             stack.enter_context(study)
+            if isinstance(rest, RestBySettings) and isinstance(study.rest, RestBySettings):
+                study.rest = rest = dataclasses.replace(study.rest, find=rest.find)
             rest = study.rest
         sessions = study.sessions() if study is not None else []
         default = DEFAULT_SAMPLES[model_name]
@@ -280,9 +287,11 @@ def run_exploration(
             record["rest"] = rest.to_json()
         provenance = Provenance.now(seed=seed, configuration_hash=stable_hash(record), command=command)
         made = provenance_record(provenance)
-        proven_none = impossible(
-            limits_of(workload.tasks, space, layers if model.name == "instruction" else None, rest)
-        )
+        proven_none = None
+        if not space.settings:  # limits hold for those of the base alone
+            proven_none = impossible(
+                limits_of(workload.tasks, space, layers if model.name == "instruction" else None, rest)
+            )
         setup = SearchSetup(workload.tasks, space, objective, budget.evaluations, seed, model)
         proof = proof and model.exact and provable(space, objective)
         if study is not None and study.done and not _larger(budget, sessions):
@@ -293,6 +302,8 @@ def run_exploration(
         engine = make_searcher(searcher, setup)
         if study is None:
             study = stack.enter_context(Study.create(path, record, workload.tasks, made))
+            if isinstance(rest, RestBySettings):
+                study.rest = rest
         study.begin_session({**made, "samples": budget.samples, "time_limit": budget.time_limit})
         patience = Patience(space.constraints, len(workload.tasks), hopeless=proven_none is not None)
         stopped = _search(study, engine, patience, budget, stop, progress, start)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from common.errors import InfeasibleError
 from compiler.choice.choose import choices, choose
 from compiler.layers.layer import Layer
-from compiler.network.group_choice import group_schedule
+from compiler.network.group_choice import addition_alone, group_schedule
 from compiler.network.groups import Group, GroupCode, GroupSchedule, group_layers
 from compiler.network.prediction import group_cost, row_cost
 from compiler.network.row_code import RowCode
@@ -97,6 +97,9 @@ class SearchedSchedules:
             saved += self._alone[layer]
         if between is not None:
             saved += self._added(row_cost(between, self._accelerator))
+        addition = addition_alone(group, self._accelerator)
+        if addition is not None:
+            saved += self._added(addition[0])
         return (found, saved) if saved > 0 else None
 
     def _added(self, cost: StepCost) -> float:

@@ -37,7 +37,7 @@ from explore.records import (
     session_from_json,
     setup_from_json,
 )
-from explore.rest import RestOfPrograms
+from explore.rest import RestBySettings, RestOfPrograms
 from explore.search.base import Searcher, State
 from explore.serialize import (
     candidate_from_json,
@@ -72,6 +72,8 @@ _CANDIDATE = (
     "id, batch, config_hash, accelerator, mappings, latency_cycles, energy_pj, area_mm2, source, samples, "
     "objective, improved, front"
 )
+#: Keys in `meta` of rests of programs (`explore.rest.RestBySettings`), and the line of spaces that have them.
+_REST, _SETTINGS = "rest ", "\nsettings: "
 #: Rows that are no candidates, but the designs nearest to feasible.
 _NEAREST = "WHERE improved = 0 AND front = 0"
 _BATCH = "batch, evaluations, seconds, best_objective, phase, details, done"
@@ -107,6 +109,7 @@ class Study(Closing):
         self.done = False
         self.best_objective: float | None = None
         self._best_id: int | None = None
+        self._rest: RestOfPrograms | None = None
         self._kept = _Kept(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty((0, 0)))
         try:
             with store.snapshot("opening it"), store.bounded_time():
@@ -183,7 +186,10 @@ class Study(Closing):
         on_front[front] = True
         blob = pack_arrays(state)
         inserted: list[tuple[int, int, bool]] = []  # (index among everything, row id, improved)
+        rests = self._new_rests([*candidates, *nearest])
         with self._store.transaction("recording a batch") as connection:
+            for key, text in rests.items():
+                connection.execute("INSERT INTO meta VALUES (?, ?, ?)", (key, text, row_digest(key, text)))
             left = [i for i in range(len(old.ids)) if not on_front[i]]
             for i in left:
                 row_id = (int(old.ids[i]),)
@@ -249,6 +255,17 @@ class Study(Closing):
             self.best_objective = self.objective.scalar(candidates[improvement].cost)
         self.batches, self.done = summary.batch + 1, done
         self._store.checkpoint(beyond_bytes=CHECKPOINT_BYTES)
+
+    def _new_rests(self, designs: Sequence[Candidate]) -> dict[str, str]:
+        """Rests of programs to keep for designs whose settings no design before had, by their key in `meta`."""
+        found: dict[str, str] = {}
+        if isinstance(self._rest, RestBySettings):
+            for accelerator in {one.accelerator for one in designs}:
+                key, record = self._rest.record(accelerator)
+                if key not in self._kept_rests:
+                    self._kept_rests.add(key)
+                    found[_REST + key] = dump(record)
+        return dict(sorted(found.items()))
 
     def begin_session(self, record: SessionRecord) -> None:
         """Note that a process starts to work on the study (command, budget, versions)."""
@@ -411,6 +428,11 @@ class Study(Closing):
         """What programs do beside the tasks; None where the study's costs are of the tasks alone."""
         return self._rest
 
+    @rest.setter
+    def rest(self, rest: RestOfPrograms) -> None:
+        """One that says more of other settings than what the study has kept."""
+        self._rest = rest
+
     @property
     def fusion(self) -> bool:
         """Whether operators of the programs may run as one unit."""
@@ -453,7 +475,7 @@ class Study(Closing):
                             self.path, f"the checksum of {table} row {values[0]!r} does not match"
                         )
             keys = {key for (key,) in self._rows("SELECT key FROM meta")}
-            if keys != {"setup", "provenance"}:
+            if {key for key in keys if not key.startswith(_REST)} != {"setup", "provenance"}:
                 raise STUDY.damaged(self.path, "its set-up or provenance is missing")
             numbers = [number for (number,) in self._rows("SELECT batch FROM batches ORDER BY batch")]
             if numbers != list(range(len(numbers))):
@@ -475,6 +497,12 @@ class Study(Closing):
         self._workload = workload_from_json(self.setup["workload"])
         rest = self.setup["rest"]
         self._rest = None if rest is None else RestOfPrograms.from_json(rest)
+        self._kept_rests = {key.removeprefix(_REST) for key in meta if key.startswith(_REST)}
+        space = self.space() if _SETTINGS in self.setup["space"] else None
+        self._clocks = space is not None and space.clocks
+        if self._rest is not None and space is not None:
+            records = {key: load(meta[_REST + key]) for key in self._kept_rests}
+            self._rest = RestBySettings.kept(self._rest, space, records)
         names = {one.name for one in self._workload.networks}
         known = self._rest
         if known is not None and {*known.weights, *known.operators, *(known.with_units or names)} != names:
@@ -512,7 +540,8 @@ class Study(Closing):
         data = {
             "accelerator": load(named["accelerator"]),
             "mappings": load(named["mappings"])["mappings"],
-            "cost": {key: named[key] for key in ("latency_cycles", "energy_pj", "area_mm2", "source")},
+            "cost": {key: named[key] for key in ("latency_cycles", "energy_pj", "area_mm2", "source")}
+            | {"clock_mhz": load(named["accelerator"]).get("clock_mhz") if self._clocks else None},
             "samples": named["samples"],
             "objective": named["objective"],
             "front": bool(named["front"]),

@@ -1,7 +1,8 @@
 """Published fused dataflows as structures whose sizes are searched alike: what a search over structures is compared with.
 
 Source: TileFlow, table of dataflows: of attention `layerwise`, `uni-pipe`, `flat-hgran`, `flat-rgran` (FLAT) and `chimera`; of chains
-of convolutions `layerwise`, `fused-layer` and `isos`.
+of convolutions `layerwise`, `fused-layer` and `isos`. Chimera cuts rows of a softmax between its products where a machine can do that;
+the others keep whole rows.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def dataflow(name: str, operators: Sequence[Contraction], machine: Machine) -> T
                     1 if joined else top,
                     "Pipe" if joined and piped and machine.arrays > 1 else "Shar",
                     list(operators[n].extents)[-1],
+                    name == "chimera" and operators[n].body == "softmax" and machine.running_softmax,
                 )
             )
     return TreeStructure(tuple(operators), machine, tuple(found), frozenset(fixed)).canonical

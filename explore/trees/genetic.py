@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from compiler.mapping.contraction import Contraction
 from compiler.mapping.machine import Machine
-from explore.trees.sizes import SizedTree, search_sizes
+from explore.trees.sizes import SizedTree, SizeSearch, search_sizes
 from explore.trees.structure import Gene, TreeStructure, check_chain, genes
 
 __all__ = ["search_trees"]
@@ -25,6 +25,7 @@ def search_trees(
     rounds: int = 12,
     trials: int = 200,
     seed: int = 0,
+    sizes: SizeSearch = search_sizes,
     watch: Callable[[int, SizedTree | None], None] = lambda _, __: None,
 ) -> SizedTree | None:
     """The tree of least latency found for a chain of operators, least energy among equals; None where none runs.
@@ -33,6 +34,7 @@ def search_trees(
         known: structures to begin with (published dataflows, say), beside random ones.
         rounds: generations.
         trials: trees looked at for each structure; those that lead get as many again in every round.
+        sizes: finds those of a structure.
         watch: told after every generation its number and the best so far.
 
     Raises InputError for operators that are no chain.
@@ -47,7 +49,7 @@ def search_trees(
     def judge(structure: TreeStructure) -> None:
         key = structure.genes, structure.fixed
         looked[key] = looked.get(key, 0) + 1
-        found = search_sizes(structure, trials * looked[key], seed + looked[key] - 1)
+        found = sizes(structure, trials * looked[key], seed + looked[key] - 1)
         before = best.get(key)
         if before is None or (found is not None and _order(found) < _order(before)):
             best[key] = found

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from common import portable
 from common.errors import InfeasibleError, InputError
@@ -18,7 +19,7 @@ from compiler.mapping.tree import Tile
 from compiler.mapping.tree_cost import TreeCost, tree_cost
 from explore.trees.structure import Choice, TreeStructure
 
-__all__ = ["SizedTree", "all_sizes", "rated", "search_sizes"]
+__all__ = ["SizeSearch", "SizedTree", "all_sizes", "rated", "search_sizes"]
 
 #: Weight of how seldom a branch was taken.
 _CURIOSITY = 0.5
@@ -31,6 +32,10 @@ class SizedTree:
     structure: TreeStructure
     tree: Tile
     cost: TreeCost
+
+
+#: The best tree of a structure among so many that are looked at, by a seed.
+SizeSearch: TypeAlias = "Callable[[TreeStructure, int, int], SizedTree | None]"
 
 
 @dataclass

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from common.errors import InputError
 from compiler.mapping.contraction import Contraction
@@ -32,11 +33,13 @@ class Gene:
         level: of the memory through which it gets that one's results; main memory: they are no group.
         relation: to that one, in a group.
         innermost: the dimension whose loop is innermost around a group that ends here.
+        online: of a softmax that the next operator of its group reads: its rows may come in blocks (`compiler.mapping.rows`).
     """
 
     level: int
     relation: Relation
     innermost: str
+    online: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class TreeStructure:
                     gene = replace(gene, level=self.top, relation=_RELATIONS[0])
                 if n < group[-1]:
                     gene = replace(gene, innermost=next(iter(self.operators[n].extents)))
+                else:
+                    gene = replace(gene, online=False)
                 genes[n] = gene
         return replace(self, genes=tuple(genes))
 
@@ -102,25 +107,41 @@ class TreeStructure:
         """Level of the memory that a group's operators share; of a single one, the innermost on chip."""
         return max((self.genes[n].level for n in group[1:]), default=1)
 
+    def whole(self, group: range) -> set[str]:
+        """Dimensions of the last operator of a group that no loop around it cuts: those given, and rows of a softmax that does
+        not run online."""
+        found = set(self.fixed)
+        for n in group if len(group) > 1 else ():
+            row = set(self.operators[n].output.indices[-1].variables)
+            if self.operators[n].body != "softmax" or self.genes[n].online:
+                continue
+            for reader in group[n - group[0] + 1 :]:
+                access = self.operators[reader].access(self.operators[reader - 1].output.operand)
+                made = self.operators[reader - 1].output
+                along = zip(made.indices, access.indices, strict=True)
+                row = {name for index, read in along if row & set(index.variables) for name in read.variables}
+            found |= row
+        return found
+
     def choices(self) -> list[Choice]:
         """Open sizes, those further out first."""
         found = []
         for number, group in enumerate(self.groups):
             last, meeting = group[-1], self.meeting(group)
+            whole = self.whole(group)
             for level in range(self.top, meeting, -1):
-                dims = [dim for dim in self.operators[last].extents if dim not in self.fixed]
-                found += [Choice(number, last, dim, level, True) for dim in dims if self._room(level) > 1]
+                dims = [dim for dim in self.operators[last].extents if dim not in whole]
+                found += [Choice(number, last, dim, level, True) for dim in dims if self.room(level) > 1]
                 found += [Choice(number, last, dim, level, False) for dim in dims]
             for owner in group:
                 for level in range(meeting, 1, -1):
                     dims = list(self.operators[owner].extents)
-                    found += [
-                        Choice(number, owner, dim, level, True) for dim in dims if self._room(level) > 1
-                    ]
+                    found += [Choice(number, owner, dim, level, True) for dim in dims if self.room(level) > 1]
                     found += [Choice(number, owner, dim, level, False) for dim in dims]
         return found
 
-    def _room(self, level: int) -> int:
+    def room(self, level: int) -> int:
+        """Instances of the memory inside a level, side by side."""
         return int(product([axis.size for axis in self.machine.axes if axis.level == level]))
 
     def options(self, choice: Choice, made: Mapping[Choice, int]) -> list[int]:
@@ -153,22 +174,24 @@ class TreeStructure:
                     and (one.level > meeting or one.owner == choice.owner)
                 ]
             )
-            found = [one for one in found if one * used <= self._room(choice.level)]
+            found = [one for one in found if one * used <= self.room(choice.level)]
         return found
 
-    def _blocks(self, group: range, made: Mapping[Choice, int]) -> dict[int, dict[str, int]]:
+    def _blocks(self, group: range, made: Mapping[Choice, Any]) -> dict[int, dict[str, Any]]:
         """Iterations of every operator of a group between two loops around it."""
         number, meeting = self.groups.index(group), self.meeting(group)
         last = self.operators[group[-1]]
         blocks = {
             group[-1]: {
-                dim: extent
-                // product(
-                    [
-                        f
-                        for one, f in made.items()
-                        if one.group == number and one.dim == dim and one.level > meeting
-                    ]
+                dim: _over(
+                    extent,
+                    product(
+                        [
+                            f
+                            for one, f in made.items()
+                            if one.group == number and one.dim == dim and one.level > meeting
+                        ]
+                    ),
                 )
                 for dim, extent in last.extents.items()
             }
@@ -176,16 +199,33 @@ class TreeStructure:
         for n in reversed(group[:-1]):
             maker, reader = self.operators[n], self.operators[n + 1]
             sizes = reader.access(maker.output.operand).slice(blocks[n + 1])
-            needed = dict(maker.extents)
+            needed: dict[str, Any] = dict(maker.extents)
             for index, size in zip(maker.output.coefficients, sizes, strict=True):
                 (name,) = index
-                needed[name] = min(int(size), needed[name])
+                needed[name] = _smaller(size, needed[name])
             blocks[n] = needed
         return blocks
 
     def tree(self, made: Mapping[Choice, int]) -> Tile:
         """The tree of all sizes."""
-        parts = [self._group(number, group, made) for number, group in enumerate(self.groups)]
+        return self._tree(
+            made, lambda dim, factor, spatial: Loop(dim, factor, spatial) if factor > 1 else None
+        )
+
+    def relaxed(self, made: Mapping[Choice, Any]) -> tuple[Tile, list[Any]]:
+        """A tree with every loop that any sizes make, and their factors where sizes are arrays or tensors, and no whole numbers;
+        for analyses that take factors beside a tree."""
+        known: list[Any] = []
+
+        def loop(dim: str, factor: Any, spatial: bool) -> Loop:
+            known.append(factor)
+            return Loop(dim, len(known), spatial)  # which of them it is
+
+        tree = self._tree(made, loop)
+        return tree, [known[one.factor - 1] for tile in tree.tiles for one in tile.loops]
+
+    def _tree(self, made: Mapping[Choice, Any], loop: _MakeLoop) -> Tile:
+        parts = [self._group(number, group, made, loop) for number, group in enumerate(self.groups)]
         everything = tuple(dict.fromkeys(access.operand for one in self.operators for access in one.accesses))
         inner = {self.operators[n].output.operand for group in self.groups for n in group[:-1]}
         kept = tuple(Residency(tensor) for tensor in everything if tensor not in inner)
@@ -193,11 +233,11 @@ class TreeStructure:
             return Tile(self.top, kept, parts[0].loops, parts[0].children)
         return Tile(self.top, kept, (), tuple(parts), "Seq")
 
-    def _group(self, number: int, group: range, made: Mapping[Choice, int]) -> Tile:
+    def _group(self, number: int, group: range, made: Mapping[Choice, Any], loop: _MakeLoop) -> Tile:
         meeting, last = self.meeting(group), self.operators[group[-1]]
         blocks = self._blocks(group, made)
         tensors = tuple(dict.fromkeys(a.operand for n in group for a in self.operators[n].accesses))
-        children = tuple(self._operator(number, n, meeting, blocks[n], made) for n in group)
+        children = tuple(self._operator(number, n, meeting, blocks[n], made, loop) for n in group)
         if len(group) == 1:
             inside = Tile(meeting, tuple(map(Residency, tensors)), children[0].loops, children[0].children)
         else:
@@ -209,7 +249,7 @@ class TreeStructure:
             self.operators[n].output.operand for n in group[:-1]
         }
         for level in range(meeting + 1, self.top + 1):
-            loops = self._loops(number, group[-1], dims, level, made)
+            loops = self._loops(number, group[-1], dims, level, made, loop)
             keeps = (
                 tuple(Residency(tensor) for tensor in tensors if tensor in outside)
                 if level < self.top
@@ -219,65 +259,91 @@ class TreeStructure:
         return inside
 
     def _loops(
-        self, number: int, owner: int, dims: Sequence[str], level: int, made: Mapping[Choice, int]
+        self,
+        number: int,
+        owner: int,
+        dims: Sequence[str],
+        level: int,
+        made: Mapping[Choice, Any],
+        loop: _MakeLoop,
     ) -> tuple[Loop, ...]:
-        found = []
-        for spatial in (False, True):
-            for dim in dims:
-                factor = made.get(Choice(number, owner, dim, level, spatial), 1)
-                if factor > 1:
-                    found.append(Loop(dim, factor, spatial))
-        return tuple(found)
+        chosen = [Choice(number, owner, dim, level, spatial) for spatial in (False, True) for dim in dims]
+        found = [loop(one.dim, made[one], one.spatial) for one in chosen if one in made]
+        return tuple(one for one in found if one is not None)
 
     def _operator(
         self,
         number: int,
         n: int,
         meeting: int,
-        block: Mapping[str, int],
-        made: Mapping[Choice, int],
+        block: Mapping[str, Any],
+        made: Mapping[Choice, Any],
+        loop: _MakeLoop,
     ) -> Tile:
         """An operator's own tiles: its levels below the meeting, its results spread over the array's rows and columns."""
         operator = self.operators[n]
         left = {
-            dim: extent
-            // product(
-                [
-                    f
-                    for one, f in made.items()
-                    if (one.group, one.owner, one.dim) == (number, n, dim) and one.level <= meeting
-                ]
+            dim: _over(
+                extent,
+                product(
+                    [
+                        f
+                        for one, f in made.items()
+                        if (one.group, one.owner, one.dim) == (number, n, dim) and one.level <= meeting
+                    ]
+                ),
             )
             for dim, extent in block.items()
         }
         sizes = [axis.size for axis in self.machine.axes if axis.level == 1]
         outputs = [name for index in operator.output.coefficients for name in index]
         spread = {
-            dim: min(left[dim], size)
+            dim: _smaller(left[dim], size)
             for dim, size in zip(reversed(outputs), sizes, strict=False)
-            if left[dim] > 1
+            if not (isinstance(left[dim], int) and left[dim] == 1)
         }
-        spatial = tuple(Loop(dim, size, spatial=True) for dim, size in spread.items())
-        temporal = [
-            Loop(dim, -(-extent // spread.get(dim, 1)))
-            for dim, extent in left.items()
-            if extent > spread.get(dim, 1)
-        ]
+
+        def all_of(*loops: Loop | None) -> tuple[Loop, ...]:
+            return tuple(one for one in loops if one is not None)
+
+        spatial = all_of(*(loop(dim, size, True) for dim, size in spread.items()))
+        temporal = all_of(
+            *(loop(dim, _times(extent, spread.get(dim, 1)), False) for dim, extent in left.items())
+        )
         sums = set(operator.reduction)
         own = tuple(Residency(access.operand) for access in operator.accesses)
         # results stay in the array while they are summed up
         core = Tile(
             0,
             (Residency(operator.output.operand),),
-            tuple(loop for loop in temporal if loop.dim in sums),
+            tuple(one for one in temporal if one.dim in sums),
             operator=operator.name,
+            online=self.genes[n].online,
         )
-        outer = tuple(loop for loop in temporal if loop.dim not in sums)
+        outer = tuple(one for one in temporal if one.dim not in sums)
         inside = Tile(1, own if meeting > 1 else (), (*outer, *spatial), (core,))
         for level in range(2, meeting + 1):
-            loops = self._loops(number, n, list(operator.extents), level, made)
+            loops = self._loops(number, n, list(operator.extents), level, made, loop)
             inside = Tile(level, own if level < meeting else (), loops, (inside,))
         return inside
+
+
+#: Makes a loop of a dimension, a factor and whether it is spatial, or none.
+_MakeLoop: TypeAlias = "Callable[[str, Any, bool], Loop | None]"
+
+
+def _over(extent: Any, by: Any) -> Any:
+    """What is left of an extent."""
+    return extent // by if isinstance(extent, int) and isinstance(by, int) else extent / by
+
+
+def _times(extent: Any, by: Any) -> Any:
+    """How often a loop over an extent runs in steps."""
+    return -(-extent // by) if isinstance(extent, int) and isinstance(by, int) else extent / by
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    return one + (other - one) * (other < one)
 
 
 def divisors(number: int) -> list[int]:
@@ -300,11 +366,13 @@ def genes(operator: Contraction, place: int, machine: Machine) -> list[Gene]:
     """All genes of the operator at a place of a chain."""
     top = len(machine.levels) - 1
     relations = _RELATIONS if machine.arrays > 1 else _RELATIONS[:1]
+    rows = (False, True) if operator.body == "softmax" and machine.running_softmax else (False,)
     return [
-        Gene(level, relation, innermost)
+        Gene(level, relation, innermost, online)
         for level in range(top if place == 0 else 1, top + 1)
         for relation in (relations if level < top else _RELATIONS[:1])
         for innermost in operator.extents
+        for online in rows
     ]
 
 

@@ -32,7 +32,9 @@ def baseline_design(
     """
     machine = reference_machine(space)
     name, schedules = baseline_schedules(layers, machine)
-    return design_of_schedules(name, "baseline", machine, tasks, layers, schedules, model)
+    return design_of_schedules(
+        name, "baseline", machine, tasks, layers, schedules, model, clocks=space.clocks
+    )
 
 
 def baseline_schedules(layers: Sequence[Layer], machine: Accelerator) -> tuple[str, list[Schedule]]:

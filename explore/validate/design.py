@@ -21,7 +21,7 @@ from explore._json import Amount, Count, Json, from_json, reader, to_json
 from explore.candidate import Candidate, Cost, LayerCost
 from explore.cost.model import CostModel
 from explore.cost.schedules import schedule_costs
-from explore.measure.pool import MeasurementJob
+from explore.measure.job import MeasurementJob
 from explore.measure.program import ProgramJob
 from explore.objective import Objective
 from explore.validate.whole import PlannedProgram, predicted_cost
@@ -108,6 +108,11 @@ class Design:
             self.accelerator, tasks, self.mappings, self.predicted, self.samples, scalar, front=False
         )
 
+    @property
+    def compared_clock(self) -> float | None:
+        """See `Cost.clock_mhz`."""
+        return self.predicted.clock_mhz if self.predicted else None
+
     @classmethod
     @reader("a validated design")
     def from_json(cls, data: Json) -> Design:
@@ -169,6 +174,8 @@ def design_of_schedules(
     layers: Sequence[Layer],
     schedules: Sequence[Schedule],
     model: CostModel,
+    *,
+    clocks: bool = False,
 ) -> Design:
     """A design whose schedules come from elsewhere than a search; predicted where each can be carried out."""
     costs: list[LayerCost] | None = None
@@ -188,6 +195,7 @@ def design_of_schedules(
             rest_cycles + sum(t.count * cost.latency_cycles for t, cost in zip(tasks, costs, strict=True)),
             rest_pj + sum(t.count * cost.energy_pj for t, cost in zip(tasks, costs, strict=True)),
             accelerator.area_mm2,
+            clock_mhz=accelerator.clock_mhz if clocks else None,
         )
     return Design(
         name,
@@ -205,6 +213,8 @@ def design_of_schedules(
 def as_programs(design: Design, programs: tuple[PlannedProgram, ...]) -> Design:
     """The same design, to be measured as whole programs, and predicted as these are."""
     predicted = predicted_cost(programs, design.accelerator.area_mm2)
+    if predicted is not None:
+        predicted = replace(predicted, clock_mhz=design.compared_clock)
     return replace(design, programs=programs, predicted=predicted or design.predicted)
 
 

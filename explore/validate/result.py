@@ -191,6 +191,7 @@ class ValidatedDesign:
             beside[1] + sum(count * one.energy_pj for count, one in measured),
             self.design.accelerator.area_mm2,
             "measured",
+            self.design.compared_clock,
         )
 
     @property
@@ -203,7 +204,12 @@ class ValidatedDesign:
             return None
         area = self.design.accelerator.area_mm2
         cycles, pj = self.design.rest
-        return Estimate(Cost(latency[0] + cycles, energy[0] + pj, area), latency[2], latency[1], energy[1])
+        return Estimate(
+            Cost(latency[0] + cycles, energy[0] + pj, area, clock_mhz=self.design.compared_clock),
+            latency[2],
+            latency[1],
+            energy[1],
+        )
 
 
 def _estimate(

@@ -6,7 +6,6 @@ process copies it into the study. Whoever is killed when, what was finished is f
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,8 +17,10 @@ from typing import Any, Literal, Protocol
 
 from common.errors import InfeasibleError, InputError, Location
 from explore._json import to_json
+from explore.executors.base import Finished, gather
+from explore.executors.engine import LOCAL, ExecutorChoice
+from explore.measure.job import Measurable
 from explore.measure.measurement import Measurement
-from explore.measure.pool import Measurable, measure_many
 from explore.measure.store import MeasurementStore
 from explore.studies._store import STUDY
 from explore.studies.study import Study
@@ -54,7 +55,7 @@ class ValidationOptions:
 
     Attributes:
         best, spread: see `explore.validate.choose.choose_candidates`.
-        workers: processes side by side; None for as many as there are processors.
+        engine: who measures.
         cycle_limit: simulated cycles of a design, as predicted. None: whole programs, as far as that is possible. With a
             limit, layers are taken by the cycles they contribute to the network, the most first, until the next one would
             exceed it (the first is taken in any case), and the rest is estimated.
@@ -64,7 +65,7 @@ class ValidationOptions:
 
     best: int = 5
     spread: int = DEFAULT_SPREAD
-    workers: int | None = None
+    engine: ExecutorChoice = LOCAL
     cycle_limit: float | None = None
     time_limit: float | None = None
     fusion: bool = True
@@ -74,8 +75,6 @@ class ValidationOptions:
             raise InputError(f"at least 1 candidate must be validated, not {self.best}")
         if self.spread < 0:
             raise InputError(f"a spread of {self.spread} candidates does not exist")
-        if self.workers is not None and self.workers < 1:
-            raise InputError(f"at least 1 worker is needed, not {self.workers}")
         for name, limit in (("cycle limit", self.cycle_limit), ("time limit", self.time_limit)):
             if limit is not None and not 0 < limit < float("inf"):
                 raise InputError(f"the {name} must be a positive number, not {limit}")
@@ -148,15 +147,14 @@ def validate_designs(
         progress.begin(designs, len(jobs), sum(predicted[key] or 0.0 for key in jobs))
         _tell_problems(designs, progress)
 
-    def finished(number: int, _: int, job: Measurable, result: Measurement) -> None:
-        key = by_job[id(job)]
+    def finished(number: int, _: int, one: Finished[Measurable, Measurement]) -> None:
+        key = keys[one.index]
         if key not in known:
-            study.keep_measurement(key, result.to_dict())
+            study.keep_measurement(key, one.value.to_dict())
             known.add(key)
         if progress:
-            progress.measured(number, result, job, predicted[key])
+            progress.measured(number, one.value, one.task, predicted[key])
 
-    by_job = {id(job): key for key, job in jobs.items()}
     kept = study.measurements()
     known = set(kept)
     ended: Ended = "done"
@@ -164,12 +162,12 @@ def validate_designs(
         with (
             stop_on_signals(options.time_limit),
             MeasurementStore(study.path.with_name(STORE_NAME)) as store,
+            options.engine.executor() as executor,
         ):
             for key in jobs.keys() & known:  # the file beside the study may be gone
                 if store.get(key) is None:
                     store.put(key, Measurement.from_dict(kept[key]))
-            workers = options.workers or os.cpu_count() or 1
-            measure_many([jobs[key] for key in keys], min(workers, max(1, len(keys))), store, finished)
+            gather(executor, [jobs[key] for key in keys], store, finished)
     except Stop as stop:
         ended = stop.ended
     identities = {design.identity for design in designs}

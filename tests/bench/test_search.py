@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import search as bench
 from bench.model import bench_model, random_batch
-from bench.runs import RunKey, SearchRun
+from bench.runs import RunKey, RunTask, SearchRun
 from bench.search import bench_search, compare, geometric_mean, log_points
 from common.errors import InputError
 from compiler.mapping.batch import AXES
+from explore.executors.engine import HERE, ExecutorChoice
 from workloads.inputs.load import load_network
 
 LAYERS = """network,R,S,P,Q,C,K,N,stride_h,stride_w,dilation_h,dilation_w,count
@@ -104,7 +104,13 @@ def test_finished_runs_are_kept(
     layers: str, tmp_path: Path, jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, lines = tmp_path / "bench", []
-    options = {"networks": [layers], "spaces": ["gemmini"], "samples": 60, "out": out, "jobs": jobs}
+    options = {
+        "networks": [layers],
+        "spaces": ["gemmini"],
+        "samples": 60,
+        "out": out,
+        "engine": ExecutorChoice(workers=jobs) if jobs > 1 else HERE,
+    }
     searchers = ["gradient", "random", "two-loop"]
     first = bench_search(searchers=searchers, seeds=[0, 1], progress=lines.append, **options)  # type: ignore[arg-type]
     assert len(lines) == 6
@@ -127,14 +133,14 @@ def test_finished_runs_are_kept(
 
     # Kept runs are not repeated; what is missing is run.
     ran: list[str] = []
-    make = bench.execute.__globals__["make_searcher"]
-    monkeypatch.setitem(bench.execute.__globals__, "make_searcher", lambda *a: ran.append(a[0]) or make(*a))
+    make = RunTask.run.__globals__["make_searcher"]
+    monkeypatch.setitem(RunTask.run.__globals__, "make_searcher", lambda *a: ran.append(a[0]) or make(*a))
     next((out / "runs").glob("*two-loop_1_*")).unlink()
-    second = bench_search(searchers=searchers, seeds=[0, 1], **{**options, "jobs": 1})  # type: ignore[arg-type]
+    second = bench_search(searchers=searchers, seeds=[0, 1], **{**options, "engine": HERE})  # type: ignore[arg-type]
     assert ran == ["two-loop"]
     assert [c.edp for c in second.comparisons] == [c.edp for c in first.comparisons]
     # Another budget is another run.
-    bench_search(searchers=["random"], seeds=[0], **{**options, "jobs": 1, "samples": 61})  # type: ignore[arg-type]
+    bench_search(searchers=["random"], seeds=[0], **{**options, "engine": HERE, "samples": 61})  # type: ignore[arg-type]
     assert ran == ["two-loop", "random"]
 
 

@@ -77,6 +77,7 @@ def test_gains_of_fusion_are_of_the_same_seed() -> None:
     alone = [ProgramRow(cycles, 0, cycles, 200.0, 0.0) for cycles in (1000, 3000, 5000)]
     row = {
         "network": "small",
+        "area_mm2": 1.25,
         "samples": 2000,
         "designs": {"alone": ["a", "b", "c"], "fused": ["d", "e", "f"]},
         "alone": [vars(one) for one in alone],
@@ -84,13 +85,18 @@ def test_gains_of_fusion_are_of_the_same_seed() -> None:
         "gain": [one.edp / other.edp for one, other in zip(alone, fused, strict=True)],
     }
     assert row["gain"] == [2.0, 3.0, 2.5]
-    text = fusion_table([row, {**row, "network": "other", "gain": [10.0, 10.0, 10.0]}])
-    assert "| small | without | c | 5,000 | 0.20 | 1.000e+06 |  |  | 1.000 to 1.000 |" in text
+    less = {**row, "area_mm2": 0.5, "gain": [1.0, 1.5, 2.0]}
+    text = fusion_table([row, {**row, "network": "other", "gain": [10.0, 10.0, 10.0]}, less])
+    assert "| 1.25 | small | without | c | 5,000 | 0.20 | 1.000e+06 |  |  | 1.000 to 1.000 |" in text
     assert (
-        "| small | with groups | f | 4,000 | 0.10 | 4.000e+05 | **2.50×** | 2.00 to 3.00 | 0.900 to 0.900 |"
+        "| 1.25 | small | with groups | f | 4,000 | 0.10 | 4.000e+05 | **2.50×** | 2.00 to 3.00 | 0.900 to 0.900 |"
         in text
     )
-    assert "Geometric mean of the medians: **5.00×**. 3 seeds, 2,000 samples each." in text
+    assert "| 0.50 | small | with groups | e |" in text
+    assert (
+        "Geometric mean of the medians: **5.00×** in 1.25 mm², **1.50×** in 0.50 mm². 3 seeds, 2,000 samples each."
+        in text
+    )
 
 
 @pytest.mark.slow

@@ -161,14 +161,8 @@ def test_a_search_minimises_the_whole_program(tmp_path: Path) -> None:
 
 def test_importance_remembers_the_rest_when_a_search_is_resumed() -> None:
     """What a program does beside its layers weighs energy against latency, so it belongs to the snapshot."""
-    families = np.zeros(2, dtype=np.int64)
-
-    def estimator() -> ImportanceEstimator:
-        return ImportanceEstimator(np.array([1.0, 2.0]), np.array([1e3, 1e3]), families)
-
-    one, other = estimator(), estimator()
-    for layer, (energy, latency) in enumerate(((5.0, 7.0), (3.0, 2.0))):
-        one.update(layer, energy, latency, improved=True)
+    one, other = (ImportanceEstimator(np.array([1.0, 2.0])) for _ in range(2))
+    one.observe(np.array([5.0, 3.0]), np.array([7.0, 2.0]), np.array([4.0, 1.0]), np.array([3.0, 2.0]))
     without = one.gradient()
     one.rest = np.array([100.0, 1.0])
     other.restore(one.state())

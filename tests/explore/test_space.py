@@ -27,7 +27,7 @@ def space(text: str) -> DesignSpace:
 
 
 def test_named_spaces() -> None:
-    assert space_names() == ["gemmini", "reference"]
+    assert space_names() == ["gemmini", "gemmini-large", "reference"]
     gemmini = load_space("gemmini")
     assert (gemmini.rules, gemmini.double_buffer, gemmini.dataflows) == ("gemmini", True, ("WS",))
     assert gemmini.dim == (4, 8, 16, 32, 64, 128)

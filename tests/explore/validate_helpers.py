@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from accel.presets import load_accelerator
+from explore.executors.base import Executor, Finished, Progress
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob, Progress
 from explore.measure.store import MeasurementStore
 from explore.objective import Objective
 from explore.space import DesignSpace
@@ -90,13 +91,13 @@ def made_up(job: MeasurementJob) -> Measurement:
 def fake_measuring(
     measure: Callable[[MeasurementJob], Measurement] = made_up, log: list[str] | None = None
 ) -> Callable[..., list[Measurement]]:
-    """Takes the place of `explore.measure.pool.measure_many`; `log` gets the names of jobs measured."""
+    """Takes the place of `explore.executors.base.gather`; `log` gets the names of jobs measured."""
 
-    def measure_many(
+    def gather(
+        executor: Executor,
         jobs: Sequence[MeasurementJob],
-        workers: int,
         store: MeasurementStore,
-        progress: Progress | None = None,
+        progress: Progress[MeasurementJob, Measurement] | None = None,
     ) -> list[Measurement]:
         found = []
         for number, job in enumerate(jobs):
@@ -108,7 +109,7 @@ def fake_measuring(
                     log.append(job.name)
             found.append(result)
             if progress:
-                progress(number + 1, len(jobs), job, result)
+                progress(number + 1, len(jobs), Finished(number, job, result, "", 0.0))
         return found
 
-    return measure_many
+    return gather

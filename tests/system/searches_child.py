@@ -23,8 +23,8 @@ from accel.presets import load_accelerator
 from compiler.choice.choose import choices
 from compiler.layers.layer import Layer
 from compiler.styles.realise import mapping_of
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import MachineAlternatives
 from explore.measured.search import MeasuredSearch
 from explore.measured.session import learned_prior

@@ -67,7 +67,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
     folder = tmp_path_factory.mktemp("whole")
     explored(folder, products(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "measure_many", fake_measuring())
+        patch.setattr(running, "gather", fake_measuring())
         assert run("baco", ["validate", str(folder), "--quiet"]) == 0
         yield folder, told(folder / "study.sqlite")
 

@@ -11,8 +11,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from common.errors import BacoError
+from explore.executors.engine import ExecutorChoice
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob
 from explore.studies import study as study_module
 from explore.validate.run import ValidationOptions
 from explore.validate.session import validate_file
@@ -37,7 +38,9 @@ class Log(DurableLog):
 def main() -> int:
     study, log, workers = sys.argv[1:]
     try:
-        outcome = validate_file(Path(study), ValidationOptions(2, 0, int(workers)), progress=Log(log))
+        outcome = validate_file(
+            Path(study), ValidationOptions(2, 0, ExecutorChoice(workers=int(workers))), progress=Log(log)
+        )
     except BacoError as error:
         print(error)
         return 2

@@ -17,22 +17,13 @@ from accel.config import Accelerator
 from accel.isa import GARBAGE
 from compiler.ir.emit import Cell, Emitter, Number, parts
 from compiler.layers.layer import Layer
+from compiler.styles.fused.adding import Adding, AdditionOperands
 from compiler.styles.fused.chain import multiplies_by
-from compiler.styles.fused.strips import (
-    MOST_ROWS,
-    ConvolutionChain,
-    Image,
-    StripSchedule,
-    is_depthwise,
-    place_strips,
-    rows_needed,
-    weight_rows,
-)
+from compiler.styles.fused.strip_moves import Arriving, ArrivingWeights, Leaving, block_columns, clear
+from compiler.styles.fused.strip_placement import Image, is_depthwise, is_unrolled, wide_load
+from compiler.styles.fused.strips import MOST_ROWS, ConvolutionChain, StripSchedule, place_strips, rows_needed
 
 __all__ = ["StripOperands", "diagonal_weights", "emit_strips"]
-
-#: Bytes a row that one load may bring, by Gemmini's C header.
-_LOAD_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -43,6 +34,7 @@ class StripOperands:
         input, output: images.
         weights, biases: by convolution; of those that convolve each channel by itself `diagonal_weights`, of those without bias 0.
         scales: likewise.
+        addition: of a chain with one.
     """
 
     input: Number
@@ -50,6 +42,7 @@ class StripOperands:
     weights: tuple[Number, ...]
     biases: tuple[Number, ...]
     scales: tuple[Number, ...]
+    addition: AdditionOperands | None = None
 
 
 def diagonal_weights(weights: np.ndarray, dim: int) -> np.ndarray:
@@ -86,16 +79,19 @@ class _Writer:
         self.e, self.chain, self.schedule, self.operands = e, chain, schedule, operands
         self.dim, self.dataflow = accelerator.dim, multiplies_by(accelerator)
         self.memory = place_strips(chain, schedule, accelerator)
-        self.wide = max(1, min(_LOAD_BYTES, max(4 * self.dim, accelerator.dma_max_bytes)) // self.dim)
+        self.wide = wide_load(accelerator)
         #: Rows of every image, results last, that are there.
         self.there: list[Cell] = []
         self.turn: Cell | None = None
         self.reads: tuple[Cell, Cell]
+        #: Where the sums of a pass go.
+        self.into: Cell
         #: Image rows that come in a round, and how many loads are issued at once.
-        self.arriving: _Arriving | None = None
+        self.arriving: Arriving | None = None
         self.share = 1
         #: What each convolution still has to move away of its last block of results.
-        self.leaving: list[_Leaving] = []
+        self.leaving: list[Leaving] = []
+        self.adding: Adding | None = None
 
     def write(self) -> None:
         """All of it."""
@@ -113,27 +109,41 @@ class _Writer:
         self.there = [e.variable(0) for _ in range(len(chain.layers) + 1)]
         blocks = -(-first.K * first.groups // self.dim)
         self.share = -(-self.memory.most[0] // blocks)
-        self.arriving = _Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
+        self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
-            self._clear(one)
-        # of weights and pixels the smaller part comes first: the array follows the other one as it comes
+            clear(e, one, self.wide)
+        # the array begins with the first rows of weights and all rows of pixels
         begin = rows_needed(chain, 0, self.schedule)[0]
-        few = weight_rows(chain.layers[0], self.dim) <= begin * image.slot
-        if few:
-            self._load_weights(0)
+        self.weights = [
+            ArrivingWeights(e, layer, place, address, self.dim)
+            for layer, place, address in zip(
+                chain.layers, self.memory.weights, self.operands.weights, strict=True
+            )
+        ]
+        self.weights[0].begin()
         self.arriving.start(0, 0, begin)
         self.arriving.finish()
         self.there[0].set(begin)
-        if not few:
-            self._load_weights(0)
+        self.weights[0].rest()
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
-            _Leaving(e, layer, image, self.dim) for layer, image in zip(chain.layers, images, strict=True)
+            Leaving(e, layer, image, self.dim, inside=image is None and chain.addition is not None)
+            for layer, image in zip(chain.layers, images, strict=True)
         ]
+        if self.operands.addition is not None:
+            added, output = self.operands.addition, self.operands.output
+            self.adding = Adding(e, chain, self.memory, self.dim, added, output)
         self.turn = e.variable(0)
         self.reads = e.variable(0), e.variable(0)
+        self.into = e.variable(0)
+        # of this strip of results and those before: the row behind it; rows of the next strip
+        self.ends = [e.variable(0) for _ in range(len(chain.layers) + 1)]
+        self.size = e.variable(0)
         with e.loop(first.N, hint="image") as number:
+            for cell in self.ends:
+                cell.set(0)
+            self.size.set(self.schedule.begin)
             with e.loop(self.memory.rounds, hint="round") as at:
                 self._round(number, at)
             for cell in self.there:
@@ -141,63 +151,16 @@ class _Writer:
         for job in self.leaving:
             job.finish()
 
-    # ---------------------------------------------------------------- loads
-
-    def _load_weights(self, index: int) -> None:
-        """All weights of a convolution: blocks of columns one behind the other, in each all windows and channels."""
-        layer, start = self.chain.layers[index], self.memory.weights[index]
-        address = self.operands.weights[index]
-        e, p, dim = self.e, layer.problem, self.dim
-        if is_depthwise(layer):
-            rows = -(-p.groups // dim) * p.S * p.R * dim
-            pitch, columns, width = dim, dim, dim
-        else:
-            rows, pitch, columns, width = p.S * p.R * p.C, layer.weight.pitch, p.K, self.wide * dim
-        e.command("config_ld", state=1, stride=pitch, block_stride=rows)
-        for across, before, count in parts(columns, width):
-            with e.loop(count, hint="column") as n:
-                column = e.mul(e.add(n, before), width)
-                for high, above, times in parts(rows, MOST_ROWS):
-                    with e.loop(times, hint="row") as m:
-                        row = e.mul(e.add(m, above), MOST_ROWS)
-                        e.command(
-                            "mvin2",
-                            address=e.add(address, e.mul(row, pitch), column),
-                            local=e.add(start, e.mul(e.div(column, dim), rows), row),
-                            cols=across,
-                            rows=high,
-                        )
-
-    def _clear(self, image: Image) -> None:
-        """Zeros beside and above the rows of an image."""
-        e, dim, start = self.e, self.dim, image.start
-        e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
-
-        def clear(at: Number, rows: int, blocks: Number = 1) -> None:
-            e.command("mvin2", address=0, local=at, cols=e.mul(blocks, dim), rows=rows)
-
-        for rows, before, count in parts(start - image.zeros, MOST_ROWS):
-            with e.loop(count, hint="zero") as n:
-                clear(e.add(image.zeros, e.mul(e.add(n, before), MOST_ROWS)), rows)
-        if image.left:
-            clear(start, image.left)
-        # what is right of a block of an image row lies before what is left of the next
-        beside, blocks = image.left + image.right, image.slots * image.blocks - 1
-        if beside and blocks:
-            for together, before, count in parts(blocks, self.wide):
-                with e.loop(count, hint="zero") as n:
-                    block = e.mul(e.add(n, before), self.wide)
-                    clear(
-                        e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together
-                    )
-        if image.right:
-            clear(start + image.slots * image.slot - image.right, image.right)
-
     # ---------------------------------------------------------------- rounds
 
     def _round(self, number: Number, at: Number) -> None:
         e, layers = self.e, self.chain.layers
-        past = [self._needed(e.sub(at, lag))[lag] for lag in range(len(layers) + 1)]
+        for later, cell in reversed(list(itertools.pairwise(self.ends))):
+            cell.set(later.get())
+        height, size = layers[-1].problem.Q, self.size.get()
+        self.ends[0].set(e.min(height, e.add(self.ends[0].get(), size)))
+        self.size.set(e.min(self.schedule.rows, e.mul(size, 2)))
+        past = [self._needed(cell.get(), lag) for lag, cell in enumerate(self.ends)]
         first = [cell.get() for cell in self.there]
         assert self.arriving is not None
         self.arriving.start(number, first[0], e.sub(past[0], first[0]))
@@ -209,29 +172,44 @@ class _Writer:
                 self.leaving[i].finish()  # so that all is there which the next one reads
         self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
-            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i))):
-                self._load_weights(i)
+            with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i)), rarely=True):
+                self.weights[i].begin()
+                self.weights[i].rest()
         for cell, end in zip(self.there, past, strict=True):
             cell.set(end)
 
-    def _needed(self, strip: Number) -> list[Number]:
-        """As `rows_needed`; a strip before the first needs nothing."""
-        e, schedule = self.e, self.schedule
-        height = self.chain.layers[-1].problem.Q
-        end = e.add(e.mul(strip, schedule.rows), schedule.first(height))
-        result = e.max(0, e.min(height, end))
-        found = [result]
-        for layer in reversed(self.chain.layers):
+    def _needed(self, results: Number, index: int) -> Number:
+        """Rows of an image for so many rows of results, as `rows_needed`."""
+        e, found = self.e, results
+        for layer in reversed(self.chain.layers[index:]):
             p = layer.problem
-            needed = e.add(e.mul(e.sub(found[0], 1), p.stride_h), p.S - layer.padding[0])
-            some = e.compare("sgt", found[0], 0)
-            found.insert(0, e.select(some, e.max(0, e.min(layer.size[0], needed)), 0))
+            needed = e.add(e.mul(e.sub(found, 1), p.stride_h), p.S - layer.padding[0])
+            some = e.compare("sgt", found, 0)
+            found = e.select(some, e.max(0, e.min(layer.size[0], needed)), 0)
         return found
 
     def _configure(self, index: int) -> None:
         """The stride in which a convolution reads pixels."""
-        stride = self.chain.layers[index].problem.stride_w
+        self._configure_stride(self.chain.layers[index].problem.stride_w)
+
+    def _configure_stride(self, stride: int) -> None:
         self.e.command("config_ex", dataflow=self.dataflow, a_stride=stride, c_stride=1)
+
+    def _configure_store(self, index: int) -> None:
+        """How results of a convolution leave."""
+        layer, last = self.chain.layers[index], index == len(self.chain.layers) - 1
+        self.e.command(
+            "config_st",
+            stride=layer.output.pitch if last and self.adding is None else 0,
+            activation=int(layer.relu),
+            acc_scale=self.operands.scales[index],
+        )
+
+    def _later(self, sums: Number, turns: int) -> Number:
+        """Accumulator rows of a block of results so many blocks later."""
+        e, memory = self.e, self.memory
+        after, rows = e.add(sums, turns * memory.sums), memory.copies * memory.sums
+        return e.select(e.compare("slt", after, rows), after, e.sub(after, rows))
 
     def _convolve(self, index: int, layer: Layer, number: Number, first: Number, rows: Number) -> None:
         """Rows of results from row `first` on.
@@ -240,30 +218,51 @@ class _Writer:
         since many at once would keep the passes behind them waiting.
         """
         e, dim, p = self.e, self.dim, layer.problem
-        depthwise, assigned = is_depthwise(layer), self.turn
+        assigned = self.turn
         assert assigned is not None
         results = p.K * p.groups
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
-        window = p.S * p.R * (dim if depthwise else p.C)
-        leaving = self.leaving[index]
+        leaving, weights, extent = self.leaving[index], self.weights[index], (number, first, rows)
+        adding = self.adding if index == len(self.chain.layers) - 1 else None
+        again = e.compare("slt", e.add(first, rows), p.Q)
+        if p.N > 1:
+            again = e.compare("slt", e.add(first, rows, e.mul(number, p.Q)), p.N * p.Q)
 
         def open_block(block: Number) -> None:
             """The biases of a block, to the sums whose turn it is."""
             if layer.bias:
                 with e.when(e.compare("slt", e.mul(block, dim), results)):
-                    self._load_bias(layer, index, rows, block, assigned.get())
+                    sums = assigned.get() if adding is None else in_turn(block, *spots[:2])
+                    self._load_bias(layer, index, rows, block, sums)
 
+        def in_turn(block: Number, one: Number, other: Number) -> Number:
+            return e.select(e.compare("eq", e.mod(block, 2), 0), one, other)
+
+        # with an addition, two are for the convolution, the others for the sums with the image
+        spots = [self._later(assigned.get(), n) for n in range(self.memory.copies * (adding is not None))]
+
+        def add(block: Number) -> None:
+            assert adding is not None
+            if p.stride_w > 1:
+                self._configure_stride(1)
+            adding.add(extent, block, in_turn(block, spots[2], spots[-1]))
+            if p.stride_w > 1:
+                self._configure_stride(p.stride_w)
+
+        weights.strip()
         open_block(0)
+        if adding is not None:
+            adding.begin(extent)
         for columns, before, count in parts(results, dim):
             with e.loop(count, hint="channel") as n:
                 block = e.add(n, before)
-                sums = assigned.get()
-                after = e.add(sums, self.memory.sums)
-                assigned.set(
-                    e.select(e.compare("slt", after, self.memory.copies * self.memory.sums), after, 0)
-                )
-                weights = e.add(self.memory.weights[index], e.mul(block, window))
+                sums: Number = assigned.get()
+                if adding is None:
+                    assigned.set(self._later(sums, 1))
+                else:
+                    sums = in_turn(block, *spots[:2])
+                weights.enter(block, again)
 
                 def half(block: Number) -> None:
                     """What was to leave has been sent; the next block's biases may come where it was."""
@@ -272,25 +271,32 @@ class _Writer:
                         for other in self.leaving:
                             if other is not leaving:
                                 other.finish()
-                        last = index == len(self.chain.layers) - 1
-                        e.command(
-                            "config_st",
-                            stride=layer.output.pitch if last else 0,
-                            activation=int(layer.relu),
-                            acc_scale=self.operands.scales[index],
-                        )
+                        self._configure_store(index)
                     open_block(e.add(block, 1))
+                    if adding is not None:
+                        adding.ahead(extent, block)
                     if index == 0:
                         assert self.arriving is not None
                         self.arriving.step(self.share)
 
-                self._sum(index, layer, first, rows, weights, sums, block, columns, partial(half, block))
-                leaving.start(self.operands.output, (number, first, rows), sums, block)
+                self._sum(index, layer, (first, rows), sums, block, columns, partial(half, block))
+                if adding is None:
+                    leaving.start(self.operands.output, extent, sums, block)
+                else:
+                    leaving.start(adding.place(block), extent, sums, block)
+                    leaving.finish()
+                    with e.when(e.compare("sgt", block, 0)):
+                        add(e.sub(block, 1))
+                        self._configure_store(index)
+        if adding is not None:
+            blocks = -(-results // dim)
+            add(blocks - 1)
+            assigned.set(spots[blocks % 2])
 
     def _load_bias(self, layer: Layer, index: int, rows: Number, block: Number, sums: Number) -> None:
         e, dim, p = self.e, self.dim, layer.problem
         address = e.add(self.operands.biases[index], e.mul(block, 4 * dim))
-        columns = _columns(e, layer, block, dim)
+        columns = block_columns(e, layer, block, dim)
         pixels = e.mul(rows, p.P)
         with e.loop(e.ceil_div(pixels, MOST_ROWS), hint="bias") as n:
             row = e.mul(n, MOST_ROWS)
@@ -306,9 +312,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        first: Number,
-        rows: Number,
-        weights: Number,
+        extent: tuple[Number, Number],
         sums: Number,
         block: Number,
         columns: int,
@@ -318,46 +322,62 @@ class _Writer:
         e, dim, p, image = self.e, self.dim, layer.problem, self.memory.images[index]
         depthwise = is_depthwise(layer)
         deep = [(columns, 0, 1)] if depthwise else parts(p.C, dim)
-        middle = max(1, p.S * p.R * sum(times for _, _, times in deep) // 2)
-        done = 0  # blocks of weights
+        each = sum(times for _, _, times in deep)  # blocks of weights at one place of the window
+        middle = max(1, p.S * p.R * each // 2)
+        weights, start = self.weights[index], self.weights[index].block(block)
+        self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
+        places = [(r, 1) for r in range(p.R)] if is_unrolled(layer, dim) else [(0, p.R)]
         for s in range(p.S):
-            for r in range(p.R):
-                for inner, above, times in deep:
-                    ends = [end - done for end in sorted({1, middle}) if 0 < end - done < times]
-                    for start, end in itertools.pairwise([0, *ends, times]):
-                        with e.loop(end - start, hint="depth") as n:
-                            depth = e.add(n, start, above)
-                            place = e.mul(s * p.R + r, dim if depthwise else p.C)
-                            self._passes(
-                                layer,
-                                image,
-                                (first, rows),
-                                e.add(weights, place, 0 if depthwise else e.mul(depth, dim)),
-                                (inner, columns),
-                                (s, r, block if depthwise else depth),
-                                sums,
-                                accumulate=layer.bias or done + start > 0,
-                                behind=partial(self._send_away, index, block, middle)
-                                if done + end <= middle
-                                else None,
-                            )
-                        if done + end == middle:
-                            half()
-                    done += times
+            for left, count in places:
+                before = (s * p.R + left) * each
+                behind = partial(self._send_away, index, block, middle)
+                with e.loop(left + count, left, hint="window") as r:
+                    place = e.mul(e.add(r, s * p.R), dim if depthwise else p.C)
+                    for inner, above, times in deep:
+                        known = (
+                            middle - before - above if count == 1 else 0
+                        )  # those until the middle, at one place
+                        ends = [0, known, times] if 0 < known < times else [0, times]
+                        for low, high in itertools.pairwise(ends):
+                            with e.loop(high - low, hint="depth") as n:
+                                depth = e.add(n, low, above)
+                                self._passes(
+                                    layer,
+                                    image,
+                                    extent,
+                                    e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
+                                    (inner, columns),
+                                    (s, r, block if depthwise else depth),
+                                    middle,
+                                    behind if before + above + low < middle else None,
+                                )
+                                if not layer.bias:
+                                    self.into.set(e.local(sums, accumulator=True, accumulate=True))
+                                if count > 1 and before < middle <= before + count * each:
+                                    done = e.add(e.mul(e.sub(r, left), each), depth, before + 1)
+                                    with e.when(e.compare("eq", done, middle), rarely=True):
+                                        half()
+                            if count == 1 and before + above + high == middle:
+                                half()
+            weights.step(s)
 
-    def _by_row(self, layer: Layer) -> bool:
-        """Whether moves go between the rows of a block of weights: a row of one pass gives the host core no time for more."""
-        return self.dim < layer.problem.P
+    def _by_row(self, layer: Layer, beats: int) -> bool:
+        """Whether moves go between the rows of a block of weights, where the first row of each of `beats` is not enough; a row of one
+        pass gives the host core no time for more."""
+        most = max(job.moves(rows) for job, rows in zip(self.leaving, self.memory.most[1:], strict=True))
+        return self.dim < layer.problem.P and beats < most
 
     def _send_away(self, index: int, block: Number, beats: int) -> None:
         """A share of what the block before has to move away, behind passes of which there are `beats` for each row."""
         e, layers = self.e, self.chain.layers
-        rows = beats * (self.memory.most[index + 1] if self._by_row(layers[index]) else 1)
+        rows = beats * (self.memory.most[index + 1] if self._by_row(layers[index], beats) else 1)
 
         def step(which: int) -> None:
-            self.leaving[which].step(-(-self.leaving[which].moves(self.memory.most[which + 1]) // rows))
+            moves = self.leaving[which].moves(self.memory.most[which + 1])
+            self.leaving[which].step(-(-moves // rows), rarely=2 * moves < rows)
 
-        step(index)
+        if self.adding is None or index < len(layers) - 1:
+            step(index)
         others = [which for which in range(len(self.leaving)) if which != index]
         if others:
             with e.when(e.compare("eq", block, 0), rarely=True):
@@ -371,17 +391,17 @@ class _Writer:
         extent: tuple[Number, Number],
         weights: Number,
         size: tuple[int, int],
-        window: tuple[int, int, Number],
-        sums: Number,
-        *,
-        accumulate: bool,
+        window: tuple[int, Number, Number],
+        beats: int,
         behind: Callable[[], None] | None,
     ) -> None:
-        """All rows through one block of weights, at one place of the window; `behind` writes what comes behind each row."""
+        """All rows through one block of weights, at one place of the window; `behind` writes what comes
+        behind the first row, or behind each if blocks of weights are few (`beats`)."""
         e, dim, p = self.e, self.dim, layer.problem
         (first, rows), (inner, columns), (s, r, block) = extent, size, window
         # of the row of results whose turn it is: the image row that it reads, and where that one's first pixel lies
         y, place = self.reads
+        sums, by_row = self.into.get(), self._by_row(layer, beats)
         above = max(0, layer.padding[0] - s)
         below = (p.Q - 1) * p.stride_h + s - layer.padding[0] >= image.height
         begin = e.add(image.start, e.mul(block, image.pitch), r)
@@ -395,9 +415,9 @@ class _Writer:
             """Scratchpad row of the first pixel that a row of results reads, and accumulator row of its sum."""
             source: Number = place.get()
             if above:
-                source = e.select(e.compare("sge", y.get(), 0), source, image.zeros + r)
+                source = e.select(e.compare("sge", y.get(), 0), source, e.add(r, image.zeros))
             if below:
-                source = e.select(e.compare("slt", y.get(), image.height), source, image.zeros + r)
+                source = e.select(e.compare("slt", y.get(), image.height), source, e.add(r, image.zeros))
             return source, e.add(sums, e.mul(q, p.P))
 
         def on() -> None:
@@ -427,7 +447,7 @@ class _Writer:
                 bd=weights if new else GARBAGE,
                 bd_rows=inner if new else dim,
                 bd_cols=columns if new else dim,
-                c=e.local(target, accumulator=True, accumulate=accumulate),
+                c=target,
                 c_rows=pixels,
                 c_cols=columns,
             )
@@ -449,140 +469,5 @@ class _Writer:
         with e.loop(rows, 1, hint="row") as q:
             on()
             rest(*ends(q), 0)
-            if behind is not None and self._by_row(layer):
+            if behind is not None and by_row:
                 behind()
-
-
-class _Arriving:
-    """Rows of the first image on their way to the scratchpad, whose loads can be issued a few at a time."""
-
-    def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
-        self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
-        self._left, self._row, self._from = (e.variable(0) for _ in range(3))
-
-    def start(self, number: Number, first: Number, rows: Number) -> None:
-        """Begin with so many rows of an image."""
-        e, image = self._e, self._image
-        self._left.set(rows)
-        self._row.set(first)
-        pixel = e.mul(e.add(e.mul(number, image.height), first), image.width)
-        self._from.set(e.add(self._address, e.mul(pixel, self._layer.input.pitch)))
-
-    def step(self, most: int) -> None:
-        """So many rows, if so many are left."""
-        for _ in range(most):
-            with self._e.when(self._e.compare("ne", self._left.get(), 0)):
-                self._move()
-
-    def finish(self) -> None:
-        """All rows that are left."""
-        with self._e.loop(self._left.get(), hint="row"):
-            self._move()
-
-    def _move(self) -> None:
-        e, image, pitch = self._e, self._image, self._layer.input.pitch
-        row, address = self._row.get(), self._from.get()
-        local = e.add(_row(e, image, row), image.left)
-        for columns, before, blocks in parts(image.channels, self._width):
-            with e.loop(blocks, hint="column") as n:
-                channel = e.mul(e.add(n, before), self._width)
-                place = e.add(local, e.mul(e.add(n, before), self._width // image.dim * image.pitch))
-                for pixels, left, runs in parts(image.width, MOST_ROWS):
-                    with e.loop(runs, hint="pixel") as m:
-                        x = e.mul(e.add(m, left), MOST_ROWS)
-                        e.command(
-                            "mvin",
-                            address=e.add(address, e.mul(x, pitch), channel),
-                            local=e.add(place, x),
-                            cols=columns,
-                            rows=pixels,
-                        )
-        self._row.set(e.add(row, 1))
-        self._from.set(e.add(address, image.width * pitch))
-        self._left.set(e.sub(self._left.get(), 1))
-
-
-class _Leaving:
-    """A block of a convolution's results on its way: image rows into the ring of the next convolution, or runs of pixels to main
-    memory. It keeps its place in variables, so that moves can be issued a few at a time."""
-
-    def __init__(self, e: Emitter, layer: Layer, image: Image | None, dim: int) -> None:
-        self._e, self._layer, self._image, self._dim = e, layer, image, dim
-        # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
-        self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
-
-    def moves(self, rows: int) -> int:
-        """How many there are for so many image rows."""
-        return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
-
-    def start(
-        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
-    ) -> None:
-        """Begin with the sums of `extent`: image, first row and rows."""
-        e, p, image = self._e, self._layer.problem, self._image
-        number, first, rows = extent
-        dim = self._dim
-        self._columns.set(_columns(e, self._layer, block, dim))
-        self._from.set(sums)
-        if image is not None:
-            self._left.set(rows)
-            self._row.set(first)
-            self._to.set(e.add(image.left, e.mul(block, image.pitch)))
-            return
-        self._left.set(e.mul(rows, p.P))
-        pixel = e.mul(e.add(e.mul(number, p.Q), first), p.P)
-        self._to.set(e.add(output, e.mul(pixel, self._layer.output.pitch), e.mul(block, dim)))
-
-    def step(self, most: int = 1) -> None:
-        """So many moves, if so many are left."""
-        e = self._e
-        for _ in range(most):
-            with e.when(e.compare("ne", self._left.get(), 0)):
-                self._move()
-
-    def finish(self) -> None:
-        """All moves that are left."""
-        left = self._left.get()
-        moves = left if self._image is not None else self._e.ceil_div(left, MOST_ROWS)
-        with self._e.loop(moves, hint="move"):
-            self._move()
-
-    def _move(self) -> None:
-        e, image, left = self._e, self._image, self._left.get()
-        start = self._from.get()
-        if image is not None:
-            row = self._row.get()
-            e.command(
-                "mvout_spad",
-                destination=e.add(_row(e, image, row), self._to.get()),
-                destination_stride=1,
-                local=e.local(start, accumulator=True),
-                cols=self._columns.get(),
-                rows=image.width,
-            )
-            self._row.set(e.add(row, 1))
-            self._from.set(e.add(start, image.width))
-            self._left.set(e.sub(left, 1))
-            return
-        rows, address = e.min(MOST_ROWS, left), self._to.get()
-        e.command(
-            "mvout",
-            address=address,
-            local=e.local(start, accumulator=True),
-            cols=self._columns.get(),
-            rows=rows,
-        )
-        self._to.set(e.add(address, MOST_ROWS * self._layer.output.pitch))
-        self._from.set(e.add(start, rows))
-        self._left.set(e.sub(left, rows))
-
-
-def _row(e: Emitter, image: Image, y: Number) -> Number:
-    """First scratchpad row of an image row in its slot."""
-    return e.add(image.start, e.mul(e.mod(y, image.slots), image.slot))
-
-
-def _columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:
-    """Results in a block of channels."""
-    results = layer.problem.K * layer.problem.groups
-    return dim if results % dim == 0 else e.min(dim, e.sub(results, e.mul(block, dim)))

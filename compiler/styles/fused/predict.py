@@ -7,15 +7,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from accel.config import Accelerator
 from common.errors import InfeasibleError
 from compiler.analysis.profile import PROFILES
 from compiler.analysis.traffic import bytes_per_cycle, read_cycles
 from compiler.styles.fused.chain import ChainSchedule, ProductChain, place_chain
 
-__all__ = ["UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
+__all__ = ["ALIKE", "UnitCost", "chain_schedules", "choose_chain", "predict_chain"]
 
 #: Cycles measured on our RTL and fitted to 382 runs on arrays of side 8, 16 and 32 (mean error 4%): of a step beside its passes, of
 #: each change between operands that are stored transposed and not, of a store of rows beside its blocks, of a pass that the host
@@ -24,7 +22,7 @@ _STEP, _TURN, _STORE, _PASS, _STEP_HOST, _HIGH, _RAGGED = 32.0, 15.0, 48.0, 5.0,
 #: Part of the loads of further weights that nothing hides where there is one copy.
 _EXPOSED = 0.4
 #: Schedules whose predicted cycles differ by less than so much are told apart by the bytes that they move.
-_ALIKE = 1.01
+ALIKE = 1.01
 #: Passes of a store over the blocks of its rows, and cycles of the unit of quotients for a row.
 _SOFTMAX_PASSES, _SOFTMAX_ROW = 3, 18
 #: Strips of fewer rows than a fourth of the array's side are not looked at: most of the array would idle.
@@ -94,13 +92,13 @@ def predict_chain(chain: ProductChain, schedule: ChainSchedule, accelerator: Acc
     times = strips if units == steps else 1
     replaced = chain.groups * times * _right_cycles(chain, accelerator)
     memory = replaced
-    memory += _cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
+    memory += read_cycles(accelerator, chain.groups * chain.rows, chain.depth, chain.first.input.pitch)
     written = float(chain.groups * chain.rows * chain.columns)
     memory += written / bytes_per_cycle(accelerator)
     # the first strip and the first columns of weights; from then on the array works on what has come
     weights_begin = _right_cycles(chain, accelerator) * (1 if units == chain.groups else 1 / tiles)
-    lead = _cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
-    lead += _cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
+    lead = read_cycles(accelerator, rows, chain.depth, chain.first.input.pitch)
+    lead += read_cycles(accelerator, chain.depth, min(4 * dim, chain.between), chain.first.weight.pitch)
     begin = max(lead, weights_begin - (2 * first + second / 2))
     body = max(steps * step, memory - begin)
     if weights == 1 and units > 1:  # nothing comes while what it replaces is in use
@@ -145,12 +143,8 @@ def _right_cycles(chain: ProductChain, accelerator: Accelerator) -> float:
     for layer in (chain.first, chain.second):
         shape = (layer.problem.C, layer.problem.K)
         rows, columns = shape[::-1] if layer.weights_transposed else shape
-        total += _cycles(accelerator, rows, columns, layer.weight.pitch)
+        total += read_cycles(accelerator, rows, columns, layer.weight.pitch)
     return total
-
-
-def _cycles(accelerator: Accelerator, rows: int, columns: int, pitch: int) -> float:
-    return float(read_cycles(accelerator, np.array([float(rows)]), np.array([float(columns)]), pitch)[0])
 
 
 def chain_schedules(chain: ProductChain, accelerator: Accelerator) -> Iterator[ChainSchedule]:
@@ -188,5 +182,5 @@ def choose_chain(chain: ProductChain, accelerator: Accelerator) -> ChainSchedule
     if not found:
         raise InfeasibleError(f"no tiles of the chain fit: {reason}")
     fastest = min(cost.cycles for cost, _ in found)
-    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= _ALIKE * fastest]
+    alike = [(cost, schedule) for cost, schedule in found if cost.cycles <= ALIKE * fastest]
     return min(alike, key=lambda one: (one[0].read_bytes, one[0].cycles))[1]

@@ -1,32 +1,40 @@
 """Convolutions of which each reads what the one before wrote, as one unit: what is computed, strip by strip, and where it lies.
 
 Images between the convolutions are kept in the scratchpad as *rings* of rows: row y of the image lies in slot y modulo the
-number of slots, and no row is computed twice. All weights stay in the scratchpad. The unit goes through *rounds*; in each,
-every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
+number of slots, and no row is computed twice. Weights stay in the scratchpad, or come again for every strip. The unit goes
+through *rounds*; in each, every convolution computes the rows that a strip of results needs beyond those of the strip before. It works a strip behind
 the convolution whose results it reads, so that these are there.
+
+An image may be added to the last results (`compiler.styles.fused.adding`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.layers.layer import Layer
 from compiler.styles.fused.chain import multiplies_by
+from compiler.styles.fused.strip_placement import (
+    Image,
+    StripWeights,
+    channels,
+    is_depthwise,
+    least_rows,
+    place_scratchpad,
+    wide_load,
+)
+from workloads.problem import Problem
 
 __all__ = [
     "MOST_ROWS",
     "ConvolutionChain",
-    "Image",
     "StripMemory",
     "StripSchedule",
-    "is_depthwise",
     "place_strips",
+    "rows_by_round",
     "rows_needed",
-    "strip_image",
-    "weight_rows",
 ]
 
 #: Blocks of channels whose sums are in the accumulator at most: one is made, one leaves, one begins.
@@ -42,9 +50,12 @@ class ConvolutionChain:
     Attributes:
         layers: one or more, with int8 results and without residual, pooling and dilation, of one group or of one for each
             channel; each has the image that the one before makes, dense.
+        addition: what is done with the results of the last one, if anything: a layer that convolves every channel by itself with
+            one weight of 1, and adds a residual.
     """
 
     layers: tuple[Layer, ...]
+    addition: Layer | None = None
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -63,12 +74,33 @@ class ConvolutionChain:
             if p.groups > 1 and not is_depthwise(layer):
                 raise InputError("convolutions of a chain have one group, or one for each channel")
         for before, layer in zip(self.layers, self.layers[1:], strict=False):
-            made = (before.problem.N, (before.problem.Q, before.problem.P), _channels(before)[1])
-            if made != (layer.problem.N, layer.size, _channels(layer)[0]):
+            made = (before.problem.N, (before.problem.Q, before.problem.P), channels(before)[1])
+            if made != (layer.problem.N, layer.size, channels(layer)[0]):
                 raise InputError("each convolution of a chain reads what the one before makes")
+        if self.addition is not None:
+            self._check_addition(self.addition)
+
+    def _check_addition(self, addition: Layer) -> None:
+        last, made = self.layers[-1].problem, channels(self.layers[-1])[1]
+        alone = Layer(Problem(P=last.P, Q=last.Q, C=1, K=1, N=last.N, groups=made))
+        given = (addition.relu, addition.scale, addition.residual_scale, addition.output)
+        named = dict(zip(("relu", "scale", "residual_scale", "output"), given, strict=True))
+        if None in given or addition != replace(alone, **named):  # type: ignore[arg-type]
+            raise InputError("what is added to a chain's results is an int8 image of their size")
 
     def __str__(self) -> str:
-        return " > ".join(str(layer.problem) for layer in self.layers)
+        added = "" if self.addition is None else " + residual"
+        return " > ".join(str(layer.problem) for layer in self.layers) + added
+
+    @property
+    def stored(self) -> Layer:
+        """The one whose results go to main memory."""
+        return self.layers[-1] if self.addition is None else self.addition
+
+    @property
+    def least_copies(self) -> int:
+        """Blocks of channels whose sums are in the accumulator at least: one is made while one leaves, and one is added to."""
+        return 2 if self.addition is None else 3
 
 
 @dataclass(frozen=True)
@@ -77,60 +109,27 @@ class StripSchedule:
 
     Attributes:
         rows: of a strip of results.
+        begin: rows of the first strip, at most `rows`; each strip has twice the rows of the one before until `rows` are reached,
+            so that the array need not wait for many rows at the beginning.
+        streamed: numbers of the convolutions whose weights come from main memory again for every strip; those of the others stay
+            in the scratchpad.
     """
 
     rows: int
+    begin: int = 1
+    streamed: tuple[int, ...] = ()
 
-    def first(self, height: int) -> int:
-        """Rows of the first strip, of `height` in all: half of the others, for which the array waits less at the beginning."""
-        return height if self.rows >= height else -(-self.rows // 2)
-
-    def strips(self, height: int) -> int:
-        """How many there are in so many rows of results."""
-        return 1 + -(-(height - self.first(height)) // self.rows)
+    def ends(self, height: int) -> list[int]:
+        """Rows of results, of `height`, that are there after each strip."""
+        found, size = [min(height, self.begin)], self.begin
+        while found[-1] < height:
+            size = min(self.rows, 2 * size)
+            found.append(min(height, found[-1] + size))
+        return found
 
     def __str__(self) -> str:
-        return f"strips {self.rows}"
-
-
-@dataclass(frozen=True)
-class Image:
-    """One that is kept in the scratchpad: what a convolution reads.
-
-    Attributes:
-        height, width, channels: in pixels and elements.
-        left, right: columns of zeros beside it.
-        slots: of rows.
-        start: first scratchpad row.
-        zeros: first row of an image row of zeros, for what lies above and below; as `start` if nothing does.
-        dim: side of the array.
-    """
-
-    height: int
-    width: int
-    channels: int
-    left: int
-    right: int
-    slots: int
-    start: int
-    zeros: int
-    dim: int
-
-    @property
-    def pitch(self) -> int:
-        """Scratchpad rows of an image row's block of channels."""
-        return self.left + self.width + self.right
-
-    @property
-    def blocks(self) -> int:
-        """Of channels."""
-        return -(-self.channels // self.dim)
-
-    @property
-    def slot(self) -> int:
-        """Scratchpad rows from one image row to the next: its blocks lie together, so that a load of new rows, of several blocks
-        at once, is never taken for one that overwrites rows in use (hazards are seen by first and last row)."""
-        return self.blocks * self.pitch
+        streamed = ",".join(str(i + 1) for i in self.streamed)
+        return f"strips {self.rows} from {self.begin}" + (f" streaming {streamed}" if streamed else "")
 
 
 @dataclass(frozen=True)
@@ -139,52 +138,38 @@ class StripMemory:
 
     Attributes:
         images: that the convolutions read, the first one from main memory.
-        weights: first scratchpad rows, by convolution.
+        weights: by convolution.
         most: rows that each convolution computes in a round, at most.
         rounds: how many there are for an image.
+        ones, block, residual, wide: with an addition, first scratchpad row of the identity matrix, behind which two blocks of the
+            last convolution's results lie; rows of such a block at most; first rows of the image's blocks of a group, in turn; and
+            blocks of a group.
         sums, copies: accumulator rows for the sums of a block of channels, and how many blocks there is room for.
-        scratchpad_rows, accumulator_rows: used.
+        scratchpad_rows, accumulator_rows: used, to the last one.
+        least_rows: of a scratchpad in which there is room for all of it.
+        together: by convolution, part of its pixels and weights that lie in the same banks.
     """
 
     images: tuple[Image, ...]
-    weights: tuple[int, ...]
+    weights: tuple[StripWeights, ...]
     most: tuple[int, ...]
     rounds: int
+    ones: int
+    block: int
+    residual: tuple[int, int]
+    wide: int
     sums: int
     copies: int
     scratchpad_rows: int
     accumulator_rows: int
-
-
-def is_depthwise(layer: Layer) -> bool:
-    """Whether every channel is convolved by itself."""
-    p = layer.problem
-    return p.groups > 1 and p.C == p.K == 1
-
-
-def _channels(layer: Layer) -> tuple[int, int]:
-    """Of image and results."""
-    p = layer.problem
-    return p.C * p.groups, p.K * p.groups
-
-
-def strip_image(layer: Layer) -> tuple[int, int]:
-    """Columns of zeros that windows reach left and right of the image."""
-    p, left = layer.problem, layer.padding[1]
-    return left, max(0, (p.P - 1) * p.stride_w + p.R - left - layer.size[1])
-
-
-def weight_rows(layer: Layer, dim: int) -> int:
-    """Scratchpad rows of a convolution's weights."""
-    p = layer.problem
-    deep = dim if is_depthwise(layer) else p.C
-    return p.S * p.R * deep * -(-_channels(layer)[1] // dim)
+    least_rows: int
+    together: tuple[float, ...]
 
 
 def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) -> list[int]:
     """Rows of every image, results last, that must be there when a strip of results is; of none before the first strip."""
-    last = chain.layers[-1].problem.Q
-    found = [min(last, max(0, schedule.first(last) + strip * schedule.rows))]
+    ends = schedule.ends(chain.layers[-1].problem.Q)
+    found = [ends[min(strip, len(ends) - 1)] if strip >= 0 else 0]
     for layer in reversed(chain.layers):
         p = layer.problem
         needed = (found[0] - 1) * p.stride_h + p.S - layer.padding[0] if found[0] else 0
@@ -192,22 +177,29 @@ def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) ->
     return found
 
 
+def rows_by_round(chain: ConvolutionChain, schedule: StripSchedule) -> list[list[int]]:
+    """Rows of every image that are there after each round; images are loaded a round ahead of the first convolution."""
+    count = len(chain.layers)
+    strips = len(schedule.ends(chain.layers[-1].problem.Q))
+    needed = [rows_needed(chain, strip, schedule) for strip in range(-count, strips)]
+    return [
+        [needed[min(number - lag, strips - 1) + count][lag] for lag in range(count + 1)]
+        for number in range(strips + count)
+    ]
+
+
 def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> StripMemory:
     """Where everything lies. Raises InfeasibleError for a schedule that does not fit."""
-    dim, layers = accelerator.dim, chain.layers
+    layers = chain.layers
     multiplies_by(accelerator)
-    count = len(layers)
-    rounds = schedule.strips(layers[-1].problem.Q) + count
-    # rows there after each round; images are loaded a round ahead of the first convolution
-    there = [
-        [rows_needed(chain, number - lag, schedule)[lag] for lag in range(count + 1)]
-        for number in range(rounds)
+    if not 1 <= schedule.begin <= schedule.rows or any(i >= len(layers) for i in schedule.streamed):
+        raise InfeasibleError(f"{schedule} is none of a chain of {len(layers)} convolutions")
+    there = rows_by_round(chain, schedule)
+    before = [[0] * (len(layers) + 1), *there]
+    most = [
+        max(now[i] - then[i] for then, now in zip(before, there, strict=False))
+        for i in range(len(layers) + 1)
     ]
-    before = [[0] * (count + 1), *there]
-    most = [max(now[i] - then[i] for then, now in zip(before, there, strict=False)) for i in range(count + 1)]
-    weights = [0]
-    for layer in layers:
-        weights.append(weights[-1] + weight_rows(layer, dim))
     # a row is kept until the next convolution has computed all rows that read it
     kept = [
         max(
@@ -216,16 +208,18 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         )
         for i, layer in enumerate(layers)
     ]
-    # powers of two, so that the slot of a row is a few of its bits, where there is room
-    images, at = _place_images(
-        layers, [1 << max(0, (rows - 1).bit_length()) for rows in kept], weights[-1], dim
-    )
-    if at > accelerator.scratchpad_rows:
-        images, at = _place_images(layers, kept, weights[-1], dim)
+    block, wide, extra = most[-1] * layers[-1].problem.P, wide_load(accelerator), (0, 0)
+    if chain.addition is not None:
+        if not (accelerator.features.mvin_scale and accelerator.features.preload_d):
+            raise InfeasibleError(f"{accelerator.name} cannot add scaled results in the array")
+        wide = min(wide, -(-chain.addition.problem.groups // accelerator.dim))
+        extra = accelerator.dim + 2 * block, wide * block
+    streamed = [i in schedule.streamed for i in range(len(layers))]
+    least = least_rows(layers, kept, streamed, accelerator) + extra[0] + 2 * extra[1]
     sums = max(rows * layer.problem.P for rows, layer in zip(most[1:], layers, strict=True))
     for what, used, available in (
-        ("scratchpad", at, accelerator.scratchpad_rows),
-        ("accumulator", 2 * sums, accelerator.accumulator_rows),
+        ("scratchpad", least, accelerator.scratchpad_rows),
+        ("accumulator", chain.least_copies * sums, accelerator.accumulator_rows),
     ):
         if used > available:
             raise InfeasibleError(
@@ -236,20 +230,7 @@ def place_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: 
         raise InfeasibleError(
             f"image rows of more than {MOST_ROWS} pixels do not go to the scratchpad at once"
         )
-    return StripMemory(images, tuple(weights[:-1]), tuple(most), rounds, sums, copies, at, copies * sums)
-
-
-def _place_images(
-    layers: Sequence[Layer], slots: Sequence[int], at: int, dim: int
-) -> tuple[tuple[Image, ...], int]:
-    """What convolutions read, in so many slots each from a scratchpad row on; and the row behind."""
-    images = []
-    for layer, count in zip(layers, slots, strict=True):
-        p, (left, right), (height, width) = layer.problem, strip_image(layer), layer.size
-        below = (p.Q - 1) * p.stride_h + p.S - layer.padding[0] > height
-        zeros = left + width + right if layer.padding[0] or below else 0
-        images.append(
-            Image(height, width, _channels(layer)[0], left, right, max(1, count), at + zeros, at, dim)
-        )
-        at = images[-1].start + images[-1].slots * images[-1].slot
-    return tuple(images), at
+    placed = place_scratchpad(layers, kept, streamed, accelerator, extra)
+    return StripMemory(
+        placed.images, placed.weights, tuple(most), len(there), placed.extra[0], block, placed.extra[1:], wide, sums, copies, placed.rows, copies * sums, least, placed.together
+    )  # fmt: skip

@@ -21,6 +21,7 @@ from compiler.styles.macros.reuse import Reuse, plan_reuse
 
 __all__ = [
     "PARTIAL_SUMS",
+    "LoopWs",
     "Product",
     "as_product",
     "check_loop_ws",
@@ -137,10 +138,18 @@ def emit_loop_ws(
 ) -> None:
     """Write the layer's code. Raises as `check_loop_ws`."""
     product = check_loop_ws(layer, schedule, accelerator)
-    _LoopWs(e, layer, schedule, accelerator, operands, product).emit()
+    LoopWs(e, layer, schedule, accelerator, operands, product).emit()
 
 
-class _LoopWs:
+class LoopWs:
+    """Writes the runs of one layer; several layers of one left operand may share their loop over its rows
+    (`compiler.styles.fused.merged`).
+
+    Attributes:
+        trips: tiles by axis.
+        keep_a, keep_b: what stays in the scratchpad from run to run.
+    """
+
     def __init__(
         self,
         e: Emitter,
@@ -164,11 +173,12 @@ class _LoopWs:
         self.keep_b = plan_reuse(loops, "gjk") if schedule.keep_b else None
 
     def emit(self) -> None:
+        """The whole layer."""
         self._configure()
-        self._loops("g" + self.order, {})
+        self.loops("g" + self.order, {})
 
-    def _loops(self, axes: str, at: dict[str, Number]) -> None:
-        """The loops over tiles, outermost first, with the run inside."""
+    def loops(self, axes: str, at: dict[str, Number]) -> None:
+        """The loops over tiles, outermost first, with the run inside; `at` has the numbers of those outside."""
         if not axes:
             self._run(at)
             return
@@ -177,20 +187,24 @@ class _LoopWs:
             at = at | {axes[0]: number}
             if axes[0] == "k" and self.spills:
                 self._enter_depth(number)
-            self._loops(axes[1:], at)
+            self.loops(axes[1:], at)
 
     # ---------------------------------------------------------------- configuration
 
     def _configure(self) -> None:
+        self.configure_loads()
+        if not self.spills:
+            self.configure_addend()
+            self._configure_store()
+
+    def configure_loads(self) -> None:
+        """How products take B, and loads of both operands."""
         e, layer = self.e, self.layer
         e.command("config_ex", dataflow=1, b_transpose=int(layer.weights_transposed))
         e.command("config_ld", state=0, block_stride=self.dim, stride=layer.input.pitch)
         e.command("config_ld", state=1, block_stride=self.dim, stride=layer.weight.pitch)
-        if not self.spills:
-            self._configure_addend()
-            self._configure_store()
 
-    def _configure_addend(self) -> None:
+    def configure_addend(self) -> None:
         """Loads of D: a row of the bias for all rows, or the residual."""
         layer = self.layer
         if layer.residual_scale is not None:
@@ -212,7 +226,7 @@ class _LoopWs:
         e, last = self.e, self.trips["k"] - 1
         e.fence()
         with e.when(e.compare("eq", k, 0)):
-            self._configure_addend()
+            self.configure_addend()
         with e.when(e.compare("ne", k, 0)):
             e.command("config_ld", state=2, block_stride=self.dim, stride=self._sums_pitch * 4)
         with e.when(e.compare("eq", k, last)):

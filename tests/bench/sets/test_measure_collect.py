@@ -16,6 +16,7 @@ from bench.sets.sets import Sample
 from compiler.layers.layer import Layer
 from compiler.mapping.text import parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule
+from explore.executors.engine import ExecutorChoice
 from workloads.problem import Problem
 
 SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
@@ -51,7 +52,9 @@ def test_a_set_is_collected_and_taken_up_again(tmp_path: Path) -> None:
     assert found.configurations == {"small": SMALL}
     # the rest; what is there is the same object of the store, its time of measuring included
     before = read_dataset(path).rows[0]
-    everything = collecting.collect("micro", out=tmp_path / "out", store=store, workers=2)
+    everything = collecting.collect(
+        "micro", out=tmp_path / "out", store=store, engine=ExecutorChoice(workers=2)
+    )
     assert len(everything) == 3
     assert everything[:2] == first
     assert read_dataset(path).rows[0] == before

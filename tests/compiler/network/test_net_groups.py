@@ -8,17 +8,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compiler.network.graph import Convolution, IntegerOperator, MatMul, Softmax
+from compiler.network.arithmetic import FixedPoint
+from compiler.network.graph import (
+    Addition,
+    Convolution,
+    IntegerOperator,
+    Map,
+    MatMul,
+    Multiplication,
+    Softmax,
+)
 from compiler.network.group_choice import GroupChoice, group_schedule
-from compiler.network.groups import Group, GroupOperators, GroupSchedule, best_groups, groups_of
+from compiler.network.groups import (
+    Group,
+    GroupOperators,
+    GroupSchedule,
+    best_groups,
+    convolution_group,
+    groups_of,
+)
 from compiler.network.plan import Plan
 from compiler.network.prediction import predict_steps
 from compiler.network.program import compile_network, scheduler
+from compiler.network.quantise import sketch as quantise_sketch
+from compiler.network.reference import reference
 from compiler.network.row_code import RowCode
 from compiler.network.row_functions import exponentials, softmax_numerator
 from compiler.network.views import View
 from compiler.styles.fused.chain import ProductChain
+from compiler.styles.fused.merged import MergedProducts
+from explore.cost.rest import sketches
 from tests.compiler.network.net_sketch import DIM4, Sketch, check
+from workloads.inputs.load import load_network
 
 UNITS4 = DIM4.replace(
     name="small-transformer", scratchpad_kib=16, accumulator_kib=16, features={"row_functions": True}
@@ -148,15 +169,18 @@ def test_a_group_pays_where_it_is_predicted_to() -> None:
     assert GroupChoice(large, scheduler(large))(names, group, between) is None
 
 
-def bottleneck(s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wide: int = 20) -> Sketch:
-    """A convolution of one pixel, one of every channel by itself, and one of one pixel."""
-    image = s.value((1, size, size, channels))
+def bottleneck(
+    s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wide: int = 20, *, residual: bool = False
+) -> Sketch:
+    """A convolution of one pixel, one of every channel by itself, and one of one pixel; perhaps with the input added."""
+    image = given = s.value((1, size, size, channels))
     depth, extent = channels, size
     for number, (window, outputs, groups, step) in enumerate(
         ((1, wide, 1, 1), (3, wide, wide, stride), (1, channels, 1, 1))
     ):
         after = (extent + 2 * (window // 2) - window) // step + 1
-        target = s.value((1, after, after, outputs), "output" if number == 2 else "intermediate")
+        ends = number == 2 and not residual
+        target = s.value((1, after, after, outputs), "output" if ends else "intermediate")
         weight = s.value((window, window, depth // groups, outputs), "constant")
         bias = s.value((outputs,), "constant", s.random.integers(-999, 999, outputs, dtype=np.int32))
         s.add(
@@ -164,6 +188,10 @@ def bottleneck(s: Sketch, stride: int = 1, size: int = 9, channels: int = 6, wid
             padding=(window // 2, window // 2), size=(after, after), groups=groups, relu=number < 2, scale=0.004, pool=None,
         )  # fmt: skip
         image, depth, extent = target, outputs, after
+    if residual:  # in the network's order of dimensions
+        output = s.value(image.shape, "output")
+        left, right, total = (one.transposed((0, 3, 1, 2)) for one in (given, image, output))
+        s.add(Addition, total, left=left, right=right, left_scale=0.6, right_scale=1.0, scale=0.8, relu=True)
     return s
 
 
@@ -178,6 +206,151 @@ def test_a_bottleneck_is_one_unit(engine: str, stride: int) -> None:
     plan = Plan.of("sketch", UNITS4, 0, program.lowered)
     again = compile_network(s.network(), UNITS4, data=s.inputs(), schedule=plan, groups=plan.group)
     assert again.lowered.units == program.lowered.units
+
+
+def gated(s: Sketch, rows: int = 20, depth: int = 24, columns: int = 28) -> Sketch:
+    """Three products of one input: of the first, through a table, and the last the elements are multiplied; another operator
+    reads the first before the last has its turn."""
+    source = s.value((rows, depth))
+    results = []
+    for number in range(3):
+        result = s.value((rows, columns), "intermediate" if number < 2 else "output")
+        bias = None
+        if number:
+            bias = s.value((columns,), "constant", s.random.integers(-999, 999, columns, dtype=np.int32))
+        s.add(
+            MatMul, result, left=source, right=s.value((depth, columns), "constant"), bias=bias, relu=number == 2,
+            scale=0.002 * (number + 1),
+        )  # fmt: skip
+        if number == 0:
+            table = s.value((256,), "constant", s.random.integers(-128, 128, 256).astype(np.int8))
+            result = s.add(Map, s.value((rows, columns), "intermediate"), input=result, table=table)
+        results.append(result)
+        if number == 1:
+            s.add(
+                Multiplication, s.value((rows, columns), "output"), left=results[0], right=results[1],
+                rescale=FixedPoint(1 << 10, 16),
+            )  # fmt: skip
+    return s
+
+
+@pytest.mark.parametrize("engine", ["functional", "rtl"])
+@pytest.mark.parametrize("units", [False, True])
+def test_products_of_one_input_are_one_unit(engine: str, units: bool) -> None:
+    accelerator = UNITS4 if units else DIM4
+    s = gated(sketch())
+    ((one,),) = groups_of(s.network())
+    assert (one.names, one.merged) == (("operator 0", "operator 2", "operator 4"), True)
+    for checked in (False, True):
+        program = check(
+            s, accelerator, engine, check_layers=checked, schedule=scheduler(accelerator), groups=always
+        )
+        assert program.lowered.units == {one.names: "group_0"}
+        assert not program.lowered.layers
+        (code,) = program.lowered.groups.values()
+        assert isinstance(code.group, MergedProducts)
+        assert code.group.tables == (units, False, False)
+    checks = [step.operator for step in program.lowered.steps if step.function == "net_check"]
+    first = "operator 1" if units else "operator 0"
+    assert {first, "operator 2", "operator 3", "operator 4"} <= set(checks)
+    plan = Plan.of("sketch", accelerator, 0, program.lowered)
+    again = compile_network(s.network(), accelerator, data=s.inputs(), schedule=plan, groups=plan.group)
+    assert again.lowered.units == program.lowered.units
+
+
+def test_products_that_are_not_merged() -> None:
+    s = sketch()
+    source, other = s.value((8, 12)), s.value((8, 12))
+    weights = [s.value((12, 8), "constant") for _ in range(3)]
+    between = s.value((8, 8), "intermediate")
+    # the first has another left operand, the second a right operand that is no constant
+    for left, right, target in (
+        (other, weights[0], s.value((8, 8), "output")),
+        (source, s.value((12, 8)), s.value((8, 8), "output")),
+        (source, weights[1], between),
+        (between, s.value((8, 4), "constant"), s.value((8, 4), "output")),  # a chain with the one before
+        (source, weights[2], s.value((8, 8), "output")),
+    ):
+        s.add(MatMul, target, left=left, right=right, bias=None, relu=False, scale=0.01)
+    assert [[one.names for one in row] for row in groups_of(s.network())] == [[("operator 2", "operator 3")]]
+    check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("bert_base:seq=8", [("encoder.query[0]", "encoder.key[0]", "encoder.value[0]")]),
+        ("vit_b16", []),  # it has them as one product already
+    ],
+)
+def test_queries_keys_and_values_of_networks_are_found(name: str, found: list[tuple[str, ...]]) -> None:
+    (part,) = [
+        part
+        for _, part in sketches(load_network(name))
+        if any(isinstance(op, MatMul) for op in part.operators)
+    ][:1]
+    merged = [one.names for row in groups_of(part) for one in row if one.merged]
+    assert merged[:1] == found
+
+
+@pytest.mark.parametrize("engine", ["functional", "rtl"])
+def test_a_bottleneck_with_its_residual_is_one_unit(engine: str) -> None:
+    s = bottleneck(sketch(), residual=True)
+    program = check(s, UNITS4, engine, schedule=scheduler(UNITS4), groups=always)
+    names = tuple(f"operator {n}" for n in range(4))
+    assert program.lowered.units == {names: "group_0"}
+    assert not program.lowered.additions
+    assert program.memory.nbytes == 0
+    plan = Plan.of("sketch", UNITS4, 0, program.lowered)
+    options = {"data": s.inputs(), "check_layers": True, "reference": reference(s.network(), s.inputs())}
+    again = compile_network(s.network(), UNITS4, schedule=plan, groups=plan.group, **options)
+    assert again.program.elf == program.program.elf
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("resnet50:image=64", 16), ("mobilenet_v2:image=64", 10)])
+def test_residual_blocks_of_networks_are_groups(name: str, blocks: int) -> None:
+    network = quantise_sketch(load_network(name))
+    additions = {op.name for op in network.operators if isinstance(op, Addition)}
+    longest: dict[str, int] = {}
+    for one in (one for row in groups_of(network) for one in row if one.turn in additions):
+        assert convolution_group(one) is not None
+        longest[one.turn] = max(longest.get(one.turn, 0), len(one.names))
+    assert len(longest) == len(additions) == blocks
+    assert set(longest.values()) == {4}  # three convolutions and the addition
+
+
+def test_an_addition_belongs_to_one_of_its_operands_at_most() -> None:
+    """A projection beside a bottleneck: either may be one unit with the addition, not both."""
+    s = bottleneck(sketch(), residual=True)
+    image, addition = s.operators[0], s.operators.pop()
+    assert isinstance(image, Convolution)
+    assert isinstance(addition, Addition)
+    beside = s.value((1, 9, 9, 6), "intermediate")
+    weight = s.value((1, 1, 6, 6), "constant")
+    s.operators.append(replace(image, name="operator 3", output=beside, weight=weight, bias=None))
+    left = beside.transposed((0, 3, 1, 2))
+    s.operators.append(replace(addition, name="operator 4", left=left, left_scale=1.0))
+    (row,) = groups_of(s.network())
+    ends = {one.names[:-1] for one in row if one.turn == "operator 4"}
+    main = tuple(f"operator {n}" for n in range(3))
+    assert ends == {main, main[1:], main[2:], ("operator 3",)}
+    program = check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
+    assert list(program.lowered.units) == [main, ("operator 3", "operator 4")]  # all five
+
+
+def test_what_is_not_added_as_it_is_ends_a_group() -> None:
+    for change in ({"right_scale": 0.5}, {"right_scale": -1.0}):
+        s = bottleneck(sketch(), residual=True)
+        s.operators[-1] = replace(s.operators[-1], **change)
+        assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
+    s = bottleneck(sketch(), residual=True)
+    addition = s.operators[-1]
+    assert isinstance(addition, Addition)
+    row = s.value((6,), "constant")  # one pixel for all
+    alike = replace(row, shape=addition.left.shape, strides=(0, 1, 0, 0))
+    s.operators[-1] = replace(addition, left=alike)
+    assert all(one.turn != "operator 3" for row in groups_of(s.network()) for one in row)
+    check(s, UNITS4, schedule=scheduler(UNITS4), groups=always)
 
 
 def test_the_best_groups_of_a_row_are_those_of_brute_force() -> None:

@@ -157,3 +157,19 @@ def test_relu6_saturates_or_is_clipped():
 def test_operators_are_plain_data():
     op = quantise(SMALL["products"]()).operators[0]
     assert hash(op) == hash(dataclasses.replace(op))
+
+
+def test_a_convolution_that_only_an_addition_reads_is_in_its_units():
+    """The finer one of two operands is rounded once, if it is a convolution's and nothing else needs it in its own units."""
+    for again, own in ((False, 1.0), (True, 0.25)):
+        b = GraphBuilder("residual")
+        x = b.input("x", (1, 2, 4, 4))
+        y = b.conv2d(x, 2, 1, trained=(constant("quarter", np.eye(2)[..., None, None] / 4), None))
+        if again:
+            b.softmax(y)
+        b.add(x, y)
+        sample = {"x": np.linspace(-1, 1, 32).reshape(1, 2, 4, 4)}
+        quantised, _, ratios = run_both(b.build(), [sample])
+        (sum_,) = (op for op in quantised.operators if isinstance(op, graph.Addition))
+        assert (sum_.left_scale, sum_.right_scale) == pytest.approx((1.0, own), rel=0.01)
+        assert min(ratios) > 35

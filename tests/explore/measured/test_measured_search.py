@@ -16,8 +16,8 @@ from common.errors import InputError
 from compiler.choice.choose import choices
 from compiler.layers.layer import Layer
 from compiler.styles.realise import mapping_of
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob
 from explore.measured.alternatives import MachineAlternatives
 from explore.measured.belief import Belief, PredictionSubject
 from explore.measured.search import Expected, MeasuredDesign, MeasuredSearch, Round

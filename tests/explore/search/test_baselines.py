@@ -15,7 +15,7 @@ from explore.cost.layers import layer_costs
 from explore.objective import Objective
 from explore.search.base import SearchSetup, make_searcher
 from explore.search.designs import Evaluator
-from explore.search.dosa import START_STEPS, STARTS, DosaSearch
+from explore.search.dosa import START_STEPS, STARTS, DosaSearch, PublishedDosaSearch
 from explore.search.exact_factors import PUBLISHED_ORDERS, ExactMappings
 from explore.search.hardware_choice import HardwareChoice
 from explore.search.two_loop import TwoLoopSearch
@@ -207,17 +207,20 @@ def test_descent_lowers_the_relaxed_objective_and_gradients_are_right() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_dosa_style_descent_is_no_straw_man(seed: int) -> None:
-    """The published algorithm reached 1.28e11 µJ·cycles; ours must with the same number of descent steps."""
+    """The artifact reached 1.28e11 µJ·cycles; ours must at its own protocol, a step one sample and what starts and roundings
+    try free, and does better as it rounds better."""
     if not LAYERS.exists():
         pytest.skip("needs the published layers in ../shared/data")
     tasks = load_network(f"{LAYERS}:resnet50").tasks
     assert len(tasks) == 24
-    budget = 3 * STARTS * START_STEPS * len(tasks)
-    searcher = DosaSearch(SearchSetup(tasks, load_space("reference"), Objective.parse("edp"), budget, seed))
+    budget = STARTS * START_STEPS * len(tasks)
+    made = SearchSetup(tasks, load_space("reference"), Objective.parse("edp"), budget, seed)
+    searcher = PublishedDosaSearch(made)
     best, done = np.inf, False
     while not done:
         result = searcher.step()
         done = result.done
         best = min([best, *(candidate.cost.edp for candidate in result.candidates)])
-    assert result.evaluations <= budget
-    assert best <= 1.3e11
+    assert result.evaluations == budget
+    assert searcher.starts == STARTS
+    assert best <= 0.9e11

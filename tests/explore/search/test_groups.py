@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -138,15 +139,25 @@ def test_every_operator_runs_once_alone_or_in_a_group(study: tuple[Path, SearchO
     names = {name: n for n, task in enumerate(tasks) for name in task.operators}
     points = small_space().without_units().hardware()  # here they do not pay
     assert 0 < len(rest.fused.points) <= len(points)
-    grouped = 0
+    grouped, added = 0, set[str]()
     for dim, accumulator, scratchpad, units in zip(
         points.dim, points.accumulator_kib, points.scratchpad_kib, points.units, strict=True
     ):
         machine = small_space().accelerator(dim, accumulator, scratchpad)
         inside = [0] * len(tasks)
+        beside: Counter[str] = Counter()  # additions, in groups or by themselves
         for one in rest.operators_of(network.name, machine):
-            for name in one.operator.split(" > ") if one.function == "group" else ():
-                inside[names[name]] += 1
+            if one.function != "group":
+                beside[one.operator] += round(one.runs)
+                continue
+            for name in one.operator.split(" > "):
+                if name in names:
+                    inside[names[name]] += 1
+                else:
+                    beside[name] += 1
+                    added.add(name)
+        assert set(beside.values()) == {1}
+        assert len([name for name in beside if name.endswith(".add")]) == 10
         counts = rest.counts(tasks, machine)
         assert [n + count for n, count in zip(inside, counts, strict=True)] == [t.count for t in tasks]
         grouped += sum(inside)
@@ -155,6 +166,7 @@ def test_every_operator_runs_once_alone_or_in_a_group(study: tuple[Path, SearchO
         cycles, _ = rest.total(network.name, machine)
         assert float(row[0][0, 0]) == pytest.approx(cycles)
     assert grouped > 0
+    assert added
     elsewhere = MACHINE.replace(accumulator_kib=128)
     assert rest.counts(tasks, elsewhere) == [task.count for task in tasks]
 

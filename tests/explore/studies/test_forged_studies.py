@@ -41,7 +41,7 @@ def whole(
     folder = tmp_path_factory.mktemp("whole")
     search(folder, request.param, 40)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "measure_many", fake_measuring())
+        patch.setattr(running, "gather", fake_measuring())
         validate_file(folder / "study.sqlite", ValidationOptions(1, 1))
         yield request.param, folder / "study.sqlite"
 
@@ -285,7 +285,7 @@ def store(tmp_path: Path) -> Path:
 def made_up_measurement():  # type: ignore[no-untyped-def]
     from accel.presets import load_accelerator
     from explore.layers import layers_of_tasks
-    from explore.measure.pool import MeasurementJob
+    from explore.measure.job import MeasurementJob
 
     layer = layers_of_tasks(WORKLOAD.tasks, WORKLOAD)[0]
     return made_up(MeasurementJob(layer, None, load_accelerator("gemmini-default")))  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from compiler.mapping.tree import Loop, Residency, Tile
 from compiler.mapping.tree_cost import tree_cost
 from explore.trees.chains import parse_chain
 from explore.trees.dataflows import attention, dataflow, dataflow_names
+from explore.trees.descent import descend_sizes
 from explore.trees.genetic import search_trees
 from explore.trees.sizes import all_sizes, rated, search_sizes
 from explore.trees.structure import Gene, TreeStructure, divisors, structures
@@ -156,6 +157,32 @@ def test_the_search_ends_within_a_twentieth_of_all_trees(
         found = search_trees(operators, on, rounds=3, trials=60, seed=seed)
         assert found is not None
         assert min(everything) <= found.cost.cycles <= 1.05 * min(everything)
+
+
+def test_descent_ends_within_a_twentieth_of_all_sizes() -> None:
+    """Of every structure of two products that has sizes; as many looks as the Monte Carlo search has."""
+    compared = 0
+    for cores, words in ((1, 24), (2, 40)):
+        for structure in structures(SMALL, machine(words, cores=cores)):
+            if structure.genes[-1].innermost != "m" or len(structure.choices()) > 6:
+                continue
+            every = [float(one.cost.cycles) for one in all_sizes(structure)]
+            found = descend_sizes(structure, 150, 0)
+            assert (found is None) == (not every)
+            if found is not None:
+                assert min(every) <= found.cost.cycles <= 1.05 * min(every)
+                compared += len(set(every)) > 1
+    assert compared > 2
+
+
+def test_descent_is_repeatable_and_fits() -> None:
+    on = load_machine("cloud")
+    structure = dataflow("chimera", attention(2, 256, 64), on)
+    found = [descend_sizes(structure, 80, 1) for _ in range(2)]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].tree == found[1].tree
+    check_fits(found[0].tree, list(structure.operators), on)
 
 
 def test_where_nothing_fits_nothing_is_found() -> None:

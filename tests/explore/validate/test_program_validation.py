@@ -168,7 +168,7 @@ def test_a_wrong_program_is_a_failure(folder: Path, monkeypatch: pytest.MonkeyPa
     wrong = dict(values)
     wrong[name] = values[name] + (values[name] < 127) - (values[name] == 127)
     monkeypatch.setattr("explore.measure.program.compile_plan", lambda _: (built, wrong))
-    found = ProgramJob(plan).measure()
+    found = ProgramJob(plan).run()
     assert found.status == "failed"
     assert "fc" in found.reason
 

@@ -17,8 +17,8 @@ import pytest
 import explore.validate.run as running
 from common.errors import InfeasibleError, InputError, StorageError
 from explore.candidate import Candidate
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob
 from explore.objective import Objective
 from explore.report.page import page_html
 from explore.report.study_report import report_data, write_study_report
@@ -122,7 +122,6 @@ def test_no_spread_and_no_candidates() -> None:
     [
         {"best": 0},
         {"spread": -1},
-        {"workers": 0},
         {"cycle_limit": 0.0},
         {"time_limit": -1.0},
         {"time_limit": math.nan},
@@ -137,7 +136,7 @@ def test_options_that_do_not_exist(options: dict[str, float]) -> None:
 
 
 def test_measured_costs_are_sums_over_the_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path)
     lines = Lines()
     outcome = validate_file(study, ValidationOptions(1, 0), progress=lines)
@@ -163,7 +162,7 @@ def test_measured_costs_are_sums_over_the_layers(tmp_path: Path, monkeypatch: py
 
 def test_nothing_is_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
-    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    monkeypatch.setattr(running, "gather", fake_measuring(log=log))
     study = explored(tmp_path)
     first = validate_file(study, ValidationOptions(3, 0))
     done = len(log)
@@ -191,7 +190,7 @@ def test_a_wrong_element_makes_the_candidate_failed_and_never_the_best(
             return Measurement("failed", wrong)
         return made_up(job)
 
-    monkeypatch.setattr(running, "measure_many", fake_measuring(measure))
+    monkeypatch.setattr(running, "gather", fake_measuring(measure))
     outcome = validate_file(study, ValidationOptions(2, 0))
     first = outcome.designs[0]
     assert (first.status, first.cost) == ("failed", None)
@@ -211,7 +210,7 @@ def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log: list[str] = []
-    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    monkeypatch.setattr(running, "gather", fake_measuring(log=log))
     study = explored(tmp_path)
     import explore.validate.design as planning
 
@@ -231,7 +230,7 @@ def test_what_does_not_fit_is_infeasible_and_is_not_simulated(
 def test_an_array_without_verilog_is_infeasible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Designs of the reference space need not have a power-of-two side."""
     log: list[str] = []
-    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    monkeypatch.setattr(running, "gather", fake_measuring(log=log))
     from explore.space import load_space
     from explore.studies.engine import run_exploration
 
@@ -253,7 +252,7 @@ def test_a_cycle_limit_takes_the_layers_that_matter_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log: list[str] = []
-    monkeypatch.setattr(running, "measure_many", fake_measuring(log=log))
+    monkeypatch.setattr(running, "gather", fake_measuring(log=log))
     study = explored(tmp_path, products(6))
     outcome = validate_file(study, ValidationOptions(1, 0, cycle_limit=1.0))
     (one,) = outcome.designs
@@ -334,14 +333,14 @@ def test_a_signal_ends_it_with_what_is_finished(
             os.kill(os.getpid(), number)
         return made_up(job)
 
-    monkeypatch.setattr(running, "measure_many", fake_measuring(measure))
+    monkeypatch.setattr(running, "gather", fake_measuring(measure))
     study = explored(tmp_path)
     outcome = validate_file(study, ValidationOptions(1, 0))
     assert outcome.ended == ended
     assert signal.getsignal(number) == before
     done = [layer.status for layer in outcome.designs[0].layers]
     assert "pending" in done
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     assert validate_file(study, ValidationOptions(1, 0)).designs[0].status == "measured"
 
 
@@ -353,7 +352,7 @@ def test_a_time_limit_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             time.sleep(30)
         return made_up(job)
 
-    monkeypatch.setattr(running, "measure_many", fake_measuring(slow))
+    monkeypatch.setattr(running, "gather", fake_measuring(slow))
     study = explored(tmp_path)
     outcome = validate_file(study, ValidationOptions(1, 0, time_limit=0.2))
     assert outcome.ended == "time"
@@ -366,7 +365,7 @@ def test_a_time_limit_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_report_draws_measured_points_where_they_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path, samples=60, scratchpad_kib=(8, 16, 32), accumulator_kib=(4, 8))
     outcome = validate_file(study, ValidationOptions(2, 1))
     write_study_report(study, tmp_path)
@@ -409,7 +408,7 @@ def test_a_report_draws_measured_points_where_they_exist(
 def test_the_page_draws_lines_from_predictions_to_measurements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path, samples=60, scratchpad_kib=(8, 16, 32), accumulator_kib=(4, 8))
     designs = validate_file(study, ValidationOptions(2, 0)).designs
     traces = Engine(page_html(report_data(study))).get("plots['plot-front']")["traces"]
@@ -436,7 +435,7 @@ def test_a_report_without_validation_says_nothing_of_it(tmp_path: Path) -> None:
 
 
 def test_names_from_users_are_shown_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     bad = "</script><img src=x onerror=alert(1)>"
     op = Operator(bad, "layer", ("x",), Tensor("y", (1,)), Problem(P=4, C=4, K=4))
     study = explored(tmp_path, Workload.of([Network("net", (), (op,))]))
@@ -458,7 +457,7 @@ def test_a_study_without_designs_and_one_that_is_missing(tmp_path: Path) -> None
 
 
 def test_a_damaged_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path)
     validate_file(study, ValidationOptions(1, 0))
     with Study.open(study) as opened:
@@ -470,7 +469,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_designs_chosen_earlier_keep_their_measurements_under_another_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "measure_many", fake_measuring())
+    monkeypatch.setattr(running, "gather", fake_measuring())
     study = explored(tmp_path)
     (first,) = validate_file(study, ValidationOptions(1, 0)).designs
     from explore.studies.engine import run_exploration

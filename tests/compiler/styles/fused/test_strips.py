@@ -16,15 +16,11 @@ from compiler.codegen.program import build_program
 from compiler.ir.emit import Emitter
 from compiler.layers.layer import Layer, Layout
 from compiler.layers.reference import layer_result
+from compiler.styles.fused.adding import AdditionOperands
 from compiler.styles.fused.convolutions import StripOperands, diagonal_weights, emit_strips
 from compiler.styles.fused.predict_strips import choose_strips, predict_strips
-from compiler.styles.fused.strips import (
-    ConvolutionChain,
-    StripSchedule,
-    is_depthwise,
-    place_strips,
-    rows_needed,
-)
+from compiler.styles.fused.strip_placement import is_depthwise
+from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips, rows_needed
 from compiler.styles.fused.text import parse_group_schedule
 from sim.engines.program import run_program
 from workloads.problem import Problem
@@ -63,6 +59,13 @@ def chain(
     return ConvolutionChain(tuple(layers))
 
 
+def with_addition(units: ConvolutionChain, *, scale: float = 0.5, relu: bool = True) -> ConvolutionChain:
+    """An image is added to the results."""
+    p = units.layers[-1].problem
+    alone = Problem(P=p.P, Q=p.Q, C=1, K=1, N=p.N, groups=p.K * p.groups)
+    return replace(units, addition=Layer(alone, residual_scale=scale, scale=0.75, relu=relu))
+
+
 def run(
     units: ConvolutionChain,
     schedule: StripSchedule,
@@ -85,20 +88,35 @@ def run(
         if is_depthwise(one):
             weights = diagonal_weights(weights.reshape(p.S, p.R, p.groups), accelerator.dim).reshape(-1)
         given.append((weights, bias))
+    residual = np.empty(0, np.int8)
+    if units.addition is not None:
+        residual = random.integers(-128, 128, units.addition.residual_extent, dtype=np.int8)
+        weights = np.ones(units.addition.weight_extent, np.int8)
+        tensors = {"input": result, "weight": weights, "residual": residual}
+        result = layer_result(units.addition, tensors)
     buffers.append(Buffer("output", result.shape, "int8", "output"))
     for number, (weights, bias) in enumerate(given):
         buffers.append(Buffer(f"weights{number}", weights.shape, "int8", "constant", weights))
         buffers.append(Buffer(f"bias{number}", bias.shape, "int32", "constant", bias))
+    if units.addition is not None:
+        ones = np.eye(accelerator.dim, dtype=np.int8)
+        buffers.append(Buffer("residual", residual.shape, "int8", "input", residual))
+        buffers.append(Buffer("ones", ones.shape, "int8", "constant", ones))
     e = Emitter("chain", [one.name for one in buffers])
     source, target, *others = e.arguments
     scales = tuple(float32_bits(one.scale or 0.0) for one in units.layers)
-    operands = StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales)
+    addition = None
+    if units.addition is not None:
+        *others, added, unit = others
+        bits = [float32_bits(one or 0.0) for one in (units.addition.residual_scale, units.addition.scale)]
+        addition = AdditionOperands(added, unit, *bits)
+    operands = StripOperands(source, target, tuple(others[::2]), tuple(others[1::2]), scales, addition)
     emit_strips(e, units, schedule, accelerator, operands)
     e.fence()
     outputs, simulation = run_program(build_program(e.finish(), "chain", buffers, accelerator), engine=engine)
     np.testing.assert_array_equal(outputs["output"], result)
     assert result.std() > 2  # not all saturated, or zero
-    return dict(simulation.activity)
+    return dict(simulation.activity) | {"cycles": int(simulation.cycles or 0)}
 
 
 def random_chain(random: np.random.Generator) -> ConvolutionChain:
@@ -119,33 +137,50 @@ def random_chain(random: np.random.Generator) -> ConvolutionChain:
         )  # fmt: skip
         layers.append(one)
         size, channels = (one.problem.Q, one.problem.P), outputs or channels
-    return ConvolutionChain(tuple(layers)) if layers else random_chain(random)
+    if not layers:
+        return random_chain(random)
+    units = ConvolutionChain(tuple(layers))
+    if random.integers(2):
+        return units
+    return with_addition(units, scale=float(random.normal()), relu=bool(random.integers(2)))
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_chains_in_random_strips(seed: int) -> None:
     random = np.random.default_rng(seed)
     units = random_chain(random)
-    schedule = StripSchedule(int(random.integers(1, units.layers[-1].problem.Q + 1)))
+    rows = int(random.integers(1, units.layers[-1].problem.Q + 1))
+    streamed = tuple(i for i in range(len(units.layers)) if random.integers(3) == 0)
+    schedule = StripSchedule(rows, int(random.integers(1, rows + 1)), streamed)
     try:
         place_strips(units, schedule, SMALL)
     except InfeasibleError:
-        schedule = StripSchedule(1)
+        schedule = StripSchedule(1, 1, streamed)
     run(units, schedule, SMALL, seed=seed)
 
 
 @pytest.mark.parametrize(
-    ("units", "rows"),
+    ("units", "schedule"),
     [
-        (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 1, 1), (24, 1, 1, 0)), 3),
-        (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 2, 1), (40, 1, 1, 0)), 1),
-        (chain((12, 20), 24, (40, 3, 1, 1), (24, 3, 2, 0), images=2), 2),
-        (chain((7, 7), 40, (0, 3, 1, 1)), 7),
+        (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 1, 1), (24, 1, 1, 0)), StripSchedule(3)),
+        (chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 2, 1), (40, 1, 1, 0)), StripSchedule(1)),
+        (chain((12, 20), 24, (40, 3, 1, 1), (24, 3, 2, 0), images=2), StripSchedule(2)),
+        (chain((7, 7), 40, (0, 3, 1, 1)), StripSchedule(7, 4)),
+        (chain((9, 9), 40, (96, 3, 1, 1), (24, 1, 1, 0), images=2), StripSchedule(3, 3, (0,))),
+        (chain((10, 10), 24, (88, 3, 2, 1), (0, 3, 1, 1), (200, 1, 1, 0)), StripSchedule(2, 1, (0, 2))),
+        (with_addition(chain((14, 14), 24, (72, 1, 1, 0), (0, 3, 1, 1), (24, 1, 1, 0))), StripSchedule(3)),
+        (
+            with_addition(chain((14, 14), 40, (16, 1, 1, 0), (16, 3, 1, 1), (64, 1, 1, 0), images=2)),
+            StripSchedule(2),
+        ),
+        (with_addition(chain((15, 20), 24, (40, 3, 2, 1))), StripSchedule(3)),
     ],
 )
-def test_chains_in_hardware_with_the_bytes_and_accesses_predicted(units: ConvolutionChain, rows: int) -> None:
-    counted = run(units, StripSchedule(rows), SIDE16, "rtl")
-    cost = predict_strips(units, StripSchedule(rows), SIDE16)
+def test_chains_in_hardware_with_the_bytes_and_accesses_predicted(
+    units: ConvolutionChain, schedule: StripSchedule
+) -> None:
+    counted = run(units, schedule, SIDE16, "rtl")
+    cost = predict_strips(units, schedule, SIDE16)
     assert cost.read_bytes == pytest.approx(counted["dram_read_bytes"], rel=0.02)
     assert cost.written_bytes == counted["dram_write_bytes"]
     assert cost.macs == counted["macs"]
@@ -164,13 +199,16 @@ def test_rows_needed_are_those_that_windows_read() -> None:
         chain((16, 9), 4, (8, 3, 1, 0), (4, 2, 2, 0)),
         chain((9, 9), 4, (8, 1, 1, 0), (4, 3, 3, 1)),
     ):
-        for rows in (1, 2, 3):
-            height = units.layers[-1].problem.Q
-            half = height if rows >= height else (rows + 1) // 2  # the first strip is half of the others
-            strips = StripSchedule(rows).strips(height)
-            assert half + (strips - 1) * rows >= height > half + (strips - 2) * rows
-            for strip in range(-1, strips):
-                needed = set(range(min(height, max(0, half + strip * rows))))
+        height = units.layers[-1].problem.Q
+        for rows, begin in ((1, 1), (2, 1), (3, 1), (3, 2), (height, height)):
+            schedule, end, size = StripSchedule(rows, begin), 0, begin
+            ends = [0]  # a strip has twice the rows of the one before, until all rows of a strip are reached
+            while end < height:
+                end, size = end + size, min(rows, 2 * size)
+                ends.append(min(height, end))
+            assert schedule.ends(height) == ends[1:]
+            for strip, end in enumerate(ends, -1):
+                needed = set(range(end))
                 counts = [len(needed)]
                 for one in reversed(units.layers):
                     p = one.problem
@@ -178,7 +216,7 @@ def test_rows_needed_are_those_that_windows_read() -> None:
                     top = max((y for y in reached if y < one.size[0]), default=-1)
                     counts.insert(0, max(0, top + 1))
                     needed = set(range(max(0, top + 1)))
-                assert rows_needed(units, strip, StripSchedule(rows)) == counts
+                assert rows_needed(units, strip, schedule) == counts
 
 
 def test_chosen_strips_fit_and_move_less_than_layers_one_by_one() -> None:
@@ -192,9 +230,52 @@ def test_chosen_strips_fit_and_move_less_than_layers_one_by_one() -> None:
     assert cost.read_bytes + cost.written_bytes < 0.5 * 2 * between
     wide = chain((28, 28), 256, (256, 3, 1, 1), (16, 1, 1, 0))
     with pytest.raises(
-        InfeasibleError, match=r"no strips of the chain fit: strips 1 takes .* rows of the scratchpad"
+        InfeasibleError, match=r"no strips of the chain fit: strips 1 from 1 takes .* rows of the scratchpad"
     ):
         choose_strips(wide, SIDE16)
+
+
+def test_nothing_lies_on_anything_else_in_the_scratchpad() -> None:
+    """Row by row, of random chains; pixels a stride apart lie in other banks than weights where both fit in two quarters each."""
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        units = random_chain(random)
+        streamed = tuple(i for i in range(len(units.layers)) if random.integers(2))
+        schedule = StripSchedule(1 + int(random.integers(units.layers[-1].problem.Q)), 1, streamed)
+        try:
+            memory = place_strips(units, schedule, SMALL)
+        except InfeasibleError:
+            continue
+        taken: set[int] = set()
+        parts = [(one.zeros, one.start + one.slots * one.slot) for one in memory.images]
+        for one in memory.weights:
+            parts += one.parts
+            rows = sum(end - start for start, end in one.parts)
+            assert rows == one.rows * (2 * one.wide if one.streamed else one.blocks)
+        for start, end in parts:
+            assert 0 <= start < end <= memory.scratchpad_rows <= SMALL.scratchpad_rows
+            assert not taken & set(range(start, end))
+            taken |= set(range(start, end))
+    strided = place_strips(chain((28, 28), 32, (64, 3, 2, 1), (64, 1, 1, 0)), StripSchedule(1), SIDE16)
+    quarter = SIDE16.scratchpad_rows // 4
+    image, weights = strided.images[0], strided.weights[0]
+    pixels = {row // quarter % 2 for row in range(image.zeros, image.start + image.slots * image.slot)}
+    assert pixels.isdisjoint(
+        {row // quarter % 2 for start, end in weights.parts for row in range(start, end)}
+    )
+    assert strided.together[0] == 0.0
+
+
+def test_weights_come_again_for_every_strip_where_they_do_not_fit() -> None:
+    units = chain((14, 14), 64, (128, 3, 1, 1), (64, 1, 1, 0))
+    with pytest.raises(InfeasibleError, match="rows of the scratchpad"):
+        place_strips(units, StripSchedule(1), SIDE16)
+    schedule = choose_strips(units, SIDE16)
+    assert schedule.streamed == (0,)
+    once = 9 * 64 * 128 + 128 * 64 + 14 * 14 * 64
+    times = len(schedule.ends(14)) - 1
+    biases = predict_strips(units, schedule, SIDE16).read_bytes - once - times * 9 * 64 * 128
+    assert 0 < biases < 20_000
 
 
 def test_chains_are_convolutions_that_follow_each_other() -> None:
@@ -225,7 +306,9 @@ def test_diagonal_weights_convolve_every_channel_by_itself() -> None:
 
 
 def test_texts_of_schedules_are_read_back() -> None:
-    assert parse_group_schedule(str(StripSchedule(7))) == StripSchedule(7)
-    for text in ("strips 0", "strips", "strips 1 2"):
+    assert parse_group_schedule("strips 7") == StripSchedule(7)
+    for schedule in (StripSchedule(7), StripSchedule(7, 3), StripSchedule(4, 1, (0, 2))):
+        assert parse_group_schedule(str(schedule)) == schedule
+    for text in ("strips 0", "strips", "strips 1 2", "strips 2 from 0", "strips 2 from 1 streaming"):
         with pytest.raises(InputError, match="is no schedule of a group"):
             parse_group_schedule(text)

@@ -1,4 +1,4 @@
-"""Measuring side by side: order, progress, what is known already, workers and parents that are killed."""
+"""Measuring by local processes: order, progress, what is known already, workers and parents that are killed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-import explore.measure.pool as pool
 from accel.config import Accelerator
 from common.errors import BacoError, InputError
 from compiler.layers.layer import Layer
 from compiler.mapping.text import parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule
+from explore.executors import local
+from explore.executors.base import Progress, gather
+from explore.executors.local import LocalExecutor
+from explore.measure.job import MeasurementJob
 from explore.measure.measurement import Measurement
-from explore.measure.pool import MeasurementJob, measure_many
 from explore.measure.store import MeasurementStore
 from workloads.problem import Problem
 
@@ -29,12 +31,13 @@ SMALL = Accelerator(name="small", dim=4, scratchpad_kib=16, accumulator_kib=8)
 _SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
-from tests.explore.measure.test_measure_pool import jobs
-from explore.measure.pool import measure_many
+from tests.explore.executors.test_local_executor import jobs
+from explore.executors.base import gather
+from explore.executors.local import LocalExecutor
 from explore.measure.store import MeasurementStore
 if __name__ == "__main__":
-    with MeasurementStore(sys.argv[1]) as store:
-        measure_many(jobs(10), 2, store, lambda n, total, job, found: print(job.key, flush=True))
+    with MeasurementStore(sys.argv[1]) as store, LocalExecutor(2) as two:
+        gather(two, jobs(10), store, lambda n, total, one: print(one.task.key, flush=True))
 """
 
 
@@ -50,6 +53,16 @@ def jobs(count: int) -> list[MeasurementJob]:
     return found
 
 
+def measure(
+    jobs: Iterable[MeasurementJob],
+    workers: int,
+    store: MeasurementStore,
+    progress: Progress[MeasurementJob, Measurement] | None = None,
+) -> list[Measurement]:
+    with LocalExecutor(workers) as executor:
+        return gather(executor, jobs, store, progress)
+
+
 def infeasible() -> MeasurementJob:
     """A tile beyond the scratchpad."""
     mapping = parse_mapping_text("L3[WIO] N1 - L2[WI] N1 K4X - L1[O] N1 C4X - L0[W] P9999 buffers 1,1,1")
@@ -60,8 +73,8 @@ def test_all_jobs_in_their_order(tmp_path: Path) -> None:
     wanted = [*jobs(3), infeasible()]
     lines: list[tuple[int, int, str, str]] = []
     with MeasurementStore(tmp_path / "store") as store:
-        found = measure_many(
-            wanted, 2, store, lambda n, total, job, m: lines.append((n, total, job.name, m.status))
+        found = measure(
+            wanted, 2, store, lambda n, total, one: lines.append((n, total, one.task.name, one.value.status))
         )
         assert [one.status for one in found] == ["measured"] * 3 + ["infeasible"]
         assert [one.schedule for one in found[:3]] == [f"explicit {_text(n)}" for n in range(3)]
@@ -69,7 +82,7 @@ def test_all_jobs_in_their_order(tmp_path: Path) -> None:
         assert {line[1] for line in lines} == {4}
         assert store.all() == {job.key: one for job, one in zip(wanted, found, strict=True)}
         # the same again, drawn one by one, is only read; one is new and is measured in this process
-        more = measure_many(iter([*wanted, *jobs(4)[3:]]), 0, store)
+        more = measure(iter([*wanted, *jobs(4)[3:]]), 0, store)
         assert more[:4] == found
         assert more[4].status == "measured"
 
@@ -88,7 +101,7 @@ def test_jobs_are_drawn_as_workers_become_free(tmp_path: Path) -> None:
             yield job
 
     with MeasurementStore(tmp_path / "store") as store:
-        measure_many(source(), 1, store, lambda n, total, job, m: ahead.append(len(drawn) - n))
+        measure(source(), 1, store, lambda n, total, _: ahead.append(len(drawn) - n))
     assert max(ahead) <= 1
 
 
@@ -99,31 +112,31 @@ def test_errors_of_users_end_it_and_what_is_finished_stays(tmp_path: Path) -> No
         path = tmp_path / f"store{workers}"
         with MeasurementStore(path) as store:
             with pytest.raises(InputError, match="less than its bound"):
-                measure_many([short, bad, *jobs(2)], workers, store)
+                measure([short, bad, *jobs(2)], workers, store)
             assert list(store.all()) == [short.key]
 
 
 def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = pool._start
+    real = local._start
     started = []
 
-    def deadly(path: Path, lives: int) -> pool._Worker:
-        worker = real(path)
+    def deadly(lives: int) -> local._Worker:
+        worker = real()
         started.append(worker)
         if len(started) <= lives:
             worker.process.kill()
         return worker
 
     with MeasurementStore(tmp_path / "store") as store:
-        monkeypatch.setattr(pool, "_start", lambda path: deadly(path, 1))
-        assert [one.status for one in measure_many(jobs(1), 1, store)] == ["measured"]
+        monkeypatch.setattr(local, "_start", lambda: deadly(1))
+        assert [one.status for one in measure(jobs(1), 1, store)] == ["measured"]
         assert len(started) == 2
         started.clear()
-        monkeypatch.setattr(pool, "_start", lambda path: deadly(path, 9))
-        with pytest.raises(BacoError, match=r"job 1 ended its process 2 times \(code -9\)"):
-            measure_many(jobs(2), 1, store)
+        monkeypatch.setattr(local, "_start", lambda: deadly(99))
+        with pytest.raises(BacoError, match=r"'job 1' ended its process 10 times \(code -9\)"):
+            measure(jobs(2), 1, store)
     assert all(not worker.process.is_alive() for worker in started)
 
 
@@ -134,9 +147,7 @@ def test_workers_run_nothing_of_the_current_folder(tmp_path: Path) -> None:
 
     folder, trace = hostile_folder(tmp_path)
     script = tmp_path / "run.py"
-    script.write_text(
-        _SCRIPT.format(tests=str(Path(__file__).parents[3])).replace("jobs(10), 2", "jobs(2), 2")
-    )
+    script.write_text(_SCRIPT.format(tests=str(Path(__file__).parents[3])).replace("jobs(10)", "jobs(2)"))
     root = str(Path(__file__).parents[3])
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path / "store")],
@@ -157,7 +168,7 @@ def _killed_runs(folder: Path, kills: int, seed: int) -> None:
     script.write_text(_SCRIPT.format(tests=str(Path(__file__).parents[3])))
     store_file = folder / "store"
     clock = random.Random(seed)
-    measure_many(jobs(1), 0, MeasurementStore(folder / "other"))  # builds the simulator
+    measure(jobs(1), 0, MeasurementStore(folder / "other"))  # builds the simulator
     known: dict[str, Measurement] = {}
     for kill in range(kills):
         run = subprocess.Popen(

@@ -1,0 +1,90 @@
+"""Options that say where the tasks of a command run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from explore.executors.engine import ExecutorChoice
+
+__all__ = ["EngineOptions", "JobOptions", "WorkerOptions"]
+
+_PANEL = "Where tasks run"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Processes of this machine, or a cluster; see docs/many-machines.md."""
+
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="local|ray|here",
+            help="Who runs it: processes of this machine, Ray (pip install 'baco[ray]'), or this process alone.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = "local"
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="HOST:PORT",
+            help="With --executor ray: a cluster that runs already, or `auto`; by default one is started on this machine.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+    def engine(self, workers: int | None) -> ExecutorChoice:
+        """Raises InputError for what does not go together."""
+        from explore.executors.engine import ExecutorChoice
+
+        return ExecutorChoice(self.executor, workers, self.address)
+
+
+@dataclass(frozen=True)
+class WorkerOptions(EngineOptions):
+    """And how many run side by side, where that is as many as there are processors."""
+
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            max=1024,
+            metavar="N",
+            help="Tasks side by side; by default one a processor.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+    @property
+    def chosen(self) -> ExecutorChoice:
+        """Raises InputError for what does not go together."""
+        return self.engine(self.workers)
+
+
+@dataclass(frozen=True)
+class JobOptions(EngineOptions):
+    """And how many run side by side, where that is one."""
+
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            min=1,
+            max=1024,
+            metavar="N",
+            help="Tasks at the same time, a process of one thread each.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 1
+
+    @property
+    def chosen(self) -> ExecutorChoice:
+        """Raises InputError for what does not go together. A single local task at a time runs in this process."""
+        from explore.executors.engine import HERE
+
+        return HERE if self.jobs == 1 and self.executor == "local" else self.engine(self.jobs)

@@ -1,0 +1,232 @@
+"""What executors cost and survive (`baco bench executors`): short tasks, many workers, recording, equal results, kills."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from bench.kills import kill_runs
+from bench.runs import RunKey, RunTask, SearchRun
+from bench.sleeping import Sleep
+from common.files import atomic_write, output_folder
+from common.scratch import scratch_folder
+from explore.candidate import Candidate
+from explore.executors.base import Executor, gather
+from explore.executors.engine import HERE, ExecutorChoice
+from explore.objective import Objective
+from explore.space import load_space
+from explore.studies.engine import run_exploration
+from explore.studies.study import FILE_NAME, Study
+from workloads.inputs.load import load_network
+from workloads.network import Workload
+
+__all__ = ["EXECUTORS", "bench_executors", "executors_page"]
+
+EXECUTORS = ("local", "ray")
+#: Of the first measurement: the workers, and how long one of many tasks sleeps.
+_WORKERS, _SHORT_SECONDS = 2, 0.01
+#: Of the simulated cluster.
+_MANY, _LONG_SECONDS, _LONG_TASKS_A_WORKER = 64, 1.0, 20
+_MACHINES, _SHARED_BYTES = 4, 80 << 20
+#: Searches whose results are compared, and candidates recorded.
+_SEARCHES, _SAMPLES = 4, 300
+#: Candidates that are recorded, in all and at a time.
+_RECORDED, _BATCH = 10_000, 50
+
+Note = Callable[[str], None]
+
+
+def bench_executors(
+    out: str | Path,
+    executors: Sequence[str] = EXECUTORS,
+    *,
+    tasks: int = 10_000,
+    kills: int = 50,
+    many: int = _MANY,
+    note: Note = lambda _: None,
+) -> dict[str, Any]:
+    """Measure executors and write `executors.md` and `executors.json` into `out`.
+
+    Args:
+        tasks: short tasks that two workers share.
+        kills: of workers and drivers, for each executor; 0 for none.
+        many: workers of the simulated cluster.
+
+    Raises InputError where Ray is wanted and not installed.
+    """
+    rows = []
+    for name in executors:
+        note(f"{name}: {tasks:,} tasks of {1000 * _SHORT_SECONDS:g} ms")
+        row: dict[str, Any] = {"executor": name, "short": short_tasks(ExecutorChoice(name, _WORKERS), tasks)}
+        note(f"{name}: {many} workers that sleep")
+        row["many"] = many_workers(name, many)
+        note(f"{name}: {_SEARCHES} searches, compared with those of one process")
+        row["same_searches"] = same_searches(ExecutorChoice(name, _WORKERS))
+        if kills:
+            note(f"{name}: {kills} kills")
+            with scratch_folder() as scratch:
+                row["kills"] = asdict(kill_runs(scratch, name, kills))
+        rows.append(row)
+    note("recording candidates")
+    result = {"executors": rows, "recorded": recorded()}
+    folder = output_folder(out)
+    atomic_write(folder / "executors.json", json.dumps(result, indent=2) + "\n")
+    atomic_write(folder / "executors.md", executors_page(result))
+    return result
+
+
+def _timed(executor: Executor, tasks: Sequence[Sleep]) -> tuple[float, float]:
+    """Seconds that it took, and seconds of all workers that went into tasks."""
+    busy = 0.0
+
+    def add(_: int, __: int, one: Any) -> None:
+        nonlocal busy
+        busy += one.seconds
+
+    begun = time.perf_counter()
+    found = gather(executor, tasks, None, add)
+    seconds = time.perf_counter() - begun
+    assert found == [task.number for task in tasks]
+    return seconds, busy
+
+
+def _warm(executor: Executor, workers: int) -> None:
+    """Start all workers: more tasks than there are, so long that no worker gets them all."""
+    gather(executor, [Sleep(number, 1.0) for number in range(2 * workers)])
+
+
+def short_tasks(engine: ExecutorChoice, count: int) -> dict[str, float]:
+    """The share of the workers' time that goes into short tasks; `nominal` counts what tasks sleep, not what sleeping takes."""
+    with engine.executor() as executor:
+        workers = executor.workers
+        _warm(executor, workers)
+        seconds, busy = _timed(executor, [Sleep(number, _SHORT_SECONDS) for number in range(count)])
+    return {
+        "tasks": count,
+        "workers": workers,
+        "seconds": seconds,
+        "share": busy / (workers * seconds),
+        "nominal_share": count * _SHORT_SECONDS / (workers * seconds),
+    }
+
+
+def many_workers(name: str, workers: int) -> dict[str, float]:
+    """How near to ideal many workers are, which only sleep, so that they need no processors: local ones, or those of a Ray
+    cluster of simulated machines."""
+    tasks = [Sleep(number, _LONG_SECONDS) for number in range(workers * _LONG_TASKS_A_WORKER)]
+    cluster = _cluster(workers) if name == "ray" else None
+    try:
+        with ExecutorChoice(name, workers, cluster.address if cluster else None).executor() as executor:
+            _warm(executor, workers)
+            seconds, _ = _timed(executor, tasks)
+    finally:
+        if cluster:
+            cluster.shutdown()
+    ideal = _LONG_SECONDS * _LONG_TASKS_A_WORKER
+    return {"workers": workers, "tasks": len(tasks), "seconds": seconds, "of_ideal": ideal / seconds}
+
+
+def _cluster(workers: int) -> Any:
+    """Several machines as Ray simulates them on this one."""
+    made = importlib.import_module("ray.cluster_utils").Cluster()
+    machines = min(_MACHINES, workers)
+    for machine in range(machines):
+        made.add_node(
+            num_cpus=workers // machines + (machine < workers % machines), object_store_memory=_SHARED_BYTES
+        )
+    return made
+
+
+def same_searches(engine: ExecutorChoice) -> bool:
+    """Whether searches by an executor find what they find in one process, bit for bit, whoever ends first."""
+    keys = [RunKey("deepbench_face", "gemmini", "gradient", seed, _SAMPLES) for seed in range(_SEARCHES)]
+
+    def found(one: ExecutorChoice) -> list[tuple[int, list[tuple[int, float]]]]:
+        with one.executor() as executor:
+            runs: list[SearchRun] = gather(executor, [RunTask(key) for key in keys])
+        return [(run.evaluations, [(spent, edp) for spent, _, edp in run.curve]) for run in runs]
+
+    return found(HERE) == found(engine)
+
+
+def recorded() -> dict[str, float]:
+    """Candidates that a study takes in a second, each batch on the disk before the next. All of them are members of the front
+    when they come, so that all are written."""
+    workload = Workload.of([load_network("deepbench_face")])
+    with scratch_folder() as folder:
+        objective = Objective.parse("latency,energy")
+        run_exploration(
+            workload,
+            load_space("reference"),
+            objective,
+            "random",
+            100,
+            out=folder / "made",
+            cost_model="reference",
+        )
+        with Study.open(folder / "made" / FILE_NAME, read_only=True) as made:
+            candidate, summary, state = made.candidates()[0], made.summaries()[-1], made.state()
+            setup, tasks, provenance = made.setup, made.tasks, made.provenance
+        assert state is not None
+        with Study.create(folder / FILE_NAME, setup, tasks, provenance) as study:
+            begun, used = time.perf_counter(), time.process_time()
+            for batch in range(_RECORDED // _BATCH):
+                found = [_traded(candidate, batch * _BATCH + k, objective) for k in range(_BATCH)]
+                study.record(replace(summary, batch=batch), found, state)
+            seconds, used = time.perf_counter() - begun, time.process_time() - used
+    return {"candidates": _RECORDED, "a_second": _RECORDED / seconds, "a_processor_second": _RECORDED / used}
+
+
+def _traded(candidate: Candidate, number: int, objective: Objective) -> Candidate:
+    """With a little less energy for a little more latency the higher the number: no two dominate each other."""
+    cost = candidate.cost
+    other = replace(
+        cost,
+        latency_cycles=cost.latency_cycles * (1 + 1e-6 * number),
+        energy_pj=cost.energy_pj * (1 - 1e-6 * number),
+    )
+    return replace(candidate, cost=other, objective=objective.scalar(other))
+
+
+def executors_page(result: dict[str, Any]) -> str:
+    """As Markdown."""
+    lines = [
+        "# Executors",
+        "",
+        "Made by `baco bench executors`. The share of the workers' time is what went into tasks; a sleep takes a little longer than"
+        " asked for, which the nominal share leaves out.",
+        "",
+        "| executor | short tasks | share of 2 workers' time | nominal | workers that sleep | of ideal | searches as in one process |",
+        "|---|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in result["executors"]:
+        short, many = row["short"], row["many"]
+        lines.append(
+            f"| {row['executor']} | {short['tasks']:,} | {short['share']:.1%} | {short['nominal_share']:.1%}"
+            f" | {many['workers']} | {many['of_ideal']:.3f} | {'yes' if row['same_searches'] else 'NO'} |"
+        )
+    killed = [row["kills"] for row in result["executors"] if "kills" in row]
+    if killed:
+        lines += [
+            "",
+            "| executor | drivers killed | workers killed | measurements | lost | begun again after being kept"
+            " | ended twice | designs as undisturbed | seconds |",
+            "|---|--:|--:|--:|--:|--:|--:|---|--:|",
+        ]
+    lines += [
+        f"| {one['executor']} | {one['drivers']} | {one['workers']} | {one['measurements']} | {one['lost']}"
+        f" | {one['repeated']} | {one['ended_twice']} | {'yes' if one['same'] else 'NO'} | {one['seconds']:.0f} |"
+        for one in killed
+    ]
+    kept = result["recorded"]
+    lines += [
+        "",
+        f"Candidates recorded in a study, all of them members of the front: {kept['a_second']:,.0f} a second,"
+        f" {kept['a_processor_second']:,.0f} in a second of one processor.",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,297 @@
+"""Operators without a rule of their own on the RTL: cycles against the pass-granularity bound, and how well matchings are ranked.
+
+`python -m bench.intrinsics.run --out results` writes intrinsics.json and intrinsics.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from bench.cycle_bound import pass_cycles
+from bench.intrinsics.operators import KINDS, Kind
+from common.errors import InfeasibleError
+from common.files import atomic_write, output_folder
+from compiler.abstraction import gemmini, matchings
+from compiler.mapping.contraction_text import tensor_shapes
+from compiler.network.contraction_choice import (
+    ContractionChoice,
+    choose_matching,
+    model_cycles,
+    predicted_matching,
+)
+from compiler.network.graph import IntegerOperator, IntegerTensor, QuantisedNetwork
+from compiler.network.program import compile_network, scheduler
+from compiler.network.reference import reference
+from compiler.network.tensor_program import TensorProgram
+from compiler.network.views import View
+from sim.network.run import run_network
+
+__all__ = [
+    "joined",
+    "kinds_table",
+    "kinds_text",
+    "least_cycles",
+    "measured",
+    "measured_together",
+    "program_of",
+    "ranking",
+]
+
+MACHINE = "gemmini-transformer"
+Say = Callable[[str], None]
+#: Small layers whose matchings are all measured: their extents, by kind.
+RANKED: Sequence[tuple[str, Mapping[str, int]]] = (
+    ("C2D", {"n": 2, "p": 4, "q": 4, "k": 16, "c": 16}),
+    ("C2D", {"n": 2, "p": 4, "q": 4, "k": 16, "c": 3}),
+    ("C1D", {"n": 2, "p": 32, "k": 32, "c": 16}),
+    ("DEP", {"n": 1, "c": 16, "p": 8, "q": 8, "k": 1}),
+)
+
+
+def program_of(kind: Kind, sizes: Mapping[str, int] | None = None) -> TensorProgram:
+    """A kind's expression with random trained tensors."""
+    contraction = kind.contraction(**(sizes or {}))
+    shapes = tensor_shapes(contraction, kind.shapes)
+    random = np.random.default_rng(1)
+    constants = {
+        name: random.integers(-128, 128, shapes[name], dtype=np.int8) if make is None else make(shapes[name])
+        for name, make in kind.constants.items()
+    }
+    return TensorProgram(contraction, constants, shapes, scale=2.0**-8)
+
+
+def measured(
+    program: TensorProgram, choice: ContractionChoice, accelerator: Accelerator, engine: str = "rtl"
+) -> int:
+    """Cycles from the first step to the last. Raises ArithmeticError where a result differs from the definition's."""
+    random = np.random.default_rng(2)
+    data = {
+        view.value: random.integers(-128, 128, view.shape, dtype=np.int8)
+        for view in choice.network.inputs.values()
+    }
+    expected = reference(choice.network, data)
+    expected[program.contraction.output.operand] = program.result(data)
+    built = compile_network(choice.network, accelerator, data=data, reference=expected, check=True)
+    run = run_network(built, expected, engine)
+    if run.wrong or run.result.exit_code != 0:
+        raise ArithmeticError(f"{program.contraction} by '{choice.matching}' is wrong")
+    return sum(one.cycles for one in run.steps)
+
+
+def joined(networks: Sequence[QuantisedNetwork]) -> QuantisedNetwork:
+    """Networks of the same inputs as one, names of operators and of all other values with the network's number in front."""
+    inputs = networks[0].inputs
+    values: dict[str, IntegerTensor] = {}
+    constants: dict[str, np.ndarray] = {}
+    outputs: dict[str, View] = {}
+    operators: list[IntegerOperator] = []
+
+    def renamed(number: int, name: str) -> str:
+        return name if name in inputs else f"{number}.{name}"
+
+    for number, network in enumerate(networks):
+        for name, value in network.values.items():
+            values[renamed(number, name)] = replace(value, name=renamed(number, name))
+        constants |= {renamed(number, name): array for name, array in network.constants.items()}
+        for name, view in network.outputs.items():
+            outputs[renamed(number, name)] = replace(view, value=renamed(number, view.value))
+        for op in network.operators:
+            views = {
+                one.name: replace(view, value=renamed(number, view.value))
+                for one in fields(op)
+                if isinstance(view := getattr(op, one.name), View)
+            }
+            operators.append(replace(op, name=f"{number}.{op.name}", **views))  # type: ignore[arg-type]
+    return QuantisedNetwork("joined", values, tuple(operators), constants, inputs, outputs)
+
+
+def measured_together(
+    program: TensorProgram,
+    choices: Sequence[ContractionChoice],
+    accelerator: Accelerator,
+    engine: str = "rtl",
+) -> list[int]:
+    """Cycles of the steps of every choice, all in one program. Raises ArithmeticError as `measured`."""
+    network = joined([one.network for one in choices])
+    random = np.random.default_rng(2)
+    data = {
+        view.value: random.integers(-128, 128, view.shape, dtype=np.int8) for view in network.inputs.values()
+    }
+    expected = reference(network, data)
+    for name in network.outputs:
+        expected[name] = program.result(data)
+    built = compile_network(network, accelerator, data=data, reference=expected, check=True)
+    run = run_network(built, expected, engine)
+    if run.wrong or run.result.exit_code != 0:
+        raise ArithmeticError(f"{program.contraction} is wrong: {'; '.join(map(str, run.wrong))}")
+    cycles = [0] * len(choices)
+    for step, one in zip(built.lowered.steps, run.steps, strict=True):
+        cycles[int(step.operator.partition(".")[0])] += one.cycles
+    return cycles
+
+
+def least_cycles(program: TensorProgram, accelerator: Accelerator) -> float:
+    """The pass-granularity bound of `bench.cycle_bound`, of any contraction: its best matching's passes, were every
+    operand free to lie in memory as that wants it, and every byte of the operands moved once.
+
+    A matching's passes: for every outer iteration and every block of weights, all rows, while the next block shifts in.
+    Where outer iterations choose elements of all three operands (groups), as many groups as fit share a block.
+    """
+    contraction, dim = program.products, accelerator.dim
+    passes = math.inf
+    for one in matchings(contraction, gemmini(dim)):
+        rows, columns, depth = (one.extent(axis) for axis in ("m", "n", "k"))
+        calls = math.prod(contraction.extents[name] for name in one.outer)
+        shared = [
+            contraction.extents[name]
+            for name in one.outer
+            if all(name in access.variables for access in contraction.accesses)
+        ]
+        together = min(math.prod(shared), max(1, dim // max(depth, columns)))
+        blocks = math.ceil(calls / together) * one.tiles("n") * one.tiles("k")
+        passes = min(passes, dim + (blocks - 1) * pass_cycles(rows, dim) + max(rows, 4))
+    sizes = {name: math.prod(shape) for name, shape in program.shapes.items()}
+    return max(float(passes), sum(sizes.values()) / accelerator.dram_bytes_per_cycle)
+
+
+def kinds_table(accelerator: Accelerator, say: Say = lambda _: None) -> list[dict[str, Any]]:
+    """Every kind by its chosen matching: predicted and measured cycles, and the bound."""
+    rows = []
+    for kind in KINDS.values():
+        program = program_of(kind)
+        choice = choose_matching(program, accelerator)
+        cycles = measured(program, choice, accelerator)
+        least = least_cycles(program, accelerator)
+        rows.append(
+            {
+                "kind": kind.name,
+                "what": kind.what,
+                "sizes": dict(kind.sizes),
+                "matching": str(choice.matching),
+                "strict": kind.strict,
+                "full": kind.full,
+                "predicted": round(choice.cycles),
+                "cycles": cycles,
+                "bound": round(least),
+                "ratio": cycles / least,
+            }
+        )
+        say(f"{kind.name}: {cycles:,} cycles, {cycles / least:.3f} times the bound, by '{choice.matching}'")
+    return rows
+
+
+def ranking(accelerator: Accelerator, most: int = 49, say: Say = lambda _: None) -> list[dict[str, Any]]:
+    """Predicted and measured cycles of the matchings of small layers: how many pairs are in the same order, and how many of
+    the fastest 40% are among those that are predicted to be."""
+    rows = []
+    for name, sizes in RANKED:
+        program = program_of(KINDS[name], sizes)
+        schedule = scheduler(accelerator)
+        choices = []
+        for one in itertools.islice(
+            matchings(program.products, gemmini(accelerator.dim), swaps=(False,)), most
+        ):
+            try:
+                choices.append(predicted_matching(program, one, accelerator, schedule))
+            except InfeasibleError:
+                continue
+        predicted = [one.cycles for one in choices]
+        model = [model_cycles(one.matching, accelerator) for one in choices]
+        cycles = measured_together(program, choices, accelerator)
+        rows.append(
+            {
+                "kind": name,
+                "sizes": dict(sizes),
+                "matchings": len(choices),
+                "pairs": _pairs(predicted, cycles),
+                "recall": _recall(predicted, cycles),
+                "model_pairs": _pairs(model, cycles),
+                "model_recall": _recall(model, cycles),
+            }
+        )
+        say(f"{name} {dict(sizes)}: {rows[-1]}")
+    return rows
+
+
+def _pairs(predicted: Sequence[float], cycles: Sequence[float]) -> float:
+    """Of the pairs that were measured to differ, the share that is predicted in the same order; ties count half."""
+    good = total = 0.0
+    for (a, x), (b, y) in itertools.combinations(zip(predicted, cycles, strict=True), 2):
+        if x != y:
+            total += 1
+            good += 0.5 if a == b else float((a < b) == (x < y))
+    return good / total if total else 1.0
+
+
+def _recall(predicted: Sequence[float], cycles: Sequence[float]) -> float:
+    """Of the fastest 40%, the share that is among the 40% predicted to be fastest (or as fast as the last of these)."""
+    count = max(1, round(0.4 * len(cycles)))
+    last = sorted(predicted)[count - 1]
+    fastest = sorted(range(len(cycles)), key=lambda at: cycles[at])[:count]
+    return sum(predicted[at] <= last for at in fastest) / count
+
+
+def kinds_text(rows: Sequence[Mapping[str, Any]], ranked: Sequence[Mapping[str, Any]], machine: str) -> str:
+    """The page."""
+    lines = [
+        "# Operators without a rule of their own",
+        "",
+        f"Fifteen kinds of operators (AMOS, ISCA 2022) on `{machine}`, each compiled by the matching that is predicted to be"
+        " fastest and measured on the RTL, every element compared with the definition. Bound: passes of the best matching,"
+        " every byte once (`bench/intrinsics/run.py`).",
+        "",
+        "| kind | matchings (strict / full) | chosen | predicted | cycles | bound | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['kind']}, {row['what']} | {row['strict']} / {row['full']} | `{row['matching']}` |"
+            f" {row['predicted']:,} | {row['cycles']:,} | {row['bound']:,} | {row['ratio']:.2f} |"
+        )
+    if ranked:
+        lines += [
+            "",
+            "All matchings of small layers, measured: share of pairs in the right order, and of the fastest 40% that are among"
+            " the 40% predicted to be fastest; by the prediction of whole programs, and by AMOS's model without copies.",
+            "",
+            "| layer | matchings | pairs | recall | model: pairs | recall |",
+            "|---|---|---|---|---|---|",
+        ]
+        for row in ranked:
+            sizes = " ".join(f"{name}={size}" for name, size in row["sizes"].items())
+            lines.append(
+                f"| {row['kind']} {sizes} | {row['matchings']} | {row['pairs']:.3f} | {row['recall']:.3f} |"
+                f" {row['model_pairs']:.3f} | {row['model_recall']:.3f} |"
+            )
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--accelerator", default=MACHINE)
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--kinds-only", action="store_true", help="leave out the ranking of matchings")
+    given = parser.parse_args()
+    accelerator = load_accelerator(given.accelerator)
+    folder = output_folder(given.out)
+    rows = kinds_table(accelerator, print)
+    ranked = [] if given.kinds_only else ranking(accelerator, say=print)
+    result = {"accelerator": accelerator.name, "kinds": rows, "ranking": ranked}
+    atomic_write(folder / "intrinsics.json", json.dumps(result, indent=1) + "\n")
+    atomic_write(folder / "intrinsics.md", kinds_text(rows, ranked, accelerator.name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""What settings of an accelerator beside its sizes do to cycles, predicted and measured: `python -m bench.settings`.
+
+Layers run as the compiler maps them to one accelerator, on that and on accelerators that differ from it in one setting. The
+model of cycles is to go the measured way wherever that is more than a percent, and a setting that moves nothing by a percent
+need not be searched. A simulator is built for every accelerator, which takes most of the time (about an hour of one core).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.config import Accelerator
+from accel.presets import load_accelerator
+from common.errors import BacoError
+from common.files import atomic_write
+from compiler.choice.choose import Style, choices
+from compiler.latency import schedule_cycles
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from explore.measure.layer import measure_layer
+from workloads.problem import Problem
+
+__all__ = ["SETTINGS", "SettingCycles", "layers", "measured", "report_text", "summary"]
+
+#: What is changed, one at a time. Bandwidths are in bytes a cycle.
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "dma_bits": (32, 64, 128, 256),
+    "dma_max_bytes": (16, 32, 64, 128),
+    "dma_requests": (1, 2, 4, 8, 16, 32),
+    "dram_bytes_per_cycle": (4.0, 8.0, 16.0, 32.0),
+    "load_entries": (2, 4, 8, 16),
+    "execute_entries": (4, 8, 16, 32),
+    "store_entries": (1, 2, 4, 8),
+    "load_queue": (1, 8),
+    "execute_queue": (3, 8),
+    "store_queue": (1, 2, 8),
+    "scratchpad_banks": (2, 4, 8),
+    "accumulator_banks": (1, 2, 4),
+}
+
+
+def machine() -> Accelerator:
+    """What the settings are changed of: the default, with a memory as fast as its port."""
+    return load_accelerator("gemmini-default").replace(dram_bytes_per_cycle=16.0)
+
+
+def layers() -> dict[str, Layer]:
+    """Small layers: bound by the array, by memory, by stores, and by commands."""
+    return {
+        "convolution 3x3": Layer(Problem(R=3, S=3, P=14, Q=14, C=64, K=64), scale=2**-8, padding=(0, 0)),
+        "convolution 1x1": Layer(Problem(R=1, S=1, P=28, Q=28, C=64, K=128), scale=2**-8),
+        "product": Layer(Problem(R=1, S=1, P=64, Q=1, C=256, K=256), scale=2**-8),
+        "vector": Layer(Problem(R=1, S=1, P=1, Q=1, C=512, K=512), scale=2**-8),
+    }
+
+
+@dataclass(frozen=True)
+class SettingCycles:
+    """Cycles of one layer in one code style with one value of one setting."""
+
+    layer: str
+    style: Style
+    setting: str
+    value: float
+    predicted: float
+    measured: float
+
+
+def measured(
+    settings: Iterable[str] = SETTINGS, progress: Callable[[str], None] | None = None
+) -> list[SettingCycles]:
+    """Cycles of all layers with all values of the settings. Raises BacoError for an output that is wrong."""
+    base, found = machine(), []
+    plans: list[tuple[str, Style, Layer, Schedule]] = []
+    for name, layer in layers().items():
+        for style in ("macro", "explicit"):
+            plans.append((name, style, layer, choices(layer, base, style=style)[0].schedule))  # type: ignore[arg-type]
+    for setting in settings:
+        for value in SETTINGS[setting]:
+            accelerator = base.replace(**{setting: value})
+            for name, style, layer, schedule in plans:
+                result = measure_layer(layer, schedule, accelerator)
+                if result.status != "measured":
+                    raise BacoError(f"{name}, {style}, {setting} {value}: {result.reason}")
+                predicted = schedule_cycles(layer, schedule, accelerator)
+                found.append(
+                    SettingCycles(name, style, setting, float(value), predicted, float(result.cycles))
+                )
+                if progress is not None:
+                    progress(f"{name}, {style}, {setting} {value:g}: {predicted:,.0f}, {result.cycles:,}")
+    return found
+
+
+def summary(rows: Sequence[SettingCycles]) -> list[dict[str, Any]]:
+    """Of every setting: what its values change measured cycles by at most, the error of predictions, and how often the
+    prediction goes the other way where the measurement moves by more than a percent."""
+    found = []
+    for setting in dict.fromkeys(one.setting for one in rows):
+        mine = [one for one in rows if one.setting == setting]
+        default = float(getattr(machine(), setting))
+        base = {(one.layer, one.style): one for one in mine if one.value == default}
+        moves = []
+        for one in mine:
+            before = base[one.layer, one.style]
+            moves.append((one.measured / before.measured - 1, one.predicted / before.predicted - 1))
+        errors = [abs(one.predicted / one.measured - 1) for one in mine]
+        found.append(
+            {
+                "setting": setting,
+                "fastest": min(seen for seen, _ in moves),
+                "slowest": max(seen for seen, _ in moves),
+                "mean_error": sum(errors) / len(errors),
+                "largest_error": max(errors),
+                "moves": sum(abs(seen) > 0.01 for seen, _ in moves),
+                "wrong_way": sum(abs(seen) > 0.01 and seen * said < 0 for seen, said in moves),
+                "not_seen": sum(abs(seen) > 0.01 and abs(said) < 0.001 for seen, said in moves),
+            }
+        )
+    return found
+
+
+def report_text(rows: Sequence[SettingCycles]) -> str:
+    """A table for people."""
+    lines = [
+        f"{'setting':22s}{'fastest':>9s}{'slowest':>9s}{'error':>8s}{'at most':>9s}{'moves':>7s}{'wrong way':>11s}{'not seen':>10s}"
+    ]
+    for one in summary(rows):
+        lines.append(
+            f"{one['setting']:22s}{one['fastest']:>+9.1%}{one['slowest']:>+9.1%}{one['mean_error']:>8.1%}"
+            f"{one['largest_error']:>9.1%}{one['moves']:>7d}{one['wrong_way']:>11d}{one['not_seen']:>10d}"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and write a report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("settings", nargs="*", choices=[*SETTINGS, []], help="all by default")
+    parser.add_argument("--out", type=Path, default=Path("results/settings.json"))
+    options = parser.parse_args(arguments)
+    rows = measured(options.settings or SETTINGS, lambda text: print(text, flush=True))
+    content = {"machine": "gemmini-default, 16 bytes a cycle", "rows": [asdict(one) for one in rows]}
+    atomic_write(options.out, json.dumps({**content, "summary": summary(rows)}, indent=1) + "\n")
+    print(report_text(rows))
+
+
+if __name__ == "__main__":
+    main()

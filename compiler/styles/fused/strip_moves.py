@@ -1,0 +1,291 @@
+"""Moves of a chain of convolutions strip by strip: rows of the first image, weights and zeros that come, results that leave."""
+
+from __future__ import annotations
+
+from compiler.ir.emit import Cell, Condition, Emitter, Number, parts
+from compiler.layers.layer import Layer
+from compiler.styles.fused.strip_placement import Image, StripWeights, is_depthwise
+from compiler.styles.fused.strips import MOST_ROWS
+
+__all__ = ["Arriving", "ArrivingWeights", "Leaving", "block_columns", "clear"]
+
+#: Rows of a load of weights at most: few, since the first ones that are there are multiplied while others come.
+_WEIGHT_ROWS = 128
+
+
+def clear(e: Emitter, image: Image, wide: int) -> None:
+    """Zeros beside and above the rows of an image."""
+    dim, start = image.dim, image.start
+    e.command("config_ld", state=1, stride=0, block_stride=image.pitch)
+
+    def zeros(at: Number, rows: int, blocks: Number = 1) -> None:
+        e.command("mvin2", address=0, local=at, cols=e.mul(blocks, dim), rows=rows)
+
+    for rows, before, count in parts(start - image.zeros, MOST_ROWS):
+        with e.loop(count, hint="zero") as n:
+            zeros(e.add(image.zeros, e.mul(e.add(n, before), MOST_ROWS)), rows)
+    if image.left:
+        zeros(start, image.left)
+    # what is right of a block of an image row lies before what is left of the next
+    beside, blocks = image.left + image.right, image.slots * image.blocks - 1
+    if beside and blocks:
+        for together, before, count in parts(blocks, wide):
+            with e.loop(count, hint="zero") as n:
+                block = e.mul(e.add(n, before), wide)
+                zeros(e.add(start + image.left + image.width, e.mul(block, image.pitch)), beside, together)
+    if image.right:
+        zeros(start + image.slots * image.slot - image.right, image.right)
+
+
+class Arriving:
+    """Rows of the first image on their way to the scratchpad, whose loads can be issued a few at a time."""
+
+    def __init__(self, e: Emitter, layer: Layer, image: Image, address: Number, width: int) -> None:
+        self._e, self._layer, self._image, self._address, self._width = e, layer, image, address, width
+        self._left, self._row, self._from = (e.variable(0) for _ in range(3))
+
+    def start(self, number: Number, first: Number, rows: Number) -> None:
+        """Begin with so many rows of an image."""
+        e, image = self._e, self._image
+        self._left.set(rows)
+        self._row.set(first)
+        pixel = e.mul(e.add(e.mul(number, image.height), first), image.width)
+        self._from.set(e.add(self._address, e.mul(pixel, self._layer.input.pitch)))
+
+    def step(self, most: int) -> None:
+        """So many rows, if so many are left."""
+        for _ in range(most):
+            with self._e.when(self._e.compare("ne", self._left.get(), 0)):
+                self._move()
+
+    def finish(self) -> None:
+        """All rows that are left."""
+        with self._e.loop(self._left.get(), hint="row"):
+            self._move()
+
+    def _move(self) -> None:
+        e, image, pitch = self._e, self._image, self._layer.input.pitch
+        row, address = self._row.get(), self._from.get()
+        local = e.add(ring_row(e, image, row), image.left)
+        for columns, before, blocks in parts(image.channels, self._width):
+            with e.loop(blocks, hint="column") as n:
+                channel = e.mul(e.add(n, before), self._width)
+                place = e.add(local, e.mul(e.add(n, before), self._width // image.dim * image.pitch))
+                for pixels, left, runs in parts(image.width, MOST_ROWS):
+                    with e.loop(runs, hint="pixel") as m:
+                        x = e.mul(e.add(m, left), MOST_ROWS)
+                        e.command(
+                            "mvin",
+                            address=e.add(address, e.mul(x, pitch), channel),
+                            local=e.add(place, x),
+                            cols=columns,
+                            rows=pixels,
+                        )
+        self._row.set(e.add(row, 1))
+        self._from.set(e.add(address, image.width * pitch))
+        self._left.set(e.sub(self._left.get(), 1))
+
+
+class ArrivingWeights:
+    """Weights of a convolution on their way to the scratchpad: a group of blocks comes while the one before is in use.
+
+    Those that stay come in the first strip only; of streamed ones the first group comes for the next strip while the last one of a
+    strip is in use.
+    """
+
+    def __init__(self, e: Emitter, layer: Layer, place: StripWeights, address: Number, dim: int) -> None:
+        self._e, self._layer, self._place, self._address, self._dim = e, layer, place, address, dim
+        p = layer.problem
+        if is_depthwise(layer):  # diagonals lie one behind the other
+            self._rows, self._pitch, self._columns = place.wide * place.rows, dim, dim
+            self._all = place.blocks * place.rows
+        else:
+            self._rows, self._pitch, self._columns = place.rows, layer.weight.pitch, place.wide * dim
+            self._all = p.K
+        # rows that are left of the group, where they go and come from, its columns
+        self._left, self._to, self._from, self._wide = (e.variable(0) for _ in range(4))
+        # the block at whose beginning the next group begins to come; of streamed ones where the group in use lies
+        self._at = e.variable(0)
+        self._used: Cell | None = e.variable(place.starts[1]) if place.streamed else None
+
+    @property
+    def _loads(self) -> int:
+        return -(-self._rows // _WEIGHT_ROWS)
+
+    def begin(self) -> None:
+        """The first load of the first group."""
+        self._start(0)
+        self._move()
+
+    def rest(self) -> None:
+        """All loads of a group that are left."""
+        with self._e.loop(self._e.ceil_div(self._left.get(), _WEIGHT_ROWS), hint="weights"):
+            self._move()
+
+    def step(self, row: int) -> None:
+        """A few loads behind the passes of a row of the window, if some are left; of weights that stay behind the last row."""
+        rows = self._layer.problem.S
+        if self._place.groups > 1 and (self._place.streamed or row == rows - 1):
+            for _ in range(-(-self._loads // (self._place.wide * (rows if self._place.streamed else 1)))):
+                with self._e.when(self._e.compare("sgt", self._left.get(), 0), rarely=True):
+                    self._move()
+
+    def strip(self) -> None:
+        """Before the first block of a strip."""
+        if self._place.streamed:
+            self._at.set(0)
+
+    def enter(self, block: Number, again: Condition) -> None:
+        """Before a block of results is begun: its group is there, and the next one begins to come; `again`: whether there is a
+        strip behind this one."""
+        e, place = self._e, self._place
+        if place.groups == 1:
+            return
+        with e.when(e.compare("eq", self._at.get(), block), rarely=True):
+            self.rest()
+            behind = e.add(block, place.wide)
+            inside = e.compare("slt", behind, place.blocks)
+            if self._used is None:
+                with e.when(inside):
+                    self._start(behind)
+                self._at.set(e.select(inside, behind, -1))
+            else:
+                self._used.set(self._other())
+                self._at.set(behind)
+                with e.when(inside):
+                    self._start(behind)
+                with e.when(e.both(again, e.compare("sge", behind, place.blocks))):
+                    self._start(0)
+
+    def block(self, block: Number) -> Number:
+        """First scratchpad row of a block of results' weights."""
+        e, place = self._e, self._place
+        if self._used is not None:
+            return e.add(self._used.get(), e.mul(e.mod(block, place.wide), place.rows))
+        start: Number = place.starts[0]
+        if place.split < place.groups:
+            edge = place.split * place.wide
+            start = e.select(e.compare("slt", block, edge), start, place.starts[1] - edge * place.rows)
+        return e.add(start, e.mul(block, place.rows))
+
+    def _other(self) -> Number:
+        """Where the streamed group that is not in use lies."""
+        assert self._used is not None
+        return self._e.sub(sum(self._place.starts), self._used.get())
+
+    def _start(self, block: Number) -> None:
+        """The group that begins with a block."""
+        e, place = self._e, self._place
+        e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
+        if self._used is not None:
+            self._to.set(self._other())
+        else:
+            self._to.set(self.block(block))
+        if is_depthwise(self._layer):
+            before = e.mul(block, place.rows)
+            self._left.set(e.min(self._rows, e.sub(self._all, before)))
+            self._from.set(e.add(self._address, e.mul(before, self._pitch)))
+            self._wide.set(self._dim)
+        else:
+            before = e.mul(block, self._dim)
+            self._left.set(self._rows)
+            self._from.set(e.add(self._address, before))
+            self._wide.set(e.min(self._columns, e.sub(self._all, before)))
+
+    def _move(self) -> None:
+        e, left, to, address = self._e, self._left.get(), self._to.get(), self._from.get()
+        rows = e.min(_WEIGHT_ROWS, left)
+        e.command("mvin2", address=address, local=to, cols=self._wide.get(), rows=rows)
+        self._left.set(e.sub(left, rows))
+        self._to.set(e.add(to, rows))
+        self._from.set(e.add(address, _WEIGHT_ROWS * self._pitch))
+
+
+class Leaving:
+    """A block of a convolution's results on its way: image rows into the ring of the next convolution, or runs of pixels to main
+    memory, or (`inside`) to scratchpad rows. It keeps its place in variables, so that moves can be issued a few at a time."""
+
+    def __init__(
+        self, e: Emitter, layer: Layer, image: Image | None, dim: int, *, inside: bool = False
+    ) -> None:
+        self._e, self._layer, self._image, self._dim, self._inside = e, layer, image, dim, inside
+        # moves or pixels that are left, where they lie, columns; where they go: the ring's row, or the address
+        self._left, self._from, self._columns, self._row, self._to = (e.variable(0) for _ in range(5))
+
+    def moves(self, rows: int) -> int:
+        """How many there are for so many image rows."""
+        return rows if self._image is not None else -(-rows * self._layer.problem.P // MOST_ROWS)
+
+    def start(
+        self, output: Number, extent: tuple[Number, Number, Number], sums: Number, block: Number
+    ) -> None:
+        """Begin with the sums of `extent`: image, first row and rows. The output is where all results go, or (`inside`) this
+        block's."""
+        e, p, image = self._e, self._layer.problem, self._image
+        number, first, rows = extent
+        dim = self._dim
+        self._columns.set(block_columns(e, self._layer, block, dim))
+        self._from.set(sums)
+        if image is not None:
+            self._left.set(rows)
+            self._row.set(first)
+            self._to.set(e.add(image.left, e.mul(block, image.pitch)))
+            return
+        self._left.set(e.mul(rows, p.P))
+        if self._inside:
+            self._to.set(output)
+            return
+        pixel = e.mul(e.add(e.mul(number, p.Q), first), p.P)
+        self._to.set(e.add(output, e.mul(pixel, self._layer.output.pitch), e.mul(block, dim)))
+
+    def step(self, most: int = 1, *, rarely: bool = False) -> None:
+        """So many moves, if so many are left, be it `rarely`."""
+        e = self._e
+        for _ in range(most):
+            with e.when(e.compare("ne", self._left.get(), 0), rarely=rarely):
+                self._move()
+
+    def finish(self) -> None:
+        """All moves that are left."""
+        left = self._left.get()
+        moves = left if self._image is not None else self._e.ceil_div(left, MOST_ROWS)
+        with self._e.loop(moves, hint="move"):
+            self._move()
+
+    def _move(self) -> None:
+        e, image, left = self._e, self._image, self._left.get()
+        start = self._from.get()
+        if image is not None:
+            row = self._row.get()
+            e.command(
+                "mvout_spad",
+                destination=e.add(ring_row(e, image, row), self._to.get()),
+                destination_stride=1,
+                local=e.local(start, accumulator=True),
+                cols=self._columns.get(),
+                rows=image.width,
+            )
+            self._row.set(e.add(row, 1))
+            self._from.set(e.add(start, image.width))
+            self._left.set(e.sub(left, 1))
+            return
+        rows, target = e.min(MOST_ROWS, left), self._to.get()
+        moved = {"local": e.local(start, accumulator=True), "cols": self._columns.get(), "rows": rows}
+        if self._inside:
+            e.command("mvout_spad", destination=target, destination_stride=1, **moved)
+        else:
+            e.command("mvout", address=target, **moved)
+        self._to.set(e.add(target, MOST_ROWS * (1 if self._inside else self._layer.output.pitch)))
+        self._from.set(e.add(start, rows))
+        self._left.set(e.sub(left, rows))
+
+
+def ring_row(e: Emitter, image: Image, y: Number) -> Number:
+    """First scratchpad row of an image row in its slot."""
+    return e.add(image.start, e.mul(e.mod(y, image.slots), image.slot))
+
+
+def block_columns(e: Emitter, layer: Layer, block: Number, dim: int) -> Number:
+    """Results in a block of channels."""
+    results = layer.problem.K * layer.problem.groups
+    return dim if results % dim == 0 else e.min(dim, e.sub(results, e.mul(block, dim)))

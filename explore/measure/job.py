@@ -1,0 +1,57 @@
+"""What is to be measured, as a task: a layer under a schedule on an accelerator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from accel.config import Accelerator
+from compiler.layers.layer import Layer
+from compiler.schedules.schedule import Schedule
+from explore.executors.base import Need, WorkItem
+from explore.measure.layer import measure_layer
+from explore.measure.measurement import Measurement
+from explore.measure.store import measurement_key
+from sim.job import Limits
+
+__all__ = ["MEASURING_NEEDS", "Measurable", "MeasurementJob"]
+
+#: Programs are compiled, and simulators built.
+MEASURING_NEEDS: tuple[Need, ...] = ("compiler",)
+
+
+class Measurable(WorkItem[Measurement], Protocol):
+    """Something to measure.
+
+    Attributes:
+        accelerator: that is built for it.
+        key: of the store: equal for measurements that must come out equal.
+    """
+
+    @property
+    def accelerator(self) -> Accelerator: ...
+
+
+@dataclass(frozen=True)
+class MeasurementJob:
+    """One measurement that is wanted; arguments of `explore.measure.layer.measure_layer`. See `Measurable`."""
+
+    layer: Layer
+    schedule: Schedule
+    accelerator: Accelerator
+    limits: Limits = field(default_factory=Limits)
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """Of the store."""
+        return measurement_key(self.layer, self.schedule, self.accelerator)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Of the machine."""
+        return MEASURING_NEEDS
+
+    def run(self) -> Measurement:
+        """See `measure_layer`."""
+        return measure_layer(self.layer, self.schedule, self.accelerator, limits=self.limits)

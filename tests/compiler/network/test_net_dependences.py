@@ -1,0 +1,330 @@
+"""What results depend on: index maps against the arithmetic itself, whose operands are changed one element at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compiler.mapping.contraction import iteration_grid
+from compiler.network import graph as g
+from compiler.network.arithmetic import FixedPoint
+from compiler.network.dependences import Dependences, IndexMap, dependences, map_between
+from compiler.network.host_calls import _CALLS
+from compiler.network.reference import run_operator
+from compiler.network.row_functions import exponentials, softmax_numerator
+from compiler.network.views import View, dense
+from tests.compiler.network.net_sketch import Sketch
+
+Array = np.ndarray[Any, Any]
+ONE = FixedPoint(1 << 10, 10)
+
+
+def small(s: Sketch, *shape: int, role: str = "input") -> View:
+    """Elements of which no sum is beyond int8, and no product 0."""
+    return s.value(shape, role, s.random.choice([-1, 1], shape).astype(np.int8))
+
+
+def ids(*shape: int) -> Array:
+    return np.arange(int(np.prod(shape)), dtype=np.int8).reshape(shape)
+
+
+def matmul(s: Sketch) -> g.IntegerOperator:
+    out = s.value((2, 3, 4), "output")
+    s.add(g.MatMul, out, left=small(s, 2, 3, 5), right=small(s, 2, 5, 4), bias=None, relu=False, scale=1.0)
+    return s.operators[-1]
+
+
+def biased(s: Sketch) -> g.IntegerOperator:
+    out = s.value((3, 4), "output")
+    bias = s.value((4,), "constant", np.arange(4, dtype=np.int32))
+    s.add(g.MatMul, out, left=small(s, 3, 5), right=small(s, 5, 4), bias=bias, relu=False, scale=1.0)
+    return s.operators[-1]
+
+
+def convolution(s: Sketch, groups: int = 1, pool: g.Pool | None = None) -> g.IntegerOperator:
+    size = (4, 3)
+    shape = (1, 2, 2, 4) if pool else (1, *size, 4)
+    s.add(
+        g.Convolution, s.value(shape, "output"), input=small(s, 1, 8, 5, 4), weight=small(s, 3, 2, 4 // groups, 4),
+        bias=None, stride=(2, 1), padding=(1, 0), dilation=(1, 2), size=size, groups=groups, relu=False, scale=1.0,
+        pool=pool,
+    )  # fmt: skip
+    return s.operators[-1]
+
+
+def pooled(s: Sketch, kind: type[g.IntegerOperator]) -> g.IntegerOperator:
+    more: dict[str, Any] = {"dilation": (1, 1)}
+    if kind is g.AveragePool:
+        more = {"factor": s.value((3, 3), "constant", np.full((3, 3), 64, np.int32)), "shift": 6}
+    s.add(
+        kind, s.value((1, 3, 3, 2), "output"), input=small(s, 1, 5, 6, 2), kernel=(2, 3), stride=(2, 2), padding=(1, 1),
+        **more,
+    )  # fmt: skip
+    return s.operators[-1]
+
+
+def elementwise(s: Sketch, kind: type[g.IntegerOperator], **fields: Any) -> g.IntegerOperator:
+    left = small(s, 3, 4)
+    right = small(s, 4).expanded((3, 4))
+    s.add(kind, s.value((3, 4), "output"), left=left, right=right, **fields)
+    return s.operators[-1]
+
+
+def rows(s: Sketch, kind: type[g.IntegerOperator]) -> g.IntegerOperator:
+    source, out = small(s, 2, 3, 5), s.value((2, 3, 5), "output")
+    if kind is g.Softmax:
+        table = s.value((256,), "constant", exponentials(0.05))
+        s.add(kind, out, input=source, table=table, numerator=softmax_numerator(1 / 127), mask=None)
+    else:
+        gain = s.value((5,), "constant", np.full(5, 1 << 12, np.int32)).expanded((2, 3, 5))
+        offset = s.value((5,), "constant", np.zeros(5, np.int32)).expanded((2, 3, 5))
+        s.add(kind, out, input=source, gain=gain, offset=offset, axes=1, centre=True, epsilon=1, shift=20)
+    return s.operators[-1]
+
+
+def reduced(s: Sketch) -> g.IntegerOperator:
+    s.add(g.Reduction, s.value((2,), "output"), input=small(s, 2, 3, 4), function="sum", axes=2, rescale=ONE)
+    return s.operators[-1]
+
+
+def largest(s: Sketch) -> g.IntegerOperator:
+    s.add(g.ArgMax, s.value((2, 3), "output"), input=small(s, 2, 3, 4))
+    return s.operators[-1]
+
+
+def table(s: Sketch) -> g.IntegerOperator:
+    s.add(
+        g.Map, s.value((3, 4), "output"), input=small(s, 3, 4),
+        table=s.value((256,), "constant", np.arange(-128, 128).astype(np.int8)),
+    )  # fmt: skip
+    return s.operators[-1]
+
+
+def looked_up(s: Sketch) -> g.IntegerOperator:
+    entries = s.random.permutation(256 * 256).reshape(256, 256).astype(np.int8)
+    return elementwise(s, g.BinaryTable, table=s.value((256, 256), "constant", entries))
+
+
+def rotated(s: Sketch, interleaved: bool) -> g.IntegerOperator:
+    turn = [s.value((3, 4), "constant", np.full((3, 4), 64, np.int8)).expanded((2, 3, 4)) for _ in range(2)]
+    s.add(
+        g.Rotation, s.value((2, 3, 8), "output"), input=small(s, 2, 3, 8), cosine=turn[0], sine=turn[1],
+        interleaved=interleaved, scale=1.0,
+    )  # fmt: skip
+    return s.operators[-1]
+
+
+OPERATORS: dict[str, Callable[[Sketch], g.IntegerOperator]] = {
+    "matmul": matmul,
+    "biased": biased,
+    "convolution": convolution,
+    "grouped": lambda s: convolution(s, 2),
+    "depthwise": lambda s: convolution(s, 4),
+    "pooled convolution": lambda s: convolution(s, 1, g.Pool((2, 2), (2, 1), (0, 0))),
+    "maximum": lambda s: pooled(s, g.MaxPool),
+    "average": lambda s: pooled(s, g.AveragePool),
+    "addition": lambda s: elementwise(s, g.Addition, left_scale=1.0, right_scale=1.0, scale=1.0, relu=False),
+    "multiplication": lambda s: elementwise(s, g.Multiplication, rescale=ONE),
+    "binary table": looked_up,
+    "softmax": lambda s: rows(s, g.Softmax),
+    "normalisation": lambda s: rows(s, g.Normalisation),
+    "reduction": reduced,
+    "largest": largest,
+    "table": table,
+    "rotation": lambda s: rotated(s, False),
+    "interleaved rotation": lambda s: rotated(s, True),
+}
+
+
+def told(one: Dependences, name: str) -> set[tuple[tuple[int, ...], int]]:
+    """Pairs of a result's index and the number of an element of an operand's value, by walking all iterations; those that meet
+    what lies beside an operand (padding) count for none."""
+    at = iteration_grid(one.extents)
+    shape = tuple(one.extents.values())
+    result = [np.broadcast_to(index.evaluate(at), shape).ravel() for index in one.output.indices]
+    inside = np.ones(result[0].size, bool)
+    places = {}
+    for operand in one.operands:
+        assert operand.access is not None
+        place = np.full(result[0].size, operand.view.offset)
+        for index, size, stride in zip(
+            operand.access.indices, operand.view.shape, operand.view.strides, strict=True
+        ):
+            element = np.broadcast_to(index.evaluate(at), shape).ravel()
+            inside &= (element >= 0) & (element < size)
+            place = place + element * stride
+        places[operand.name] = place
+    found = zip(*(one.tolist() for one in result), places[name].tolist(), strict=True)
+    return {(pair[:-1], pair[-1]) for pair, kept in zip(found, inside, strict=True) if kept}
+
+
+def seen(s: Sketch, op: g.IntegerOperator, name: str) -> set[tuple[tuple[int, ...], int]]:
+    """The same, by changing every element of the operand's value to several others."""
+    view = getattr(op, name)
+    data = {key: value.copy() for key, value in s.data.items()}
+
+    def result() -> Array:
+        return run_operator(op, lambda one: one.read(data[one.value]))
+
+    before, pairs = result(), set()
+    flat = data[view.value].reshape(-1)
+    for place, kept in enumerate(flat.tolist()):
+        for other in (127, -127, -kept, kept + 40, 3):
+            flat[place] = other
+            pairs |= {(tuple(at), place) for at in np.argwhere(result() != before).tolist()}
+        flat[place] = kept
+    return pairs
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_results_depend_on_what_changes_them(name: str) -> None:
+    pairs: dict[str, list[set[tuple[tuple[int, ...], int]]]] = {}
+    for seed in range(3):  # of one set of elements, a change may be hidden by a maximum or by rounding
+        s = Sketch(np.random.default_rng(seed))
+        op = OPERATORS[name](s)
+        one = dependences(op)
+        for operand in one.operands:
+            if operand.name in ("gain", "offset", "factor"):
+                continue
+            pairs.setdefault(operand.name, []).append(seen(s, op, operand.name))
+            expected = told(one, operand.name)
+            assert pairs[operand.name][-1] <= expected
+            several = len(expected) > len({result for result, _ in expected})
+            assert one.relies_on_many(operand) == several
+            index_map = one.index_map(operand)
+            assert not several or index_map is None
+            if index_map is None:
+                assert several or operand.name in ("cosine", "sine")  # half of a result's index
+                continue
+            for result, place in expected:
+                steps = zip(index_map(result), operand.view.strides, strict=True)
+                assert operand.view.offset + sum(a * b for a, b in steps) == place
+    for operand_name, found in pairs.items():
+        assert set().union(*found) == told(one, operand_name)
+
+
+def test_every_operator_has_dependences() -> None:
+    from compiler.network.dependences import _RULES
+
+    assert set(_RULES) == set(_CALLS)
+
+
+def test_which_elements_an_embedding_needs_is_not_known() -> None:
+    s = Sketch(np.random.default_rng(0))
+    indices = s.value((3,), "input", np.array([0, 2, 1], dtype=np.int32))
+    s.add(g.Embedding, s.value((3, 4), "output"), indices=indices, table=small(s, 5, 4))
+    one = dependences(s.operators[0])
+    assert one.indirect
+    assert [operand.indirect for operand in one.operands] == [False, True]
+
+
+# ---------------------------------------------------------------- what computes
+
+
+def product(rows: int, depth: int, columns: int) -> Dependences:
+    views = [dense(name, shape) for name, shape in (("a", (rows, depth)), ("b", (depth, columns)))]
+    return dependences(
+        g.MatMul("p", (), dense("c", (rows, columns)), *views, bias=None, relu=False, scale=1.0)
+    )
+
+
+def test_what_computes_and_what_moves() -> None:
+    """Two operations and more for an element moved, and something that is reduced."""
+    whole = product(512, 768, 768)
+    assert (whole.operations, whole.moved) == (512 * 768 * 768, 2 * 512 * 768 + 768 * 768)
+    assert whole.computes
+    assert not product(1, 768, 768).computes  # a matrix times a vector: one operation for each weight
+    # rows of few numbers: r*k*c operations for r*k + k*c + r*c elements
+    for r, k, c in itertools.product((1, 2, 3, 5, 8), repeat=3):
+        assert product(r, k, c).computes == (k > 1 and r * k * c >= 2 * (r * k + k * c + r * c))
+    s = Sketch(np.random.default_rng(0))
+    found = {name: dependences(make(s)) for name, make in OPERATORS.items()}
+    assert [
+        name for name in ("softmax", "normalisation", "reduction", "largest") if found[name].computes
+    ] == []
+    # ten operations for two elements, and nothing that is reduced
+    assert found["table"].operations == 10 * 12
+    assert not found["table"].computes
+    image = dense("x", (1, 112, 112, 64))
+    depthwise = g.Convolution(
+        "d", (), dense("y", image.shape), image, dense("w", (3, 3, 1, 64)), None, (1, 1), (1, 1), (1, 1), (112, 112),
+        64, relu=True, scale=1.0,
+    )  # fmt: skip
+    assert dependences(depthwise).computes  # nine for two
+
+
+# ---------------------------------------------------------------- composition
+
+
+def test_the_published_composition() -> None:
+    """relu, every second row, transposed: element (i, j) is that at (2 j, i); the text prints the transposed matrix."""
+    relu = IndexMap(((1, 0), (0, 1)), (0, 0))
+    second = IndexMap(((2, 0), (0, 1)), (0, 0))
+    turned = IndexMap(((0, 1), (1, 0)), (0, 0))
+    assert relu.after(second.after(turned)).matrix == ((0, 2), (1, 0))
+    written = dense("x", (8, 5))
+    read = written.sliced((0, 0), (4, 5), (2, 1)).transposed((1, 0))
+    assert map_between(read, written) == IndexMap(((0, 2), (1, 0)), (0, 0))
+
+
+def random_view(random: np.random.Generator, view: View) -> View:
+    """Slices with steps, transpositions and new dimensions of one."""
+    for _ in range(int(random.integers(1, 4))):
+        shape = view.shape
+        if random.random() < 0.5:
+            view = view.transposed([int(at) for at in random.permutation(len(shape))])
+        else:
+            starts = [int(random.integers(0, size)) for size in shape]
+            steps = [int(random.integers(1, 3)) for _ in shape]
+            sizes = [
+                int(random.integers(1, (size - start - 1) // step + 2))
+                for size, start, step in zip(shape, starts, steps, strict=True)
+            ]
+            view = view.sliced(starts, sizes, steps)
+    return view
+
+
+def test_maps_of_1000_random_chains() -> None:
+    """Operators of single elements, each reading a random view of what the one before wrote (part of a larger value), as one
+    map; against indices that are moved along."""
+    random = np.random.default_rng(0)
+    longest = 0
+    for _ in range(1000):
+        shape = tuple(int(size) for size in random.integers(2, 7, int(random.integers(1, 4))))
+        composed = IndexMap(
+            tuple(tuple(int(a == b) for b in range(len(shape))) for a in range(len(shape))), (0,) * len(shape)
+        )
+        numbers, written = np.arange(int(np.prod(shape))).reshape(shape), dense("v", shape)
+        length = int(random.integers(1, 6))
+        for _ in range(length):
+            read = random_view(random, written)
+            step = map_between(read, written)
+            assert step is not None
+            value = np.full(written.offset + int(np.prod(written.shape)) * 3 + 64, -1)
+            written.write(value, numbers)
+            numbers, composed = read.read(value).copy(), composed.after(step)
+            written = View("v", read.shape, dense("v", read.shape).strides, int(random.integers(0, 9)))
+        longest = max(longest, length)
+        strides = dense("v", shape).strides
+        for index in np.ndindex(*numbers.shape):
+            assert sum(a * b for a, b in zip(composed(index), strides, strict=True)) == numbers[index]
+    assert longest == 5
+
+
+def test_views_between_which_there_is_no_map() -> None:
+    matrix = dense("v", (4, 6))
+    assert (
+        map_between(View("v", (24,), (1,)), matrix) is None
+    )  # rows one behind the other: a quotient and a remainder
+    assert map_between(View("v", (4, 6), (6, 1)), View("v", (2, 6), (6, 1))) is None  # more than was written
+    assert map_between(View("v", (2, 2), (6, 1), 13), View("v", (2, 3), (6, 1), 12)) == IndexMap(
+        ((1, 0), (0, 1)), (0, 1)
+    )
+    flipped = View("v", (4, 6), (-6, 1), 18)
+    assert map_between(flipped, matrix) == IndexMap(((-1, 0), (0, 1)), (3, 0))
+    heads = View("v", (2, 4, 3), (3, 6, 1))
+    assert map_between(heads, matrix) == IndexMap(((0, 1, 0), (3, 0, 1)), (0, 0))
