@@ -33,6 +33,8 @@ _SUMS = ("host loads", "host passes", "host stores")
 _LEAST_ROWS, _STEPS = 60, 500
 _RATE, _LATE_RATE = 0.04, 0.01
 _LEAST_ERROR = 1e-3
+#: Groups that say something of groups.
+_LEAST_GROUPS = 3
 #: Doubts that are tried, see `shrunk`.
 _DOUBTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, math.inf)
 
@@ -152,15 +154,15 @@ def choose_doubt(log: Floats, deviation: Floats, log_ratio: Floats, groups: NDAr
         log_ratio: (B,) what they should be.
         groups: (B,) whole numbers.
     """
-    if not len(log):
-        return math.inf
     number = np.unique(groups, return_inverse=True)[1]
     rows = np.bincount(number)
+    if len(rows) < _LEAST_GROUPS:
+        return math.inf
     losses = np.stack(
         [np.bincount(number, np.abs(shrunk(log, deviation, one) - log_ratio)) / rows for one in _DOUBTS]
     )
     worse = losses - losses[losses.mean(1).argmin()]
-    error = worse.std(1) / max(len(rows), 1) ** 0.5
+    error = worse.std(1, ddof=1) / len(rows) ** 0.5
     return max(one for one, more, spread in zip(_DOUBTS, worse.mean(1), error, strict=True) if more <= spread)
 
 

@@ -2,7 +2,8 @@
 
 What the model gets wrong there is itself learned: a constant, and a Gaussian process on top of it whose idea of
 which programs are alike comes from the source: the rows of the features as the source's spread scales them. The
-process knows how much to believe: where the new measurements say nothing, the source's prediction stays.
+process knows how much to believe: where the new measurements say nothing, the source's prediction stays. How much of it is
+to be doubted, measurements of layers that it did not see decide: with few of them, all of it is.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from bench.learned.learners import choose_doubt
 from bench.learned.measured_set import MeasuredSet
 from bench.learned.process import GaussianProcess, standardised
 from bench.learned.scores import Scores, grouped_folds, scores
 from bench.learned.train import train
 from explore.cost.learned.model import Corrected, LearnedModel
 from explore.cost.learned.protocol import Floats, ProgramFeatures
+from explore.cost.learned.trees import shrunk
 
 #: Rows of an accelerator that are left to test on, at least.
 LEAST_TESTED = 20
@@ -36,17 +39,19 @@ class Adapted:
         source: trained elsewhere.
         process: of what it gets wrong here.
         known: features that the source was trained on.
+        doubt: of what the process says, see `explore.cost.learned.trees.shrunk`.
     """
 
     source: LearnedModel
     process: GaussianProcess
     known: ProgramFeatures
+    doubt: float
 
     def correct(self, features: ProgramFeatures, predicted: Floats) -> Corrected:
         """As `LearnedModel.correct`."""
         before = self.source.correct(features, predicted)
         mean, deviation = self.process.predict(standardised(features, self.known))
-        return Corrected(before.cycles * np.exp(mean), deviation)
+        return Corrected(before.cycles * np.exp(shrunk(mean, deviation, self.doubt)), deviation)
 
 
 def adapt(source: LearnedModel, known: ProgramFeatures, new: MeasuredSet) -> Adapted:
@@ -57,8 +62,14 @@ def adapt(source: LearnedModel, known: ProgramFeatures, new: MeasuredSet) -> Ada
         new: measurements, a few are enough.
     """
     before = source.correct(new.features, new.predicted)
-    process = GaussianProcess(standardised(new.features, known), np.log(new.cycles / before.cycles))
-    return Adapted(source, process, known)
+    x, y = standardised(new.features, known), np.log(new.cycles / before.cycles)
+    process = GaussianProcess(x, y)
+    mean, deviation = np.zeros(len(new)), np.ones(len(new))
+    for task in np.unique(new.tasks):
+        out = new.tasks == task
+        if not out.all():
+            mean[out], deviation[out] = GaussianProcess(x[~out], y[~out], process.found).predict(x[out])
+    return Adapted(source, process, known, choose_doubt(mean, deviation, y, new.tasks))
 
 
 @dataclass(frozen=True)
