@@ -34,7 +34,8 @@ class LoopRow:
 
     Attributes:
         predicted: EDP that the search without measurements predicts for its best design; plain: the same measured.
-        measured: EDP that the measured search ends at; all in µJ·cycles.
+        measured: EDP that the measured search ends at; unlearned: the same without the learned residual;
+            all in µJ·cycles.
         plain_machine, machine: array side, scratchpad and accumulator KiB.
         spent, verified: simulated cycles of the budget, and beyond it.
         programs: measured.
@@ -45,6 +46,7 @@ class LoopRow:
     predicted: float
     plain: float
     measured: float
+    unlearned: float
     plain_machine: tuple[int, int, int]
     machine: tuple[int, int, int]
     spent: int
@@ -100,8 +102,17 @@ def bench_loop(
             resume=True,
             whole=False,  # what measuring layers is worth shows on layers
         )
-        found = measure_study(study / FILE_NAME, budget, engine=engine, watch=watch(name) if watch else None)
-        if found.first is None or found.best is None:
+        found, other = (
+            measure_study(
+                study / FILE_NAME,
+                budget,
+                engine=engine,
+                learned=learned,
+                watch=watch(name) if watch else None,
+            )
+            for learned in (True, False)
+        )
+        if found.first is None or found.best is None or other.best is None:
             raise InfeasibleError(
                 f"{name}: no design could be measured whole: {'; '.join(found.failures[:3]) or found.ended}"
             )
@@ -110,6 +121,7 @@ def bench_loop(
             found.first.predicted.edp,
             found.first.measured.edp,
             found.best.measured.edp,
+            other.best.measured.edp,
             _machine(found.first),
             _machine(found.best),
             found.spent,
@@ -119,7 +131,8 @@ def bench_loop(
         )
         rows.append(row)
         say(
-            f"{name}: {row.plain:.4g} without measurements, {row.measured:.4g} with: {row.gain:.3f} times less"
+            f"{name}: {row.plain:.4g} without measurements, {row.measured:.4g} with: {row.gain:.3f} times less;"
+            f" {row.unlearned:.4g} without the learned residual"
         )
         result = {
             "budget_cycles": budget,
@@ -154,14 +167,15 @@ def report_text(result: dict[str, Any]) -> str:
         f" activity). The measured search ends lower on {better} of {len(rows)} networks.",
         "",
         "| network | predicted best | the same measured | array, KiB | with measurements | array, KiB | times less"
+        " | without the learned residual"
         " | cycles of the budget | beyond it | programs |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         first, best = (f"{side}, {sp}+{acc}" for side, sp, acc in (row["plain_machine"], row["machine"]))
         lines.append(
             f"| {markdown_text(row['network'])} | {row['predicted']:.4g} | {row['plain']:.4g} | {first} | {row['measured']:.4g}"
-            f" | {best} | {row['gain']:.3f} | {row['spent']:,} | {row['verified']:,} | {row['programs']} |"
+            f" | {best} | {row['gain']:.3f} | {row['unlearned']:.4g} | {row['spent']:,} | {row['verified']:,} | {row['programs']} |"
         )
     failures = [
         f"* {markdown_text(row['network'])}: {markdown_text(text)}"

@@ -432,7 +432,7 @@ def trees(
 @bench.command("measurements")
 def measurements(
     where: EngineOptions,
-    which: Annotated[str, typer.Option("--set", help="micro, train or test.")],
+    which: Annotated[str, typer.Option("--set", help="micro, train, test, packed, packed-test or ranking.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for SET.csv.gz and accelerators.yaml.")] = Path(
         "baco-measurements"
     ),

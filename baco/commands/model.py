@@ -12,8 +12,10 @@ from baco.commands.root import show_help_if_alone
 
 model = CommandGroup()
 
-_SET = "Measured set: micro, train, test, or a file of one."
-_Residual = Annotated[str, typer.Option("--residual", help="blend, law, trees, process, mlp or encoder.")]
+_SET = "Measured set: micro, train, test, ranking, or a file of one."
+_Residual = Annotated[
+    str, typer.Option("--residual", help="trees, blend, law, process, mlp, lstm, encoder-64 or encoder.")
+]
 _Programs = Annotated[
     bool,
     typer.Option(
@@ -33,9 +35,10 @@ def group(context: typer.Context) -> None:
 @model.command("train")
 def train(
     sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro and train.")
+        list[str] | None,
+        typer.Option("--set", metavar="SET", help=f"{_SET} Repeatable; micro, train and ranking."),
     ] = None,
-    residual: _Residual = "blend",
+    residual: _Residual = "trees",
     seed: Annotated[int, seed_option("The same seed gives the same weights.")] = 0,
     programs: _Programs = False,
     out: Annotated[
@@ -50,7 +53,7 @@ def train(
     from common.text import one_line
 
     path = out or WEIGHTS[programs]
-    trained = train_model(sets or ("micro", "train"), residual, seed, programs=programs, out=path)
+    trained = train_model(sets or ("micro", "train", "ranking"), residual, seed, programs=programs, out=path)
     size = path.stat().st_size / 1024
     about = ", ".join(f"{name} {value}" for name, value in trained.about.items())
     stdout().print(f"{one_line(str(path))}: {trained.residual.name}, {about}; {size:.0f} KiB")
@@ -129,7 +132,17 @@ def compare(
         ),
     ] = None,
     folds: Annotated[int, typer.Option("--folds", min=2, max=100, help="Of the cross-validation.")] = 5,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", min=1, help="Test so many of a seed's folds only; all by default."),
+    ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Seeds 0, 1, ...")] = 5,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also", metavar="SET", help="Learn from this set, too, but for layers tested; repeatable."
+        ),
+    ] = None,
     programs: _Programs = False,
     json: _Json = False,
 ) -> None:
@@ -144,20 +157,22 @@ def compare(
         residual or tuple(LEARNERS),
         split or SPLITS,
         folds=folds,
+        rounds=rounds,
         seeds=seeds,
         programs=programs,
+        also=also or (),
         progress=lambda line: stderr().print(line),
     )
     if json:
         print_json([one.to_dict() for one in found])
     else:
-        stdout().print(comparison_text(found))
+        stdout().print(comparison_text(found), highlight=False, soft_wrap=True)
 
 
 @model.command("transfer")
 def transfer(
     measured: Annotated[str, typer.Option("--set", metavar="SET", help=_SET)] = "train",
-    residual: _Residual = "blend",
+    residual: _Residual = "trees",
     measurements: Annotated[
         int, typer.Option("--measurements", min=2, max=10_000, help="Of the unseen accelerator.")
     ] = 50,
@@ -169,6 +184,15 @@ def transfer(
             "--rows",
             metavar="FILE",
             help="Instead: from the RTL to FPGA measurements in the published column format.",
+        ),
+    ] = None,
+    original: Annotated[
+        Path | None,
+        typer.Option(
+            "--original",
+            metavar="FOLDER",
+            help="Instead: to the original's RTL, programs measured there (as of 'baco bench timing'), with 10, 50 and"
+            " 200 measurements.",
         ),
     ] = None,
     json: _Json = False,
@@ -183,6 +207,15 @@ def transfer(
     def progress(line: str) -> None:
         stderr().print(line)
 
+    if original is not None:
+        from bench.learned.original_transfer import original_text, transfer_original
+
+        elsewhere = transfer_original(original, seed=seed, progress=progress)
+        if json:
+            print_json([asdict(one) for one in elsewhere])
+        else:
+            stdout().print(original_text(elsewhere), highlight=False, soft_wrap=True)
+        return
     if rows is not None:
         published = transfer_published(rows, measurements=measurements, seed=seed, progress=progress)
         if json:

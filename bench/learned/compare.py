@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.measured_set import MeasuredSet
+from bench.learned.measured_set import MeasuredSet, joined
 from bench.learned.scores import Scores, grouped_folds, scores
 from bench.learned.train import train
 from explore.cost.learned.model import Corrected
@@ -45,11 +47,22 @@ class ResidualScores:
     Attributes:
         name, split: of them.
         seeds: scores of each seed.
+        within: of each seed, see `coverage`.
+        seconds: processor time of learning once, on average.
     """
 
     name: str
     split: str
     seeds: tuple[Scores, ...]
+    within: tuple[dict[str, float], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def mean_within(self) -> dict[str, float]:
+        """Coverage, the mean over the seeds."""
+        return {
+            name: float(np.mean([one[name] for one in self.within])) for name in (self.within or ({},))[0]
+        }
 
     def mean(self, field: str) -> float:
         """Of one score over the seeds."""
@@ -61,7 +74,13 @@ class ResidualScores:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {"name": self.name, "split": self.split, "seeds": [asdict(one) for one in self.seeds]}
+        return {
+            "name": self.name,
+            "split": self.split,
+            "seeds": [asdict(one) for one in self.seeds],
+            "within": list(self.within),
+            "seconds": self.seconds,
+        }
 
 
 def cross_validated(
@@ -70,26 +89,45 @@ def cross_validated(
     split: str = "both",
     *,
     folds: int = 5,
+    rounds: int | None = None,
     seeds: Sequence[int] = (0,),
+    also: MeasuredSet | None = None,
     progress: Progress = lambda _: None,
 ) -> tuple[ResidualScores, Corrected]:
     """Predict every row by models that were not trained on what the split keeps apart.
 
-    Returns the scores, and the first seed's predictions.
+    Args:
+        rounds: so many of a seed's folds are tested, all by default; rows of the others are not scored.
+        also: further rows to learn from, without those of the layers that are tested.
+
+    Returns the scores, and the first seed's predictions (rows that were not tested: as the analytical model has them).
     """
     found: list[Scores] = []
+    within: list[dict[str, float]] = []
+    seconds: list[float] = []
     first: Corrected | None = None
     for seed in seeds:
-        cycles, deviation = np.zeros(len(data)), np.zeros(len(data))
-        for learned, test in split_folds(data, split, folds, seed):
-            model = train(name, data.take(learned), seed)
+        cycles, deviation = data.predicted.copy(), np.ones(len(data))
+        tested = np.zeros(len(data), np.bool_)
+        for learned, test in islice(split_folds(data, split, folds, seed), rounds):
+            rows = data.take(learned)
+            if also is not None:
+                rows = joined([rows, also.take(~np.isin(also.tasks, data.tasks[test]))])
+            begun = time.process_time()
+            model = train(name, rows, seed)
+            seconds.append(time.process_time() - begun)
             part = model.correct(data.features.take(test), data.predicted[test])
             cycles[test], deviation[test] = part.cycles, part.deviation
-        found.append(scores(cycles, data.cycles, data.tasks * len(data.names) + data.machines))
-        first = first or Corrected(cycles, deviation)
-        progress(f"{name}, split by {split}, seed {seed}: {found[-1]}")
+            tested |= test
+        rows, all_of = data.take(tested), Corrected(cycles, deviation)
+        found.append(scores(cycles[tested], rows.cycles, rows.groups))
+        within.append(coverage(Corrected(cycles[tested], deviation[tested]), rows))
+        first = first or all_of
+        progress(
+            f"{name}, split by {split}, seed {seed}: {found[-1]}, {found[-1].pairs_percent:.2f}% of pairs in order"
+        )
     assert first is not None
-    return ResidualScores(name, split, tuple(found)), first
+    return ResidualScores(name, split, tuple(found), tuple(within), float(np.mean(seconds))), first
 
 
 def stratum_scores(cycles: Floats, data: MeasuredSet) -> dict[str, Scores]:

@@ -1,16 +1,16 @@
-"""How residuals that only predict in the product learn: laws by gradient descent, trees by scikit-learn."""
+"""How residuals learn: trees by scikit-learn, laws by gradient descent."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import InputError
-from explore.cost.learned.boosting import Booster
-from explore.cost.learned.law import (
+from bench.learned.law import (
     PREDICTED,
     RESOURCES,
     SHARE,
@@ -19,11 +19,13 @@ from explore.cost.learned.law import (
     event_counts,
     explicit_rows,
 )
-from explore.cost.learned.protocol import Floats, ProgramFeatures, Residual
-from explore.cost.learned.resource_law import LEAST_COUNT, ResourceLaw
-from explore.cost.learned.trees import BLEND_TREES, BlendResidual, TreeResidual
+from bench.learned.resource_law import LEAST_COUNT, ResourceLaw
+from common.errors import InputError
+from explore.cost.learned.boosting import Booster
+from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures, Residual
+from explore.cost.learned.trees import TREES, TreeResidual, shrunk
 
-__all__ = ["BlendLearner", "LawLearner", "Learner", "TreeLearner", "fit_law", "grow"]
+__all__ = ["BlendLearner", "LawLearner", "Learner", "TreeLearner", "choose_doubt", "fit_law", "grow"]
 
 _HOST = "host "
 #: Parts of the analytical model that are sums of host events already.
@@ -31,6 +33,8 @@ _SUMS = ("host loads", "host passes", "host stores")
 _LEAST_ROWS, _STEPS = 60, 500
 _RATE, _LATE_RATE = 0.04, 0.01
 _LEAST_ERROR = 1e-3
+#: Doubts that are tried, see `shrunk`.
+_DOUBTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, math.inf)
 
 
 class Learner(Residual, Protocol):
@@ -72,7 +76,13 @@ class TreeLearner(TreeResidual):
 
     Each member learns from the groups that its fold leaves in; the rows left out show how wrong it is, and a smaller
     booster learns the size of these errors, so that the deviation knows hard regions and is not the training error.
+    The same rows say how much corrections are to be doubted.
+
+    Attributes:
+        left_out: (B,) what the rows learned from were predicted by the member that had not seen their group.
     """
+
+    left_out: Floats
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
         """As `Learner.fit`. With fewer groups than members, rows are left out one by one."""
@@ -87,26 +97,71 @@ class TreeLearner(TreeResidual):
         for number, member in enumerate(self.members):
             out = fold == number
             grow(member, features.flat[~out], log_ratio[~out], self.seed * 1000 + number)
-            left_out[out] = member.predict(features.flat[out]) - log_ratio[out]
-        size = np.log(np.maximum(np.abs(left_out), _LEAST_ERROR))
+            left_out[out] = member.predict(features.flat[out])
+        size = np.log(np.maximum(np.abs(left_out - log_ratio), _LEAST_ERROR))
         grow(self.error, features.flat, size, self.seed * 1000 + 999)
+        self.left_out = left_out
+        self.doubt = choose_doubt(left_out, self.error_size(features.flat), log_ratio, groups)
 
 
-class BlendLearner(BlendResidual):
-    """Law and trees that can learn: the trees what the law leaves."""
+class BlendLearner:
+    """A law, which extrapolates, and trees on its shares and all other features, which do not but see everything."""
 
-    law: LawLearner
-    trees: TreeLearner
+    name = "blend"
 
     def __init__(self, seed: int = 0) -> None:
-        super().__init__(seed)
-        self.law, self.trees = LawLearner(seed), TreeLearner(seed, options=BLEND_TREES)
+        self.law, self.trees = LawLearner(seed), TreeLearner(seed, options=TREES)
 
     def fit(self, features: ProgramFeatures, log_ratio: Floats, groups: NDArray[Any]) -> None:
-        """As `Learner.fit`."""
+        """As `Learner.fit`: the trees learn what the law leaves."""
         self.law.fit(features, log_ratio, groups)
         left = log_ratio - self.law.predict(features).log
         self.trees.fit(self.law.augmented(features), left, groups)
+
+    def predict(self, features: ProgramFeatures) -> Correction:
+        """As `Residual.predict`."""
+        found = self.trees.predict(self.law.augmented(features))
+        return Correction(self.law.predict(features).log + found.log, found.deviation)
+
+    def arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """As `Residual.arrays`."""
+        header: dict[str, Any] = {}
+        arrays: Arrays = {}
+        for part in (self.law, self.trees):
+            header[part.name], own = part.arrays()
+            arrays |= {f"{part.name}/{name}": array for name, array in own.items()}
+        return header, arrays
+
+    def restore(self, header: Dictionary[str, Any], arrays: Dictionary[str, NDArray[Any]]) -> None:
+        """As `Residual.restore`."""
+        for part in (self.law, self.trees):
+            prefix = f"{part.name}/"
+            own = {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+            part.restore(header[part.name], own)
+
+
+def choose_doubt(log: Floats, deviation: Floats, log_ratio: Floats, groups: NDArray[Any]) -> float:
+    """The largest doubt that costs nothing that can be told apart from chance.
+
+    Each group's mean error counts once. Of the doubts whose mean is within one standard error (over groups, of the
+    differences) of the best one's, the largest: no correction, unless enough groups say that it helps. Source: the rule of
+    one standard error, Hastie et al., "The Elements of Statistical Learning" (2009), section 7.10.
+
+    Args:
+        log, deviation: (B,) corrections of rows by models that had not seen their groups, and their deviations.
+        log_ratio: (B,) what they should be.
+        groups: (B,) whole numbers.
+    """
+    if not len(log):
+        return math.inf
+    number = np.unique(groups, return_inverse=True)[1]
+    rows = np.bincount(number)
+    losses = np.stack(
+        [np.bincount(number, np.abs(shrunk(log, deviation, one) - log_ratio)) / rows for one in _DOUBTS]
+    )
+    worse = losses - losses[losses.mean(1).argmin()]
+    error = worse.std(1) / max(len(rows), 1) ** 0.5
+    return max(one for one, more, spread in zip(_DOUBTS, worse.mean(1), error, strict=True) if more <= spread)
 
 
 def fit_law(law: ResourceLaw, counts: Floats, cycles: Floats, steps: int = 700) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,12 @@ from bench.learned.scores import group_numbers
 from bench.learned.statements import StatementFeatures, described_statements
 from bench.sets.dataset import Dataset
 from common import portable
+from common.provenance import stable_hash
 from explore.cost.learned.base import Base, instruction_base
 from explore.cost.learned.protocol import Floats
+from workloads.problem import Problem
 
-__all__ = ["MeasuredSet", "measured_set"]
+__all__ = ["MeasuredSet", "joined", "measured_set"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class MeasuredSet:
         features: of each.
         predicted: (B,) cycles of the analytical model.
         cycles: (B,) measured.
-        tasks: (B,) number of the layer.
+        tasks: (B,) number of the layer's shape, the same in all sets.
         machines: (B,) number of the accelerator, a place in `names`.
         names: of the accelerators.
         strata: what each waited for.
@@ -49,6 +52,11 @@ class MeasuredSet:
         """(B,) log(measured / predicted)."""
         return portable.log(self.cycles / self.predicted)
 
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """(B,) number of what competes: one layer on one accelerator."""
+        return group_numbers(self.tasks.tolist(), self.machines.tolist())
+
     def take(self, rows: NDArray[Any]) -> MeasuredSet:
         """The rows at indices, or where a boolean array holds."""
         chosen = np.arange(len(self))[rows]
@@ -63,6 +71,12 @@ class MeasuredSet:
         )
 
 
+def _number(problem: Problem) -> int:
+    """Of a shape, anywhere the same."""
+    shape = [*problem.bounds, problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w]
+    return int(stable_hash([*shape, problem.groups])[:15], 16)
+
+
 def measured_set(dataset: Dataset, base: Base = instruction_base, *, programs: bool = False) -> MeasuredSet:
     """The measured rows of a data set; with `programs`, counts of the compiled programs are among the features."""
     styles = [row.style for row in dataset.rows]
@@ -75,8 +89,26 @@ def measured_set(dataset: Dataset, base: Base = instruction_base, *, programs: b
         features,
         predicted,
         dataset.cycles,
-        group_numbers([row.layer for row in dataset.rows]),
+        np.array([_number(problem) for problem in dataset.problems], dtype=np.int64),
         np.array([names.index(row.accelerator) for row in dataset.rows], dtype=np.int64),
         names,
         dataset.strata,
+    )
+
+
+def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
+    """Several sets as one; accelerators of different sets are taken to differ."""
+    machines: list[NDArray[np.int64]] = []
+    names: list[str] = []
+    for one in sets:
+        machines.append(one.machines + len(names))
+        names += one.names
+    return MeasuredSet(
+        StatementFeatures.join([one.features for one in sets]),
+        np.concatenate([one.predicted for one in sets]),
+        np.concatenate([one.cycles for one in sets]),
+        np.concatenate([one.tasks for one in sets]),
+        np.concatenate(machines),
+        tuple(names),
+        tuple(stratum for one in sets for stratum in one.strata),
     )

@@ -1,4 +1,7 @@
-"""Neural residuals: ensembles of plain networks, or of transformer encoders, trained on errors and on order."""
+"""Neural residuals: plain networks, recurrent ones, and transformer encoders, trained on errors and on order.
+
+They are peers in comparisons; nothing of them is in the product.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ from bench.learned.statements import StatementFeatures
 from explore.cost.learned.protocol import Arrays, Correction, Floats, ProgramFeatures
 
 __all__ = [
+    "PUBLISHED",
     "EncoderResidual",
+    "LstmResidual",
     "MlpResidual",
     "NeuralResidual",
     "TrainingOptions",
@@ -60,6 +65,10 @@ class TrainingOptions:
     decay: float = 1e-2
     dropout: float = 0.1
     rank: float = 0.2
+
+
+#: The encoder's published size; its epochs are cut to what two processor cores can do, and so are those of its peers.
+PUBLISHED = TrainingOptions(hidden=512, members=1, epochs=5, batch=64, rate=7e-4, last_rate=1e-6)
 
 
 class NeuralResidual(ABC):
@@ -213,6 +222,16 @@ class EncoderResidual(NeuralResidual):
         return _Encoder(flat, token, self.options.hidden, self.options.dropout)
 
 
+class LstmResidual(NeuralResidual):
+    """A recurrent network that reads the statements of a program one after the other, and the flat row."""
+
+    name = "lstm"
+
+    def network(self, flat: int, token: int) -> nn.Module:
+        """As `NeuralResidual.network`."""
+        return _Lstm(flat, token, self.options.hidden, self.options.dropout)
+
+
 class _Mlp(nn.Module):
     def __init__(self, flat: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -245,6 +264,24 @@ class _Encoder(nn.Module):
         found = self.regression(torch.cat([encoded[:, 0], whole], dim=1))
         scores = self.score(encoded).squeeze(2).masked_fill(~there, 0.0)
         return torch.cat([found, scores.sum(1, keepdim=True)], dim=1)
+
+
+class _Lstm(nn.Module):
+    def __init__(self, flat: int, token: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.embed = nn.Sequential(nn.Linear(token, hidden), nn.ReLU())
+        self.whole = nn.Sequential(nn.Linear(flat, hidden), nn.GELU(), nn.Dropout(dropout))
+        self.reader = nn.LSTM(hidden, hidden, batch_first=True)
+        self.heads = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.GELU(), _last(hidden, 3))
+
+    def forward(self, flat: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
+        # statements that exist first, in their order: the reader ends behind the last of them
+        order = torch.argsort(~mask, dim=1, stable=True)
+        there = torch.gather(tokens, 1, order[..., None].expand_as(tokens))
+        read, _ = self.reader(self.embed(there))
+        last = (mask.sum(1) - 1).clamp_min(0)[:, None, None].expand(-1, 1, read.shape[2])
+        found: Tensor = self.heads(torch.cat([read.gather(1, last).squeeze(1), self.whole(flat)], dim=1))
+        return found
 
 
 def _last(hidden: int, outputs: int) -> nn.Linear:

@@ -6,6 +6,7 @@ describe is not used: all rows were measured on one machine (see `published_coun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learned.learners import TreeLearner, fit_law
+from bench.learned.learners import TreeLearner, choose_doubt, fit_law
 from bench.learned.published_counts import (
     CONVOLUTION,
     FEATURES,
@@ -23,12 +24,13 @@ from bench.learned.published_counts import (
     product_counts,
     raw_features,
 )
+from bench.learned.resource_law import ResourceLaw
 from bench.learned.scores import Scores, group_numbers, grouped_folds, mean_scores, scores
 from common.errors import InputError, Location
 from compiler.mapping.nest import Mapping
 from explore.cost.learned.boosting import BoostingOptions
 from explore.cost.learned.protocol import Floats, ProgramFeatures
-from explore.cost.learned.resource_law import ResourceLaw
+from explore.cost.learned.trees import shrunk
 from explore.mapping_rows import MappingTable
 from workloads.problem import Problem
 
@@ -38,6 +40,8 @@ __all__ = ["CrossValidation", "PublishedModel", "cross_validate", "measured_cycl
 _MEASURED = ("target.gemmini_cycle", "target.cycle")
 _OPTIONS = BoostingOptions("absolute", trees=400, depth=4, rate=0.04, least=10, columns=0.3, penalty=1.0)
 _LEAST_ROWS = 40
+#: Doubt at least: shapes of other networks lie further from those learned from than these from each other.
+_LEAST_DOUBT = 0.5
 _RESOURCES = tuple(dict.fromkeys((*CONVOLUTION, *PRODUCT)))
 
 
@@ -47,11 +51,14 @@ class PublishedModel:
     Attributes:
         laws: by program, `convolution` and `product`.
         residual: on log(measured / law).
+        doubts: by program, of the residual's corrections (`explore.cost.learned.trees.shrunk`): what shapes that a member
+            had not seen asked for. A program of few shapes has none corrected.
     """
 
     def __init__(self, seed: int = 0, members: int = 5) -> None:
         self.laws = {"convolution": ResourceLaw(CONVOLUTION), "product": ResourceLaw(PRODUCT)}
         self.residual = TreeLearner(seed, members, _OPTIONS)
+        self.doubts = dict.fromkeys(self.laws, math.inf)
 
     def fit(self, problems: Sequence[Problem], mappings: Sequence[Mapping], cycles: Floats) -> None:
         """Learn from rows; shapes are kept together where the residual's own errors are estimated."""
@@ -60,15 +67,23 @@ class PublishedModel:
             if rows.any():
                 fit_law(self.laws[name], _counts(problems, mappings, rows), cycles[rows])
         base, features = self._features(problems, mappings)
-        self.residual.fit(features, np.log(cycles / base), group_numbers(problems))
+        truth, shapes = np.log(cycles / base), group_numbers(problems)
+        self.residual.fit(features, truth, shapes)
+        left_out, size = self.residual.left_out, self.residual.error_size(features.flat)
+        for name, rows in (("convolution", ~product), ("product", product)):
+            doubt = choose_doubt(left_out[rows], size[rows], truth[rows], shapes[rows])
+            self.doubts[name] = max(doubt, _LEAST_DOUBT)
+        self.residual.doubt = 0.0
 
     def predict(
         self, problems: Sequence[Problem], mappings: Sequence[Mapping]
     ) -> tuple[Floats, Floats, Floats]:
         """Cycles (B,) of law and residual together, of the law alone, and the deviation of the former's logarithm."""
         base, features = self._features(problems, mappings)
-        correction = self.residual.predict(features)
-        return base * np.exp(correction.log), base, correction.deviation
+        found = self.residual.predict(features)
+        logs = {name: shrunk(found.log, found.deviation, doubt) for name, doubt in self.doubts.items()}
+        log = np.where(_products(problems), logs["product"], logs["convolution"])
+        return base * np.exp(log), base, found.deviation
 
     def _features(
         self, problems: Sequence[Problem], mappings: Sequence[Mapping]

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench.learned.compare import SPLITS, ResidualScores, coverage, cross_validated, stratum_scores
-from bench.learned.measured_set import MeasuredSet, measured_set
+from bench.learned.measured_set import joined, measured_set
 from bench.learned.scores import Scores, scores
-from bench.learned.statements import StatementFeatures
 from bench.learned.train import LEARNERS, WEIGHTS, check_learner, fingerprint, load_model, train
 from bench.learned.transfer import LEAST_TESTED, MachineTransfer, leave_one_machine_out, summary
 from bench.sets.dataset import Dataset, read_dataset
@@ -26,7 +24,6 @@ __all__ = [
     "compare_residuals",
     "comparison_text",
     "evaluate_set",
-    "joined",
     "train_model",
     "transfer_set",
     "transfer_text",
@@ -82,7 +79,7 @@ def _facts(about: dict[str, Any]) -> str:
 
 def train_model(
     sets: Sequence[str | Path],
-    residual: str = "blend",
+    residual: str = "trees",
     seed: int = 0,
     *,
     programs: bool = False,
@@ -110,26 +107,6 @@ def _kind(programs: bool) -> str:
     return "mappings and compiled programs" if programs else "mappings"
 
 
-def joined(sets: Sequence[MeasuredSet]) -> MeasuredSet:
-    """Several sets as one; tasks and accelerators of different sets are taken to differ."""
-    tasks: list[NDArray[np.int64]] = []
-    machines: list[NDArray[np.int64]] = []
-    names: list[str] = []
-    for one in sets:
-        tasks.append(one.tasks + sum(len(other) for other in tasks))
-        machines.append(one.machines + len(names))
-        names += one.names
-    return MeasuredSet(
-        StatementFeatures.join([one.features for one in sets]),
-        np.concatenate([one.predicted for one in sets]),
-        np.concatenate([one.cycles for one in sets]),
-        np.concatenate(tasks),
-        np.concatenate(machines),
-        tuple(names),
-        tuple(stratum for one in sets for stratum in one.strata),
-    )
-
-
 def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetReport:
     """Predict a measured set and compare.
 
@@ -144,7 +121,6 @@ def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetRep
         raise InputError("no weights come with this copy", hint="make some: baco model train")
     dataset = read_dataset(name)
     plain, full = (measured_set(dataset, programs=programs) for programs in (False, True))
-    tasks = plain.tasks * len(plain.names) + plain.machines
     predictors = {"MACs / dim²": _macs(dataset), "analytical": plain.predicted}
     covered: dict[str, dict[str, float]] = {}
     about: dict[str, dict[str, Any]] = {}
@@ -160,7 +136,7 @@ def evaluate_set(name: str | Path, weights: Sequence[str | Path] = ()) -> SetRep
             about[label]["note"] = "for another version of the analytical model: train again"
     return SetReport(
         len(plain),
-        {kind: scores(cycles, plain.cycles, tasks) for kind, cycles in predictors.items()},
+        {kind: scores(cycles, plain.cycles, plain.groups) for kind, cycles in predictors.items()},
         {kind: stratum_scores(cycles, plain) for kind, cycles in predictors.items()},
         covered,
         about,
@@ -178,23 +154,40 @@ def compare_residuals(
     splits: Sequence[str] = SPLITS,
     *,
     folds: int = 5,
+    rounds: int | None = None,
     seeds: int = 5,
     programs: bool = False,
+    also: Sequence[str | Path] = (),
     progress: Progress = lambda _: None,
 ) -> list[ResidualScores]:
-    """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both. Raises InputError."""
+    """Cross-validate residuals on a measured set, split by layer, by accelerator, and by both.
+
+    Args:
+        rounds: so many of a seed's folds are tested, all by default.
+        also: further sets to learn from, without the layers that are tested.
+
+    Raises InputError.
+    """
     for split in splits:
         if split not in SPLITS:
             raise InputError(f"rows cannot be split by '{split}'", hint=did_you_mean(split, SPLITS))
     for residual in residuals:
         check_learner(residual)
     data = measured_set(read_dataset(name), programs=programs)
-    analytical = scores(data.predicted, data.cycles, data.tasks * len(data.names) + data.machines)
+    others = [measured_set(read_dataset(one), programs=programs) for one in also]
+    analytical = scores(data.predicted, data.cycles, data.groups)
     found = [ResidualScores("analytical", "-", (analytical,))]
     for split in splits:
         for residual in residuals:
             one, _ = cross_validated(
-                data, residual, split, folds=folds, seeds=range(seeds), progress=progress
+                data,
+                residual,
+                split,
+                folds=folds,
+                rounds=rounds,
+                seeds=range(seeds),
+                also=joined(others) if others else None,
+                progress=progress,
             )
             found.append(one)
     return found
@@ -203,23 +196,28 @@ def compare_residuals(
 def comparison_text(found: Sequence[ResidualScores]) -> str:
     """A table in Markdown: mean over the seeds, and their standard deviation."""
     lines = [
-        "| residual | split by | seeds | Spearman | mean error | median error | bias | pairs in order |",
-        "|---|---|---|---|---|---|---|---|",
+        "| residual | split by | seeds | Spearman | mean error | median error | bias | pairs in order"
+        " | within 1, 2 deviations | processor seconds |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in found:
-        pairs = "-" if one.seeds[0].pairs_percent is None else f"{one.mean('pairs_percent'):.1f}%"
+        pairs = "-"
+        if one.seeds[0].pairs_percent is not None:
+            pairs = f"{one.mean('pairs_percent'):.2f} ± {one.spread('pairs_percent'):.2f}%"
+        within = ", ".join(f"{one.mean_within[name]:.0f}%" for name in one.mean_within) or "-"
         lines.append(
             f"| {one.name} | {one.split} | {len(one.seeds)}"
             f" | {one.mean('spearman'):.4f} ± {one.spread('spearman'):.4f}"
             f" | {one.mean('mean_percent'):.2f} ± {one.spread('mean_percent'):.2f}%"
-            f" | {one.mean('median_percent'):.2f}% | {one.mean('bias_percent'):+.2f}% | {pairs} |"
+            f" | {one.mean('median_percent'):.2f}% | {one.mean('bias_percent'):+.2f}% | {pairs}"
+            f" | {within} | {one.seconds:.0f} |"
         )
     return "\n".join(lines)
 
 
 def transfer_set(
     name: str | Path,
-    residual: str = "blend",
+    residual: str = "trees",
     *,
     measurements: int = 50,
     seed: int = 0,

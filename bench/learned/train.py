@@ -11,7 +11,7 @@ import numpy as np
 from accel.config import Accelerator
 from bench.learned.learners import BlendLearner, LawLearner, Learner, TreeLearner
 from bench.learned.measured_set import MeasuredSet
-from bench.learned.neural import EncoderResidual, MlpResidual
+from bench.learned.neural import PUBLISHED, EncoderResidual, LstmResidual, MlpResidual
 from bench.learned.process import ProcessResidual
 from common.errors import InputError, did_you_mean
 from common.provenance import stable_hash
@@ -31,7 +31,9 @@ LEARNERS: dict[str, Callable[[int], Learner]] = {
     "process": ProcessResidual,
     "law": LawLearner,
     "mlp": MlpResidual,
-    "encoder": EncoderResidual,
+    "lstm": LstmResidual,
+    "encoder-64": EncoderResidual,
+    "encoder": lambda seed: EncoderResidual(seed, PUBLISHED),
     "blend": BlendLearner,
 }
 

@@ -10,9 +10,9 @@ from accel.config import Accelerator
 __all__ = ["SETS", "SetName", "accelerators_of"]
 
 #: Sets of measurements: to fit physical constants, to train what learns, to test; to fit and to test with several groups
-#: at once.
-SetName = Literal["micro", "train", "test", "packed", "packed-test"]
-SETS: tuple[SetName, ...] = ("micro", "train", "test", "packed", "packed-test")
+#: at once; many schedules of one layer on one accelerator, to learn which of them is faster.
+SetName = Literal["micro", "train", "test", "packed", "packed-test", "ranking"]
+SETS: tuple[SetName, ...] = ("micro", "train", "test", "packed", "packed-test", "ranking")
 
 _COLUMNS = ("dim", "scratchpad_kib", "accumulator_kib", "dataflow", "dma_bits", "dram_bytes_per_cycle")
 #: Sizes, dataflow, port and memory; what differs from the defaults beside.
@@ -54,6 +54,16 @@ _PACKED_TEST: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     ((16, 128, 32, "WS", 128, 8.0), {}),
     ((32, 256, 64, "WS", 128, 16.0), {"execute_entries": 8}),
 )
+_RANKING: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((4, 32, 16, "both", 64, 8.0), {}),
+    ((8, 64, 32, "both", 128, 16.0), {"load_entries": 4}),
+    ((8, 128, 16, "WS", 128, 4.0), {"store_queue": 4}),
+    ((16, 128, 64, "WS", 128, 8.0), {}),
+    ((16, 256, 32, "both", 256, 16.0), {"execute_entries": 8}),
+    ((16, 64, 64, "both", 64, 4.0), {"load_entries": 16}),
+    ((32, 256, 64, "both", 256, 8.0), {}),
+    ((32, 128, 128, "WS", 128, 16.0), {"load_queue": 4}),
+)
 #: One accelerator a side, and at side 16 others that differ in one thing each.
 _MICRO: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "micro-dim-4": ((4, 64, 16, "both", 128, 8.0), {}),
@@ -71,7 +81,9 @@ _MICRO: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 @cache
 def accelerators_of(name: SetName) -> dict[str, Accelerator]:
     """The accelerators of a set by name; no configuration is in two sets."""
-    drawn = {"train": _TRAIN, "test": _TEST, "packed": _PACKED, "packed-test": _PACKED_TEST}
+    drawn = {
+        "train": _TRAIN, "test": _TEST, "packed": _PACKED, "packed-test": _PACKED_TEST, "ranking": _RANKING,
+    }  # fmt: skip
     if name == "micro":
         rows = list(_MICRO.items())
     else:

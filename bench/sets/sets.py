@@ -7,7 +7,7 @@ for the resource that it should wait for (by `bench.sets.sample.guess`), the rar
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -22,16 +22,18 @@ from compiler.layers.layer import Layer
 from compiler.mapping.nest import Mapping
 from compiler.mapping.text import mapping_text, parse_mapping_text
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
+from compiler.schedules.text import schedule_text
 from compiler.styles.packed import packed_layer
 from workloads.problem import Problem
 
-__all__ = ["ROWS", "Sample", "samples", "set_of_shape"]
+__all__ = ["RANKED", "ROWS", "Sample", "samples", "set_of_shape"]
 
 #: Rows of each random set.
-ROWS: dict[SetName, int] = {"train": 2200, "test": 1120, "packed": 300, "packed-test": 200}
+ROWS: dict[SetName, int] = {"train": 2200, "test": 1120, "packed": 300, "packed-test": 200, "ranking": 2080}
 #: Cycles that a row is guessed to take: fewer to train on, since more of them are worth more.
 _CYCLES: dict[SetName, tuple[float, float]] = {
     "train": (10e3, 0.4e6), "test": (50e3, 1.2e6), "packed": (10e3, 0.3e6), "packed-test": (20e3, 0.5e6),
+    "ranking": (5e3, 0.35e6),
 }  # fmt: skip
 #: What rows wait for, in turn: what is rarely met among random mappings is asked for more often.
 _TURNS: tuple[Stratum, ...] = (
@@ -50,6 +52,9 @@ _ATTEMPTS, _MAPPINGS = 30, 8
 #: Of mappings with several groups at once, so many are drawn for every other row, and the one kept that is guessed to be
 #: fastest: searches end with such.
 _CHOSEN = 24
+#: Schedules of a layer on an accelerator in the set `ranking`, and what they are drawn as, in turn.
+RANKED = 20
+_RANKED_TURNS = ("any", "macro", "chosen", "any", "macro", "chosen", "any")
 #: Sets of layers whose groups share a pass, and the set whose shapes they have.
 _PACKED_SETS: dict[SetName, SetName] = {"packed": "train", "packed-test": "test"}
 #: Of ten shapes, those in the test set.
@@ -61,8 +66,8 @@ class Sample:
     """One row to be measured.
 
     Attributes:
-        what: of a systematic set the thing that is varied, of a random one the resource it was drawn for, of one with
-            groups that share a pass whether its mapping is `any` or `chosen` among some.
+        what: of a systematic set the thing that is varied, of a random one the resource it was drawn for, of packed and
+            ranked ones whether its mapping is `any` (or any in `macro` form) or `chosen` among some.
     """
 
     index: int
@@ -80,14 +85,18 @@ def samples(name: SetName, rows: int | None = None) -> Iterator[Sample]:
         yield from (one for one in found if rows is None or one.index < rows)
         return
     accelerators = list(accelerators_of(name).values())
-    for index in range(ROWS[name] if rows is None else rows):
+    wanted = ROWS[name] if rows is None else rows
+    if name == "ranking":
+        yield from (one for one in _ranked(accelerators, -(-wanted // RANKED)) if one.index < wanted)
+        return
+    for index in range(wanted):
         accelerator = accelerators[index % len(accelerators)]
         yield (_drawn_packed if name in _PACKED_SETS else _drawn)(name, index, accelerator)
 
 
 def set_of_shape(problem: Problem) -> SetName:
-    """The only set that may have a shape, of those without groups that share a pass; of these `packed` has shapes of `train`
-    and `packed-test` those of `test`."""
+    """The only set that may have a shape, of those that are neither packed nor ranked; `packed` and `ranking` have shapes
+    of `train` and `packed-test` those of `test`."""
     if problem in _micro_shapes():
         return "micro"
     shape = [*problem.bounds, problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w]
@@ -161,6 +170,59 @@ def _drawn_packed(name: SetName, index: int, accelerator: Accelerator) -> Sample
             mapping, schedule = [one for one in drawn if one][min(guessed)[1]]
             return Sample(index, accelerator, layer, mapping, schedule, "chosen" if chosen else "any")
     raise InfeasibleError(f"no row {index} of the set {name} can be drawn for {accelerator.name}")
+
+
+def _ranked(accelerators: Sequence[Accelerator], groups: int) -> Iterator[Sample]:
+    """`RANKED` different schedules of one layer on one accelerator after the other, accelerators in turn."""
+    for group in range(groups):
+        accelerator = accelerators[group % len(accelerators)]
+        r = random.Random(f"ranking-{group}")
+        for _ in range(100 * _ATTEMPTS):
+            found = _schedules(r, _ranked_layer(r, accelerator), accelerator)
+            if len(found) == RANKED:
+                break
+        else:
+            raise InfeasibleError(f"no group {group} of the set ranking can be drawn for {accelerator.name}")
+        for place, (layer, mapping, schedule, what) in enumerate(found):
+            yield Sample(group * RANKED + place, accelerator, layer, mapping, schedule, what)
+
+
+def _ranked_layer(r: random.Random, accelerator: Accelerator) -> Layer:
+    """A layer that takes the array a part of the cycles that a row may take."""
+    low, high = _CYCLES["ranking"]
+    while True:
+        work = low * (high / low) ** r.uniform(0.0, 0.7) * 10 ** r.uniform(-0.7, 0.0)
+        layer = draw_layer(r, work * accelerator.dim**2)
+        if set_of_shape(layer.problem) == "train":
+            return layer
+
+
+def _schedules(
+    r: random.Random, layer: Layer, accelerator: Accelerator
+) -> list[tuple[Layer, Mapping, Schedule, str]]:
+    """Different schedules of a layer, in turn any, in macro form, and the one guessed to be fastest among some."""
+    low, high = _CYCLES["ranking"]
+    found: list[tuple[Layer, Mapping, Schedule, str]] = []
+    seen = set()
+    for attempt in range(6 * RANKED):
+        what = _RANKED_TURNS[attempt % len(_RANKED_TURNS)]
+        drawn: list[tuple[float, Mapping, Schedule]] = []
+        macro = what == "macro" or (what == "chosen" and attempt % 2 == 1)
+        for _ in range(_CHOSEN if what == "chosen" else 1):
+            one = draw_mapping(r, layer, accelerator, macro=macro, attempts=_MAPPINGS)
+            if one is not None:
+                explicit = isinstance(one[1], ExplicitSchedule)
+                drawn.append((guess(layer, one[0], accelerator, macro=not explicit).cycles, *one))
+        if not drawn:
+            continue
+        cycles, mapping, schedule = min(drawn, key=lambda one: one[0])
+        text = schedule_text(schedule)
+        if low <= cycles <= high and text not in seen:
+            seen.add(text)
+            found.append((layer, mapping, schedule, what))
+            if len(found) == RANKED:
+                break
+    return found
 
 
 def _layer(

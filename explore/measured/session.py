@@ -89,12 +89,16 @@ def measure_study(
     *,
     engine: ExecutorChoice = LOCAL,
     machines: int = _MACHINES,
+    learned: bool = True,
     watch: Watch | None = None,
 ) -> MeasuredOutcome:
     """Spend a budget of simulated cycles on the study at `path` and keep the best measured design in it.
 
     Measurements are kept as they are finished, in the file beside the study; the same call repeats an interrupted run
     from them. A first SIGINT or SIGTERM ends it. `engine` says who measures.
+
+    Args:
+        learned: whether what is expected before anything is measured comes from the learned residual.
 
     Raises InputError for a study of the reference model, whose designs are not programs, InfeasibleError for one
     without any design that can be compiled, StorageError for one that is missing, damaged or being written.
@@ -148,7 +152,7 @@ def measure_study(
                 contenders,
                 measure,
                 budget,
-                prior=learned_prior(),
+                prior=learned_prior() if learned else None,
                 allowed=_allowed(study.tasks, space, study.rest),
                 rest=study.rest,
                 clocks=space.clocks,

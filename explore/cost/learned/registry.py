@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from explore.cost.learned.law import LawResidual
 from explore.cost.learned.protocol import Residual
-from explore.cost.learned.trees import BlendResidual, TreeResidual
+from explore.cost.learned.trees import TreeResidual
 
 __all__ = ["RESIDUALS"]
 
-RESIDUALS: dict[str, Callable[[], Residual]] = {
-    "trees": TreeResidual,
-    "law": LawResidual,
-    "blend": BlendResidual,
-}
+RESIDUALS: dict[str, Callable[[], Residual]] = {"trees": TreeResidual}

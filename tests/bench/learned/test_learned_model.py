@@ -1,6 +1,7 @@
 """Features, law, process, storage, comparison and transfer of the learned model, on small made-up measurements."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 from baco.main import run
 from bench.learned.compare import cross_validated, split_folds, stratum_scores
-from bench.learned.learners import LawLearner
-from bench.learned.measured_set import MeasuredSet
+from bench.learned.learners import LawLearner, choose_doubt
+from bench.learned.measured_set import MeasuredSet, joined
 from bench.learned.process import GaussianProcess, ProcessResidual
 from bench.learned.program_counts import PROGRAM_TERMS, counts_of_dataset, counts_of_programs
 from bench.learned.published_transfer import split_factors
@@ -24,6 +25,8 @@ from compiler.mapping.text import parse_mapping
 from compiler.schedules.schedule import ExplicitSchedule
 from explore.cost.learned.base import instruction_base
 from explore.cost.learned.features import program_features
+from explore.cost.learned.registry import RESIDUALS
+from explore.cost.learned.trees import shrunk
 from tests.explore.learned_programs import SMALL, WIDE, programs
 from workloads.problem import Problem
 
@@ -120,7 +123,7 @@ def test_a_law_learns_the_cost_of_host_events() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["law", "process", "blend"])
+@pytest.mark.parametrize("name", ["law", "process", "blend", "trees"])
 def test_models_come_back_from_their_files(name: str, tmp_path: Path) -> None:
     data = measurements(70)
     path = tmp_path / "weights.zip"
@@ -149,6 +152,40 @@ def test_corrections_go_both_ways_and_hold_for_new_programs() -> None:
     assert (error < 3 * found.deviation).mean() > 0.9
 
 
+def test_corrections_are_drawn_towards_none_where_they_are_small_beside_their_deviation() -> None:
+    log, deviation = np.array([0.1, -0.1, 0.4, 0.0]), np.array([0.1, 0.1, 0.1, 0.1])
+    assert shrunk(log, deviation, 0.0) == pytest.approx(log)
+    assert shrunk(log, deviation, 1.0) == pytest.approx([0.05, -0.05, 0.4 * 16 / 17, 0.0])
+    assert (shrunk(log, deviation, math.inf) == 0).all()
+
+
+def test_doubt_is_what_groups_that_were_not_seen_ask_for() -> None:
+    """Corrections that are right are not doubted; those of noise, or that only one of many groups needs, are."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 10)
+    shift = rng.normal(size=40)[groups] * 0.3
+    deviation = np.full(400, 0.05)
+    right = shift + 0.05 * rng.normal(size=400)
+    assert choose_doubt(right, deviation, shift, groups) <= 1
+    noise = 0.3 * rng.normal(size=400)
+    assert choose_doubt(noise, np.full(400, 0.3), shift, groups) == math.inf
+    few = groups < 2
+    assert choose_doubt(right[few], deviation[few], 0.1 * shift[few], groups[few]) == math.inf
+    assert choose_doubt(right[:0], deviation[:0], shift[:0], groups[:0]) == math.inf
+
+
+def test_trees_with_nothing_to_learn_correct_nothing() -> None:
+    data = measurements(150)
+    rng = np.random.default_rng(3)
+    unrelated = data.predicted * np.exp(0.2 * rng.normal(size=len(data)))
+    noisy = MeasuredSet(
+        data.features, data.predicted, unrelated, data.tasks, data.machines, data.names, data.strata
+    )
+    model = train("trees", noisy)
+    found = model.correct(data.features, data.predicted)
+    assert np.abs(np.log(found.cycles / data.predicted)).max() < 0.1
+
+
 def test_splits_keep_tasks_and_machines_apart() -> None:
     data = measurements(80)
     for split, kept in (("task", ["tasks"]), ("accelerator", ["machines"]), ("both", ["tasks", "machines"])):
@@ -159,6 +196,25 @@ def test_splits_keep_tasks_and_machines_apart() -> None:
                 groups = getattr(data, name)
                 assert not set(groups[learned]) & set(groups[test]), (split, name)
         assert (tested == 1).all()
+
+
+def test_rows_of_other_sets_never_have_the_layers_tested() -> None:
+    """A copy of the set beside it brings nothing, since every layer tested is taken out of it."""
+    data = measurements(60)
+    alone, _ = cross_validated(data, "law", "task", folds=3)
+    beside, _ = cross_validated(data, "law", "task", folds=3, also=data)
+    assert beside.seeds[0].mean_percent == pytest.approx(alone.seeds[0].mean_percent, rel=0.02)
+    one, _ = cross_validated(data, "law", "task", folds=3, rounds=1)
+    assert one.seeds[0].rows < 40
+
+
+def test_sets_are_joined_with_their_layers_recognised() -> None:
+    one, other = measurements(20), measurements(30, seed=4)
+    both = joined([one, other])
+    assert len(both) == 50
+    assert len(both.names) == 4
+    assert set(both.machines) == {0, 1, 2, 3}
+    assert both.tasks.tolist() == [*one.tasks, *other.tasks]
 
 
 def test_cross_validation_scores_every_row_once() -> None:
@@ -198,7 +254,8 @@ def test_unknown_residuals_and_weights_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"nothing")
     with pytest.raises(InputError, match="no weights"):
         load_model(tmp_path / "a.zip")
-    assert {"trees", "mlp", "encoder", "blend"} <= set(LEARNERS)
+    assert {"trees", "mlp", "lstm", "encoder", "blend"} <= set(LEARNERS)
+    assert set(RESIDUALS) == {"trees"}, "peers stay out of the product"
     assert isinstance(make_learner("process", 3), ProcessResidual)
 
 
@@ -229,9 +286,9 @@ def test_shipped_weights_belong_to_this_model(capsys: pytest.CaptureFixture[str]
     """They were trained on the features that programs have now, and know shapes and accelerators they never saw."""
     assert run("baco", ["model", "evaluate", "--set", "test", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["predictors"]
-    assert {"analytical", "blend, mappings", "blend, mappings and compiled programs"} <= set(found)
-    analytical, mappings = found["analytical"], found["blend, mappings"]
-    programs = found["blend, mappings and compiled programs"]
+    assert {"analytical", "trees, mappings", "trees, mappings and compiled programs"} <= set(found)
+    analytical, mappings = found["analytical"], found["trees, mappings"]
+    programs = found["trees, mappings and compiled programs"]
     assert programs["mean_percent"] < mappings["mean_percent"] < analytical["mean_percent"]
     assert programs["spearman"] > 0.99
     assert programs["mean_percent"] < 6.0

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from bench.learned.neural import (
+    PUBLISHED,
     EncoderResidual,
+    LstmResidual,
     MlpResidual,
     NeuralResidual,
     TrainingOptions,
@@ -61,7 +63,7 @@ def test_the_likelihood_asks_for_the_median_and_the_mean_absolute_error() -> Non
     assert float(negative_log_likelihood(mean + 0.5, at.expand(4), truth)) > best
 
 
-@pytest.mark.parametrize("kind", [MlpResidual, EncoderResidual])
+@pytest.mark.parametrize("kind", [MlpResidual, LstmResidual, EncoderResidual])
 def test_what_stands_in_masked_statements_changes_nothing(kind: type[NeuralResidual]) -> None:
     features, truth, groups = data(80)
     other = features.tokens.copy()
@@ -87,6 +89,28 @@ def test_whether_a_statement_exists_is_seen_by_the_encoder() -> None:
     assert np.corrcoef(encoder.predict(test).log, expected)[0, 1] > 0.9
 
 
+def test_the_recurrent_network_reads_statements_in_their_order() -> None:
+    features, truth, groups = data(200)
+    lstm = LstmResidual(0, QUICK)
+    lstm.fit(features, truth, groups)
+    test, expected, _ = data(80, seed=1)
+    assert np.corrcoef(lstm.predict(test).log, expected)[0, 1] > 0.9
+    turned = StatementFeatures(
+        features.names, features.flat, features.tokens[:, ::-1], features.mask[:, ::-1]
+    )
+    assert np.abs(lstm.predict(turned).log - lstm.predict(features).log).max() > 1e-4
+
+
+def test_the_encoder_of_the_comparison_has_its_published_size() -> None:
+    """Two layers of four heads, 512 wide (ATFormer, section 4); queries, keys and values of all heads are 3 x 512."""
+    network = EncoderResidual(0, PUBLISHED).network(234, 31)
+    layers = [one for one in network.modules() if isinstance(one, torch.nn.TransformerEncoderLayer)]
+    assert len(layers) == 2
+    for one in layers:
+        assert one.self_attn.num_heads == 4
+        assert one.self_attn.in_proj_weight.shape == (3 * 512, 512)
+
+
 def test_statements_may_come_in_any_order() -> None:
     features, truth, groups = data(60)
     encoder = EncoderResidual(0, TrainingOptions(hidden=16, members=1, epochs=2))
@@ -97,7 +121,7 @@ def test_statements_may_come_in_any_order() -> None:
     assert encoder.predict(turned).log == pytest.approx(encoder.predict(features).log, abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", [MlpResidual, EncoderResidual])
+@pytest.mark.parametrize("kind", [MlpResidual, LstmResidual, EncoderResidual])
 def test_the_same_seed_learns_the_same_and_files_keep_it(kind: type[NeuralResidual], tmp_path: Path) -> None:
     features, truth, groups = data(100)
     options = TrainingOptions(hidden=16, members=2, epochs=4)

@@ -19,10 +19,10 @@ from bench.learned.published_counts import (
     raw_features,
 )
 from bench.learned.published_timing import unfitted_cycles
+from bench.learned.resource_law import ResourceLaw
 from bench.learned.scores import group_numbers, grouped_folds, pairwise_accuracy, scores
 from common.errors import InputError
 from compiler.mapping.text import parse_mapping
-from explore.cost.learned.resource_law import ResourceLaw
 from explore.mapping_rows import read_mapping_table
 from workloads.problem import Problem
 

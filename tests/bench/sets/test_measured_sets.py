@@ -10,7 +10,7 @@ import pytest
 
 from bench.sets.accelerators import SETS, SetName, accelerators_of
 from bench.sets.dataset import Dataset, dataset_path, read_dataset
-from bench.sets.sets import samples, set_of_shape
+from bench.sets.sets import RANKED, samples, set_of_shape
 from common.errors import InputError
 from compiler.mapping.text import mapping_text
 from compiler.schedules.text import layer_text, schedule_text
@@ -19,9 +19,10 @@ from explore.measure.layer import measure_layer, schedule_for
 
 _LEAST_ROWS: dict[SetName, int] = {
     "micro": 300, "train": 1000, "test": 1000, "packed": 300, "packed-test": 200,
+    "ranking": 2000,
 }  # fmt: skip
 #: Whose shapes a set has.
-_SHAPES: dict[SetName, SetName] = {"packed": "train", "packed-test": "test"}
+_SHAPES: dict[SetName, SetName] = {"packed": "train", "packed-test": "test", "ranking": "train"}
 _ACTIVITY = ("macs", "stationary_words", "accumulator_read_words", "accumulator_write_words", "scratchpad_read_bytes",
              "scratchpad_write_bytes", "dram_read_bytes", "dram_write_bytes")  # fmt: skip
 
@@ -77,6 +78,20 @@ def test_the_test_set_is_what_is_asked_for() -> None:
     assert set(data.strata) == {"compute", "load", "store", "issue"}
     assert {mapping.dataflow for mapping in data.mappings} == {"WS", "OS"}
     assert {row.style for row in data.rows} == {"explicit", "loop_ws", "loop_conv"}
+
+
+def test_the_ranking_set_has_twenty_schedules_of_each_layer_on_its_accelerator() -> None:
+    try:
+        data = read_dataset("ranking")
+    except InputError as error:
+        pytest.skip(error.message)
+    groups: dict[tuple[str, str], set[str]] = {}
+    for row in data.rows:
+        groups.setdefault((row.layer, row.accelerator), set()).add(row.schedule)
+    assert len(groups) >= 100
+    assert {len(schedules) for schedules in groups.values()} == {RANKED}
+    assert len({layer for layer, _ in groups}) >= 100, "hardly a layer is there twice"
+    assert {row.what for row in data.rows} == {"any", "macro", "chosen"}
 
 
 def test_rows_are_drawn_again(measured: tuple[SetName, Dataset]) -> None:
