@@ -19,6 +19,7 @@ from compiler.styles.fused.strip_placement import StripWeights, is_depthwise, is
 from compiler.styles.fused.strips import (
     MOST_ROWS,
     ConvolutionChain,
+    StripMemory,
     StripSchedule,
     place_strips,
     rows_by_round,
@@ -39,9 +40,18 @@ _LARGE, _EVERY, _LOOKED_AT = 8, 12, 4
 _START = 4
 
 
-def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> UnitCost:
-    """Of all images. Raises InfeasibleError for a schedule that does not fit."""
-    memory = place_strips(chain, schedule, accelerator)
+def predict_strips(
+    chain: ConvolutionChain,
+    schedule: StripSchedule,
+    accelerator: Accelerator,
+    memory: StripMemory | None = None,
+) -> UnitCost:
+    """Of all images. Raises InfeasibleError for a schedule that does not fit.
+
+    Args:
+        memory: where everything lies, if it is known.
+    """
+    memory = memory or place_strips(chain, schedule, accelerator)
     dim, layers = accelerator.dim, chain.layers
     images = layers[0].problem.N
     there = rows_by_round(chain, schedule)
@@ -83,7 +93,7 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     written = float(final.pixels_out * final.problem.K * final.problem.groups)
     residual, ones = adds * written, adds * dim * dim
     image = memory.images[0]
-    cycles = strip_cycles(strip_work(chain, schedule, accelerator), strip_costs())
+    cycles = strip_cycles(strip_work(chain, schedule, accelerator, memory), strip_costs())
     return UnitCost(
         cycles=images * cycles + _START * PROFILES[accelerator.timing].latency,
         read_bytes=weight_bytes + pixels * channels + images * biases + residual + ones,
@@ -96,9 +106,15 @@ def predict_strips(chain: ConvolutionChain, schedule: StripSchedule, accelerator
     )
 
 
-def strip_work(chain: ConvolutionChain, schedule: StripSchedule, accelerator: Accelerator) -> StripWork:
-    """What the cycles of an image depend on. Raises InfeasibleError for a schedule that does not fit."""
-    memory = place_strips(chain, schedule, accelerator)
+def strip_work(
+    chain: ConvolutionChain,
+    schedule: StripSchedule,
+    accelerator: Accelerator,
+    memory: StripMemory | None = None,
+) -> StripWork:
+    """What the cycles of an image depend on; `memory` as of `predict_strips`. Raises InfeasibleError for a schedule that does not
+    fit."""
+    memory = memory or place_strips(chain, schedule, accelerator)
     dim, layers = accelerator.dim, chain.layers
     images = layers[0].problem.N
     there = rows_by_round(chain, schedule)

@@ -228,6 +228,8 @@ def place_scratchpad(
             meet = sum(part for part, one in zip(found.together, strided, strict=True) if one)
             if best is None or meet < best[0] - _LESS:
                 best = meet, found
+            if best[0] <= _LESS:  # no other is better
+                break
         if best is not None:
             return best[1]
     raise AssertionError("in the last attempt everything lies one behind the other")

@@ -169,7 +169,12 @@ class StripMemory:
 def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) -> list[int]:
     """Rows of every image, results last, that must be there when a strip of results is; of none before the first strip."""
     ends = schedule.ends(chain.layers[-1].problem.Q)
-    found = [ends[min(strip, len(ends) - 1)] if strip >= 0 else 0]
+    return _rows_for(chain, ends[min(strip, len(ends) - 1)] if strip >= 0 else 0)
+
+
+def _rows_for(chain: ConvolutionChain, results: int) -> list[int]:
+    """Rows of every image that so many rows of results need, and these."""
+    found = [results]
     for layer in reversed(chain.layers):
         p = layer.problem
         needed = (found[0] - 1) * p.stride_h + p.S - layer.padding[0] if found[0] else 0
@@ -180,8 +185,9 @@ def rows_needed(chain: ConvolutionChain, strip: int, schedule: StripSchedule) ->
 def rows_by_round(chain: ConvolutionChain, schedule: StripSchedule) -> list[list[int]]:
     """Rows of every image that are there after each round; images are loaded a round ahead of the first convolution."""
     count = len(chain.layers)
-    strips = len(schedule.ends(chain.layers[-1].problem.Q))
-    needed = [rows_needed(chain, strip, schedule) for strip in range(-count, strips)]
+    ends = schedule.ends(chain.layers[-1].problem.Q)
+    strips = len(ends)
+    needed = [_rows_for(chain, end) for end in [*[0] * count, *ends]]
     return [
         [needed[min(number - lag, strips - 1) + count][lag] for lag in range(count + 1)]
         for number in range(strips + count)
