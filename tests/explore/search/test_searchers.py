@@ -55,8 +55,6 @@ def test_state(name: str, space: str) -> None:
 
 
 def test_budget(name: str, space: str) -> None:
-    if name == "dosa-published":
-        pytest.skip("counts as published: what starts and roundings try is free")
     conformance.check_budget(lambda setup: make(name, setup), setup_in(space, 600))
 
 
