@@ -334,3 +334,7 @@ class PublishedDosaSearch(DosaSearch):
     starts and roundings try is free. Seven starts of 1,490 steps are 10,430 samples."""
 
     step_cost, try_cost = 1, 0
+
+    def _start(self, rng: np.random.Generator) -> list[Candidate]:
+        super()._start(rng)
+        return []  # where a descent begins has cost nothing yet, so it is no result
