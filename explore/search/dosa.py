@@ -138,7 +138,9 @@ class DosaSearch(BaselineSearch):
         point_best = (self._score(*totals) + self.exponents[:, 2:] * portable.log(area)).argmin(1)
         chosen = np.arange(starts), point_best
         rows = genomes.reshape(*shape, WIDTH)[chosen].reshape(-1, WIDTH)
-        return self._adopt_best(rows, energy[chosen], latency[chosen], mappings)
+        begun = self._adopt_best(rows, energy[chosen], latency[chosen], mappings)
+        # Where trying is free, a start has cost nothing yet, so it is no result.
+        return self._report(begun) if self.try_cost else []
 
     def _score(self, energy: Floats, latency: Floats) -> Floats:
         """Logarithm of each start's objective without its area, for costs whose first axis are the starts."""
@@ -146,8 +148,8 @@ class DosaSearch(BaselineSearch):
         by_energy, by_latency = (self.exponents[:, i].reshape(shape) for i in (0, 1))
         return np.asarray(by_energy * portable.log(energy) + by_latency * portable.log(latency))
 
-    def _adopt_best(self, genomes: Genomes, energy: Floats, latency: Floats, ways: int) -> list[Candidate]:
-        """Report the best of `ways` mappings of every layer of every start (S·n·ways rows), go on from there."""
+    def _adopt_best(self, genomes: Genomes, energy: Floats, latency: Floats, ways: int) -> Genomes:
+        """Go on from the best of `ways` mappings of every layer of every start (S·n·ways rows); those, (S, n, 25)."""
         starts, n = len(self.exponents), len(self.evaluator)
         best = self._score(*(v.reshape(starts, n, ways) for v in (energy, latency))).argmin(2)
         chosen = genomes[np.arange(starts * n) * ways + best.ravel()].reshape(starts, n, WIDTH)
@@ -155,7 +157,11 @@ class DosaSearch(BaselineSearch):
         self.x = portable.log(chosen[..., _PLACES])
         self.first, self.second = np.zeros((2, *self.x.shape))
         self.adam_steps = 0
-        return self.keeper.offer(self.evaluator.infer(chosen), np.full(starts, self.spent))
+        return chosen
+
+    def _report(self, rows: Genomes) -> list[Candidate]:
+        """Designs of the mappings of every start, on the least accelerators that they need."""
+        return self.keeper.offer(self.evaluator.infer(rows), np.full(len(rows), self.spent))
 
     # -- descent -----------------------------------------------------------------------------------------
 
@@ -262,7 +268,7 @@ class DosaSearch(BaselineSearch):
         energy, latency = self.evaluator.costs(
             self.evaluator.measure(task, many), np.repeat(point, n * ways, axis=0)
         )
-        return self._adopt_best(many, energy, latency, ways)
+        return self._report(self._adopt_best(many, energy, latency, ways))
 
     def _rounded(self, start: int) -> Genomes:
         """Whole-number mappings (n, 25), spatial factors first, then inner to outer. If the accelerator that
@@ -334,7 +340,3 @@ class PublishedDosaSearch(DosaSearch):
     starts and roundings try is free. Seven starts of 1,490 steps are 10,430 samples."""
 
     step_cost, try_cost = 1, 0
-
-    def _start(self, rng: np.random.Generator) -> list[Candidate]:
-        super()._start(rng)
-        return []  # where a descent begins has cost nothing yet, so it is no result

@@ -125,12 +125,11 @@ def test_a_search_with_groups_ends_lower_and_says_what_the_program_costs(
     )
     planned = program_cost(code.lowered, design.accelerator)
     assert code.lowered.units
-    # where the compiler knows better schedules than so short a search, the plan takes them
-    for part, whole in (
-        (planned.cycles, design.cost.latency_cycles),
-        (planned.energy_pj, design.cost.energy_pj),
-    ):
-        assert 0.85 * whole < part < 1.01 * whole
+    # where the compiler knows better schedules than so short a search, the plan takes them: less of the product, and
+    # little more of either
+    cycles, energy = planned.cycles / design.cost.latency_cycles, planned.energy_pj / design.cost.energy_pj
+    assert 0.85 < cycles * energy < 1.01
+    assert max(cycles, energy) < 1.05
 
 
 def test_every_operator_runs_once_alone_or_in_a_group(study: tuple[Path, SearchOutcome]) -> None:
