@@ -152,7 +152,7 @@ class DosaSearch(BaselineSearch):
         """Go on from the best of `ways` mappings of every layer of every start (S·n·ways rows); those, (S, n, 25)."""
         starts, n = len(self.exponents), len(self.evaluator)
         best = self._score(*(v.reshape(starts, n, ways) for v in (energy, latency))).argmin(2)
-        chosen = genomes[np.arange(starts * n) * ways + best.ravel()].reshape(starts, n, WIDTH)
+        chosen: Genomes = genomes[np.arange(starts * n) * ways + best.ravel()].reshape(starts, n, WIDTH)
         self.flow, self.order = chosen[..., FLOW].copy(), chosen[..., ORDER].copy()
         self.x = portable.log(chosen[..., _PLACES])
         self.first, self.second = np.zeros((2, *self.x.shape))
