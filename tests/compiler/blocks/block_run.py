@@ -31,7 +31,9 @@ def entry_of(module: ModuleOp) -> str:
     )
 
 
-def execute(case: Case, accelerator: Accelerator, engine: str = "functional") -> tuple[dict[str, int], Any]:
+def execute(
+    case: Case, accelerator: Accelerator, engine: str = "functional", stages: int | None = None
+) -> tuple[dict[str, int], Any]:
     """Run a case and compare every array with what it must hold; the requirement and the run's result."""
     launch = case.launcher.bind(*case.arguments)
     module = launch.module()
@@ -47,7 +49,7 @@ def execute(case: Case, accelerator: Accelerator, engine: str = "functional") ->
         )
         for i, one in enumerate(launch.buffers)
     ]
-    lower_block_program(module, accelerator)
+    lower_block_program(module, accelerator, stages=stages)
     requirement = requirement_of(module, entry, accelerator)
     program = build_program(module, entry, with_workspace(module, entry, buffers), accelerator)
     outputs, result = run_program(program, engine=engine)
