@@ -101,12 +101,22 @@ class Pipeline:
         self._streams: dict[SSAValue, _Stream] = {}
 
     def enter(self, loop: scf.ForOp) -> None:
-        """Before a loop: the first blocks of the nests that begin with it."""
+        """Before a loop: the first blocks of the nests that begin with it, round by round, so that the first round has all
+        of its own before any of the second one's is asked for."""
+        e, together = self.state.e, dict[tuple[tuple[scf.ForOp, ...], int], list[_Stream]]()
         for one in self._loads:
             if one.nest[0] is loop:
-                self._streams[one.value] = self._begin_stream(one)
+                stream = self._streams[one.value] = self._stream(one)
+                together.setdefault((one.nest, stream.stages), []).append(stream)
+        for streams in together.values():
+            with e.loop(e.min(streams[0].stages - 1, streams[0].rounds), hint="ahead"):
+                for stream in streams:
+                    block, row = self._next_block(stream)
+                    self._configure(block, stream.layout)
+                    self._load(block, stream.layout, row, None)
 
-    def _begin_stream(self, load: PipelinedLoad) -> _Stream:
+    def _stream(self, load: PipelinedLoad) -> _Stream:
+        """Before the nest: nothing loaded yet."""
         e, dim = self.state.e, self.state.accelerator.dim
         stages = min(load.stages, self.state.buffering.scratchpad)
         counts = [self._rounds(inner) for inner in load.nest]
@@ -114,15 +124,9 @@ class Pipeline:
         plan = load.load
         layout = layout_of(InMemory(0, plan.strides, (), (), plan.shape, plan.bits), dim)
         base = self._allocate(load, stages * layout.rows)
-        cells = [e.variable(0) for _ in counts]
-        stream = _Stream(
-            load, layout, base, stages, counts, rounds, cells, e.variable(rounds), e.variable(0), e.variable(0)
-        )
-        with e.loop(e.min(stages - 1, rounds), hint="ahead"):
-            block, row = self._next_block(stream)
-            self._configure(block, layout)
-            self._load(block, layout, row, None)
-        return stream
+        at = [e.variable(0) for _ in counts]
+        left, fill, turn = e.variable(rounds), e.variable(0), e.variable(0)
+        return _Stream(load, layout, base, stages, counts, rounds, at, left, fill, turn)
 
     def _rounds(self, loop: scf.ForOp) -> Number:
         e, step = self.state.e, known(loop.step)

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from accel.config import Accelerator
 from compiler.blocks.analysis import Analysis
 from compiler.blocks.pipelining import mark, pipelined_loads
+from compiler.blocks.stages import choose_stages
 from compiler.blocks.to_instgem import is_structured
 from compiler.passes.linalg_to_instgem import machine_of
 
@@ -24,7 +25,7 @@ class PipelineLoads(ModulePass):
 
     Attributes:
         accelerator: its configuration, or a file of it; None: Gemmini's default.
-        stages: of every block; None: chosen by the model of `compiler.latency.pipelined`, within what fits.
+        stages: of every block; None: chosen by the model of `compiler.analysis.pipelined`, within what fits.
     """
 
     name: ClassVar[str] = "linalg-pipeline"
@@ -35,5 +36,8 @@ class PipelineLoads(ModulePass):
         machine = machine_of(self.accelerator)
         for one in op.ops:
             if isinstance(one, func.FuncOp) and is_structured(one):
-                for load in pipelined_loads(one, Analysis(one, machine), machine.dim):
-                    mark(load, 2 if self.stages is None else self.stages)
+                analysis = Analysis(one, machine)
+                loads = pipelined_loads(one, analysis, machine.dim)
+                chosen = choose_stages(loads, analysis, machine) if self.stages is None else {}
+                for load in loads:
+                    mark(load, chosen.get(load.value, self.stages or 1))
