@@ -1,11 +1,12 @@
 """Q-learning against all directions (FlexTensor, figure 4.9): evaluator calls to the same quality on the layers of YOLO v1.
 
-As published, the quality is what another search converges to: here the best of 1,000 random points of the same space; and, beyond,
-a tenth fewer cycles than that.
+As published, the quality is what another search converges to: here the best of 300 random points of the same space; and, beyond,
+a tenth fewer cycles than that. `python -m bench.directions --out results` writes directions.json and directions.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ YOLO = (
     (1024, 512, 14, 1, 1), (512, 1024, 14, 3, 1), (1024, 1024, 14, 3, 1), (1024, 1024, 14, 3, 2), (1024, 1024, 7, 3, 1),
 )  # fmt: skip
 #: Random points that the quality comes from, part of their cycles that is asked for beyond, and calls at most.
-_DRAWS, _BEYOND, _CALLS = 1000, 0.9, 2000
+_DRAWS, _BEYOND, _CALLS = 300, 0.9, 2000
 
 
 def yolo_layer(number: int) -> Layer:
@@ -38,7 +39,8 @@ def yolo_layer(number: int) -> Layer:
     c, k, side, window, stride = YOLO[number]
     pixels = side // stride
     return Layer(
-        Problem(R=window, S=window, P=pixels, Q=pixels, C=c, K=k, N=1, stride_w=stride, stride_h=stride), scale=1 / 512
+        Problem(R=window, S=window, P=pixels, Q=pixels, C=c, K=k, N=1, stride_w=stride, stride_h=stride),
+        scale=1 / 512,
     )
 
 
@@ -56,7 +58,10 @@ def bench_directions(
     cycles = {number: analytical_cycles(space.layer, machine) for number, space in spaces.items()}
     goals = {number: _converged(space, cycles[number]) for number, space in spaces.items()}
     rows: list[dict[str, Any]] = []
-    result: dict[str, Any] = {"goals": {f"C{number + 1}": goal for number, goal in goals.items()}, "runs": rows}
+    result: dict[str, Any] = {
+        "goals": {f"C{number + 1}": goal for number, goal in goals.items()},
+        "runs": rows,
+    }
     for seed in range(seeds):
         for number, space in spaces.items():
             for method in METHODS:
@@ -74,7 +79,10 @@ def bench_directions(
                         "cycles": found.cycles,
                     }
                 )
-            watch(f"seed {seed}, C{number + 1}: " + ", ".join(f"{r['method']} {r['same']}, {r['beyond']}" for r in rows[-3:]))
+            watch(
+                f"seed {seed}, C{number + 1}: "
+                + ", ".join(f"{r['method']} {r['same']}, {r['beyond']}" for r in rows[-3:])
+            )
         if out is not None:
             folder = output_folder(out)
             atomic_write(folder / "directions.json", json.dumps(result, indent=1) + "\n")
@@ -105,7 +113,9 @@ def directions_page(result: dict[str, Any]) -> str:
         f"Evaluator calls until a schedule is as good as the best of {_DRAWS:,} random ones (*same*), and until it takes a tenth fewer cycles",
         f"(*beyond*); means over {seeds} seeds, runs that did not get there counted as {_CALLS:,} (in brackets how many).",
         "",
-        "| layer | " + " | ".join(f"{kind}, {method}" for kind in ("same", "beyond") for method in METHODS) + " |",
+        "| layer | "
+        + " | ".join(f"{kind}, {method}" for kind in ("same", "beyond") for method in METHODS)
+        + " |",
         "|" + "---|" * (2 * len(METHODS) + 1),
     ]
     means: dict[tuple[str, str], list[float]] = {}
@@ -119,16 +129,34 @@ def directions_page(result: dict[str, Any]) -> str:
                 means.setdefault((kind, method), []).append(mean)
                 cells.append(f"{mean:,.0f}" + (f" ({missed})" if missed else ""))
         lines.append(f"| {layer} | {' | '.join(cells)} |")
-    cells = [f"{float(np.mean(means[kind, method])):,.0f}" for kind in ("same", "beyond") for method in METHODS]
+    cells = [
+        f"{float(np.mean(means[kind, method])):,.0f}" for kind in ("same", "beyond") for method in METHODS
+    ]
     lines += [f"| mean | {' | '.join(cells)} |", ""]
     for kind in ("same", "beyond"):
         shares = {
-            method: 100 * float(np.mean(means[kind, method])) / float(np.mean(means[kind, "p"])) for method in METHODS
+            method: 100 * float(np.mean(means[kind, method])) / float(np.mean(means[kind, "p"]))
+            for method in METHODS
         }
         each = [100 * a / b for a, b in zip(means[kind, "q"], means[kind, "p"], strict=True)]
         lines.append(
             f"*{kind.capitalize()}*: Q-learning needs {shares['q']:.1f}% of the P-method's calls (a layer {min(each):.0f} to {max(each):.0f}%),"
             f" random directions from the same starts {shares['random']:.1f}%."
         )
-    lines += ["", "Published: 27.6% of the P-method's time. `baco bench directions --out results` makes this page."]
+    lines += [
+        "",
+        "Published: 27.6% of the P-method's time. `python -m bench.directions --out results` makes this page.",
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("baco-bench"))
+    parser.add_argument("--seeds", type=int, default=10)
+    options = parser.parse_args()
+    bench_directions(seeds=options.seeds, out=options.out, watch=lambda line: print(line, flush=True))
+
+
+if __name__ == "__main__":
+    _main()

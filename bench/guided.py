@@ -145,7 +145,12 @@ def bench_guided(
     """Mean parts of the best schedule's speed, by method: of spaces by themselves after so many trials, a list by seed; of spaces
     with all operators of an accelerator after so many trials in all."""
     alone, together = spaces_of(data)
-    result: dict[str, Any] = {"spaces": len(alone), "accelerators": len(together), "alone": {}, "together": {}}
+    result: dict[str, Any] = {
+        "spaces": len(alone),
+        "accelerators": len(together),
+        "alone": {},
+        "together": {},
+    }
     for method in METHODS:
         begun = time.process_time()
         found: dict[int, list[float]] = {number: [] for number in trials}
@@ -162,7 +167,9 @@ def bench_guided(
             ]
             for number in shared
         }
-        watch(f"{method}: {result['alone'][method]}, {result['together'][method]}, {time.process_time() - begun:.0f} s")
+        watch(
+            f"{method}: {result['alone'][method]}, {result['together'][method]}, {time.process_time() - begun:.0f} s"
+        )
     return result
 
 
@@ -177,7 +184,9 @@ def guided_page(result: dict[str, Any]) -> str:
         "",
     ]
     first = next(iter(METHODS))
-    heads = [f"{n} trials" for n in result["alone"][first]] + [f"{n} in all" for n in result["together"][first]]
+    heads = [f"{n} trials" for n in result["alone"][first]] + [
+        f"{n} in all" for n in result["together"][first]
+    ]
     lines += [f"| | {' | '.join(heads)} |", "|" + "---|" * (len(heads) + 1)]
     for method in METHODS:
         cells = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -19,7 +18,6 @@ from compiler.blocks.scratchpad import (
     loadable,
     needs_fences,
     oriented,
-    rows_loadable,
     transposed_block,
 )
 from compiler.blocks.state import LoweringState
@@ -126,7 +124,9 @@ class LoadCode:
     def _allocate(self, load: PipelinedLoad, rows: int) -> int:
         """First row of the places of a pipelined block."""
         top = load.value in self.state.analysis.rights
-        return self.state.scratchpad.allocate(rows, _what(load.value), top=top, location=_location(load.value))
+        return self.state.scratchpad.allocate(
+            rows, _what(load.value), top=top, location=_location(load.value)
+        )
 
     def _configure(self, block: InMemory, layout: ScratchpadLayout) -> None:
         """The configuration for loads of a factor."""

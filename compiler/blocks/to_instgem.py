@@ -52,10 +52,16 @@ ACCUMULATOR_ROWS = "baco.accumulator_rows"
 #: Operations on blocks as a whole.
 _STATIC = (GenericOp, MatmulOp, FillOp, scf.ForOp, tensor.SplatOp)
 
+
 def _bufferings(stages: int) -> list[Buffering]:
     """In the order of preference, what overlaps most first; blocks have up to so many stages."""
     ahead = range(stages, 1, -1)
-    return [*(Buffering(n, 2) for n in ahead), *(Buffering(n, 1) for n in ahead), Buffering(1, 2), Buffering(1, 1)]
+    return [
+        *(Buffering(n, 2) for n in ahead),
+        *(Buffering(n, 1) for n in ahead),
+        Buffering(1, 2),
+        Buffering(1, 1),
+    ]
 
 
 def is_structured(function: func.FuncOp) -> bool:

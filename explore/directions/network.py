@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -38,10 +39,13 @@ class QNetwork:
         self._drawn = random.Random(seed)
         sizes = (inputs, _HIDDEN, _HIDDEN, _HIDDEN, directions)
         self.weights: list[Tensor] = []
-        for number, (rows, columns) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        for number, (rows, columns) in enumerate(pairwise(sizes)):
             width = (6 / rows) ** 0.5 if number < 3 else 0.01
             values = [[width * (2 * self._drawn.random() - 1) for _ in range(columns)] for _ in range(rows)]
-            self.weights += [torch.tensor(values, dtype=torch.float64), torch.zeros(columns, dtype=torch.float64)]
+            self.weights += [
+                torch.tensor(values, dtype=torch.float64),
+                torch.zeros(columns, dtype=torch.float64),
+            ]
         self.target = [one.clone() for one in self.weights]
         self._squares = [torch.zeros_like(one) for one in self.weights]
         self._moves = [torch.zeros_like(one) for one in self.weights]
@@ -50,7 +54,9 @@ class QNetwork:
     def values(self, points: Sequence[Sequence[float]]) -> list[list[float]]:
         """Of all directions, from each point."""
         with torch.no_grad():
-            found: list[list[float]] = _forward(self.weights, torch.tensor(points, dtype=torch.float64)).tolist()
+            found: list[list[float]] = _forward(
+                self.weights, torch.tensor(points, dtype=torch.float64)
+            ).tolist()
         return found
 
     def train(self, steps: Sequence[Step]) -> None:

@@ -27,7 +27,7 @@ Evaluate = Callable[[Sequence[Point]], Sequence[float]]
 
 #: Points that are drawn at the beginning, starts of a round, rounds between trainings, and how much worse starts are liked less.
 _FIRST, _STARTS, _EVERY, _GAMMA = 16, 4, 5, 30.0
-#: Attempts at drawing a point that is feasible, and a start that is liked.
+#: Attempts at drawing a point that is feasible.
 _ATTEMPTS = 4000
 
 
@@ -52,14 +52,18 @@ class DirectionSearch:
         return next((calls for calls, found in self.history if found <= cycles), None)
 
 
-def analytical_cycles(layer: Layer, accelerator: Accelerator) -> Callable[[ScheduleSpace, Sequence[Point]], list[float]]:
+def analytical_cycles(
+    layer: Layer, accelerator: Accelerator
+) -> Callable[[ScheduleSpace, Sequence[Point]], list[float]]:
     """The instruction-aware latency model as what evaluates points of a space, many at once."""
     layers, hardware = LayerBatch.of([layer]), HardwareBatch.of([accelerator])
 
     def cycles(space: ScheduleSpace, points: Sequence[Point]) -> list[float]:
         index = torch.zeros(len(points), dtype=torch.int64)
         mappings = MappingBatch.of([space.mapping(one) for one in points])
-        found = latency(layers.take(index), mappings, hardware.take(index), torch.zeros(len(points), dtype=torch.bool))
+        found = latency(
+            layers.take(index), mappings, hardware.take(index), torch.zeros(len(points), dtype=torch.bool)
+        )
         values: list[float] = found.cycles.expand(len(points)).tolist()
         return values
 
@@ -92,7 +96,13 @@ class _Search:
         seed: int,
         enough: float,
     ) -> None:
-        self.space, self.evaluate, self.method, self.most, self.enough = space, evaluate, method, calls, enough
+        self.space, self.evaluate, self.method, self.most, self.enough = (
+            space,
+            evaluate,
+            method,
+            calls,
+            enough,
+        )
         self.drawn = random.Random(seed)
         self.seen: dict[Point, float] = {}
         self.open: list[Point] = []
@@ -139,17 +149,22 @@ class _Search:
                 self.found.history.append((self.found.calls, cycles))
 
     def _starts(self) -> list[Point]:
-        """Points, each liked with the probability exp(-gamma (E* - E) / E*), E being 1 / cycles."""
+        """Points, each liked in proportion to exp(-gamma (E* - E) / E*), E being 1 / cycles; none twice."""
         assert self.found is not None
-        chosen: dict[Point, None] = {}
-        for _ in range(_ATTEMPTS):
-            if len(chosen) == min(_STARTS, len(self.open)):
+        worse = [1 - self.found.cycles / self.seen[point] for point in self.open]
+        liked = portable.exp([-_GAMMA * one for one in worse]).tolist()
+        chosen = []
+        for _ in range(min(_STARTS, len(self.open))):
+            left = self.drawn.random() * sum(liked)
+            place = 0
+            while place < len(liked) - 1 and left >= liked[place]:
+                left -= liked[place]
+                place += 1
+            if liked[place] == 0.0:
                 break
-            point = self.open[self.drawn.randrange(len(self.open))]
-            worse = 1 - self.found.cycles / self.seen[point]
-            if self.drawn.random() < float(portable.exp(-_GAMMA * worse)):
-                chosen.setdefault(point)
-        return list(chosen) or [self.open[-1]]
+            chosen.append(self.open[place])
+            liked[place] = 0.0
+        return chosen
 
     def _round(self, starts: Sequence[Point]) -> None:
         moves: list[tuple[Point, int, Point]] = []
@@ -160,7 +175,7 @@ class _Search:
             if self.method == "random":
                 self.drawn.shuffle(ways)
             elif values is not None:
-                ways.sort(key=lambda way: -values[number][way])  # noqa: B023
+                ways.sort(key=lambda way: -values[number][way])
             before = len(moves)
             for way in ways:
                 point = self.space.neighbour(start, self.space.directions[way])

@@ -23,7 +23,16 @@ from compiler.mapping.nest import Mapping, requirement
 from explore.cost.genome import DRAM_ORDERS, INNER_ORDER
 from workloads.problem import DIMS
 
-__all__ = ["Direction", "LoopFacts", "Point", "ScheduleSpace", "loop_facts", "prime_factors", "split_count", "splits"]
+__all__ = [
+    "Direction",
+    "LoopFacts",
+    "Point",
+    "ScheduleSpace",
+    "loop_facts",
+    "prime_factors",
+    "split_count",
+    "splits",
+]
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,9 @@ class LoopFacts:
 
     def size(self, parts: int) -> int:
         """Ways to split every loop into as many parts."""
-        return math.prod(split_count(one, parts) for one in (*self.spatial.values(), *self.reduction.values()))
+        return math.prod(
+            split_count(one, parts) for one in (*self.spatial.values(), *self.reduction.values())
+        )
 
 
 def loop_facts(operator: Contraction) -> LoopFacts:
@@ -50,7 +61,7 @@ def loop_facts(operator: Contraction) -> LoopFacts:
     return LoopFacts(
         {name: extent for name, extent in operator.extents.items() if name not in summed},
         {name: extent for name, extent in operator.extents.items() if name in summed},
-        tuple(one.tensor for one in operator.inputs),
+        tuple(one.operand for one in operator.inputs),
     )
 
 
@@ -194,12 +205,12 @@ class ScheduleSpace:
 
     def feasible(self, point: Point) -> bool:
         """Whether the accelerator holds it: no evaluation."""
-        needed, a = requirement(self.mapping(point), self.layer.problem), self.accelerator
-        return (
-            max(needed.rows, needed.columns) <= a.dim
-            and needed.accumulator_words <= a.accumulator_rows
-            and needed.scratchpad_rows <= a.scratchpad_rows
-        )
+        a = self.accelerator
+        for name, factors in zip(self.loops, point.factors, strict=True):
+            if name in "CK" and factors[0] > a.dim:
+                return False
+        needed = requirement(self.mapping(point), self.layer.problem)
+        return needed.accumulator_words <= a.accumulator_rows and needed.scratchpad_rows <= a.scratchpad_rows
 
     def encoded(self, point: Point) -> list[float]:
         """Numbers that a network is told of a point: parts of each loop's logarithm, order and copies."""

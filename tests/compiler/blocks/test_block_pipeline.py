@@ -51,7 +51,9 @@ def triangular_kernel(a, b, c, M, N, BM: baco.const, BN: baco.const):
         baco.store(c + (row * BM + m)[:, None] * N + n[None, :], total)
 
 
-def nested(rng: np.random.Generator, programs: int, outer: int, inner: int, blocks: tuple[int, int, int]) -> Case:
+def nested(
+    rng: np.random.Generator, programs: int, outer: int, inner: int, blocks: tuple[int, int, int]
+) -> Case:
     bm, bn, bk = blocks
     m, n, k = programs * bm - 1, bn - 1, outer * inner * bk
     a, b, w = int8s(rng, m, k), int8s(rng, k, n), int8s(rng, outer * bk, n)
@@ -119,7 +121,18 @@ def test_products_load_every_block_once(
 
 @pytest.mark.parametrize(
     ("outer", "inner", "stages"),
-    [(1, 1, 3), (1, 3, 5), (3, 1, 2), (2, 3, 2), (2, 3, 4), (3, 5, 1), (3, 5, 2), (3, 5, 3), (3, 5, 4), (5, 2, 5)],
+    [
+        (1, 1, 3),
+        (1, 3, 5),
+        (3, 1, 2),
+        (2, 3, 2),
+        (2, 3, 4),
+        (3, 5, 1),
+        (3, 5, 2),
+        (3, 5, 3),
+        (3, 5, 4),
+        (5, 2, 5),
+    ],
 )
 def test_nested_loops_are_one_pipeline(outer: int, inner: int, stages: int) -> None:
     """Inner extents that stages do not divide: the place is the flat round's, not the inner one's."""
