@@ -112,7 +112,7 @@ class _Writer:
         self.arriving = Arriving(e, chain.layers[0], image, self.operands.input, self.wide * self.dim)
         for one in self.memory.images:
             clear(e, one, self.wide)
-        # the array begins with all rows of pixels and the first rows of weights
+        # the array begins with the first rows of weights and all rows of pixels
         begin = rows_needed(chain, 0, self.schedule)[0]
         self.weights = [
             ArrivingWeights(e, layer, place, address, self.dim)
@@ -120,10 +120,11 @@ class _Writer:
                 chain.layers, self.memory.weights, self.operands.weights, strict=True
             )
         ]
+        self.weights[0].begin()
         self.arriving.start(0, 0, begin)
         self.arriving.finish()
         self.there[0].set(begin)
-        self.weights[0].first()
+        self.weights[0].rest()
         self._configure(0)
         images: list[Image | None] = [*self.memory.images[1:], None]
         self.leaving = [
@@ -139,22 +140,11 @@ class _Writer:
         # of this strip of results and those before: the row behind it; rows of the next strip
         self.ends = [e.variable(0) for _ in range(len(chain.layers) + 1)]
         self.size = e.variable(0)
-        # rows of every image that are there behind the round whose turn it is, and behind the one after
-        self.past = [e.variable(0) for _ in self.there]
-        self.next = [e.variable(0) for _ in self.there]
         with e.loop(first.N, hint="image") as number:
             for cell in self.ends:
                 cell.set(0)
             self.size.set(self.schedule.begin)
-            self._plan()
-            # rows of the first image that the first round loads are there already
-            begins = 1 if first.N == 1 else e.select(e.compare("eq", number, 0), 1, 0)
-            if first.N == 1:
-                self._plan()
-            else:
-                with e.when(e.compare("eq", number, 0)):
-                    self._plan()
-            with e.loop(self.memory.rounds, begins, hint="round") as at:
+            with e.loop(self.memory.rounds, hint="round") as at:
                 self._round(number, at)
             for cell in self.there:
                 cell.set(0)
@@ -163,22 +153,14 @@ class _Writer:
 
     # ---------------------------------------------------------------- rounds
 
-    def _plan(self) -> None:
-        """Look at one more round: at its strip of results, and at the rows that it needs."""
-        e = self.e
-        for later, cell in reversed(list(itertools.pairwise(self.ends))):
-            cell.set(later.get())
-        height, size = self.chain.layers[-1].problem.Q, self.size.get()
-        self.ends[0].set(e.min(height, e.add(self.ends[0].get(), size)))
-        self.size.set(e.min(self.schedule.rows, e.mul(size, 2)))
-        for lag, (cell, end) in enumerate(zip(self.next, self.ends, strict=True)):
-            cell.set(self._needed(end.get(), lag))
-
     def _round(self, number: Number, at: Number) -> None:
         e, layers = self.e, self.chain.layers
-        past = [cell.get() for cell in self.next]
-        for cell, one in zip(self.past, past, strict=True):
-            cell.set(one)
+        for later, cell in reversed(list(itertools.pairwise(self.ends))):
+            cell.set(later.get())
+        height, size = layers[-1].problem.Q, self.size.get()
+        self.ends[0].set(e.min(height, e.add(self.ends[0].get(), size)))
+        self.size.set(e.min(self.schedule.rows, e.mul(size, 2)))
+        past = [self._needed(cell.get(), lag) for lag, cell in enumerate(self.ends)]
         first = [cell.get() for cell in self.there]
         assert self.arriving is not None
         self.arriving.start(number, first[0], e.sub(past[0], first[0]))
@@ -186,24 +168,21 @@ class _Writer:
             works = e.compare("sgt", past[i + 1], first[i + 1])
             with e.when(works):
                 self._convolve(i, layer, number, first[i + 1], e.sub(past[i + 1], first[i + 1]))
-            with e.when(e.compare("sle", past[i + 1], first[i + 1]), rarely=True):
+            with e.when(e.compare("sle", past[i + 1], first[i + 1])):
                 self.leaving[i].finish()  # so that all is there which the next one reads
-                if i == 0:
-                    self._plan()
         self.arriving.finish()
         for i in range(1, len(layers)):  # a round before it begins
             with e.when(e.both(e.compare("eq", number, 0), e.compare("eq", at, i)), rarely=True):
                 self.weights[i].begin()
-        for cell, end in zip(self.there, self.past, strict=True):
-            cell.set(end.get())
+                self.weights[i].rest()
+        for cell, end in zip(self.there, past, strict=True):
+            cell.set(end)
 
     def _needed(self, results: Number, index: int) -> Number:
         """Rows of an image for so many rows of results, as `rows_needed`."""
         e, found = self.e, results
         for layer in reversed(self.chain.layers[index:]):
             p = layer.problem
-            if (p.S, p.stride_h, layer.padding[0]) == (1, 1, 0):
-                continue
             needed = e.add(e.mul(e.sub(found, 1), p.stride_h), p.S - layer.padding[0])
             some = e.compare("sgt", found, 0)
             found = e.select(some, e.max(0, e.min(layer.size[0], needed)), 0)
@@ -242,7 +221,6 @@ class _Writer:
         assigned = self.turn
         assert assigned is not None
         results = p.K * p.groups
-        blocks = -(-results // dim)
         if len({one.problem.stride_w for one in self.chain.layers}) > 1:
             self._configure(index)
         leaving, weights, extent = self.leaving[index], self.weights[index], (number, first, rows)
@@ -299,11 +277,7 @@ class _Writer:
                         adding.ahead(extent, block)
                     if index == 0:
                         assert self.arriving is not None
-                        if self.share == 1:
-                            self.arriving.step(1)
-                        # the next round, while the array has enough to do
-                        with e.when(e.compare("eq", block, min(1, blocks - 1)), rarely=True):
-                            self._plan()
+                        self.arriving.step(self.share)
 
                 self._sum(index, layer, (first, rows), sums, block, columns, partial(half, block))
                 if adding is None:
@@ -315,6 +289,7 @@ class _Writer:
                         add(e.sub(block, 1))
                         self._configure_store(index)
         if adding is not None:
+            blocks = -(-results // dim)
             add(blocks - 1)
             assigned.set(spots[blocks % 2])
 
@@ -351,35 +326,40 @@ class _Writer:
         middle = max(1, p.S * p.R * each // 2)
         weights, start = self.weights[index], self.weights[index].block(block)
         self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
+        # of a window of one place the code is there once: the middle is looked for while the program runs, as in loops
         places = [(r, 1) for r in range(p.R)] if is_unrolled(layer) else [(0, p.R)]
         for s in range(p.S):
             for left, count in places:
+                looked_for = count > 1 or p.S * p.R == 1
                 before = (s * p.R + left) * each
                 behind = partial(self._send_away, index, block, middle)
                 with e.loop(left + count, left, hint="window") as r:
                     place = e.mul(e.add(r, s * p.R), dim if depthwise else p.C)
                     for inner, above, times in deep:
-                        with e.loop(times, hint="depth") as n:
-                            depth = e.add(n, above)
-                            self._passes(
-                                layer,
-                                image,
-                                extent,
-                                e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
-                                (inner, columns),
-                                (s, r, block if depthwise else depth),
-                                middle,
-                                behind if before + above < middle else None,
-                            )
-                            if index == 0 and self.share > 1:
-                                assert self.arriving is not None
-                                self.arriving.step(-(-self.share // (p.S * p.R * each)))
-                            if not layer.bias:
-                                self.into.set(e.local(sums, accumulator=True, accumulate=True))
-                            if before < middle <= before + count * each:
-                                done = e.add(e.mul(e.sub(r, left), each), depth, before + 1)
-                                with e.when(e.compare("eq", done, middle), rarely=True):
-                                    half()
+                        # those until the middle, at one place of several
+                        known = middle - before - above if count == 1 and p.S * p.R > 1 else 0
+                        ends = [0, known, times] if 0 < known < times else [0, times]
+                        for low, high in itertools.pairwise(ends):
+                            with e.loop(high - low, hint="depth") as n:
+                                depth = e.add(n, low, above)
+                                self._passes(
+                                    layer,
+                                    image,
+                                    extent,
+                                    e.add(start, place, 0 if depthwise else e.mul(depth, dim)),
+                                    (inner, columns),
+                                    (s, r, block if depthwise else depth),
+                                    middle,
+                                    behind if before + above + low < middle else None,
+                                )
+                                if not layer.bias:
+                                    self.into.set(e.local(sums, accumulator=True, accumulate=True))
+                                if looked_for and before < middle <= before + count * each:
+                                    done = e.add(e.mul(e.sub(r, left), each), depth, before + 1)
+                                    with e.when(e.compare("eq", done, middle), rarely=True):
+                                        half()
+                            if not looked_for and before + above + high == middle:
+                                half()
             weights.step(s)
 
     def _by_row(self, layer: Layer, beats: int) -> bool:

@@ -112,25 +112,10 @@ class ArrivingWeights:
     def _loads(self) -> int:
         return -(-self._rows // _WEIGHT_ROWS)
 
-    def first(self) -> None:
-        """The first group, before anything else: short loads first, since the array begins when one is there, and then long ones,
-        since the host core waits where the load unit's queue is full."""
-        e, place = self._e, self._place
-        e.command("config_ld", state=1, stride=self._pitch, block_stride=place.rows)
-        rows, columns = self._rows, min(self._columns, self._all)
-        if is_depthwise(self._layer):
-            rows, columns = min(self._rows, self._all), self._dim
-        moved = 0
-        while moved < rows:
-            some = min(MOST_ROWS, max(self._dim, moved), rows - moved)
-            address = e.add(self._address, moved * self._pitch)
-            e.command("mvin2", address=address, local=place.starts[0] + moved, cols=columns, rows=some)
-            moved += some
-
     def begin(self) -> None:
-        """The first group."""
+        """The first load of the first group."""
         self._start(0)
-        self.rest()
+        self._move()
 
     def rest(self) -> None:
         """All loads of a group that are left."""

@@ -139,8 +139,8 @@ def is_depthwise(layer: Layer) -> bool:
 
 
 def is_unrolled(layer: Layer) -> bool:
-    """Whether the places of a row of the window are written one by one, which takes the host core less time: where there is little
-    to do at each. Others are a loop, since code that runs for the first time is slow."""
+    """Whether the places of a window are written one by one, which takes the host core less time: where there is little to do at
+    each. Others are a loop, since code that runs for the first time is slow."""
     return layer.problem.R == 1 or is_depthwise(layer)
 
 
