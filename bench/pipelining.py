@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import func
 
-import baco
 from accel.config import Accelerator
 from common.files import atomic_write, output_folder
 from compiler.blocks.analysis import Analysis
@@ -25,6 +24,9 @@ from compiler.codegen.block_program import lower_block_program, with_workspace
 from compiler.codegen.buffer import Buffer
 from compiler.codegen.program import build_program
 from compiler.dialects.context import all_dialects
+from compiler.language.jit import jit
+from compiler.language.names import const
+from compiler.language.primitives import PRIMITIVES
 from compiler.passes.baco_to_linalg import BacoToLinalg
 from sim.engines.program import run_program
 
@@ -32,37 +34,42 @@ __all__ = ["KERNELS", "STAGES", "bench_pipelining", "pipelining_page"]
 
 STAGES = (1, 2, 3, 4, 5)
 Array = np.ndarray[Any, Any]
+program_id, arange, zeros, load, dot, store = (
+    PRIMITIVES[name] for name in ("program_id", "arange", "zeros", "load", "dot", "store")
+)
 
 
-@baco.jit
-def product(a, b, c, M, N, K, BM: baco.const, BN: baco.const, BK: baco.const):  # type: ignore[no-untyped-def]
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@jit
+def product(a, b, c, M, N, K, BM: const, BN: const, BK: const):  # type: ignore[no-untyped-def,valid-type]
     """c = a @ b."""
-    i = baco.program_id(0) * BM + baco.arange(0, BM)
-    j = baco.program_id(1) * BN + baco.arange(0, BN)
-    total = baco.zeros((BM, BN))
+    i = program_id(0) * BM + arange(0, BM)
+    j = program_id(1) * BN + arange(0, BN)
+    total = zeros((BM, BN))
     for start in range(0, K, BK):
-        k = start + baco.arange(0, BK)
-        x = baco.load(a + i[:, None] * K + k[None, :])
-        total += baco.dot(x, baco.load(b + k[:, None] * N + j[None, :]))
-    baco.store(c + i[:, None] * N + j[None, :], total)
+        k = start + arange(0, BK)
+        x = load(a + i[:, None] * K + k[None, :])
+        total += dot(x, load(b + k[:, None] * N + j[None, :]))
+    store(c + i[:, None] * N + j[None, :], total)
 
 
-@baco.jit
-def convolution(x, w, y, W, C, R, S, P, Q, K, BQ: baco.const, BK: baco.const, BC: baco.const):  # type: ignore[no-untyped-def]
+@jit
+def convolution(x, w, y, W, C, R, S, P, Q, K, BQ: const, BK: const, BC: const):  # type: ignore[no-untyped-def,valid-type]
     """y[p, q, k] = sum of x[p + r, q + s, c] * w[r, s, c, k]: three loops around the product."""
-    p = baco.program_id(0)
-    q = baco.program_id(1) * BQ + baco.arange(0, BQ)
-    k = baco.program_id(2) * BK + baco.arange(0, BK)
-    total = baco.zeros((BQ, BK))
+    p = program_id(0)
+    q = program_id(1) * BQ + arange(0, BQ)
+    k = program_id(2) * BK + arange(0, BK)
+    total = zeros((BQ, BK))
     for r in range(R):
         for s in range(S):
             for first in range(0, C, BC):
-                c = first + baco.arange(0, BC)
-                image = baco.load(
-                    x + (p + r) * W * C + (q + s)[:, None] * C + c[None, :], mask=(q < Q)[:, None]
-                )
-                total += baco.dot(image, baco.load(w + ((r * S + s) * C + c)[:, None] * K + k[None, :]))
-    baco.store(y + p * Q * K + q[:, None] * K + k[None, :], total)
+                c = first + arange(0, BC)
+                image = load(x + (p + r) * W * C + (q + s)[:, None] * C + c[None, :], mask=(q < Q)[:, None])
+                total += dot(image, load(w + ((r * S + s) * C + c)[:, None] * K + k[None, :]))
+    store(y + p * Q * K + q[:, None] * K + k[None, :], total)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Launch:
 def _product(m: int, n: int, k: int, blocks: tuple[int, int, int]) -> Launch:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
-    grid = (baco.cdiv(m, blocks[0]), baco.cdiv(n, blocks[1]))
+    grid = (_cdiv(m, blocks[0]), _cdiv(n, blocks[1]))
     arguments = (a, b, np.zeros((m, n), np.int32), m, n, k, *blocks)
     return Launch(product[grid], arguments, a.astype(np.int32) @ b.astype(np.int32))
 
@@ -90,7 +97,7 @@ def _convolution(size: int, c: int, k: int, window: int, blocks: tuple[int, int,
     for r in range(window):
         for s in range(window):
             total += x[r : r + out, s : s + out].astype(np.int32) @ w[r, s].astype(np.int32)
-    grid = (out, baco.cdiv(out, blocks[0]), baco.cdiv(k, blocks[1]))
+    grid = (out, _cdiv(out, blocks[0]), _cdiv(k, blocks[1]))
     arguments = (x, w, np.zeros((out, out, k), np.int32), size, c, window, window, out, out, k, *blocks)
     return Launch(convolution[grid], arguments, total)
 

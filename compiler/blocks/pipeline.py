@@ -10,7 +10,7 @@ orders what touches the same rows; nothing waits for anything in the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
@@ -157,7 +157,7 @@ class Pipeline:
         last = e.compare("sge", row, (stream.stages - 1) * rows)
         return e.select(last, 0, e.add(row, rows))
 
-    def _place(self, load: PipelinedLoad, at: list[Number]) -> InMemory:
+    def _place(self, load: PipelinedLoad, at: Sequence[Number]) -> InMemory:
         """Where the block lies in the given round of each loop of the nest."""
         e = self.state.e
         saved, numbers = dict(self.state.numbers), self.state.numbers
