@@ -27,6 +27,8 @@ Evaluate = Callable[[Sequence[Point]], Sequence[float]]
 
 #: Points that are drawn at the beginning, starts of a round, rounds between trainings, and how much worse starts are liked less.
 _FIRST, _STARTS, _EVERY, _GAMMA = 16, 4, 5, 30.0
+#: How often any direction is taken at last, and steps until then (as in deep Q-learning, Mnih et al. 2015).
+_CURIOUS, _KNOWING = 0.2, 200
 #: Attempts at drawing a point that is feasible.
 _ATTEMPTS = 4000
 
@@ -133,6 +135,11 @@ class _Search:
     def _over(self) -> bool:
         return self.found is not None and (self.found.calls >= self.most or self.found.cycles <= self.enough)
 
+    @property
+    def _curiosity(self) -> float:
+        """How often a direction is any instead of the one of greatest value: less and less, as the network comes to know."""
+        return max(_CURIOUS, 1.0 - len(self.steps) / _KNOWING)
+
     def _ask(self, points: Sequence[Point]) -> None:
         points = points[: self.most - (self.found.calls if self.found else 0)]
         if not points:
@@ -172,7 +179,7 @@ class _Search:
         values = self.network.values([self.space.encoded(one) for one in starts]) if self.network else None
         for number, start in enumerate(starts):
             ways = list(range(len(self.space.directions)))
-            if self.method == "random":
+            if self.method == "random" or (values is not None and self.drawn.random() < self._curiosity):
                 self.drawn.shuffle(ways)
             elif values is not None:
                 ways.sort(key=lambda way: -values[number][way])
