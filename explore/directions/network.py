@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from common import tensors
 
-__all__ = ["QNetwork", "Step"]
+__all__ = ["Experience", "QNetwork"]
 
 #: Numbers between layers; steps learned from at a time; of what follows, what counts; trainings between two copies of the target.
 _HIDDEN, _BATCH, _DISCOUNT, _COPY = 32, 24, 0.5, 4
@@ -23,7 +24,7 @@ _MOST = 2.0
 
 
 @dataclass(frozen=True)
-class Step:
+class Experience:
     """One that was taken: where from, along which direction, where to, and by what part performance grew."""
 
     before: Sequence[float]
@@ -40,7 +41,7 @@ class QNetwork:
         sizes = (inputs, _HIDDEN, _HIDDEN, _HIDDEN, directions)
         self.weights: list[Tensor] = []
         for number, (rows, columns) in enumerate(pairwise(sizes)):
-            width = (6 / rows) ** 0.5 if number < 3 else 0.01
+            width = math.sqrt(6 / rows) if number < 3 else 0.01
             values = [[width * (2 * self._drawn.random() - 1) for _ in range(columns)] for _ in range(rows)]
             self.weights += [
                 torch.tensor(values, dtype=torch.float64),
@@ -59,7 +60,7 @@ class QNetwork:
             ).tolist()
         return found
 
-    def train(self, steps: Sequence[Step]) -> None:
+    def train(self, steps: Sequence[Experience]) -> None:
         """Once, on some steps: values towards the reward and the best that the target says follows."""
         chosen = [steps[self._drawn.randrange(len(steps))] for _ in range(_BATCH)]
         before = torch.tensor([one.before for one in chosen], dtype=torch.float64)

@@ -14,8 +14,8 @@ from common import portable
 from compiler.latency import HardwareBatch, LayerBatch, latency
 from compiler.layers.layer import Layer
 from compiler.mapping.batch import MappingBatch
-from explore.directions.network import QNetwork, Step
-from explore.directions.space import Point, ScheduleSpace
+from explore.directions.network import Experience, QNetwork
+from explore.directions.space import SchedulePoint, ScheduleSpace
 
 __all__ = ["METHODS", "DirectionSearch", "Method", "analytical_cycles", "search_directions"]
 
@@ -23,7 +23,7 @@ __all__ = ["METHODS", "DirectionSearch", "Method", "analytical_cycles", "search_
 Method = Literal["q", "p", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
 #: Cycles of some points.
-Evaluate = Callable[[Sequence[Point]], Sequence[float]]
+Evaluate = Callable[[Sequence[SchedulePoint]], Sequence[float]]
 
 #: Points that are drawn at the beginning, starts of a round, rounds between trainings, and how much worse starts are liked less.
 _FIRST, _STARTS, _EVERY, _GAMMA = 16, 4, 5, 30.0
@@ -44,7 +44,7 @@ class DirectionSearch:
         history: calls and best cycles whenever these fell.
     """
 
-    best: Point
+    best: SchedulePoint
     cycles: float
     calls: int = 0
     history: list[tuple[int, float]] = field(default_factory=list)
@@ -56,11 +56,11 @@ class DirectionSearch:
 
 def analytical_cycles(
     layer: Layer, accelerator: Accelerator
-) -> Callable[[ScheduleSpace, Sequence[Point]], list[float]]:
+) -> Callable[[ScheduleSpace, Sequence[SchedulePoint]], list[float]]:
     """The instruction-aware latency model as what evaluates points of a space, many at once."""
     layers, hardware = LayerBatch.of([layer]), HardwareBatch.of([accelerator])
 
-    def cycles(space: ScheduleSpace, points: Sequence[Point]) -> list[float]:
+    def cycles(space: ScheduleSpace, points: Sequence[SchedulePoint]) -> list[float]:
         index = torch.zeros(len(points), dtype=torch.int64)
         mappings = MappingBatch.of([space.mapping(one) for one in points])
         found = latency(
@@ -74,7 +74,7 @@ def analytical_cycles(
 
 def search_directions(
     space: ScheduleSpace,
-    evaluate: Callable[[ScheduleSpace, Sequence[Point]], Sequence[float]],
+    evaluate: Callable[[ScheduleSpace, Sequence[SchedulePoint]], Sequence[float]],
     *,
     method: Method = "q",
     calls: int = 1000,
@@ -92,7 +92,7 @@ class _Search:
     def __init__(
         self,
         space: ScheduleSpace,
-        evaluate: Callable[[ScheduleSpace, Sequence[Point]], Sequence[float]],
+        evaluate: Callable[[ScheduleSpace, Sequence[SchedulePoint]], Sequence[float]],
         method: Method,
         calls: int,
         seed: int,
@@ -106,15 +106,15 @@ class _Search:
             enough,
         )
         self.drawn = random.Random(seed)
-        self.seen: dict[Point, float] = {}
-        self.open: list[Point] = []
-        self.steps: list[Step] = []
+        self.seen: dict[SchedulePoint, float] = {}
+        self.open: list[SchedulePoint] = []
+        self.steps: list[Experience] = []
         self.found: DirectionSearch | None = None
         inputs = len(space.encoded(space.draw(random.Random(0))))
         self.network = QNetwork(inputs, len(space.directions), seed) if method == "q" else None
 
     def run(self) -> DirectionSearch:
-        first: dict[Point, None] = {}
+        first: dict[SchedulePoint, None] = {}
         for _ in range(_ATTEMPTS):
             if len(first) == min(_FIRST, self.most):
                 break
@@ -140,7 +140,7 @@ class _Search:
         """How often a direction is any instead of the one of greatest value: less and less, as the network comes to know."""
         return max(_CURIOUS, 1.0 - len(self.steps) / _KNOWING)
 
-    def _ask(self, points: Sequence[Point]) -> None:
+    def _ask(self, points: Sequence[SchedulePoint]) -> None:
         points = points[: self.most - (self.found.calls if self.found else 0)]
         if not points:
             return
@@ -155,7 +155,7 @@ class _Search:
                 self.found.best, self.found.cycles = point, cycles
                 self.found.history.append((self.found.calls, cycles))
 
-    def _starts(self) -> list[Point]:
+    def _starts(self) -> list[SchedulePoint]:
         """Points, each liked in proportion to exp(-gamma (E* - E) / E*), E being 1 / cycles; none twice."""
         assert self.found is not None
         worse = [1 - self.found.cycles / self.seen[point] for point in self.open]
@@ -173,9 +173,9 @@ class _Search:
             liked[place] = 0.0
         return chosen
 
-    def _round(self, starts: Sequence[Point]) -> None:
-        moves: list[tuple[Point, int, Point]] = []
-        asked: set[Point] = set()
+    def _round(self, starts: Sequence[SchedulePoint]) -> None:
+        moves: list[tuple[SchedulePoint, int, SchedulePoint]] = []
+        asked: set[SchedulePoint] = set()
         values = self.network.values([self.space.encoded(one) for one in starts]) if self.network else None
         for number, start in enumerate(starts):
             ways = list(range(len(self.space.directions)))
@@ -198,4 +198,4 @@ class _Search:
         for start, way, point in moves:
             if self.network is not None and point in self.seen:
                 gain = self.seen[start] / self.seen[point] - 1
-                self.steps.append(Step(self.space.encoded(start), way, self.space.encoded(point), gain))
+                self.steps.append(Experience(self.space.encoded(start), way, self.space.encoded(point), gain))

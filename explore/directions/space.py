@@ -26,7 +26,7 @@ from workloads.problem import DIMS
 __all__ = [
     "Direction",
     "LoopFacts",
-    "Point",
+    "SchedulePoint",
     "ScheduleSpace",
     "loop_facts",
     "prime_factors",
@@ -94,7 +94,7 @@ def splits(extent: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class Point:
+class SchedulePoint:
     """A schedule.
 
     Attributes:
@@ -154,7 +154,7 @@ class ScheduleSpace:
         found += [Direction(-1, 1), Direction(-1, -1)]
         return (*found, *(Direction(-1, 0, tensor) for tensor in range(3)))
 
-    def draw(self, drawn: random.Random) -> Point:
+    def draw(self, drawn: random.Random) -> SchedulePoint:
         """A random point: every prime of every loop at a random part."""
         factors = []
         for name, extent in self.loops.items():
@@ -164,9 +164,9 @@ class ScheduleSpace:
                     own[drawn.randrange(len(own))] *= prime
             factors.append(tuple(own))
         copies = (1 + drawn.randrange(2), 1 + drawn.randrange(2), 1 + drawn.randrange(2))
-        return Point(tuple(factors), drawn.randrange(len(DRAM_ORDERS)), copies)
+        return SchedulePoint(tuple(factors), drawn.randrange(len(DRAM_ORDERS)), copies)
 
-    def neighbour(self, point: Point, direction: Direction) -> Point | None:
+    def neighbour(self, point: SchedulePoint, direction: Direction) -> SchedulePoint | None:
         """The nearest point along a direction; None where it ends."""
         if direction.loop < 0:
             if direction.down >= 0:
@@ -184,7 +184,7 @@ class ScheduleSpace:
         factors = (*point.factors[: direction.loop], tuple(own), *point.factors[direction.loop + 1 :])
         return replace(point, factors=factors)
 
-    def mapping(self, point: Point) -> Mapping:
+    def mapping(self, point: SchedulePoint) -> Mapping:
         """The point as a mapping."""
         temporal = [dict.fromkeys(DIMS, 1) for _ in range(4)]
         array = {"rows": 1, "columns": 1}
@@ -203,7 +203,7 @@ class ScheduleSpace:
             point.copies,
         )
 
-    def feasible(self, point: Point) -> bool:
+    def feasible(self, point: SchedulePoint) -> bool:
         """Whether the accelerator holds it: no evaluation."""
         a = self.accelerator
         for name, factors in zip(self.loops, point.factors, strict=True):
@@ -212,7 +212,7 @@ class ScheduleSpace:
         needed = requirement(self.mapping(point), self.layer.problem)
         return needed.accumulator_words <= a.accumulator_rows and needed.scratchpad_rows <= a.scratchpad_rows
 
-    def encoded(self, point: Point) -> list[float]:
+    def encoded(self, point: SchedulePoint) -> list[float]:
         """Numbers that a network is told of a point: parts of each loop's logarithm, order and copies."""
         numbers: list[float] = []
         for extent, factors in zip(self.loops.values(), point.factors, strict=True):

@@ -9,9 +9,16 @@ import pytest
 from accel.config import Accelerator
 from bench.directions import YOLO, yolo_layer
 from compiler.mapping.contraction import convolution, matmul
-from explore.directions.network import QNetwork, Step
+from explore.directions.network import Experience, QNetwork
 from explore.directions.search import METHODS, Method, search_directions
-from explore.directions.space import Point, ScheduleSpace, loop_facts, prime_factors, split_count, splits
+from explore.directions.space import (
+    SchedulePoint,
+    ScheduleSpace,
+    loop_facts,
+    prime_factors,
+    split_count,
+    splits,
+)
 from workloads.problem import Problem
 
 MACHINE = Accelerator(dim=16, scratchpad_kib=256, accumulator_kib=64)
@@ -70,11 +77,11 @@ def test_neighbours_keep_the_loops() -> None:
     assert len(SPACE.encoded(point)) == len(SPACE.encoded(near or point))
 
 
-def _flat(point: Point) -> list[int]:
+def _flat(point: SchedulePoint) -> list[int]:
     return [*(one for loop in point.factors for one in loop), point.order, *point.copies]
 
 
-def _cost(space: ScheduleSpace, points: list[Point]) -> list[float]:
+def _cost(space: ScheduleSpace, points: list[SchedulePoint]) -> list[float]:
     """Something with one best point: how far the factors of K and C along the array are from 16."""
     mappings = [space.mapping(one) for one in points]
     return [1.0 + abs(one.rows - 16) + abs(one.columns - 16) + sum(one.buffering) for one in mappings]
@@ -82,9 +89,9 @@ def _cost(space: ScheduleSpace, points: list[Point]) -> list[float]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_searches_find_the_best_point(method: Method) -> None:
-    asked: list[Point] = []
+    asked: list[SchedulePoint] = []
 
-    def cost(space: ScheduleSpace, points: list[Point]) -> list[float]:
+    def cost(space: ScheduleSpace, points: list[SchedulePoint]) -> list[float]:
         asked.extend(points)
         return _cost(space, points)
 
@@ -103,7 +110,7 @@ def test_the_network_learns_which_direction_pays() -> None:
     drawn = random.Random(2)
     points = [[drawn.random() for _ in range(4)] for _ in range(40)]
     steps = [
-        Step(point, way, points[(n + 1) % 40], 0.5 if way == 2 else -0.3)
+        Experience(point, way, points[(n + 1) % 40], 0.5 if way == 2 else -0.3)
         for n, point in enumerate(points)
         for way in range(5)
     ]

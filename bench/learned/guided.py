@@ -1,7 +1,7 @@
 """Tuning with few measurements: a learned model alone, the analytical one alone, and one pre-trained on the other (ALCOP, 5.5.3).
 
 Spaces are the measured set `ranking`: schedules of a layer on an accelerator, with cycles of the RTL. Trials are measurements.
-`python -m bench.guided --out results` writes guided.json and guided.md.
+`python -m bench.learned.guided --out results` writes guided.json and guided.md.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def guided_page(result: dict[str, Any]) -> str:
             for values in result[kind][method].values()
         ]
         lines.append(f"| {method} | {' | '.join(cells)} |")
-    lines += ["", "`python -m bench.guided --out results` makes this page."]
+    lines += ["", "`python -m bench.learned.guided --out results` makes this page."]
     return "\n".join(lines) + "\n"
 
 
