@@ -40,9 +40,10 @@ from compiler.ir.emit import Emitter, Number
 from compiler.ir.location import location_of
 from compiler.layers.layer import Layer, Layout
 from compiler.layers.operands import Operands
+from compiler.schedules.schedule import Schedule
 from workloads.problem import Problem
 
-__all__ = ["TiledProduct", "product_to_instgem", "tiled_product"]
+__all__ = ["TiledProduct", "product_schedule", "product_to_instgem", "tiled_product"]
 
 #: Bytes that parts of a workspace are aligned to.
 _ALIGN = 64
@@ -109,16 +110,22 @@ def product_to_instgem(function: func.FuncOp, accelerator: Accelerator) -> func.
         return None
 
 
+def product_schedule(product: TiledProduct, accelerator: Accelerator) -> Schedule:
+    """How the product is carried out, in tiles of whole blocks. Raises InfeasibleError where no such tile fits."""
+    from compiler.choice.choose import Style, choose
+
+    # macros sum over the array's whole side
+    style: Style = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
+    return choose(product.layer, accelerator, style=style, blocks=product.blocks)
+
+
 def emit_product(function: func.FuncOp, product: TiledProduct, accelerator: Accelerator) -> func.FuncOp:
     """The code of a product in place of the function that it was found in. Raises InfeasibleError where none is made of
     whole blocks."""
-    from compiler.choice.choose import Style, choose
     from compiler.styles import emit_layer, requirement, workspaces
 
     layer = product.layer
-    # macros sum over the array's whole side
-    style: Style = "auto" if exact_depth(accelerator) >= accelerator.dim else "explicit"
-    schedule = choose(layer, accelerator, style=style, blocks=product.blocks)
+    schedule = product_schedule(product, accelerator)
     rows = requirement(layer, schedule, accelerator)
     rooms = workspaces(layer, schedule, accelerator)
     names = [one.name_hint or f"arg{one.index}" for one in function.body.block.args]
