@@ -47,7 +47,7 @@ program_id, requantise, store, zeros = (
 
 
 @jit
-def product(a, b, c, M, N, K, scale, BM: const, BN: const, BK: const):  # type: ignore[no-untyped-def]
+def product(a, b, c, M, N, K, scale, BM: const, BN: const, BK: const):  # type: ignore[no-untyped-def,valid-type]
     """C = A B, requantised."""
     rows = program_id(0) * BM + arange(0, BM)
     columns = program_id(1) * BN + arange(0, BN)
