@@ -53,7 +53,7 @@ class KernelSearch:
         return self.kernel.bind(self.grid(values), (), values, Options(accelerator))
 
     def products(self, accelerator: Accelerator) -> list[tuple[Mapping[str, Any], TiledProduct]]:
-        """What the kernel computes with every choice of block sizes that it is right with.
+        """What the kernel computes with every choice of block sizes that it is right with, on whatever accelerator.
 
         Raises KernelError where it is wrong with all of them, and InputError, which shows the line, where it is no tiled
         product.
@@ -143,27 +143,34 @@ class KernelVerdict:
     files: tuple[Path, ...]
 
 
-def kernel_verdict(search: KernelSearch, result: Result, *, simulate: bool) -> KernelVerdict:
+def kernel_verdict(
+    search: KernelSearch,
+    products: Sequence[tuple[Mapping[str, Any], TiledProduct]],
+    result: Result,
+    *,
+    simulate: bool,
+) -> KernelVerdict:
     """Choose block sizes for the best design of a study, compile the kernel for it, and run it on the design's Verilog.
 
-    Writes `best/kernel.elf`, and `best/kernel.json`, which says how it was made and what came of it. With `simulate` every
+    `products` are `KernelSearch.products`. Writes `best/kernel.elf`, and `best/kernel.json`, which says how it was made and what came of it. With `simulate` every
     array that the kernel stores to is compared with what the interpreter computes in numpy.
     Raises InfeasibleError where no block sizes fit, and what compiling and simulating raise.
     """
     from baco.api.unit import launch_unit, lower_unit, run_unit
+    from compiler.choice.choose import choices
     from compiler.language.cost import predicted_cycles
 
     machine = result.best.accelerator
-    costs = []
-    for number, blocks in enumerate(search.choices):
-        try:
-            costs.append((predicted_cycles(search.launch(blocks, machine), machine), -_size(blocks), number))
-        except (InfeasibleError, InputError):
-            continue
+    costs: list[tuple[float, int, int]] = []
+    for number, (chosen, product) in enumerate(products):
+        found = choices(product.layer, machine, style="macro", blocks=product.blocks)
+        found = found or choices(product.layer, machine, blocks=product.blocks)
+        if found:
+            costs.append((found[0].cycles, -_size(chosen), number))
     if not costs:
         raise InfeasibleError(f"no block sizes of kernel `{search.kernel.name}` fit {machine.name}")
-    cycles, _, number = min(costs)
-    blocks = search.choices[number]
+    blocks = products[min(costs)[2]][0]
+    cycles = predicted_cycles(search.launch(blocks, machine), machine)
     unit = launch_unit(search.launch(blocks, machine), compare=simulate)
     assert unit.buffers is not None
     expected = {one.name: one.expected for one in unit.buffers if one.expected is not None}

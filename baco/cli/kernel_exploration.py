@@ -126,7 +126,13 @@ def _arrays(kernel: Kernel, values: Mapping[str, Any], seed: int) -> dict[str, A
         except (SyntaxError, InputError, ZeroDivisionError, AssertionError):
             names = {one.id for one in ast.walk(_parsed(found[2])) if isinstance(one, ast.Name)}
             missing = sorted(name for name in names if type(values.get(name)) is not int)
-            hint = f"add it to --shape: {missing[0]}=..." if missing else _ARRAY_HINT
+            parameters = [one.name for one in kernel.parameters]
+            hint = _ARRAY_HINT
+            if missing:
+                known = missing[0] in parameters
+                hint = (
+                    f"add it to --shape: {missing[0]}=..." if known else did_you_mean(missing[0], parameters)
+                )
             unknown = f", since `{missing[0]}` has no value" if missing else ""
             raise kernel.source.error(text, f"the size of `{node.arg}` is not known{unknown}", hint) from None
         if not shape or min(shape) < 1:

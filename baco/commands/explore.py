@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from baco.api.explore import PreparedSearch
     from baco.api.kernels import KernelSearch, KernelVerdict
     from baco.api.result import Result
+    from compiler.blocks.products import TiledProduct
     from explore.report.live import LivePage
     from explore.space import DesignSpace
-    from workloads.network import Workload
+
+    #: Block sizes by name, and what the kernel computes with them.
+    KernelProducts = list[tuple[Mapping[str, Any], TiledProduct]]
 
 
 def explore(
@@ -197,8 +201,9 @@ def explore(
     budget = None if measure is None else cycles_of(measure, "--measure")
     asked = _kernel(kernel, shape, grid, network, seed)
     limited = _constrained(space, area_limit, constraint or [])
+    products = asked.products(limited.base) if asked is not None else []
     made = prepared_search(
-        list(network or []) if asked is None else [*_kernel_workload(asked, limited).networks],
+        list(network or []) if asked is None else [*asked.workload(products[0][1]).networks],
         objective=objective,
         space=limited,
         samples=samples,
@@ -214,7 +219,7 @@ def explore(
         resume=resume,
     )
     if asked is not None:
-        made = _with_blocks(made, asked)
+        made = _with_blocks(made, products)
     result, live = _searched(made, command_of(context), quiet=quiet)
     later = result.stopped != "interrupted"
     if later and budget is not None:
@@ -234,7 +239,9 @@ def explore(
         )
     page = result.save_report()
     live.finish()
-    verdict = None if asked is None or not later else _verdict(asked, result, simulate=bool(validate))
+    verdict = (
+        None if asked is None or not later else _verdict(asked, products, result, simulate=bool(validate))
+    )
     _finish(result, json=json, quiet=quiet, measured=later and bool(validate or budget is not None))
     if verdict is not None:
         _print_verdict(verdict, quiet=quiet or json)
@@ -266,28 +273,29 @@ def _kernel(
     return kernel_search(kernel, shape, grid, seed)
 
 
-def _kernel_workload(asked: KernelSearch, space: DesignSpace) -> Workload:
-    """The kernel as a network."""
-    return asked.workload(asked.products(space.base)[0][1])
-
-
-def _with_blocks(made: PreparedSearch, asked: KernelSearch) -> PreparedSearch:
+def _with_blocks(made: PreparedSearch, products: KernelProducts) -> PreparedSearch:
     """The search of block sizes together with hardware: settings of the space's own, the kernel's program alone."""
     from dataclasses import replace
 
-    space = made.space.at(made.space.chosen)
-    blocks = dict.fromkeys(product.blocks for _, product in asked.products(space.base))
     return replace(
-        made, space=space, search="blocks", blocks=tuple(blocks), whole=False, fusion=False, proof=False
+        made,
+        space=made.space.at(made.space.chosen),
+        search="blocks",
+        blocks=tuple(dict.fromkeys(product.blocks for _, product in products)),
+        whole=False,
+        fusion=False,
+        proof=False,
     )
 
 
-def _verdict(asked: KernelSearch, result: Result, *, simulate: bool) -> KernelVerdict:
+def _verdict(
+    asked: KernelSearch, products: KernelProducts, result: Result, *, simulate: bool
+) -> KernelVerdict:
     """The kernel's program on the best design, run if asked for. Raises BacoError where its result is wrong."""
     from baco.api.kernels import kernel_verdict
     from common.errors import BacoError
 
-    found = kernel_verdict(asked, result, simulate=simulate)
+    found = kernel_verdict(asked, products, result, simulate=simulate)
     if found.wrong:
         raise BacoError(f"the kernel is wrong on the best design: {found.wrong[0]}")
     return found
