@@ -102,6 +102,7 @@ def test_a_kernel_becomes_hardware_a_program_and_a_verdict(
     verdict = kernel_verdict(search, search.products(machine), Result(out), simulate=True)
     assert verdict.wrong == ()
     assert verdict.cycles is not None
+    assert verdict.cycles == pytest.approx(verdict.predicted_cycles, rel=0.15)
     assert json.loads((out / "best" / "kernel.json").read_text())["right"] is True
     x, w, bias = (search.values[name] for name in ("x", "w", "bias"))
     search.kernel.interpret[search.grid({**search.values, **verdict.blocks})](
