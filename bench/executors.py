@@ -36,7 +36,7 @@ _MACHINES, _SHARED_BYTES = 4, 80 << 20
 #: Searches whose results are compared, and candidates recorded.
 _SEARCHES, _SAMPLES = 4, 300
 #: Candidates that are recorded, in all and at a time.
-_RECORDED, _BATCH = 10_000, 50
+_RECORDED, _BATCH, _RECORDED_NETWORK = 10_000, 50, "resnet50"
 
 Note = Callable[[str], None]
 
@@ -154,10 +154,10 @@ def same_searches(engine: ExecutorChoice) -> bool:
     return found(HERE) == found(engine)
 
 
-def recorded() -> dict[str, float]:
+def recorded() -> dict[str, Any]:
     """Candidates that a study takes in a second, each batch on the disk before the next. All of them are members of the front
-    when they come, so that all are written."""
-    workload = Workload.of([load_network("deepbench_face")])
+    when they come, each with an accelerator of its own, so that all are written in full."""
+    workload = Workload.of([load_network(_RECORDED_NETWORK)])
     with scratch_folder() as folder:
         objective = Objective.parse("latency,energy")
         run_exploration(
@@ -173,24 +173,34 @@ def recorded() -> dict[str, float]:
             candidate, summary, state = made.candidates()[0], made.summaries()[-1], made.state()
             setup, tasks, provenance = made.setup, made.tasks, made.provenance
         assert state is not None
+        found = [_traded(candidate, number, objective) for number in range(_RECORDED)]
         with Study.create(folder / FILE_NAME, setup, tasks, provenance) as study:
             begun, used = time.perf_counter(), time.process_time()
             for batch in range(_RECORDED // _BATCH):
-                found = [_traded(candidate, batch * _BATCH + k, objective) for k in range(_BATCH)]
-                study.record(replace(summary, batch=batch), found, state)
+                part = found[batch * _BATCH : (batch + 1) * _BATCH]
+                study.record(replace(summary, batch=batch), part, state)
             seconds, used = time.perf_counter() - begun, time.process_time() - used
-    return {"candidates": _RECORDED, "a_second": _RECORDED / seconds, "a_processor_second": _RECORDED / used}
+    return {
+        "network": _RECORDED_NETWORK,
+        "layers": len(tasks),
+        "candidates": _RECORDED,
+        "batch": _BATCH,
+        "a_second": _RECORDED / seconds,
+        "a_processor_second": _RECORDED / used,
+    }
 
 
 def _traded(candidate: Candidate, number: int, objective: Objective) -> Candidate:
-    """With a little less energy for a little more latency the higher the number: no two dominate each other."""
-    cost = candidate.cost
+    """With more memory, and a little less energy for a little more latency, the higher the number: no two dominate each
+    other."""
+    cost, machine = candidate.cost, candidate.accelerator
     other = replace(
         cost,
         latency_cycles=cost.latency_cycles * (1 + 1e-6 * number),
         energy_pj=cost.energy_pj * (1 - 1e-6 * number),
     )
-    return replace(candidate, cost=other, objective=objective.scalar(other))
+    larger = machine.model_copy(update={"scratchpad_kib": machine.scratchpad_kib + number})
+    return replace(candidate, accelerator=larger, cost=other, objective=objective.scalar(other))
 
 
 def executors_page(result: dict[str, Any]) -> str:
