@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,6 +203,11 @@ class _Runs:
         found = (line.split() for line in self.log.read_text(encoding="ascii").splitlines())
         return [words for words in found if words[0] == what]
 
+    @property
+    def acknowledged(self) -> int:
+        """Measurements that a driver has acknowledged."""
+        return len({words[1] for words in self.lines("acknowledged")})
+
     def start(self) -> None:
         """Another driver."""
         call = [sys.executable, "-m", "bench.kills", str(self.study), str(self.log), self.executor]
@@ -295,13 +300,16 @@ def _workers_of(driver: int) -> list[int]:
     return [pid for pid, command in commands.items() if works(command) and below(pid)]
 
 
-def kill_runs(folder: Path, executor: str, kills: int, *, seed: int = 0) -> KillResult:
+def kill_runs(
+    folder: Path, executor: str, kills: int, *, seed: int = 0, note: Callable[[str], None] = lambda _: None
+) -> KillResult:
     """Validate a study, with a kill of a worker and of the driver in turn at random times until there were so many; then let
     it end, and compare with a validation of the same study that nobody disturbed.
 
     Args:
         folder: empty, for studies.
         executor: `local` or `ray`.
+        note: told after each kill.
 
     Raises BacoError where a validation fails or hangs, StorageError for a study that a kill has damaged.
     """
@@ -319,6 +327,7 @@ def kill_runs(folder: Path, executor: str, kills: int, *, seed: int = 0) -> Kill
         else:
             runs.kill_driver()
             drivers += 1
+        note(f"{executor}: {drivers} drivers and {workers} workers killed, {runs.acknowledged} measurements")
     runs.finish()
     ended = Counter(words[1] for words in runs.lines("end"))
     with Study.open(expected, read_only=True) as one, Study.open(study, read_only=True) as other:
@@ -327,7 +336,7 @@ def kill_runs(folder: Path, executor: str, kills: int, *, seed: int = 0) -> Kill
         executor=executor,
         drivers=drivers,
         workers=workers,
-        measurements=len({words[1] for words in runs.lines("acknowledged")}),
+        measurements=runs.acknowledged,
         lost=runs.lost,
         repeated=_repeated(runs.log),
         ended_twice=sum(count > 1 for count in ended.values()),

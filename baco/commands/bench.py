@@ -99,6 +99,12 @@ def executors(
     executor: Annotated[
         list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="short, many, searches, kills, recorded; repeatable; by default all stages."
+        ),
+    ] = None,
     tasks: Annotated[
         int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
     ] = 10_000,
@@ -113,9 +119,12 @@ def executors(
     ),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
+    """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+    """
     from baco.display.console import stderr
-    from bench.executors import EXECUTORS, bench_executors, executors_page
+    from bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
     from explore.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
@@ -123,7 +132,13 @@ def executors(
         ExecutorChoice(name)  # raises for others
     console = stderr()
     result = bench_executors(
-        out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)
+        out,
+        chosen,
+        only or STAGES,
+        tasks=tasks,
+        kills=kills,
+        many=many,
+        note=lambda line: console.print(line),
     )
     _show(result, executors_page, json)
 
