@@ -490,6 +490,7 @@ def measurements(
 
 @bench.command("timing")
 def timing(
+    engine: JobOptions,
     folder: Annotated[
         Path,
         typer.Argument(metavar="FOLDER", help="With random.csv, micro.csv and programs.tar.gz, as measured."),
@@ -509,7 +510,6 @@ def timing(
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
     ] = 10,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Simulations at a time.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
@@ -520,7 +520,9 @@ def timing(
     from bench.timing import bench_timing
 
     machine = find(accelerator)
-    result = bench_timing(folder, machine, timing=timing or machine.timing, jobs=jobs, report=stderr().print)
+    result = bench_timing(
+        folder, machine, timing=timing or machine.timing, engine=engine.chosen, report=stderr().print
+    )
     validated = cross_validate(result.programs, with_timing(machine, "gemmini"), seeds=seeds)
     if json:
         more = {"cross_validated": [one.to_dict()["predicted"] for one in validated]} if validated else {}
