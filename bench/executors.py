@@ -6,12 +6,12 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bench.kills import kill_runs
+from bench.kills import KillResult, kill_runs
 from bench.runs import RunKey, RunTask, SearchRun
 from bench.sleeping import Sleep
 from common.errors import InputError, Location, did_you_mean
@@ -41,9 +41,13 @@ _SEARCHES, _SAMPLES = 4, 300
 #: Candidates that are recorded, in all and at a time.
 _RECORDED, _BATCH, _RECORDED_NETWORK = 10_000, 50, "resnet50"
 
+#: Kills of one study: finished ones are kept, so that an interrupted benchmark goes on.
+_KILLS_A_STUDY = 10
 _KILL_COLUMNS = ("drivers", "workers", "measurements", "lost", "repeated", "ended_twice")
 
 Note = Callable[[str], None]
+#: From what was kept before to what is to be kept, once or more.
+_Measure = Callable[[dict[str, Any] | None], Iterable[dict[str, Any]]]
 
 
 def bench_executors(
@@ -62,7 +66,7 @@ def bench_executors(
     Args:
         stages: some of `STAGES`.
         tasks: short tasks that two workers share.
-        kills: of workers and drivers, for each executor; 0 for none.
+        kills: of workers and drivers, for each executor, in studies of a few each; those that were kept before count.
         many: workers of the simulated cluster.
         note: told what begins, and how far kills are.
 
@@ -81,38 +85,45 @@ def bench_executors(
         for name in executors
         for stage, one in _measurements(name, tasks, kills, many, note).items()
     ]
-    wanted.append(("recorded", "study", f"{_RECORDED:,} candidates of {_RECORDED_NETWORK}", recorded))
+    wanted.append(
+        ("recorded", "study", f"{_RECORDED:,} candidates of {_RECORDED_NETWORK}", lambda _: [recorded()])
+    )
     for stage, name, doing, measure in wanted:
         if stage in stages:
             note(f"{name}: {doing}")
             load = os.getloadavg()[0]
-            result.setdefault(stage, {})[name] = measure() | {"load": load}
-            atomic_write(folder / "executors.json", json.dumps(result, indent=2) + "\n")
-            atomic_write(folder / "executors.md", executors_page(result))
+            for found in measure(result.get(stage, {}).get(name)):
+                result.setdefault(stage, {})[name] = found | {"load": load}
+                atomic_write(folder / "executors.json", json.dumps(result, indent=2) + "\n")
+                atomic_write(folder / "executors.md", executors_page(result))
     return result
 
 
 def _measurements(
     name: str, tasks: int, kills: int, many: int, note: Note
-) -> dict[str, tuple[str, Callable[[], dict[str, Any]]]]:
+) -> dict[str, tuple[str, _Measure]]:
     """What is measured of an executor, by stage: in words, and what measures it."""
     two = ExecutorChoice(name, _WORKERS)
-    found: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
-        "short": (f"{tasks:,} tasks of {1000 * _SHORT_SECONDS:g} ms", lambda: short_tasks(two, tasks)),
-        "many": (f"{many} workers that sleep", lambda: many_workers(name, many)),
+    return {
+        "short": (f"{tasks:,} tasks of {1000 * _SHORT_SECONDS:g} ms", lambda _: [short_tasks(two, tasks)]),
+        "many": (f"{many} workers that sleep", lambda _: [many_workers(name, many)]),
         "searches": (
             f"{_SEARCHES} searches, compared with those of one process",
-            lambda: same_searches(name),
+            lambda _: [same_searches(name)],
         ),
+        "kills": (f"{kills} kills", lambda before: _more_kills(name, kills, before, note)),
     }
-    if kills:
-        found["kills"] = (f"{kills} kills", lambda: _killed(name, kills, note))
-    return found
 
 
-def _killed(name: str, kills: int, note: Note) -> dict[str, Any]:
+def _more_kills(name: str, kills: int, before: dict[str, Any] | None, note: Note) -> Iterator[dict[str, Any]]:
+    """Results with those before, study after study, until there were so many kills."""
+    known = {field.name for field in fields(KillResult)}
+    total = None if before is None else KillResult(**{key: before[key] for key in known})
     with scratch_folder() as scratch:
-        return asdict(kill_runs(scratch, name, kills, note=note))
+        while (done := 0 if total is None else total.drivers + total.workers) < kills:
+            one = kill_runs(scratch, name, min(_KILLS_A_STUDY, kills - done), seed=done, note=note)
+            total = one if total is None else total + one
+            yield asdict(total)
 
 
 def _earlier(path: Path) -> dict[str, Any]:

@@ -70,6 +70,20 @@ class KillResult:
     same: bool
     seconds: float
 
+    def __add__(self, other: KillResult) -> KillResult:
+        """Of both."""
+        return KillResult(
+            self.executor,
+            self.drivers + other.drivers,
+            self.workers + other.workers,
+            self.measurements + other.measurements,
+            self.lost + other.lost,
+            self.repeated + other.repeated,
+            self.ended_twice + other.ended_twice,
+            self.same and other.same,
+            self.seconds + other.seconds,
+        )
+
 
 @dataclass(frozen=True)
 class _Told:
@@ -307,17 +321,22 @@ def kill_runs(
     it end, and compare with a validation of the same study that nobody disturbed.
 
     Args:
-        folder: empty, for studies.
+        folder: for studies, empty, or of runs with other seeds: studies of the same layers share the undisturbed one.
         executor: `local` or `ray`.
         note: told after each kill.
 
     Raises BacoError where a validation fails or hangs, StorageError for a study that a kill has damaged.
     """
     begun = time.monotonic()
-    study = small_study(folder / "study", kills * _LAYERS_A_KILL + _MORE_LAYERS)
-    expected = folder / "expected" / study.name
-    shutil.copytree(study.parent, expected.parent)
-    _Runs(expected, "local").finish()  # builds the simulator, too
+    layers = kills * _LAYERS_A_KILL + _MORE_LAYERS
+    study, expected = folder / str(seed) / FILE_NAME, folder / f"expected{layers}" / FILE_NAME
+    new = not expected.exists()
+    if new:
+        small_study(expected.parent, layers)
+        shutil.copytree(expected.parent, folder / f"new{layers}")
+    shutil.copytree(folder / f"new{layers}", study.parent)
+    if new:
+        _Runs(expected, "local").finish()  # builds the simulator, too
     runs, clock = _Runs(study, executor), random.Random(seed)
     drivers = workers = 0
     while drivers + workers < kills and runs.wait_for(clock.randint(1, 2)):
