@@ -188,6 +188,7 @@ def importance(
 
 @bench.command("optimality")
 def optimality(
+    engine: JobOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -224,6 +225,7 @@ def optimality(
         tolerance=tolerance,
         small=small,
         out=out,
+        engine=engine.chosen,
         note=lambda text: console.print(text),
     )
     if not json:
