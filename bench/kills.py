@@ -341,8 +341,10 @@ def kill_runs(
     drivers = workers = 0
     while drivers + workers < kills and runs.wait_for(clock.randint(1, 2)):
         time.sleep(clock.uniform(0.0, 0.3))
-        if drivers + workers < kills and clock.random() < 0.5 + 0.5 * (drivers > workers):
-            workers += runs.kill_worker(clock)
+        if clock.random() < 0.5 + 0.5 * (drivers > workers):
+            if not runs.kill_worker(clock):
+                continue
+            workers += 1
         else:
             runs.kill_driver()
             drivers += 1

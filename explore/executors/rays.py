@@ -318,12 +318,13 @@ def _initialise(ray: Any, workers: int | None, address: str | None) -> None:
             if not late and not isinstance(error, (ConnectionError, RuntimeError, ValueError, OSError)):
                 raise
             where = "--executor" if address is None else "--address"
+            busy = "this machine may be too busy: try again, or use --executor local" if late else None
             raise BacoError(
                 f"Ray does not start: {_first_line(error)}"
                 if address is None
                 else f"there is no Ray cluster at '{address}': {_first_line(error)}",
                 location=Location(where),
-                hint="start one with `ray start --head`, or leave --address out" if address else None,
+                hint="start one with `ray start --head`, or leave --address out" if address else busy,
             ) from error
 
 

@@ -66,6 +66,28 @@ def test_what_is_measured_is_on_the_page_and_stages_keep_what_others_found(
         bench_executors(tmp_path, ["local"], ["shrot"])
 
 
+def test_kills_go_on_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def kill(folder: Path, executor: str, kills: int, *, seed: int, note: object) -> KillResult:
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append((kills, seed))
+        return KillResult(executor, kills // 2, kills - kills // 2, 3 * kills, 0, 0, seed // 10, True, 1.0)
+
+    monkeypatch.setattr(bench, "kill_runs", kill)
+    with pytest.raises(KeyboardInterrupt):
+        bench_executors(tmp_path, ["local"], ["kills"], kills=25)
+    assert asked == [(10, 0), (10, 10)]
+    asked.clear()
+    found = bench_executors(tmp_path, ["local"], ["kills"], kills=25)["kills"]["local"]
+    assert asked == [(5, 20)]
+    assert (found["drivers"], found["workers"], found["measurements"]) == (12, 13, 75)
+    assert (found["ended_twice"], found["same"], found["seconds"]) == (3, True, 3.0)
+    assert bench_executors(tmp_path, ["local"], ["kills"], kills=25)["kills"]["local"]["seconds"] == 3.0
+    assert asked == [(5, 20)]
+
+
 def test_other_results_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "executors.json").write_text('{"rows": []}', "utf-8")
     with pytest.raises(InputError, match="no results of executors"):

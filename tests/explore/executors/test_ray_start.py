@@ -32,8 +32,9 @@ def test_a_start_that_takes_too_long_is_tried_again() -> None:
 
 def test_a_start_that_never_succeeds_is_an_error_of_users() -> None:
     ray = FakeRay(99, Exception)
-    with pytest.raises(BacoError, match="Ray does not start: The current node timed out"):
+    with pytest.raises(BacoError, match="Ray does not start: The current node timed out") as caught:
         _initialise(ray, 2, None)
+    assert "too busy" in str(caught.value.hint)
     assert len(ray.calls) == 3
 
 
