@@ -347,17 +347,33 @@ def fusion(
             help="Limit; repeatable; by default the area of gemmini-default.",
         ),
     ] = None,
+    buffers: Annotated[
+        bool,
+        typer.Option(
+            "--buffers",
+            help="Instead, by prediction alone: where fusion pays and why not, by the size of scratchpad and accumulator.",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Searches with groups of operators and without, within the same area: their best designs on the RTL.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
-    from baco.display.console import print_json, stdout
+    from baco.display.console import print_json, stderr, stdout
     from baco.display.validation import make_display
+    from bench.buffers import buffers as run_buffers
+    from bench.buffers import buffers_table
     from bench.fusion import FUSION_NETWORKS, fusion_table
     from bench.fusion import fusion as run_fusion
 
+    if buffers:
+        console = stderr()
+        found = run_buffers(
+            network or FUSION_NETWORKS, out=out, watch=lambda line: console.print(line, highlight=False)
+        )
+        print_json(found) if json else stdout().print(buffers_table(found), highlight=False, soft_wrap=True)
+        return
     rows = run_fusion(
         network or FUSION_NETWORKS,
         samples=samples,
