@@ -99,6 +99,12 @@ def executors(
     executor: Annotated[
         list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="short, many, searches, kills, recorded; repeatable; by default all stages."
+        ),
+    ] = None,
     tasks: Annotated[
         int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
     ] = 10_000,
@@ -113,9 +119,12 @@ def executors(
     ),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
+    """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+    """
     from baco.display.console import stderr
-    from bench.executors import EXECUTORS, bench_executors, executors_page
+    from bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
     from explore.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
@@ -123,7 +132,13 @@ def executors(
         ExecutorChoice(name)  # raises for others
     console = stderr()
     result = bench_executors(
-        out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)
+        out,
+        chosen,
+        only or STAGES,
+        tasks=tasks,
+        kills=kills,
+        many=many,
+        note=lambda line: console.print(line),
     )
     _show(result, executors_page, json)
 
@@ -173,6 +188,7 @@ def importance(
 
 @bench.command("optimality")
 def optimality(
+    engine: JobOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,6 +225,7 @@ def optimality(
         tolerance=tolerance,
         small=small,
         out=out,
+        engine=engine.chosen,
         note=lambda text: console.print(text),
     )
     if not json:
@@ -518,6 +535,7 @@ def measurements(
 
 @bench.command("timing")
 def timing(
+    engine: JobOptions,
     folder: Annotated[
         Path,
         typer.Argument(metavar="FOLDER", help="With random.csv, micro.csv and programs.tar.gz, as measured."),
@@ -537,7 +555,6 @@ def timing(
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
     ] = 10,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Simulations at a time.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
@@ -548,7 +565,9 @@ def timing(
     from bench.timing import bench_timing
 
     machine = find(accelerator)
-    result = bench_timing(folder, machine, timing=timing or machine.timing, jobs=jobs, report=stderr().print)
+    result = bench_timing(
+        folder, machine, timing=timing or machine.timing, engine=engine.chosen, report=stderr().print
+    )
     validated = cross_validate(result.programs, with_timing(machine, "gemmini"), seeds=seeds)
     if json:
         more = {"cross_validated": [one.to_dict()["predicted"] for one in validated]} if validated else {}
