@@ -48,7 +48,7 @@ name: small
 base: gemmini-default
 dim: [4]
 scratchpad_kib: [64]
-accumulator_kib: [8, 32]
+accumulator_kib: [32, 128]
 """
 SHAPE = "M=48,N=40,K=32"
 
