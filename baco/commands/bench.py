@@ -429,6 +429,33 @@ def chains(
         stdout().print(chains_page(rows), highlight=False, soft_wrap=True)
 
 
+@bench.command("kernels")
+def kernels(
+    accelerator: Annotated[
+        str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
+    ] = "gemmini-default",
+    out: Annotated[Path, typer.Option("--out", help="Folder for kernels.md and kernels.json.")] = Path(
+        "baco-bench"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Products in the block language on the RTL: against the layer path, and against the same block by block."""
+    from baco.display.console import print_json, stderr, stdout
+    from bench.kernels import kernels as run_kernels
+    from bench.kernels import kernels_page
+
+    console = stderr()
+    rows = run_kernels(
+        machine=accelerator,
+        out=out,
+        watch=lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )
+    if json:
+        print_json(rows)
+    else:
+        stdout().print(kernels_page(rows), highlight=False, soft_wrap=True)
+
+
 @bench.command("trees")
 def trees(
     chain: Annotated[

@@ -29,7 +29,7 @@ from compiler.blocks.reading import (
     sum_operands,
 )
 
-__all__ = ["AccumulatorSum", "Analysis", "ArrayProduct", "enclosing_loops", "used_once_beside"]
+__all__ = ["AccumulatorSum", "Analysis", "ArrayProduct", "enclosing_loops", "exact_depth", "used_once_beside"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Analysis:
         self._carried: dict[SSAValue, bool] = {}
         self._array = gemmini(accelerator.dim)
         features = accelerator.features
-        usable = _exact_depth(accelerator) >= accelerator.dim and features.read_full_width
+        usable = exact_depth(accelerator) >= accelerator.dim and features.read_full_width
         for op in function.walk():
             if isinstance(op, MatmulOp) and usable:
                 self._consider(op)
@@ -276,7 +276,7 @@ def _runs(loop: scf.ForOp) -> bool:
     return bounds_of(loop.ub)[0] > bounds_of(loop.lb)[1]
 
 
-def _exact_depth(accelerator: Accelerator) -> int:
+def exact_depth(accelerator: Accelerator) -> int:
     """Products of int8 that fit a partial sum of the array, whatever their values."""
     return int((2 ** (accelerator.partial_sum_bits - 1) - 1) // 2**14)
 

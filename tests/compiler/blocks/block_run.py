@@ -31,8 +31,13 @@ def entry_of(module: ModuleOp) -> str:
     )
 
 
-def execute(case: Case, accelerator: Accelerator, engine: str = "functional") -> tuple[dict[str, int], Any]:
-    """Run a case and compare every array with what it must hold; the requirement and the run's result."""
+def execute(
+    case: Case, accelerator: Accelerator, engine: str = "functional", *, blockwise: bool = True
+) -> tuple[dict[str, int], Any]:
+    """Run a case and compare every array with what it must hold; the requirement and the run's result.
+
+    `blockwise`: products too are done block by block, and not by the layer compiler's code.
+    """
     launch = case.launcher.bind(*case.arguments)
     module = launch.module()
     entry = entry_of(module)
@@ -47,7 +52,7 @@ def execute(case: Case, accelerator: Accelerator, engine: str = "functional") ->
         )
         for i, one in enumerate(launch.buffers)
     ]
-    lower_block_program(module, accelerator)
+    lower_block_program(module, accelerator, blockwise=blockwise)
     requirement = requirement_of(module, entry, accelerator)
     program = build_program(module, entry, with_workspace(module, entry, buffers), accelerator)
     outputs, result = run_program(program, engine=engine)
