@@ -15,7 +15,7 @@ from explore.programs.program import Annotation, Program
 from explore.programs.sketch import Form, Part, Sketch, Slot
 from explore.trees.structure import divisors
 
-__all__ = ["Fits", "annotated", "cut", "depths", "divisions", "random_program", "shrunk", "tilings"]
+__all__ = ["Fits", "annotated", "by_dim", "by_slot", "cut", "depths", "divisions", "random_order", "random_program", "shrunk", "tilings"]
 
 #: Rounds of shrinking tiles until they fit.
 _MOST_ROUNDS = 200
@@ -100,7 +100,7 @@ def annotated(part: Part, sketch: Sketch, drawn: random.Random) -> Annotation:
         return Annotation()
     columns = {dim: cut(form, dim, n, drawn) for dim, n in part.operator.extents.items() if dim != "G"}
     return Annotation(
-        factors=_by_slot(form, columns),
+        factors=by_slot(form, columns),
         orders=tuple(random_order(form, slot, part.operator, drawn) for slot in form.slots),
         copies=(drawn.choice((1, 2)), drawn.choice((1, 2)), drawn.choice((1, 2))) if form.copies else (2, 2, 2),
     )  # fmt: skip
@@ -136,12 +136,12 @@ def shrunk(part: Part, annotation: Annotation, drawn: random.Random, fits: Fits)
             return annotation
         if form is None:
             return None
-        columns = _by_dim(form, annotation)
+        columns = by_dim(form, annotation)
         inner = [
             (dim, n)
             for dim, factors in columns.items()
             for n, factor in enumerate(factors)
-            if n > 0 and factor > 1 and _temporal(form, dim)[n]
+            if n > 0 and factor > 1 and form.temporal(dim)[n]
         ]
         if not inner:
             if annotation.copies == (2, 2, 2) and form.copies:
@@ -152,16 +152,11 @@ def shrunk(part: Part, annotation: Annotation, drawn: random.Random, fits: Fits)
         factors, whole = columns[dim], part.operator.extents[dim]
         factors[n] = -(-factors[n] // 2)
         factors[0] = -(-whole // math.prod(factors[1:]))
-        annotation = replace(annotation, factors=_by_slot(form, columns))
+        annotation = replace(annotation, factors=by_slot(form, columns))
     return None
 
 
-def _temporal(form: Form, dim: str) -> list[bool]:
-    """Of the slots of a dimension, which are no lanes."""
-    return [slot.lanes is None for slot in form.slots if dim in slot.dims]
-
-
-def _by_dim(form: Form, annotation: Annotation) -> dict[str, list[int]]:
+def by_dim(form: Form, annotation: Annotation) -> dict[str, list[int]]:
     """Factors of every dimension, outermost first."""
     found: dict[str, list[int]] = {}
     for slot, factors in zip(form.slots, annotation.factors, strict=True):
@@ -170,7 +165,7 @@ def _by_dim(form: Form, annotation: Annotation) -> dict[str, list[int]]:
     return found
 
 
-def _by_slot(form: Form, columns: dict[str, list[int]]) -> tuple[tuple[int, ...], ...]:
+def by_slot(form: Form, columns: dict[str, list[int]]) -> tuple[tuple[int, ...], ...]:
     """The way back."""
     left = {dim: list(factors) for dim, factors in columns.items()}
     return tuple(tuple(left[dim].pop(0) for dim in slot.dims) for slot in form.slots)

@@ -13,7 +13,7 @@ from compiler.mapping.expression import Expression, Sum, Variable, as_sum, varia
 from compiler.mapping.tree import Loop, Residency, Tile, mapping_of
 from explore.programs.sketch import Part, Sketch, Slot
 
-__all__ = ["Annotation", "Program"]
+__all__ = ["Annotation", "Program", "array_tree", "factor_products"]
 
 #: Behind the name of a tensor: parts of its sums; behind that of a dimension: which part, and inside of one.
 _PARTS, _SIDE, _REST = ".parts", ".side", ".rest"
@@ -44,6 +44,9 @@ class Program:
 
     sketch: Sketch
     annotations: tuple[Annotation, ...]
+
+    def __hash__(self) -> int:
+        return hash((self.sketch.title, self.annotations))
 
     def annotation(self, tensor: str) -> Annotation:
         """Of the part that makes a tensor."""

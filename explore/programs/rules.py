@@ -22,7 +22,7 @@ from workloads.problem import DIMS
 __all__ = ["Rule", "array_rules", "cpu_rules", "derive", "gpu_rules"]
 
 #: Sketches of a graph that are more mean that a rule does not end.
-_MOST_STATES = 100_000
+_MOST_STATES = 5_000
 #: What is behind the name of a tensor while it is summed up, apart from where it is stored in the end.
 _CACHE = ".sums"
 #: Loops of the macros: whole tiles over main memory, blocks of a tile, rows of a block.

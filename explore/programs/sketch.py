@@ -64,6 +64,10 @@ class Form:
         """How many loops there are."""
         return sum(len(slot.dims) for slot in self.slots)
 
+    def temporal(self, dim: str) -> list[bool]:
+        """Of the slots that a dimension has, which are no lanes of the array."""
+        return [slot.lanes is None for slot in self.slots if dim in slot.dims]
+
 
 @dataclass(frozen=True)
 class Part:
@@ -137,6 +141,11 @@ class Sketch:
         )
 
     def __str__(self) -> str:
+        return self.title
+
+    @cached_property
+    def title(self) -> str:
+        """What becomes of every operator, in words."""
         return "; ".join(
             f"{part.tensor}: "
             + ("inlined" if part.inlined else "behind" if part.behind else part.form.name if part.form else "whole")

@@ -102,8 +102,8 @@ def test_divisions_are_all_that_multiply_to_the_extent() -> None:
 @pytest.mark.parametrize(
     ("graph", "functions"),
     [
-        (first_input(4, 4, 6), {"D": lambda x: np.maximum(x, 0)}),
-        (second_input(2, 2, 12, 10), {"B": lambda x: np.maximum(x, 0)}),
+        (first_input(4, 6, 8), {"D": lambda x: np.maximum(x, 0)}),
+        (second_input(4, 2, 12, 10), {"B": lambda x: np.maximum(x, 0)}),
         (second_input(2, 3, 8, 7), {"B": lambda x: np.maximum(x, 0)}),
     ],
 )
