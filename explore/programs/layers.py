@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from accel.config import Accelerator
-from common.errors import InfeasibleError
+from common.errors import InfeasibleError, InputError
 from compiler.latency import predict_layers, schedule_cycles
 from compiler.layers.layer import Layer
 from compiler.mapping.contraction import Access, Contraction, convolution
@@ -115,7 +115,8 @@ class LayerPrograms:
             tensor = name if self.layers[name].scale is None else name + _SUMS
             try:
                 mappings[tensor] = schedule_mapping(self.flat[tensor], schedule, self.accelerator)
-            except InfeasibleError:
+                mappings[tensor].check(self.flat[tensor].problem)
+            except (InfeasibleError, InputError):  # of images that are looked at as a row of pixels, too
                 return None
         for sketch in self.sketches:
             found = [
