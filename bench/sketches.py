@@ -158,9 +158,7 @@ def bench_sketches(
         result.scheduled = _scheduled(machine, seeds)
         keep()
     for kind in kinds:
-        own_places = [
-            n for n, case in enumerate(result.cases) if case.kind == kind and case.choice <= limit
-        ]
+        own_places = [n for n, case in enumerate(result.cases) if case.kind == kind and case.choice <= limit]
         random.Random(_SELECTION).shuffle(own_places)
         for n in sorted(own_places[:measure]):
             _measure(result.cases[n], Layer(shapes[n].problem), tops[n], machine)
@@ -235,7 +233,8 @@ def _scheduled(accelerator: Accelerator, seeds: int) -> dict[str, list[float]]:
     for seed in range(seeds):
         for name, curiosity in (("in turn", None), ("by gradient", 0.05)):
             searches = {
-                layer: LayerSearch(one, accelerator, begin="random", seed=seed) for layer, one in layers.items()
+                layer: LayerSearch(one, accelerator, begin="random", seed=seed)
+                for layer, one in layers.items()
             }
             tasks = {
                 layer: TuningTask(

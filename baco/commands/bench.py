@@ -432,7 +432,8 @@ def trees(
 @bench.command("sketches")
 def sketches(
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="GEMM, GEMV, Conv1D, Conv2D; repeatable; by default all.")
+        list[str] | None,
+        typer.Option("--kind", help="GEMM, GEMV, Conv1D, Conv2D; repeatable; by default all."),
     ] = None,
     accelerator: Annotated[
         str, typer.Option("--accelerator", "-a", metavar="NAME", help="Machine that they run on.")
@@ -445,7 +446,9 @@ def sketches(
     compare: Annotated[
         int,
         typer.Option(
-            "--compare", min=0, help="Compare ways to search on every so-manieth of the operators; 0: on none."
+            "--compare",
+            min=0,
+            help="Compare ways to search on every so-manieth of the operators; 0: on none.",
         ),
     ] = 6,
     measure: Annotated[

@@ -15,7 +15,19 @@ from explore.programs.program import Annotation, Program
 from explore.programs.sketch import Form, Part, Sketch, Slot
 from explore.trees.structure import divisors
 
-__all__ = ["Fits", "annotated", "by_dim", "by_slot", "cut", "depths", "divisions", "random_order", "random_program", "shrunk", "tilings"]
+__all__ = [
+    "Fits",
+    "annotated",
+    "by_dim",
+    "by_slot",
+    "cut",
+    "depths",
+    "divisions",
+    "random_order",
+    "random_program",
+    "shrunk",
+    "tilings",
+]
 
 #: Rounds of shrinking tiles until they fit.
 _MOST_ROUNDS = 200

@@ -21,7 +21,7 @@ from explore.programs.annotation import (
     shrunk,
 )
 from explore.programs.program import Annotation, Program
-from explore.programs.sketch import Form, Part, Sketch
+from explore.programs.sketch import Part, Sketch
 from explore.trees.structure import divisors
 
 __all__ = ["Evolution", "Score", "crossed", "mutated", "other_form"]
@@ -110,9 +110,7 @@ class Evolution:
 # -------------------------------------------------------------------- mutations
 
 
-def mutated(
-    program: Program, sketches: Sequence[Sketch], drawn: random.Random, fits: Fits
-) -> Program | None:
+def mutated(program: Program, sketches: Sequence[Sketch], drawn: random.Random, fits: Fits) -> Program | None:
     """The program with one decision changed; None where the machine does not hold the result.
 
     What can be changed: a factor moves between two loops of a dimension (their product stays), a dimension is cut anew (where
@@ -136,9 +134,7 @@ def mutated(
         if smaller is None:
             return None
         found = smaller
-    return replace(
-        program, annotations=(*program.annotations[:n], found, *program.annotations[n + 1 :])
-    )
+    return replace(program, annotations=(*program.annotations[:n], found, *program.annotations[n + 1 :]))
 
 
 _Change: TypeAlias = Callable[[Part, Sketch, Annotation, random.Random], Annotation]

@@ -10,8 +10,8 @@ from accel.config import Accelerator
 from common.errors import InfeasibleError, InputError
 from compiler.latency import predict_layers, schedule_cycles
 from compiler.layers.layer import Layer
-from compiler.mapping.contraction import Access, Contraction, convolution
 from compiler.mapping import nest
+from compiler.mapping.contraction import Access, Contraction, convolution
 from compiler.mapping.nest import ROW_DIM, requirement
 from compiler.mapping.tree import mapping_of
 from compiler.schedules.schedule import ExplicitSchedule, Schedule
@@ -131,13 +131,17 @@ class LayerPrograms:
     def _weight(self, tensor: str) -> float:
         return 1.0 if self.weights is None else self.weights.get(tensor.removesuffix(_SUMS), 1.0)
 
+    def realised(self, program: Program, tensor: str) -> Schedule:
+        """How the compiler carries a tensor's part of a program out, whether code for it has room or not."""
+        return realise(self._layer(tensor), program.mapping(tensor), self.accelerator)
+
     def schedule(self, program: Program, tensor: str) -> tuple[Layer, Schedule]:
         """The schedule that carries a tensor's part of a program out, and the layer that it is of.
 
         Raises InfeasibleError where code needs memory that the tiles leave none of.
         """
         layer = self._layer(tensor)
-        schedule = realise(layer, program.mapping(tensor), self.accelerator)
+        schedule = self.realised(program, tensor)
         if isinstance(schedule, ExplicitSchedule):
             explicit_workspaces(layer, schedule.mapping, self.accelerator)
         return layer, schedule
@@ -155,7 +159,9 @@ def _as_annotation(part: Part, mapping: nest.Mapping) -> Annotation | None:
     form = part.form
     assert form is not None
     spread = {2: ("K", mapping.columns), 1: (ROW_DIM[mapping.dataflow], mapping.rows)}
-    factors, orders, placed = [], [], set()
+    factors: list[tuple[int, ...]] = []
+    orders: list[tuple[str, ...]] = []
+    placed: set[tuple[int, str]] = set()
     for slot in form.slots:
         if slot.lanes is not None:
             dim, lanes = spread[slot.level]

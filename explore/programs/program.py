@@ -51,7 +51,9 @@ class Program:
     def annotation(self, tensor: str) -> Annotation:
         """Of the part that makes a tensor."""
         return next(
-            one for part, one in zip(self.sketch.parts, self.annotations, strict=True) if part.tensor == tensor
+            one
+            for part, one in zip(self.sketch.parts, self.annotations, strict=True)
+            if part.tensor == tensor
         )
 
     @property
@@ -112,7 +114,9 @@ class Program:
             if consumer is not None and place + 1 == form.meeting:
                 left = block(form.meeting)
                 children.append(
-                    Tile(0, (), _plain_loops({names[dim]: left[dim] for dim in names}), operator=part.consumer)
+                    Tile(
+                        0, (), _plain_loops({names[dim]: left[dim] for dim in names}), operator=part.consumer
+                    )
                 )
             for one in placed:
                 if self.annotation(one.tensor).depth == place + 1:
@@ -130,7 +134,8 @@ def array_tree(part: Part, annotation: Annotation) -> Tile:
     """The tile tree of an operator on the array, in the array's words: W, I, O. A consumer runs on the sums' way out of the
     accumulator and has no tile of its own."""
     form = part.form
-    assert form is not None and form.flow is not None
+    assert form is not None
+    assert form.flow is not None
     kept = nest.KEEPS[form.flow]
     copies = dict(zip(((2, "W"), (2, "I"), (1, "O")), annotation.copies, strict=True))
     inside: tuple[Tile, ...] = ()

@@ -131,7 +131,7 @@ def array_forms(operator: Contraction, accelerator: Accelerator) -> list[Form]:
     product = operator.extents["R"] == operator.extents["S"] == 1
     features = accelerator.features
     if MACRO_DATAFLOW in accelerator.dataflows and (features.loop_ws if product else features.loop_conv):
-        slots = (
+        slots: tuple[Slot, ...] = (
             Slot(3, all_dims), Slot(2, ("K",), dim), Slot(1, _BLOCKS), Slot(1, ("C",), dim), Slot(0, _PIXELS),
         )  # fmt: skip
         found.append(Form("macro", slots, 1, MACRO_DATAFLOW, "sums", exact=False))

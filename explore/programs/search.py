@@ -48,7 +48,9 @@ class LayerSearch:
         seed: of all that is drawn.
     """
 
-    def __init__(self, layer: Layer, accelerator: Accelerator, *, begin: Begin = "choice", seed: int = 0) -> None:
+    def __init__(
+        self, layer: Layer, accelerator: Accelerator, *, begin: Begin = "choice", seed: int = 0
+    ) -> None:
         self.layer, self.accelerator, self.begin = layer, accelerator, begin
         self.programs = LayerPrograms({"layer": layer}, accelerator)
         self.evolution = Evolution(
@@ -85,12 +87,17 @@ class LayerSearch:
         ranked = sorted(self.evolution.scored.items(), key=lambda pair: pair[1])
         # explicit code with its doubt may stand behind macros that are so much slower
         for program, cycles in ranked:
-            if len(found) > count and cycles > DOUBT * sorted(one.doubted for one in found.values())[count - 1]:
+            if (
+                len(found) > count
+                and cycles > DOUBT * sorted(one.doubted for one in found.values())[count - 1]
+            ):
                 break
             try:
                 layer, schedule = self.programs.schedule(program, self.programs.computed(program)[0])
                 if schedule not in found:
-                    found[schedule] = Found(layer, schedule, schedule_cycles(layer, schedule, self.accelerator))
+                    found[schedule] = Found(
+                        layer, schedule, schedule_cycles(layer, schedule, self.accelerator)
+                    )
             except InfeasibleError:
                 continue
         return sorted(found.values(), key=lambda one: one.doubted)[:count]

@@ -135,9 +135,7 @@ class Sketch:
         """With others in a part's place."""
         return replace(
             self,
-            parts=tuple(
-                new for part in self.parts for new in (parts if part.tensor == tensor else (part,))
-            ),
+            parts=tuple(new for part in self.parts for new in (parts if part.tensor == tensor else (part,))),
         )
 
     def __str__(self) -> str:
@@ -148,7 +146,15 @@ class Sketch:
         """What becomes of every operator, in words."""
         return "; ".join(
             f"{part.tensor}: "
-            + ("inlined" if part.inlined else "behind" if part.behind else part.form.name if part.form else "whole")
+            + (
+                "inlined"
+                if part.inlined
+                else "behind"
+                if part.behind
+                else part.form.name
+                if part.form
+                else "whole"
+            )
             + (f" with {part.consumer}" if part.consumer else "")
             + (f" split {part.split[0]}" if part.split else "")
             for part in self.parts

@@ -162,7 +162,9 @@ class Scheduler:
         """So many units more; the objective then. Raises InputError where there are fewer than tasks not yet begun."""
         fresh = [name for name, task in self.tasks.items() if not task.units]
         if units < len(fresh):
-            raise InputError(f"{units} units are too few for {len(fresh)} tasks", hint="one for each at least")
+            raise InputError(
+                f"{units} units are too few for {len(fresh)} tasks", hint="one for each at least"
+            )
         for n in range(units):
             self._unit(fresh[n] if n < len(fresh) else self._next())
         return self.value()

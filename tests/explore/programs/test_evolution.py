@@ -141,7 +141,8 @@ def test_children_of_two_parents_take_every_layer_whole_from_one() -> None:
     found = LayerPrograms(LAYERS, ACCELERATOR)
     drawn = random.Random(9)
     one, other = (random_program(found.sketches, drawn, found.fits) for _ in range(2))
-    assert one is not None and other is not None
+    assert one is not None
+    assert other is not None
     seen = set()
     for _ in range(40):
         child = crossed(one, other, drawn, found.fits)

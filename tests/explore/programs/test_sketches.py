@@ -73,7 +73,11 @@ def conv2d() -> Contraction:
 
 @pytest.mark.parametrize(
     ("operator", "structure", "loops"),
-    [(matmul(512, 512, 512), "SSRSRS", 10), (conv2d(), "SSRSRS", 22), (matmul(512, 512, 512), "SSSRRSRS", 13)],
+    [
+        (matmul(512, 512, 512), "SSRSRS", 10),
+        (conv2d(), "SSRSRS", 22),
+        (matmul(512, 512, 512), "SSSRRSRS", 13),
+    ],
 )
 def test_published_numbers_of_loops(operator: Contraction, structure: str, loops: int) -> None:
     assert letters(structure, operator, 0).loops == loops
@@ -112,10 +116,7 @@ def test_random_programs_compute_what_the_graph_says(
     graph: TensorGraph, functions: dict, rules: list[Rule]
 ) -> None:
     drawn, numbers = random.Random(3), np.random.default_rng(4)
-    tensors = {
-        name: numbers.integers(-128, 128, shape)
-        for name, shape in outside(graph).items()
-    }
+    tensors = {name: numbers.integers(-128, 128, shape) for name, shape in outside(graph).items()}
     expected = by_hand(graph, tensors)
     sketches = derive(graph, rules)
     last = graph.nodes[-1]
@@ -150,7 +151,11 @@ def test_what_is_stored_can_be_padded_inside_the_tiles_that_read_it() -> None:
     graph = second_input(4, 4, 24, 20)
     drawn = random.Random(0)
     sketch = next(one for one in derive(graph, cpu_rules()) if "tile and fuse" in one.rules)
-    depths = {program.annotation("C").depth for program in (random_program([sketch], drawn) for _ in range(80)) if program}
+    depths = {
+        program.annotation("C").depth
+        for program in (random_program([sketch], drawn) for _ in range(80))
+        if program
+    }
     assert depths == set(range(7))
 
 
@@ -169,7 +174,7 @@ def test_a_rule_of_ones_own_is_applied_like_the_others() -> None:
 
 def test_a_rule_that_never_ends_is_refused() -> None:
     forever = Rule("again", lambda _s, _t: True, lambda sketch, _t: [(sketch, False)])
-    with pytest.raises(InputError, match="a rule repeats itself|states of sketches"):
+    with pytest.raises(InputError, match="states of sketches"):
         derive(first_input(), [forever])
 
 
