@@ -467,7 +467,7 @@ def sketches(
 
     from baco.display.console import print_json, stderr, stdout
     from bench.paper.shapes import KINDS
-    from bench.sketches import bench_sketches, sketches_page
+    from bench.programs.sketches import bench_sketches, sketches_page
 
     for name in kind or ():
         if name not in KINDS:

@@ -124,7 +124,8 @@ class _Run:
         elements = [self.read(access, at) for access in one.inputs]
         place = tuple(np.broadcast_to(index.evaluate(at), sizes) for index in one.output.indices)
         if one.body == "pointwise":
-            made = self.functions.get(one.name, lambda first, *_: first)(*elements)
+            function: _Function = self.functions.get(one.name, _first)
+            made = function(*elements)
             self.values[one.output.operand][place] = np.broadcast_to(made, sizes)
             return
         total = elements[0]
@@ -141,7 +142,8 @@ class _Run:
             inside = dict(zip(named, places, strict=True))
             elements = [self.read(one, inside) for one in maker.inputs]
             shape: tuple[int, ...] = tuple(maker.extents[name] for name in named)
-            value = self.functions.get(maker.name, lambda first, *_: first)(*elements)
+            function: _Function = self.functions.get(maker.name, _first)
+            value = function(*elements)
         else:
             stored = self.values[access.operand]
             shape = stored.shape
@@ -151,6 +153,10 @@ class _Run:
         for place, extent in zip(places, shape, strict=True):
             within = within & (place >= 0) & (place < extent)
         return np.where(within, value, 0)
+
+
+def _first(first: np.ndarray, *_: np.ndarray) -> np.ndarray:
+    return first
 
 
 def _steps(blocks: dict[str, _Block], loops: Sequence[Loop]) -> Iterator[dict[str, _Block]]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from compiler.mapping.contraction import Contraction
-from explore.programs.program import Annotation, Program
-from explore.programs.sketch import Form, Part, Sketch, Slot
+from explore.programs.program import AnnotatedSketch, Annotation
+from explore.programs.sketch import LoopForm, Part, Sketch, Slot
 from explore.trees.structure import divisors
 
 __all__ = [
@@ -47,7 +47,7 @@ def divisions(extent: int, slots: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def tilings(form: Form, operator: Contraction) -> Iterator[tuple[tuple[int, ...], ...]]:
+def tilings(form: LoopForm, operator: Contraction) -> Iterator[tuple[tuple[int, ...], ...]]:
     """All tile sizes of a form whose factors multiply to the extents: the factors of every dimension, in the order of
     `extents`, by slot."""
     counts = [sum(dim in slot.dims for slot in form.slots) for dim in operator.extents]
@@ -67,7 +67,7 @@ def _covers(extent: int) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def cut(form: Form, dim: str, extent: int, drawn: random.Random) -> list[int]:
+def cut(form: LoopForm, dim: str, extent: int, drawn: random.Random) -> list[int]:
     """Factors of one dimension, a slot each that has it: spread ones fill the array, temporal ones divide the rest, exactly or
     in equal parts whose last one may be less."""
     slots = [slot for slot in form.slots if dim in slot.dims]
@@ -85,7 +85,7 @@ def cut(form: Form, dim: str, extent: int, drawn: random.Random) -> list[int]:
     return factors
 
 
-def random_order(form: Form, slot: Slot, operator: Contraction, drawn: random.Random) -> tuple[str, ...]:
+def random_order(form: LoopForm, slot: Slot, operator: Contraction, drawn: random.Random) -> tuple[str, ...]:
     """An order of a slot's loops that its form allows."""
     dims = list(slot.dims)
     if form.order == "own" or slot.lanes is not None:
@@ -127,7 +127,7 @@ def depths(part: Part, sketch: Sketch) -> range:
 
 def random_program(
     sketches: Sequence[Sketch], drawn: random.Random, fits: Fits = lambda _part, _annotation: True
-) -> Program | None:
+) -> AnnotatedSketch | None:
     """A random program of a random sketch; None where its smallest tiles do not fit either."""
     sketch = drawn.choice(list(sketches))
     annotations = []
@@ -136,7 +136,7 @@ def random_program(
         if one is None:
             return None
         annotations.append(one)
-    return Program(sketch, tuple(annotations))
+    return AnnotatedSketch(sketch, tuple(annotations))
 
 
 def shrunk(part: Part, annotation: Annotation, drawn: random.Random, fits: Fits) -> Annotation | None:
@@ -168,7 +168,7 @@ def shrunk(part: Part, annotation: Annotation, drawn: random.Random, fits: Fits)
     return None
 
 
-def by_dim(form: Form, annotation: Annotation) -> dict[str, list[int]]:
+def by_dim(form: LoopForm, annotation: Annotation) -> dict[str, list[int]]:
     """Factors of every dimension, outermost first."""
     found: dict[str, list[int]] = {}
     for slot, factors in zip(form.slots, annotation.factors, strict=True):
@@ -177,7 +177,7 @@ def by_dim(form: Form, annotation: Annotation) -> dict[str, list[int]]:
     return found
 
 
-def by_slot(form: Form, columns: dict[str, list[int]]) -> tuple[tuple[int, ...], ...]:
+def by_slot(form: LoopForm, columns: dict[str, list[int]]) -> tuple[tuple[int, ...], ...]:
     """The way back."""
     left = {dim: list(factors) for dim, factors in columns.items()}
     return tuple(tuple(left[dim].pop(0) for dim in slot.dims) for slot in form.slots)

@@ -20,7 +20,7 @@ from explore.programs.annotation import (
     random_program,
     shrunk,
 )
-from explore.programs.program import Annotation, Program
+from explore.programs.program import AnnotatedSketch, Annotation
 from explore.programs.sketch import Part, Sketch
 from explore.trees.structure import divisors
 
@@ -34,7 +34,7 @@ _CROSSED, _ANEW = 0.15, 0.25
 _ATTEMPTS = 20
 
 #: Costs of programs, the less the better.
-Score: TypeAlias = Callable[[Sequence[Program]], Sequence[float]]
+Score: TypeAlias = Callable[[Sequence[AnnotatedSketch]], Sequence[float]]
 
 
 @dataclass
@@ -54,18 +54,18 @@ class Evolution:
     score: Score
     fits: Fits = lambda _part, _annotation: True
     seed: int = 0
-    scored: dict[Program, float] = field(default_factory=dict)
-    population: list[Program] = field(default_factory=list)
+    scored: dict[AnnotatedSketch, float] = field(default_factory=dict)
+    population: list[AnnotatedSketch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.drawn = random.Random(self.seed)
 
     @property
-    def best(self) -> tuple[Program, float] | None:
+    def best(self) -> tuple[AnnotatedSketch, float] | None:
         """The program of the least score, the first of equals."""
         return min(self.scored.items(), key=lambda pair: pair[1], default=None)
 
-    def begin(self, known: Sequence[Program] = (), count: int = POPULATION) -> None:
+    def begin(self, known: Sequence[AnnotatedSketch] = (), count: int = POPULATION) -> None:
         """The first generation: `known` programs and random ones."""
         found = list(known)
         for _ in range(4 * count):
@@ -83,7 +83,7 @@ class Evolution:
             return
         least = min(self.scored[one] for one in self.population)
         fitness = [least / self.scored[one] for one in self.population]
-        children: dict[Program, None] = {}
+        children: dict[AnnotatedSketch, None] = {}
         for _ in range(count * _ATTEMPTS):
             if len(children) >= count:
                 break
@@ -92,16 +92,16 @@ class Evolution:
                 children[child] = None
         self._take(list(children))
 
-    def _child(self, fitness: list[float]) -> Program | None:
+    def _child(self, fitness: list[float]) -> AnnotatedSketch | None:
         one, other = self.drawn.choices(self.population, fitness, k=2)
-        child: Program | None = one
+        child: AnnotatedSketch | None = one
         if self.drawn.random() < _CROSSED and one != other:
             child = crossed(one, other, self.drawn, self.fits)
         if child is None or child in self.scored:
             child = mutated(child or one, self.sketches, self.drawn, self.fits)
         return child
 
-    def _take(self, programs: list[Program]) -> None:
+    def _take(self, programs: list[AnnotatedSketch]) -> None:
         self.scored |= dict(zip(programs, self.score(programs), strict=True)) if programs else {}
         elders = sorted(self.population, key=lambda one: self.scored[one])
         self.population = sorted([*elders[:_KEPT], *programs], key=lambda one: self.scored[one])[:POPULATION]
@@ -110,7 +110,9 @@ class Evolution:
 # -------------------------------------------------------------------- mutations
 
 
-def mutated(program: Program, sketches: Sequence[Sketch], drawn: random.Random, fits: Fits) -> Program | None:
+def mutated(
+    program: AnnotatedSketch, sketches: Sequence[Sketch], drawn: random.Random, fits: Fits
+) -> AnnotatedSketch | None:
     """The program with one decision changed; None where the machine does not hold the result.
 
     What can be changed: a factor moves between two loops of a dimension (their product stays), a dimension is cut anew (where
@@ -140,7 +142,7 @@ def mutated(program: Program, sketches: Sequence[Sketch], drawn: random.Random, 
 _Change: TypeAlias = Callable[[Part, Sketch, Annotation, random.Random], Annotation]
 
 
-def _changes(part: Part, program: Program, sketches: Sequence[Sketch]) -> list[_Change]:
+def _changes(part: Part, program: AnnotatedSketch, sketches: Sequence[Sketch]) -> list[_Change]:
     """Mutations that can do something to a part, tile sizes as often as all others together."""
     if part.split is not None:
         return [_parts]
@@ -212,8 +214,8 @@ def _form(part: Part, sketch: Sketch, annotation: Annotation, drawn: random.Rand
 
 
 def other_form(
-    program: Program, part: Part, sketches: Sequence[Sketch], drawn: random.Random, fits: Fits
-) -> Program | None:
+    program: AnnotatedSketch, part: Part, sketches: Sequence[Sketch], drawn: random.Random, fits: Fits
+) -> AnnotatedSketch | None:
     """The program in a sketch that differs in the form of one part, tiles of every level as large as they were, as far as the
     form has room for them; None where there is none that fits."""
     others = _siblings(program, part, sketches)
@@ -224,7 +226,7 @@ def other_form(
     found = shrunk(new, carried(part, program.annotation(part.tensor), new, drawn), drawn, fits)
     if found is None:
         return None
-    return Program(
+    return AnnotatedSketch(
         sketch,
         tuple(
             found if one.tensor == part.tensor else annotation
@@ -233,7 +235,7 @@ def other_form(
     )
 
 
-def _siblings(program: Program, part: Part, sketches: Sequence[Sketch]) -> list[Sketch]:
+def _siblings(program: AnnotatedSketch, part: Part, sketches: Sequence[Sketch]) -> list[Sketch]:
     """Sketches with the same parts but for the form of one."""
     found = []
     for sketch in sketches:
@@ -252,7 +254,8 @@ def _siblings(program: Program, part: Part, sketches: Sequence[Sketch]) -> list[
 def carried(part: Part, annotation: Annotation, new: Part, drawn: random.Random) -> Annotation:
     """An annotation of one form for another: temporal factors go to the loop of their level, else to one further in."""
     old, form = part.form, new.form
-    assert old is not None and form is not None
+    assert old is not None
+    assert form is not None
     columns: dict[str, list[int]] = {}
     for dim, factors in by_dim(old, annotation).items():
         levels = [slot.level for slot in old.slots if dim in slot.dims]
@@ -282,7 +285,9 @@ def _key(level: int, lanes: int | None) -> tuple[int, bool]:
     return level, lanes is not None
 
 
-def crossed(one: Program, other: Program, drawn: random.Random, fits: Fits) -> Program | None:
+def crossed(
+    one: AnnotatedSketch, other: AnnotatedSketch, drawn: random.Random, fits: Fits
+) -> AnnotatedSketch | None:
     """A program with every node's decisions from one of two parents (node-based crossover); None where they do not go together.
 
     A consumer goes with the node whose sums it takes; an operator inside tiles that the reader no longer has goes as far in as
@@ -311,7 +316,7 @@ def crossed(one: Program, other: Program, drawn: random.Random, fits: Fits) -> P
         if part.movable:
             places = depths(part, sketch)
             annotations[n] = replace(annotations[n], depth=min(annotations[n].depth, places[-1]))
-    return Program(sketch, tuple(annotations))
+    return AnnotatedSketch(sketch, tuple(annotations))
 
 
 def _trace(mine: Sketch, theirs: Sketch, parts: list[Part]) -> tuple[tuple[str, int], ...]:

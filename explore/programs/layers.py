@@ -19,7 +19,7 @@ from compiler.styles.explicit.code import explicit_workspaces
 from compiler.styles.realise import flat_layer, realise
 from compiler.styles.realise import mapping_of as schedule_mapping
 from explore.programs.graph import TensorGraph
-from explore.programs.program import Annotation, Program, array_tree
+from explore.programs.program import AnnotatedSketch, Annotation, array_tree
 from explore.programs.rules import array_rules, derive
 from explore.programs.sketch import Part, Sketch
 from workloads.problem import DIMS
@@ -92,11 +92,11 @@ class LayerPrograms:
             and need.scratchpad_rows <= self.accelerator.scratchpad_rows
         )
 
-    def computed(self, program: Program) -> list[str]:
+    def computed(self, program: AnnotatedSketch) -> list[str]:
         """Tensors that the array computes in a program, in order."""
         return [part.tensor for part in program.sketch.parts if part.form is not None]
 
-    def cycles(self, programs: Sequence[Program]) -> list[float]:
+    def cycles(self, programs: Sequence[AnnotatedSketch]) -> list[float]:
         """Predicted cycles of each program, all layers with their weights (`compiler.latency`)."""
         rows = [(n, tensor) for n, one in enumerate(programs) for tensor in self.computed(one)]
         if not rows:
@@ -108,7 +108,7 @@ class LayerPrograms:
             totals[n] += self._weight(tensor) * float(found.cycles)
         return totals
 
-    def known(self, schedules: Mapping[str, Schedule]) -> Program | None:
+    def known(self, schedules: Mapping[str, Schedule]) -> AnnotatedSketch | None:
         """The program that schedules of all layers, by name, stand for; None where no mapping says the same, or no sketch."""
         mappings = {}
         for name, schedule in schedules.items():
@@ -125,17 +125,17 @@ class LayerPrograms:
             ]
             made = tuple(one for one in found if one is not None)
             if len(made) == len(found):
-                return Program(sketch, made)
+                return AnnotatedSketch(sketch, made)
         return None
 
     def _weight(self, tensor: str) -> float:
         return 1.0 if self.weights is None else self.weights.get(tensor.removesuffix(_SUMS), 1.0)
 
-    def realised(self, program: Program, tensor: str) -> Schedule:
+    def realised(self, program: AnnotatedSketch, tensor: str) -> Schedule:
         """How the compiler carries a tensor's part of a program out, whether code for it has room or not."""
         return realise(self._layer(tensor), program.mapping(tensor), self.accelerator)
 
-    def schedule(self, program: Program, tensor: str) -> tuple[Layer, Schedule]:
+    def schedule(self, program: AnnotatedSketch, tensor: str) -> tuple[Layer, Schedule]:
         """The schedule that carries a tensor's part of a program out, and the layer that it is of.
 
         Raises InfeasibleError where code needs memory that the tiles leave none of.
@@ -146,7 +146,7 @@ class LayerPrograms:
             explicit_workspaces(layer, schedule.mapping, self.accelerator)
         return layer, schedule
 
-    def schedule_cycles(self, program: Program) -> float:
+    def schedule_cycles(self, program: AnnotatedSketch) -> float:
         """Predicted cycles of the schedules of a program. Raises as `schedule`."""
         return sum(
             self._weight(tensor) * schedule_cycles(*self.schedule(program, tensor), self.accelerator)

@@ -13,7 +13,7 @@ from compiler.mapping.expression import Expression, Sum, Variable, as_sum, varia
 from compiler.mapping.tree import Loop, Residency, Tile, mapping_of
 from explore.programs.sketch import Part, Sketch, Slot
 
-__all__ = ["Annotation", "Program", "array_tree", "factor_products"]
+__all__ = ["AnnotatedSketch", "Annotation", "array_tree", "factor_products"]
 
 #: Behind the name of a tensor: parts of its sums; behind that of a dimension: which part, and inside of one.
 _PARTS, _SIDE, _REST = ".parts", ".side", ".rest"
@@ -39,7 +39,7 @@ class Annotation:
 
 
 @dataclass(frozen=True)
-class Program:
+class AnnotatedSketch:
     """A sketch with an annotation for each of its parts."""
 
     sketch: Sketch

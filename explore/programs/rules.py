@@ -16,7 +16,7 @@ from common.errors import InputError
 from compiler.mapping.contraction import Access, Contraction
 from compiler.mapping.expression import Variable
 from explore.programs.graph import TensorGraph
-from explore.programs.sketch import Form, Part, Sketch, Slot, letters
+from explore.programs.sketch import LoopForm, Part, Sketch, Slot, letters
 from workloads.problem import DIMS
 
 __all__ = ["Rule", "array_rules", "cpu_rules", "derive", "gpu_rules"]
@@ -121,7 +121,7 @@ def array_rules(accelerator: Accelerator) -> list[Rule]:
     ]  # fmt: skip
 
 
-def array_forms(operator: Contraction, accelerator: Accelerator) -> list[Form]:
+def array_forms(operator: Contraction, accelerator: Accelerator) -> list[LoopForm]:
     """Ways in which an operator runs on an array: the macro first, then single commands in every dataflow.
 
     Copies and orders of loops are an annotation's to choose, but for what a macro fixes (`compiler.styles.realise`).
@@ -134,14 +134,14 @@ def array_forms(operator: Contraction, accelerator: Accelerator) -> list[Form]:
         slots: tuple[Slot, ...] = (
             Slot(3, all_dims), Slot(2, ("K",), dim), Slot(1, _BLOCKS), Slot(1, ("C",), dim), Slot(0, _PIXELS),
         )  # fmt: skip
-        found.append(Form("macro", slots, 1, MACRO_DATAFLOW, "sums", exact=False))
+        found.append(LoopForm("macro", slots, 1, MACRO_DATAFLOW, "sums", exact=False))
     for flow in accelerator.dataflows:
         rule = DATAFLOWS[flow]
         slots = (
             Slot(3, all_dims), Slot(2, all_dims), Slot(2, ("K",), dim), Slot(1, all_dims),
             Slot(1, (rule.row,), dim), Slot(0, rule.loops[0]),
         )  # fmt: skip
-        found.append(Form(flow, slots, 1, flow, "any", copies=True, exact=False))
+        found.append(LoopForm(flow, slots, 1, flow, "any", copies=True, exact=False))
     return found
 
 
@@ -186,7 +186,7 @@ def _inline(sketch: Sketch, tensor: str) -> list[tuple[Sketch, bool]]:
     return [(sketch.with_part(tensor, inlined=True), True)]
 
 
-def _fused(sketch: Sketch, tensor: str, form: Form) -> Sketch:
+def _fused(sketch: Sketch, tensor: str, form: LoopForm) -> Sketch:
     consumer = sketch.graph.fusible_consumer(tensor)
     assert consumer is not None
     name = consumer.output.operand

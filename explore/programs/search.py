@@ -15,7 +15,7 @@ from compiler.layers.layer import Layer
 from compiler.schedules.schedule import DepthwiseSchedule, ExplicitSchedule, Schedule
 from explore.programs.evolution import POPULATION, Evolution
 from explore.programs.layers import LayerPrograms
-from explore.programs.program import Program
+from explore.programs.program import AnnotatedSketch
 
 __all__ = ["Begin", "Found", "LayerSearch", "best_measured"]
 
@@ -102,14 +102,14 @@ class LayerSearch:
                 continue
         return sorted(found.values(), key=lambda one: one.doubted)[:count]
 
-    def _known(self) -> list[Program]:
+    def _known(self) -> list[AnnotatedSketch]:
         """The compiler's choices and Gemmini's default tilings, as far as a sketch has them."""
         schedules = [one.schedule for one in choices(self.layer, self.accelerator, 3)]
         schedules += gemmini_paths(self.layer, self.accelerator)
         found = [self.programs.known({"layer": one}) for one in schedules]
         return [one for one in dict.fromkeys(found) if one is not None and self._fits(one)]
 
-    def _fits(self, program: Program) -> bool:
+    def _fits(self, program: AnnotatedSketch) -> bool:
         return all(
             self.programs.fits(part, annotation)
             for part, annotation in zip(program.sketch.parts, program.annotations, strict=True)

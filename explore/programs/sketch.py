@@ -1,6 +1,6 @@
 """Sketches: structures of programs, tile sizes and all else that is a number left open (Ansor, section 4.1).
 
-A sketch says of every operator of a graph how its loops are divided (`Form`), whom it takes along (a consumer fused behind its
+A sketch says of every operator of a graph how its loops are divided (`LoopForm`), whom it takes along (a consumer fused behind its
 sums), whether it is computed where it is read, and whether a sum is split to run side by side. With an annotation for every
 operator (`explore.programs.annotation`) it is a tile tree (`explore.programs.program`). Rules that derive sketches are in
 `explore.programs.rules`.
@@ -16,7 +16,7 @@ from accel.dataflows import Dataflow
 from compiler.mapping.contraction import Contraction
 from explore.programs.graph import TensorGraph
 
-__all__ = ["Form", "Part", "Sketch", "Slot", "letters"]
+__all__ = ["LoopForm", "Part", "Sketch", "Slot", "letters"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Form:
+class LoopForm:
     """How an operator's loops are divided.
 
     Attributes:
@@ -83,7 +83,7 @@ class Part:
     """
 
     operator: Contraction
-    form: Form | None = None
+    form: LoopForm | None = None
     consumer: str = ""
     behind: bool = False
     inlined: bool = False
@@ -161,12 +161,12 @@ class Sketch:
         )
 
 
-def letters(structure: str, operator: Contraction, meeting: int, spatial: int = 0) -> Form:
+def letters(structure: str, operator: Contraction, meeting: int, spatial: int = 0) -> LoopForm:
     """Multi-level tiling in Ansor's notation, on no memories in particular: S for loops over results, R for those that sum up.
 
     Args:
         structure: "SSRSRS", say.
-        meeting: see `Form`.
+        meeting: see `LoopForm`.
         spatial: so many groups from outside run side by side (blocks and threads of a GPU).
     """
     groups = {
@@ -177,4 +177,4 @@ def letters(structure: str, operator: Contraction, meeting: int, spatial: int = 
         Slot(len(structure) - n, groups[letter], 0 if n < spatial else None)
         for n, letter in enumerate(structure)
     )
-    return Form(structure, slots, meeting)
+    return LoopForm(structure, slots, meeting)

@@ -17,7 +17,7 @@ from compiler.styles.realise import mapping_of
 from explore.programs.annotation import random_program
 from explore.programs.evolution import Evolution, crossed, mutated
 from explore.programs.layers import LayerPrograms
-from explore.programs.program import Program, factor_products
+from explore.programs.program import AnnotatedSketch, factor_products
 from explore.programs.rules import cpu_rules, derive
 from sim.engines.program import run_program
 from tests.explore.programs.test_sketches import by_hand, first_input, outside, second_input
@@ -82,7 +82,7 @@ def test_evolved_programs_compute_what_numpy_computes(name: str) -> None:
     search = Evolution(found.sketches, found.cycles, found.fits, seed=1)
     for _ in range(3):
         search.step(24)
-    best: dict[str, Program] = {}
+    best: dict[str, AnnotatedSketch] = {}
     for program in sorted(search.scored, key=search.scored.__getitem__):
         (tensor,) = found.computed(program)
         form = program.sketch.part(tensor).form
@@ -146,7 +146,7 @@ def test_children_of_two_parents_take_every_layer_whole_from_one() -> None:
     seen = set()
     for _ in range(40):
         child = crossed(one, other, drawn, found.fits)
-        assert isinstance(child, Program)
+        assert isinstance(child, AnnotatedSketch)
         picks = []
         for tensor in found.computed(child):
             mapping = child.mapping(tensor)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.learned.scores import pairwise_accuracy
-from bench.learned.weighted import (
+from bench.programs.weighted import (
     grow_weighted,
     own_samples,
     program_scores,

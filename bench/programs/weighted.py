@@ -1,7 +1,7 @@
 """Ansor's learned cost: boosted trees on statements, whose sum over a program is its throughput, fast programs weighing more.
 
 Source: Ansor, section 5.2: loss(f, P, y) = y (sum over statements s of f(s) - y)^2, y the throughput of program P over that of the
-best program of its graph. `python -m bench.learned.weighted` shows how well it orders programs that it has not seen.
+best program of its graph. `python -m bench.programs.weighted` shows how well it orders programs that it has not seen.
 """
 
 from __future__ import annotations
