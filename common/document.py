@@ -7,6 +7,7 @@ follow the core schema of YAML 1.2 (so `no` is a word, and `1e6` a number), keys
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -294,8 +295,16 @@ def _depth(node: _Node) -> int:
 
 def _events(text: str) -> Iterator[yaml.Event]:
     # the parser in C is twenty times faster; wheels have it, some distributions' builds do not
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    yield from yaml.parse(text, Loader=loader)
+    told = 0
+    try:
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            yield event
+            told += 1
+    except yaml.MarkedYAMLError as error:
+        if "nesting depth" not in str(error.problem):
+            raise
+        # it reads ahead and gives up at a thousand levels before it has told of any; the other one tells as it reads
+        yield from itertools.islice(yaml.parse(text, Loader=yaml.SafeLoader), told, None)
 
 
 def _build(text: str, name: str) -> _Node:

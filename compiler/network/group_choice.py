@@ -48,7 +48,7 @@ def group_options(group: Group, accelerator: Accelerator) -> Iterator[tuple[int,
                 memory = place_strips(group, strips, accelerator)
             except InfeasibleError:
                 continue
-            cost = group_cost(GroupCode(group, strips), accelerator)
+            cost = group_cost(GroupCode(group, strips), accelerator, memory)
             yield memory.least_rows, group.least_copies * memory.sums, cost
         return
     if isinstance(group, MergedProducts):

@@ -42,7 +42,7 @@ from compiler.styles.fused.merged import (
 from compiler.styles.fused.predict import UnitCost, predict_chain
 from compiler.styles.fused.predict_strips import predict_strips
 from compiler.styles.fused.products import ChainOperands, emit_chain
-from compiler.styles.fused.strips import ConvolutionChain, StripSchedule, place_strips
+from compiler.styles.fused.strips import ConvolutionChain, StripMemory, StripSchedule, place_strips
 from workloads.problem import Problem
 
 __all__ = [
@@ -366,11 +366,11 @@ def with_scale(group: _Found, scale: float) -> _Found:
     return replace(group, first=replace(group.first, scale=scale), second=replace(group.second, scale=scale))
 
 
-def predict_group(code: GroupCode, accelerator: Accelerator) -> UnitCost:
-    """Predicted cost of a group. Raises InfeasibleError for a schedule that does not fit."""
+def predict_group(code: GroupCode, accelerator: Accelerator, memory: StripMemory | None = None) -> UnitCost:
+    """Predicted cost of a group; `memory` as of `predict_strips`. Raises InfeasibleError for a schedule that does not fit."""
     if isinstance(code.group, ConvolutionChain):
         assert isinstance(code.schedule, StripSchedule)
-        return predict_strips(code.group, code.schedule, accelerator)
+        return predict_strips(code.group, code.schedule, accelerator, memory)
     if isinstance(code.group, MergedProducts):
         assert isinstance(code.schedule, MergedSchedule)
         return predict_merged(code.group, code.schedule, accelerator)

@@ -32,6 +32,7 @@ from compiler.network.steps import Step, StepCost, ValueAddress
 from compiler.styles.explicit.pool import check_pool
 from compiler.styles.fused.chain import ProductChain
 from compiler.styles.fused.merged import MergedProducts
+from compiler.styles.fused.strips import StripMemory
 
 __all__ = [
     "addition_cost",
@@ -101,9 +102,9 @@ def host_energy_pj(instructions: float, lines: float, accelerator: Accelerator) 
     return instructions * accelerator.energy.instruction_pj + lines * LINE_BYTES * accelerator.energy.dram_pj
 
 
-def group_cost(code: GroupCode, accelerator: Accelerator) -> StepCost:
-    """Operators that run as one unit, as their schedule says."""
-    found, table = predict_group(code, accelerator), accelerator.energy
+def group_cost(code: GroupCode, accelerator: Accelerator, memory: StripMemory | None = None) -> StepCost:
+    """Operators that run as one unit, as their schedule says; `memory` as of `predict_strips`."""
+    found, table = predict_group(code, accelerator, memory), accelerator.energy
     fixed = found.macs * (table.mac_pj + table.register_pj) + found.stationary_words * table.register_pj
     fixed += (found.read_bytes + found.written_bytes) * table.dram_pj
     fixed += found.softmax_elements * table.function_pj("softmax")

@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from baco.main import run
 from bench.trees import TREE_CHAINS, trees_page
+from explore.trees import compare
 from explore.trees.chains import parse_chain
 
 
@@ -31,7 +34,9 @@ def test_the_page_has_medians_ranges_and_means() -> None:
     assert "| geometric mean | 1.00 | – | 5.00 | |" in text
 
 
-def test_the_command_and_a_chain_on_a_machine(tmp_path: Path) -> None:
+def test_the_command_and_a_chain_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_TRIALS", "_SHARE"):
+        monkeypatch.setattr(compare, name, 60)
     chain = "attention:heads=2,seq=32,dim=8"
     arguments = ["bench", "trees", "--chain", chain, "--rounds", "1", "--seeds", "1", "--out", str(tmp_path)]
     assert run("baco", arguments) == 0

@@ -326,17 +326,18 @@ class _Writer:
         middle = max(1, p.S * p.R * each // 2)
         weights, start = self.weights[index], self.weights[index].block(block)
         self.into.set(e.local(sums, accumulator=True, accumulate=layer.bias))
-        places = [(r, 1) for r in range(p.R)] if is_unrolled(layer, dim) else [(0, p.R)]
+        # of a window of one place the code is there once: the middle is looked for while the program runs, as in loops
+        places = [(r, 1) for r in range(p.R)] if is_unrolled(layer) else [(0, p.R)]
         for s in range(p.S):
             for left, count in places:
+                looked_for = count > 1 or p.S * p.R == 1
                 before = (s * p.R + left) * each
                 behind = partial(self._send_away, index, block, middle)
                 with e.loop(left + count, left, hint="window") as r:
                     place = e.mul(e.add(r, s * p.R), dim if depthwise else p.C)
                     for inner, above, times in deep:
-                        known = (
-                            middle - before - above if count == 1 else 0
-                        )  # those until the middle, at one place
+                        # those until the middle, at one place of several
+                        known = middle - before - above if count == 1 and p.S * p.R > 1 else 0
                         ends = [0, known, times] if 0 < known < times else [0, times]
                         for low, high in itertools.pairwise(ends):
                             with e.loop(high - low, hint="depth") as n:
@@ -353,11 +354,11 @@ class _Writer:
                                 )
                                 if not layer.bias:
                                     self.into.set(e.local(sums, accumulator=True, accumulate=True))
-                                if count > 1 and before < middle <= before + count * each:
+                                if looked_for and before < middle <= before + count * each:
                                     done = e.add(e.mul(e.sub(r, left), each), depth, before + 1)
                                     with e.when(e.compare("eq", done, middle), rarely=True):
                                         half()
-                            if count == 1 and before + above + high == middle:
+                            if not looked_for and before + above + high == middle:
                                 half()
             weights.step(s)
 

@@ -175,7 +175,7 @@ def _turn(
         array=max(dim, rows * p.P) + meets,
         rows=1 if adds else rows,
         passes=math.ceil(rows * p.P / dim) if adds else rows * math.ceil(p.P / dim),
-        unrolled=is_unrolled(layer, dim),
+        unrolled=is_unrolled(layer),
         padded=bool(layer.padding[0]) or below,
         moves=runs * layer.bias + adds + (kept or runs),
         kept=blocks * kept,
@@ -189,7 +189,7 @@ def _copies(layer: Layer, dim: int) -> int:
     """How often the code of passes through a block of weights is there."""
     p = layer.problem
     kinds = len(parts(p.K * p.groups, dim)) * (1 if is_depthwise(layer) else len(parts(p.C, dim)))
-    return p.S * (p.R if is_unrolled(layer, dim) else 1) * kinds
+    return p.S * (p.R if is_unrolled(layer) else 1) * kinds
 
 
 def _weight_cycles(layer: Layer, place: StripWeights, accelerator: Accelerator) -> float:

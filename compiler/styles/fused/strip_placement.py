@@ -24,8 +24,6 @@ __all__ = [
 
 #: Bytes a row that one load may bring, by Gemmini's C header.
 _LOAD_BYTES = 64
-#: Blocks of weights at one place of a window, up to which places are written one by one.
-_FEW = 2
 #: Part of the pixels by which another place has to be better.
 _LESS = 0.1
 #: Banks from which on quarters of the scratchpad lie in two groups of banks in turn (`accel/rtl/baco_scratchpad.v`).
@@ -140,11 +138,10 @@ def is_depthwise(layer: Layer) -> bool:
     return p.groups > 1 and p.C == p.K == 1
 
 
-def is_unrolled(layer: Layer, dim: int) -> bool:
-    """Whether the places of a window are written one by one, which takes the host core less time. Where there is much to do at each
-    they are a loop: code that runs for the first time is slow."""
-    p = layer.problem
-    return p.R == 1 or is_depthwise(layer) or -(-p.C // dim) <= _FEW
+def is_unrolled(layer: Layer) -> bool:
+    """Whether the places of a window are written one by one, which takes the host core less time: where there is little to do at
+    each. Others are a loop, since code that runs for the first time is slow."""
+    return layer.problem.R == 1 or is_depthwise(layer)
 
 
 def channels(layer: Layer) -> tuple[int, int]:
