@@ -254,9 +254,9 @@ def _scheduled(accelerator: Accelerator, seeds: int) -> dict[str, list[float]]:
 
 
 def _kind(layer: Layer) -> str:
-    """Layers of one kind reach about the same rate: those of one window and stride."""
+    """Layers of one kind reach about the same rate: those of one window and stride, and products of a vector."""
     p = layer.problem
-    return f"{p.R}x{p.S} {p.stride_w}"
+    return "vector" if p.N * p.P * p.Q == 1 else f"{p.R}x{p.S} {p.stride_w}"
 
 
 def _measure(case: OperatorCase, layer: Layer, top: Sequence[Found], accelerator: Accelerator) -> None:
