@@ -99,6 +99,12 @@ def executors(
     executor: Annotated[
         list[str] | None, typer.Option("--executor", help="local, ray; repeatable; by default both.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", help="short, many, searches, kills, recorded; repeatable; by default all stages."
+        ),
+    ] = None,
     tasks: Annotated[
         int, typer.Option("--tasks", min=1, help="Short tasks that two workers share.")
     ] = 10_000,
@@ -113,9 +119,12 @@ def executors(
     ),
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """What executors cost and survive: short tasks, many workers, equal results, recording, kills."""
+    """What executors cost and survive: short tasks, many workers, equal results of searches, kills, recording.
+
+    Finished stages are kept in the output folder's files: those that run replace their own figures only.
+    """
     from baco.display.console import stderr
-    from bench.executors import EXECUTORS, bench_executors, executors_page
+    from bench.executors import EXECUTORS, STAGES, bench_executors, executors_page
     from explore.executors.engine import ExecutorChoice
 
     chosen = executor or list(EXECUTORS)
@@ -123,7 +132,13 @@ def executors(
         ExecutorChoice(name)  # raises for others
     console = stderr()
     result = bench_executors(
-        out, chosen, tasks=tasks, kills=kills, many=many, note=lambda line: console.print(line)
+        out,
+        chosen,
+        only or STAGES,
+        tasks=tasks,
+        kills=kills,
+        many=many,
+        note=lambda line: console.print(line),
     )
     _show(result, executors_page, json)
 
@@ -173,6 +188,7 @@ def importance(
 
 @bench.command("optimality")
 def optimality(
+    engine: JobOptions,
     network: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,6 +225,7 @@ def optimality(
         tolerance=tolerance,
         small=small,
         out=out,
+        engine=engine.chosen,
         note=lambda text: console.print(text),
     )
     if not json:
@@ -330,17 +347,33 @@ def fusion(
             help="Limit; repeatable; by default the area of gemmini-default.",
         ),
     ] = None,
+    buffers: Annotated[
+        bool,
+        typer.Option(
+            "--buffers",
+            help="Instead, by prediction alone: where fusion pays and why not, by the size of scratchpad and accumulator.",
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Searches with groups of operators and without, within the same area: their best designs on the RTL.
 
     Finished searches and runs are kept in the output folder: an interrupted benchmark goes on where it was.
     """
-    from baco.display.console import print_json, stdout
+    from baco.display.console import print_json, stderr, stdout
     from baco.display.validation import make_display
+    from bench.buffers import buffers as run_buffers
+    from bench.buffers import buffers_table
     from bench.fusion import FUSION_NETWORKS, fusion_table
     from bench.fusion import fusion as run_fusion
 
+    if buffers:
+        console = stderr()
+        found = run_buffers(
+            network or FUSION_NETWORKS, out=out, watch=lambda line: console.print(line, highlight=False)
+        )
+        print_json(found) if json else stdout().print(buffers_table(found), highlight=False, soft_wrap=True)
+        return
     rows = run_fusion(
         network or FUSION_NETWORKS,
         samples=samples,
@@ -543,6 +576,7 @@ def measurements(
 
 @bench.command("timing")
 def timing(
+    engine: JobOptions,
     folder: Annotated[
         Path,
         typer.Argument(metavar="FOLDER", help="With random.csv, micro.csv and programs.tar.gz, as measured."),
@@ -562,7 +596,6 @@ def timing(
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="How many of the worst programs to list.")
     ] = 10,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Simulations at a time.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Cycles of programs by --timing against those measured on the original Gemmini's RTL."""
@@ -573,7 +606,9 @@ def timing(
     from bench.timing import bench_timing
 
     machine = find(accelerator)
-    result = bench_timing(folder, machine, timing=timing or machine.timing, jobs=jobs, report=stderr().print)
+    result = bench_timing(
+        folder, machine, timing=timing or machine.timing, engine=engine.chosen, report=stderr().print
+    )
     validated = cross_validate(result.programs, with_timing(machine, "gemmini"), seeds=seeds)
     if json:
         more = {"cross_validated": [one.to_dict()["predicted"] for one in validated]} if validated else {}
